@@ -1,0 +1,1 @@
+"""The file: connection policy, transactions, schema, check and backup."""

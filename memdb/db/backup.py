@@ -1,0 +1,91 @@
+"""
+A copy of the file, made while others read and write it.
+
+One step, not many: a backup in small steps starts again at every write beside
+it and may never end; one step takes under 0.1 s for 60 MB.
+"""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from memdb.errors import AlreadyExists, FileError, from_sqlite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.db.database import Database
+
+ALL_PAGES = -1
+
+
+def copy_to(db: Database, target: str, *, replace: bool = False) -> int:
+    """
+    Copy *db* as it is at this moment to the file *target*; return its bytes.
+
+    The copy is whole and on the disk before it gets its name. It is in DELETE
+    journal mode, so that it opens in a read-only folder too.
+
+    Args:
+        replace: Overwrite a file that is there.
+
+    Raises:
+        AlreadyExists: *target* is there and *replace* is False.
+        FileError: it cannot be written.
+    """
+    if os.path.exists(target) and not replace:  # noqa: PTH110 (pathlib is slow to load)
+        raise AlreadyExists("file", target)
+    partial = f"{target}.partial"
+    try:
+        _copy(db, partial)
+        os.replace(partial, target)  # noqa: PTH105
+        _sync_folder(target)
+    except OSError as error:
+        raise FileError(
+            f"{target} cannot be written ({error.strerror}): choose another place", target
+        ) from error
+    finally:
+        _remove(partial)
+    return os.stat(target).st_size  # noqa: PTH116
+
+
+def _copy(db: Database, partial: str) -> None:
+    _remove(partial)
+    source = db.connection(writable=True) if db.path != ":memory:" else None
+    try:
+        out = apsw.Connection(partial)
+        try:
+            with db.write() as tx:  # a moment that no commit can move
+                origin = tx.raw if source is None else source
+                with out.backup("main", origin, "main") as backup:
+                    backup.step(ALL_PAGES)
+            out.execute("PRAGMA journal_mode = DELETE").fetchall()
+        finally:
+            out.close()
+    except apsw.Error as error:
+        raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
+    finally:
+        if source is not None:
+            source.close()
+    _sync(partial)
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_folder(path: str) -> None:
+    """Make the new name itself survive a power cut, where folders can be synced."""
+    if os.name == "posix":
+        _sync(os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
+
+
+def _remove(path: str) -> None:
+    for name in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
+        if os.path.exists(name):  # noqa: PTH110
+            os.remove(name)  # noqa: PTH107

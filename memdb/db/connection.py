@@ -1,0 +1,177 @@
+"""
+How a SQLite connection is opened and set up; the only place that says so.
+
+Each pragma stands here with its reason (ADR-0002). Nothing in this module
+knows what the file contains.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import apsw
+
+from memdb.errors import FileError, MissingExtension, NotAMemDB, ReadOnly, StorageError, from_sqlite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEMORY = ":memory:"
+
+# Longest sleep between two tries for the write lock. Random short sleeps kept
+# the longest wait of 8 writers at 92 ms; SQLite's own back-off let one starve
+# for 1.5 s. Source: architecture, section 6.
+BUSY_SLEEP_S = 0.0004
+
+# Pages in the WAL before a commit copies them back: 40 MB. With SQLite's 1,000
+# every 30th append pays for a checkpoint (p99 1.7 ms against 0.6 ms).
+CHECKPOINT_PAGES = 10_000
+
+# The WAL file is cut to this after a checkpoint, so it does not stay at its
+# largest for ever.
+JOURNAL_LIMIT_BYTES = 64 << 20
+
+# Readers map the file instead of copying pages: random reads save a system call.
+MMAP_BYTES = 256 << 20
+
+SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
+
+
+def connect(path: str, *, durability: str, timeout_ms: int, writable: bool) -> apsw.Connection:
+    """
+    Open *path* and apply the connection policy.
+
+    Args:
+        path: A file, created if absent and *writable*; or `:memory:`.
+        durability: "power" or "process", a key of `SYNCHRONOUS`.
+        timeout_ms: How long to wait for another process's lock.
+        writable: False gives a connection that refuses every write.
+
+    Raises:
+        FileError, ReadOnly: the file cannot be opened.
+        NotAMemDB: it is not a SQLite database.
+    """
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if writable else 0)
+    try:
+        connection = apsw.Connection(path, flags=flags)
+    except apsw.Error as error:
+        raise open_error(error, path) from error
+    try:
+        _apply(connection, durability, timeout_ms, writable=writable)
+    except apsw.Error as error:
+        connection.close()
+        raise open_error(error, path) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _apply(
+    connection: apsw.Connection, durability: str, timeout_ms: int, *, writable: bool
+) -> None:
+    connection.set_busy_handler(_busy_handler(timeout_ms))
+    # A file from elsewhere may hold a schema that was made to do harm.
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    # SQL can neither edit the schema text nor FTS5's own tables.
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # A misspelt column in double quotes is an error, not a text.
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    run = connection.execute
+    run("PRAGMA foreign_keys = ON")
+    if not writable:
+        run("PRAGMA query_only = ON")  # a second line of defence
+        run(f"PRAGMA mmap_size = {MMAP_BYTES}").fetchall()
+        return
+    if connection.filename:
+        # Readers and one writer at the same time; it stays so in the file.
+        _retry_busy(lambda: run("PRAGMA journal_mode = WAL").fetchall(), timeout_ms)
+    run(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+    run(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT_BYTES}").fetchall()
+    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+
+
+def _busy_handler(timeout_ms: int) -> Callable[[int], bool]:
+    """Return a handler that sleeps a random moment until *timeout_ms* have passed."""
+    started = 0.0
+    # Unpredictable between processes, which is all that it is for.
+    spread = os.getpid() % 97 / 97
+
+    def wait(tries: int) -> bool:
+        nonlocal started, spread
+        now = time.monotonic()
+        if tries == 0:
+            started = now
+        if (now - started) * 1000 >= timeout_ms:
+            return False
+        spread = (spread * 61.7 + now * 997) % 1.0
+        time.sleep(BUSY_SLEEP_S * spread)
+        return True
+
+    return wait
+
+
+def _retry_busy(action: Callable[[], object], timeout_ms: int) -> None:
+    """
+    Repeat *action* while it is busy, at most *timeout_ms*.
+
+    Only for switching a new file to WAL: SQLite does not call the busy handler
+    there, and many processes may open a new file at once.
+    """
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            action()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(BUSY_SLEEP_S)
+        else:
+            return
+
+
+def open_error(error: apsw.Error, path: str) -> FileError | StorageError:
+    """Return what to tell the user when *path* could not be opened."""
+    code = getattr(error, "extendedresult", 1)
+    primary = code & 0xFF
+    if primary == apsw.SQLITE_NOTADB:
+        return NotAMemDB(f"{path} is not a SQLite file: check the path", path)
+    if primary not in (apsw.SQLITE_CANTOPEN, apsw.SQLITE_READONLY, apsw.SQLITE_PERM):
+        return from_sqlite(code, str(error))
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 (pathlib is slow to load)
+    if os.path.isdir(path):  # noqa: PTH112
+        return FileError(f"{path} is a folder: give the path of a file in it", path)
+    if not os.path.isdir(folder):  # noqa: PTH112
+        return FileError(f"{folder} does not exist: create the folder first", path)
+    return ReadOnly(
+        f"{path} cannot be opened for writing, and a file in WAL mode needs a writable folder "
+        "to be read: check the permissions, or copy the file to a folder of your own",
+        path,
+    )
+
+
+def load_vector_functions(connection: apsw.Connection) -> None:
+    """
+    Make sqlite-vec's functions known to *connection*.
+
+    The library is loaded by its path: importing the package `sqlite_vec` would
+    import numpy where it is installed, 110 ms. Loading is switched off again
+    behind it, so that no SQL can load anything.
+
+    Raises:
+        MissingExtension: the package is not installed or does not fit.
+    """
+    from importlib.util import find_spec  # noqa: PLC0415 (only for vectors)
+
+    spec = find_spec("sqlite_vec")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtension("sqlite-vec")
+    connection.enable_load_extension(True)
+    try:
+        connection.load_extension(os.path.join(spec.submodule_search_locations[0], "vec0"))  # noqa: PTH118
+    except apsw.Error as error:
+        raise MissingExtension("sqlite-vec") from error
+    finally:
+        connection.enable_load_extension(False)

@@ -1,0 +1,333 @@
+"""
+The open file: who may read and write, and when it becomes true.
+
+One writing connection per open file, behind a lock; one reading connection per
+thread. `with db.write()` and `with db.read()` are the only ways to the file.
+"""
+
+from __future__ import annotations
+
+import os
+
+# The lock that `threading.RLock` is; importing `threading` costs 2 ms of a
+# start of 12.
+from _thread import RLock, get_ident
+
+import apsw
+
+from memdb.db.connection import MEMORY, connect, load_vector_functions
+from memdb.db.schema import prepare
+from memdb.errors import Closed, InvalidInput, MemDBError, WrongProcess, from_sqlite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+    from typing import Any, Self
+
+    from memdb.runtime import Clock, Ids
+
+    Row = tuple[Any, ...]
+    Values = Mapping[str, Any]
+
+
+class Tx:
+    """
+    A transaction in progress: runs statements, all under one fixed time.
+
+    Attributes:
+        now_ms: The time of everything written in it.
+    """
+
+    __slots__ = ("_connection", "_execute", "_has_vectors", "now_ms")
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        """Run statements on *connection*."""
+        self._connection = connection
+        self._execute = connection.execute
+        self._has_vectors = False
+        self.now_ms = 0
+
+    def all(self, sql: str, values: Values | None = None) -> list[Row]:
+        """Return every row of a query."""
+        try:
+            return self._execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    def one(self, sql: str, values: Values | None = None) -> Row | None:
+        """Return the first row of a query, None without one."""
+        try:
+            return self._execute(sql, values).fetchone()
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    def run(self, sql: str, values: Values | None = None) -> int:
+        """Run a statement that returns nothing; the answer is how many rows it changed."""
+        try:
+            self._execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise translate(error) from error
+        return self._connection.changes()
+
+    def many(self, sql: str, rows: Iterable[Values]) -> None:
+        """Run a statement once per item of *rows*."""
+        try:
+            self._connection.executemany(sql, rows)
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    @property
+    def raw(self) -> apsw.Connection:
+        """The connection itself, for what no statement can do: scripts and backups."""
+        return self._connection
+
+    def use_vectors(self) -> None:
+        """Make sqlite-vec's functions usable in this transaction's statements."""
+        if not self._has_vectors:
+            load_vector_functions(self._connection)
+            self._has_vectors = True
+
+    def close(self) -> None:
+        """Close the connection under it."""
+        self._connection.close()
+
+
+class _Read:
+    """`with db.read()`: a snapshot, or the write in progress in this thread."""
+
+    __slots__ = ("_db", "_outer", "_tx")
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def __enter__(self) -> Tx:
+        self._tx, self._outer = self._db._enter_read()
+        return self._tx
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._outer:
+            self._db._leave_read(self._tx)
+
+
+class _Write:
+    """`with db.write()`: everything in it happens, or nothing."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def __enter__(self) -> Tx:
+        return self._db._enter_write()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._db._leave_write(failed=error is not None)
+
+
+class Database:
+    """One memdb file, open in this process. Safe for any number of threads."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Clock,
+        ids: Ids,
+        durability: str = "power",
+        timeout_ms: int = 10_000,
+    ) -> None:
+        """
+        Open *path*, creating or migrating the file where needed.
+
+        Args:
+            path: A file, or `:memory:`.
+            clock: Gives UTC milliseconds; asked once per write transaction.
+            ids: Gives a new uid for a time.
+            durability: "power": an acknowledged write survives a power cut;
+                "process": it survives the end of the process.
+            timeout_ms: How long to wait while another process writes.
+
+        Raises:
+            FileError: the file cannot be used; see its subclasses.
+            InvalidInput: *durability* is neither of the two.
+        """
+        if durability not in ("power", "process"):
+            raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
+        self.path = path
+        self.clock = clock
+        self.ids = ids
+        self._options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
+        self._pid = os.getpid()
+        self._lock = RLock()
+        self._writer: Tx | None = None
+        self._depth = 0
+        self._owner = 0
+        self._readers: dict[int, Tx] = {}
+        self._reading: set[int] = set()
+        self._closed = False
+        self._shared = path == MEMORY
+        prepare(self)
+
+    def read(self) -> _Read:
+        """Return a context in which all reads see one moment of the file."""
+        return _Read(self)
+
+    def write(self) -> _Write:
+        """
+        Return a context whose writes happen all together or not at all.
+
+        The outermost takes the write lock (BEGIN IMMEDIATE), waiting for other
+        writers; one inside it is a savepoint. If the body raises, the file is
+        as before and the body's error goes on.
+
+        Raises:
+            Busy: another process kept the lock longer than the timeout.
+        """
+        return _Write(self)
+
+    @property
+    def writing(self) -> bool:
+        """Whether this thread is inside `with db.write()`."""
+        return self._depth > 0 and self._owner == get_ident()
+
+    def connection(self, *, writable: bool) -> apsw.Connection:
+        """Open one more connection to the file, for whoever closes it again."""
+        return connect(self.path, writable=writable, **self._options)
+
+    def close(self) -> None:
+        """
+        Close the file; calling it again does nothing.
+
+        What the WAL holds goes into the file, unless others have it open.
+        """
+        if self._closed or self._pid != os.getpid():
+            return
+        with self._lock:
+            self._closed = True
+            readers, self._readers = self._readers, {}
+            for reader in readers.values():
+                reader.close()
+            if self._writer is not None:
+                if not self._shared:
+                    self._checkpoint(self._writer)
+                self._writer.close()
+                self._writer = None
+
+    @staticmethod
+    def _checkpoint(writer: Tx) -> None:
+        """Move the WAL into the file; a reader elsewhere may keep a part of it."""
+        try:
+            writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        except MemDBError:
+            return  # the next close does it: the WAL is as safe as the file
+
+    def __enter__(self) -> Self:
+        """Return the database itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def _guard(self) -> None:
+        """Refuse a closed file, and one that came here through a fork."""
+        if self._pid != os.getpid():
+            raise WrongProcess(
+                "the file was opened before this process was forked: open it again here"
+            )
+        if self._closed:
+            raise Closed(f"{self.path} was closed: open it again with memdb.open()")
+
+    def _writing(self) -> Tx:
+        if self._writer is None:
+            self._writer = Tx(self.connection(writable=True))
+        return self._writer
+
+    def _enter_read(self) -> tuple[Tx, bool]:
+        self._guard()
+        me = get_ident()
+        if self.writing:
+            return self._writing(), False
+        if self._shared:
+            self._lock.acquire()
+            return self._writing(), True
+        reader = self._readers.get(me)
+        if reader is None:
+            # The number of a thread that ended may come back: its connection
+            # then has a new owner, and nobody else uses it.
+            reader = self._readers[me] = Tx(self.connection(writable=False))
+        if me in self._reading:
+            return reader, False
+        reader.run("BEGIN")
+        self._reading.add(me)
+        return reader, True
+
+    def _leave_read(self, reader: Tx) -> None:
+        if self._shared:
+            self._lock.release()
+            return
+        self._reading.discard(get_ident())
+        if not self._closed:
+            reader.run("ROLLBACK")
+
+    def _enter_write(self) -> Tx:
+        self._guard()
+        self._lock.acquire()
+        try:
+            self._guard()
+            writer = self._writing()
+            if self._depth:
+                writer.run("SAVEPOINT nested")
+            else:
+                writer.run("BEGIN IMMEDIATE")
+                writer.now_ms = self.clock()
+                self._owner = get_ident()
+        except BaseException:
+            self._end_if_open()
+            self._lock.release()
+            raise
+        self._depth += 1
+        return writer
+
+    def _leave_write(self, *, failed: bool) -> None:
+        writer = self._writing()
+        self._depth -= 1
+        nested = self._depth > 0
+        try:
+            if failed:
+                self._undo(writer, nested=nested)
+            else:
+                writer.run("RELEASE nested" if nested else "COMMIT")
+        except BaseException:
+            if not failed:
+                self._undo(writer, nested=nested)
+            raise
+        finally:
+            self._lock.release()
+
+    @staticmethod
+    def _undo(writer: Tx, *, nested: bool) -> None:
+        """Roll back; SQLite may have done so already, and the first error wins."""
+        if writer.raw.in_transaction:
+            try:
+                if nested:
+                    writer.run("ROLLBACK TO nested")
+                writer.run("RELEASE nested" if nested else "ROLLBACK")
+            except MemDBError:
+                return
+
+    def _end_if_open(self) -> None:
+        """After a failed start: leave no transaction of ours open."""
+        writer = self._writer
+        if writer is not None and not self._depth and writer.raw.in_transaction:
+            self._undo(writer, nested=False)
+
+
+def translate(error: apsw.Error) -> MemDBError:
+    """Return the memdb error for an error of the driver."""
+    return from_sqlite(getattr(error, "extendedresult", 1), str(error))

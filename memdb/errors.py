@@ -1,0 +1,318 @@
+"""
+Every error memdb raises, and the one table from SQLite's codes to them.
+
+MemDBError                      "internal"   exit 1   base; never raised itself
+  InvalidInput (ValueError)     "invalid"    exit 5   the caller can fix it
+    DimensionMismatch           "dimension"           expected, got
+    BadQuery                    "query"               text
+    TooLarge                    "too_large"           limit, got
+  NotFound (LookupError)        "not_found"  exit 3   kind, ref
+  Conflict                      "conflict"   exit 4
+    AlreadyExists               "exists"              kind, ref
+    VersionConflict             "version"             expected, got
+  FileError                     "file"       exit 6   path
+    NotAMemDB                   "not_memdb"
+    SchemaTooNew                "schema_new"          file_version, code_version
+    MigrationFailed             "migration"           from_version, to_version
+    MissingExtension            "extension"           name
+    ReadOnly                    "read_only"
+  StorageError                  "storage"    exit 7   sqlite_code
+    Busy                        "busy"                retryable
+    DiskFull                    "full"
+    Corrupt                     "corrupt"
+    Interrupted                 "interrupted"
+    IOFailed                    "io"
+    Closed                      "closed"
+    WrongProcess                "wrong_process"
+  PortError                     "port"       exit 8   name
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
+
+class MemDBError(Exception):
+    """Base of all memdb errors: `except memdb.MemDBError` catches every one."""
+
+    code: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the error knows besides its sentence, as JSON values."""
+        return {name: value for name, value in sorted(vars(self).items()) if name[0] != "_"}
+
+
+class InvalidInput(MemDBError, ValueError):
+    """A value the caller gave cannot be used; nothing was written."""
+
+    code = "invalid"
+    exit_code = 5
+
+
+class DimensionMismatch(InvalidInput):
+    """A vector does not have its space's dimension."""
+
+    code = "dimension"
+
+    def __init__(self, expected: int, got: int) -> None:
+        """Say that a vector of *expected* components was due and *got* came."""
+        super().__init__(
+            f"vector has {got} dimensions, its space has {expected}: "
+            "use the embedder that made the space, or another space name"
+        )
+        self.expected = expected
+        self.got = got
+
+
+class BadQuery(InvalidInput):
+    """A query cannot be answered as it was asked."""
+
+    code = "query"
+
+    def __init__(self, message: str, text: str) -> None:
+        """Say *message* about the query *text* (kept to its first 200 characters)."""
+        super().__init__(message)
+        self.text = text[:200]
+
+
+class TooLarge(InvalidInput):
+    """A value is over a limit of the file format."""
+
+    code = "too_large"
+
+    def __init__(self, what: str, limit: int, got: int) -> None:
+        """Say that *what* may be *limit* at most and was *got*, in the unit *what* names."""
+        super().__init__(f"{what} is {got:,}, the limit is {limit:,}: split it or shorten it")
+        self.limit = limit
+        self.got = got
+
+
+class NotFound(MemDBError, LookupError):
+    """The thing asked for is not in this scope; another scope's things never are."""
+
+    code = "not_found"
+    exit_code = 3
+
+    def __init__(self, kind: str, ref: str | int) -> None:
+        """Say that there is no *kind* under *ref*."""
+        super().__init__(f"no {kind} {ref!r} in this scope: list what there is, and check the name")
+        self.kind = kind
+        self.ref = ref
+
+
+class Conflict(MemDBError):
+    """Somebody else's write stands in the way; read again and decide."""
+
+    code = "conflict"
+    exit_code = 4
+
+
+class AlreadyExists(Conflict):
+    """The name or id is taken by something different."""
+
+    code = "exists"
+
+    def __init__(self, kind: str, ref: str | int) -> None:
+        """Say that *ref* already names another *kind*."""
+        super().__init__(f"{kind} {ref!r} already exists: choose another name or remove it first")
+        self.kind = kind
+        self.ref = ref
+
+
+class VersionConflict(Conflict):
+    """A compare-and-swap found another value than the caller expected."""
+
+    code = "version"
+
+    def __init__(self, expected: int, got: int) -> None:
+        """Say that *expected* was wanted and the file holds *got*."""
+        super().__init__(
+            f"expected {expected}, the file is at {got}: read what was added and try again"
+        )
+        self.expected = expected
+        self.got = got
+
+
+class FileError(MemDBError):
+    """The file as a whole cannot be used; it was left as it is."""
+
+    code = "file"
+    exit_code = 6
+
+    def __init__(self, message: str, path: str = "") -> None:
+        """Say *message* about the file at *path*."""
+        super().__init__(message)
+        self.path = path
+
+
+class NotAMemDB(FileError):
+    """The file is not a SQLite database, or another program's."""
+
+    code = "not_memdb"
+
+
+class SchemaTooNew(FileError):
+    """The file was written by a newer memdb."""
+
+    code = "schema_new"
+
+    def __init__(self, path: str, file_version: int, code_version: int) -> None:
+        """Say that the file at *path* has format *file_version*, newer than *code_version*."""
+        super().__init__(
+            f"{path} has file format {file_version}, this memdb reads up to {code_version}: "
+            "upgrade with `pip install -U memdb-sqlite`",
+            path,
+        )
+        self.file_version = file_version
+        self.code_version = code_version
+
+
+class MigrationFailed(FileError):
+    """An old file could not be brought to the current format; it is unchanged."""
+
+    code = "migration"
+
+    def __init__(self, path: str, from_version: int, to_version: int) -> None:
+        """Say that the step *from_version* to *to_version* failed for *path*."""
+        super().__init__(
+            f"{path} could not be migrated from format {from_version} to {to_version}; "
+            f"it is unchanged. Run `memdb check {path}`",
+            path,
+        )
+        self.from_version = from_version
+        self.to_version = to_version
+
+
+class MissingExtension(FileError):
+    """A part of SQLite that memdb needs is not there."""
+
+    code = "extension"
+
+    def __init__(self, name: str) -> None:
+        """Say that the extension *name* cannot be loaded."""
+        super().__init__(f"{name} cannot be loaded: run `pip install --force-reinstall {name}`")
+        self.name = name
+
+
+class ReadOnly(FileError):
+    """The file or its folder cannot be written."""
+
+    code = "read_only"
+
+
+class StorageError(MemDBError):
+    """SQLite refused; what was being written is not in the file."""
+
+    code = "storage"
+    exit_code = 7
+
+    def __init__(self, message: str, sqlite_code: int = 0) -> None:
+        """Say *message*; *sqlite_code* is the extended result code, 0 if none."""
+        super().__init__(message)
+        self.sqlite_code = sqlite_code
+
+
+class Busy(StorageError):
+    """Another process held the write lock for longer than the timeout."""
+
+    code = "busy"
+    retryable = True
+
+
+class DiskFull(StorageError):
+    """No room is left for the write."""
+
+    code = "full"
+
+
+class Corrupt(StorageError):
+    """The file is damaged."""
+
+    code = "corrupt"
+
+
+class Interrupted(StorageError):
+    """The statement was interrupted."""
+
+    code = "interrupted"
+    retryable = True
+
+
+class IOFailed(StorageError):
+    """The operating system failed to read or write the file."""
+
+    code = "io"
+
+
+class Closed(StorageError):
+    """The file was closed in this process."""
+
+    code = "closed"
+
+
+class WrongProcess(StorageError):
+    """The file was opened before a fork and is used after it."""
+
+    code = "wrong_process"
+
+
+class PortError(MemDBError):
+    """A plugged-in embedder, counter or model failed or broke its contract."""
+
+    code = "port"
+    exit_code = 8
+
+    def __init__(self, name: str, message: str) -> None:
+        """Say that the port called *name* failed with *message*."""
+        super().__init__(f"{name} failed: {message}")
+        self.name = name
+
+
+# SQLite's primary result codes (sqlite.org/rescode.html), except those that
+# only say success (0, 27, 28, 100, 101). An extended code maps by its low byte.
+SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
+    1: (StorageError, "SQLite could not run the statement; please report it"),
+    2: (StorageError, "SQLite reports a bug of its own; please report it"),
+    3: (IOFailed, "the file may not be accessed: check its permissions"),
+    4: (Interrupted, "the operation was stopped by a callback: try again"),
+    5: (Busy, "another process is writing: try again, or open with a longer timeout"),
+    6: (Busy, "another connection of this process is writing: try again"),
+    7: (StorageError, "SQLite ran out of memory: use smaller batches"),
+    8: (IOFailed, "the file is read-only: check its permissions and its folder's"),
+    9: (Interrupted, "the operation was interrupted: try again"),
+    10: (IOFailed, "the disk failed to read or write: check it, then run `memdb check`"),
+    11: (Corrupt, "the file is damaged: run `memdb check`, then restore a backup"),
+    12: (StorageError, "SQLite met an unknown operation; please report it"),
+    13: (DiskFull, "the disk is full: free some space and try again; nothing was written"),
+    14: (IOFailed, "the file cannot be opened: check that its folder exists and is writable"),
+    15: (Busy, "the file is locked in an unusual way: try again"),
+    16: (StorageError, "SQLite reports an internal state; please report it"),
+    17: (Busy, "the schema changed while reading: try again"),
+    18: (StorageError, "the value is larger than SQLite stores: split it"),
+    19: (StorageError, "a rule of the schema was broken; please report it"),
+    20: (StorageError, "a value has the wrong type; please report it"),
+    21: (StorageError, "the connection was used wrongly; please report it"),
+    22: (IOFailed, "the file is too large for its file system"),
+    23: (StorageError, "the statement is not allowed; please report it"),
+    24: (Corrupt, "the file's format is damaged: run `memdb check`"),
+    25: (StorageError, "a parameter is out of range; please report it"),
+    26: (Corrupt, "the file is not a database: check the path, restore a backup"),
+}
+
+
+def from_sqlite(extended_code: int, detail: str) -> StorageError:
+    """
+    Return the error for an extended SQLite result code.
+
+    Args:
+        extended_code: As SQLite gave it; its low byte is the primary code.
+        detail: SQLite's own sentence, kept for whoever reports the error.
+    """
+    kind, advice = SQLITE_ERRORS.get(
+        extended_code & 0xFF, (StorageError, "SQLite gave an unknown code; please report it")
+    )
+    return kind(f"{advice} (SQLite {extended_code}: {detail})", extended_code)

@@ -1,0 +1,143 @@
+"""What a scope holds besides messages: its entries and artifacts. Delegates."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterator, Mapping
+    from typing import Any, BinaryIO
+
+    from memdb.models import Artifact, ArtifactVersion, Entry, EntryVersion
+    from memdb.owner import Owner
+    from memdb.rooms import Rooms
+
+
+class Entries:
+    """The long-term entries of a scope; `scope.remember` adds one."""
+
+    def __init__(self, rooms: Rooms, owner: Owner) -> None:
+        """Use `scope.entries` instead."""
+        self._notebook = rooms.notebook
+        self._owner = owner
+
+    def get(self, entry_id: int) -> Entry:
+        """Return an entry; NotFound if this scope has none with this id."""
+        return self._notebook.get(self._owner, entry_id)
+
+    def find(self, key: str) -> Entry | None:
+        """Return the active entry that states the fact *key*, None without one."""
+        return self._notebook.find_key(self._owner, key)
+
+    def list(self, *, category: str | None = None, inactive: bool = False) -> Iterator[Entry]:
+        """Iterate over the entries by id; *inactive* ones only on request."""
+        return self._notebook.list(self._owner, category=category, inactive=inactive)
+
+    def update(self, entry_id: int, **changes: Any) -> Entry:
+        """
+        Change `text`, `category`, `keywords`, `importance`, `expires_ms` or `metadata`.
+
+        What the entry said before goes into its history.
+
+        Raises:
+            NotFound: this scope has no such entry.
+            InvalidInput: an unknown or unusable field.
+        """
+        return self._notebook.update(self._owner, entry_id, **changes)
+
+    def history(self, entry_id: int) -> list[EntryVersion]:  # type: ignore[valid-type]
+        """Return what the entry said before, oldest first; [] if it never changed."""
+        return self._notebook.history(self._owner, entry_id)
+
+    def delete(self, entry_id: int) -> bool:
+        """Remove an entry with its history; False if it is absent."""
+        return self._notebook.delete(self._owner, entry_id)
+
+
+class Artifacts:
+    """
+    Named bytes in immutable versions, counted from 1 and never reused.
+
+    A name belongs to a session; one that begins with `user:` to all sessions of
+    the scope. In a session's collection the session is that one; in a scope's
+    it is named by `session=`, and without it the `user:` names are meant.
+    """
+
+    def __init__(self, rooms: Rooms, owner: Owner, session: str | None) -> None:
+        """Use `scope.artifacts` or `session.artifacts` instead."""
+        self._shelf = rooms.shelf
+        self._owner = owner
+        self._session = session
+
+    def save(
+        self,
+        name: str,
+        data: bytes | str | BinaryIO,
+        *,
+        mime: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        message_seq: int | None = None,
+        created_ms: int | None = None,
+        session: str | None = None,
+    ) -> ArtifactVersion:
+        """
+        Save *data* as the next version of *name*.
+
+        Args:
+            data: Bytes, a str (stored as UTF-8), or a file opened in binary
+                mode, read to its end in chunks.
+            mime: None: guessed from the name.
+            metadata: A JSON object for this version.
+            message_seq: The message of the session that made it.
+
+        Raises:
+            InvalidInput: a name or field cannot be stored; nothing was written.
+            NotFound: the session has no such message.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     files = db.scope("ann").session("trip").artifacts
+        ...     files.save("menu.md", "soup").version, files.save("menu.md", "fish").version
+        (1, 2)
+        """
+        return self._shelf.save(
+            self._owner,
+            session or self._session,
+            name,
+            data,
+            mime=mime,
+            metadata=metadata,
+            message_seq=message_seq,
+            created_ms=created_ms,
+        )
+
+    def load(
+        self, name: str, version: int | None = None, *, session: str | None = None
+    ) -> Artifact:
+        """Return a version with its bytes, the newest for None; NotFound without one."""
+        return self._shelf.load(self._owner, session or self._session, name, version)
+
+    def open(
+        self, name: str, version: int | None = None, *, session: str | None = None
+    ) -> io.BufferedReader:
+        """Return a version as a binary stream that can seek; it reads in chunks."""
+        return self._shelf.open(self._owner, session or self._session, name, version)
+
+    def list(self, *, session: str | None = None) -> list[ArtifactVersion]:  # type: ignore[valid-type]
+        """
+        Return the newest version of each name, shared ones first.
+
+        In a session's collection its own and the `user:` names; in a scope's
+        those of every session.
+        """
+        return self._shelf.list(self._owner, session or self._session)
+
+    def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:  # type: ignore[valid-type]
+        """Return every version of *name*, newest first; [] without any."""
+        return self._shelf.versions(self._owner, session or self._session, name)
+
+    def delete(
+        self, name: str, version: int | None = None, *, session: str | None = None
+    ) -> bool:
+        """Remove one version, all of them for None; False if there was none."""
+        return self._shelf.delete(self._owner, session or self._session, name, version)

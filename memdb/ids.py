@@ -1,0 +1,63 @@
+"""
+Packed row ids: a row's integer id says whose it is and where it stands.
+
+    session   scope_no << 44 | session_no << 24
+    message   scope_no << 44 | session_no << 24 | seq
+    entry     scope_no << 44 | n       (nodes and artifact names alike)
+
+with 19, 20 and 24 bits, so an id is never negative. A scope and a session are
+contiguous ranges: `WHERE id BETWEEN` filters a tenant at no cost.
+Source: architecture, section 5; measured 0.7 ms against 4 s for a join.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import TooLarge
+
+SCOPE_SHIFT = 44
+SESSION_SHIFT = 24
+MAX_SCOPE_NO = (1 << 19) - 1
+MAX_SESSION_NO = (1 << 20) - 1
+MAX_SEQ = (1 << 24) - 1
+
+
+def session_id(scope_no: int, session_no: int) -> int:
+    """Return the id of session *session_no*, from 1, in scope *scope_no*."""
+    if scope_no > MAX_SCOPE_NO:
+        raise TooLarge("number of scopes in one file", MAX_SCOPE_NO, scope_no)
+    if session_no > MAX_SESSION_NO:
+        raise TooLarge("number of sessions in one scope", MAX_SESSION_NO, session_no)
+    return scope_no << SCOPE_SHIFT | session_no << SESSION_SHIFT
+
+
+def message_id(session: int, seq: int) -> int:
+    """Return the id of message *seq*, from 1, in the session with id *session*."""
+    if not 1 <= seq <= MAX_SEQ:
+        raise TooLarge("number of messages in one session", MAX_SEQ, seq)
+    return session | seq
+
+
+def session_of(message: int) -> int:
+    """Return the id of the session that holds the message with id *message*."""
+    return message & ~MAX_SEQ
+
+
+def seq_of(message: int) -> int:
+    """Return a message's place in its session, from 1."""
+    return message & MAX_SEQ
+
+
+def session_no_of(session: int) -> int:
+    """Return a session's number in its scope, from 1."""
+    return session >> SESSION_SHIFT & MAX_SESSION_NO
+
+
+def scope_range(scope_no: int) -> tuple[int, int]:
+    """Return the first and last id, both inclusive, that scope *scope_no* can hold."""
+    low = scope_no << SCOPE_SHIFT
+    return low, low | (1 << SCOPE_SHIFT) - 1
+
+
+def session_range(session: int) -> tuple[int, int]:
+    """Return the first and last message id, both inclusive, of a session."""
+    return session | 1, session | MAX_SEQ

@@ -1,0 +1,194 @@
+"""
+The front door: `open()` and the file it gives. No SQL and no rules here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from memdb.db.connection import MEMORY
+from memdb.db.database import Database
+from memdb.owner import Owner
+from memdb.rooms import STATIC, Rooms
+from memdb.runtime import system_clock, uuid7
+from memdb.scope import Scope
+from memdb.text.validate import int_value, name_value, text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from memdb.models import FileInfo, Finding
+    from memdb.ports import Embedder, TokenCounter
+    from memdb.runtime import Clock, Ids
+
+
+def open(  # noqa: A001 (memdb.open, like gzip.open)
+    path: str | os.PathLike[str],
+    *,
+    durability: str = "power",
+    embedder: Embedder | str | None = STATIC,
+    counter: TokenCounter | str | None = None,
+    clock: Clock = system_clock,
+    ids: Ids = uuid7,
+) -> MemDB:
+    """
+    Open a memdb file, making it where it is new.
+
+    Args:
+        path: The file, in a folder that exists; ":memory:" keeps all in memory.
+        durability: "power": what a call stored survives a power cut. "process":
+            it survives the end of the process, and appends are several times
+            faster.
+        embedder: "static", the table that comes with memdb; your own; or None
+            for search by words alone.
+        counter: "cl100k_base" (the default), "o200k_base", "estimate", or your
+            own.
+        clock: Gives UTC milliseconds.
+        ids: Gives a new uid for a time.
+
+    Raises:
+        FileError: the file cannot be used; its subclasses say why. A newer, a
+            foreign or a damaged file is left as it is.
+        InvalidInput: an option is not one of those above.
+
+    >>> with open(":memory:") as db:
+    ...     chat = db.scope("ann").session("trip")
+    ...     chat.append("user", "We fly to Oslo on 3 May.").seq
+    1
+    """
+    name = text_value(os.fspath(path), "path")
+    if not name:
+        name_value(name, "path")
+    database = Database(name, durability=durability, clock=clock, ids=ids)
+    try:
+        return MemDB(database, Rooms(database, embedder, counter))
+    except BaseException:
+        database.close()
+        raise
+
+
+class MemDB:
+    """
+    An open file. Safe for any number of threads, and of processes on one file.
+
+    A context manager; leaving it closes the file.
+    """
+
+    def __init__(self, database: Database, rooms: Rooms) -> None:
+        """Use `memdb.open()` instead."""
+        self._db = database
+        self._rooms = rooms
+
+    @property
+    def path(self) -> str:
+        """The path it was opened with."""
+        return self._db.path
+
+    def scope(self, user: str, app: str = "default") -> Scope:
+        """
+        Return somebody's memory; it is made at its first write.
+
+        Args:
+            user: Whose it is: any text of up to 1,024 characters.
+            app: The program it belongs to.
+
+        Raises:
+            InvalidInput: a name is empty or cannot be stored.
+        """
+        owner = Owner(self._db, name_value(app, "app"), name_value(user, "user"))
+        return Scope(self._rooms, owner)
+
+    def scopes(self) -> list[Scope]:
+        """Return every scope that was written to, by app and user."""
+        from memdb.stores import scopes  # noqa: PLC0415
+
+        with self._db.read() as tx:
+            found = scopes.list_all(tx)
+        return [self.scope(user, app) for _, app, user in found]
+
+    def run_pending(
+        self, limit: int | None = None, progress: Callable[[int], object] | None = None
+    ) -> int:
+        """
+        Do the work that is due, now: embed what has no vector yet.
+
+        Recall does a part of it by itself; calling this after a large import
+        makes the first recall fast.
+
+        Args:
+            limit: Stop after about this many texts; None: do it all.
+            progress: Called after each batch with the number of its texts.
+
+        Returns:
+            How many texts were embedded.
+
+        Raises:
+            PortError: the embedder failed; its work stays due.
+        """
+        if limit is not None:
+            int_value(limit, "limit", 0, 1 << 62)
+        return self._rooms.indexer.run_pending(limit, progress=progress)
+
+    def pending(self) -> int:
+        """Return how many jobs are due: sessions and entries with something to embed."""
+        from memdb.stores import jobs  # noqa: PLC0415
+
+        with self._db.read() as tx:
+            return jobs.count(tx)
+
+    def check(self, *, deep: bool = False) -> list[Finding]:
+        """
+        Return every inconsistency of the file; [] when all is well.
+
+        The indexes are compared with the rows they come from, and each row with
+        its hash. Cost: 0.1 s per 10,000 messages.
+
+        Args:
+            deep: Also read every page and the bytes of every artifact.
+        """
+        from memdb.db.check import check  # noqa: PLC0415
+
+        return check(self._db, deep=deep)
+
+    def rebuild(self) -> None:
+        """Make all that is derived anew from the rows: full text, sketches, counters."""
+        from memdb.db.rebuild import rebuild  # noqa: PLC0415
+
+        rebuild(self._db)
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool = False) -> int:
+        """
+        Copy the file as it is now to *path*, while others use it; return its bytes.
+
+        Raises:
+            AlreadyExists: something is at *path*, and *replace* is False.
+            FileError: *path* cannot be written.
+        """
+        from memdb.db.backup import copy_to  # noqa: PLC0415
+
+        return copy_to(self._db, text_value(os.fspath(path), "path"), replace=replace)
+
+    def info(self) -> FileInfo:
+        """Return what is in the file: rows and bytes per store, spaces, times."""
+        from memdb.db.info import info  # noqa: PLC0415
+
+        return info(self._db)
+
+    def close(self) -> None:
+        """Close the file; calling it again does nothing."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        """Return the open file itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name the file."""
+        where = self.path if self.path == MEMORY else os.path.basename(self.path)  # noqa: PTH119
+        return f"<MemDB {where}>"

@@ -1,0 +1,277 @@
+"""
+What memdb hands out: frozen records, no behaviour beyond reading them.
+
+Times are UTC milliseconds, sequence numbers and versions count from 1, and
+None always means "absent", never "unknown default".
+"""
+
+from __future__ import annotations
+
+from memdb.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+ROLES = ("system", "user", "assistant", "tool")
+
+
+class NewMessage(Record):
+    """
+    A message before it is stored.
+
+    Attributes:
+        role: One of `ROLES`.
+        text: What is searched and counted; "" derives it from *parts*.
+        author: Who spoke; None when only the role is known.
+        parts: The whole original as JSON objects, for example text, tool_call
+            and tool_result parts; None when the text is all there is.
+        external_id: The host's id, unique in its session. Adding it again
+            returns the stored message and writes nothing.
+        created_ms: When it was said; None: now.
+        metadata: A JSON object that is kept and never searched.
+    """
+
+    role: str
+    text: str = ""
+    author: str | None = None
+    parts: list[Any] | None = None
+    external_id: str | None = None
+    created_ms: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    uid: str | None = None
+
+
+class Message(Record):
+    """
+    One stored message.
+
+    Attributes:
+        seq: Its place in the session, from 1; never changes.
+        body: The original parts, or None when the text is all there is.
+        tokens: Tokens of text and parts, by the counter called *counter*.
+        id: Packed row id, see `memdb.ids`.
+        uid: UUIDv7, the same in every copy of the file.
+    """
+
+    seq: int
+    role: str
+    author: str | None
+    text: str
+    body: list[Any] | None
+    tokens: int
+    counter: str
+    external_id: str | None
+    created_ms: int
+    metadata: dict[str, Any] | None
+    session: str
+    id: int
+    uid: str
+
+
+class ContextWindow(Record):
+    """
+    The messages handed to a model, oldest first.
+
+    Attributes:
+        tokens: What they cost by the file's counter, overhead included.
+        budget_tokens: The limit that *tokens* keeps to; None: no limit given.
+    """
+
+    messages: tuple[Message, ...]
+    tokens: int
+    budget_tokens: int | None
+
+
+class SessionInfo(Record):
+    """What a listing says about a session."""
+
+    name: str
+    title: str | None
+    last_seq: int
+    message_count: int
+    metadata: dict[str, Any] | None
+    created_ms: int
+    updated_ms: int
+    uid: str
+
+
+class Entry(Record):
+    """
+    One long-term record.
+
+    Attributes:
+        id: Packed row id; it names the entry in this file.
+        version: Grows by one with each change; what it said before is in its
+            history.
+        session: Name of the session it was told in, None if nobody told it.
+        first_seq: With *last_seq* the span of messages it comes from.
+    """
+
+    id: int
+    category: str
+    text: str
+    key: str | None
+    keywords: tuple[str, ...]
+    importance: int
+    version: int
+    active: bool
+    superseded_by: int | None
+    session: str | None
+    first_seq: int | None
+    last_seq: int | None
+    use_count: int
+    last_used_ms: int | None
+    valid_from_ms: int | None
+    valid_to_ms: int | None
+    expires_ms: int | None
+    metadata: dict[str, Any] | None
+    created_ms: int
+    updated_ms: int
+    uid: str
+
+
+class EntryVersion(Record):
+    """What an entry said until *replaced_ms*, and why that changed."""
+
+    version: int
+    category: str
+    text: str
+    keywords: tuple[str, ...]
+    importance: int
+    reason: str
+    replaced_ms: int
+
+
+class Remembered(Record):
+    """What `remember` did: *action* is "added", "merged", "superseded" or "ignored"."""
+
+    action: str
+    entry: Entry
+
+
+class ArtifactVersion(Record):
+    """
+    One immutable version of a named artifact, without its bytes.
+
+    Attributes:
+        session: The session it belongs to; None for a `user:` name, which all
+            sessions of the scope share.
+        message_session: With *message_seq* the message that made it; None if
+            that was not said, or its session is gone.
+        sha256: Of the bytes, in hexadecimal.
+    """
+
+    name: str
+    version: int
+    session: str | None
+    size_bytes: int
+    mime: str
+    metadata: dict[str, Any] | None
+    message_session: str | None
+    message_seq: int | None
+    sha256: str
+    created_ms: int
+    uid: str
+
+
+class Artifact(Record):
+    """A version together with its bytes."""
+
+    info: ArtifactVersion
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """The bytes as UTF-8 text; a UnicodeDecodeError if they are not."""
+        return self.data.decode()
+
+
+class Source(Record):
+    """
+    Where a hit comes from; fields that do not apply are None.
+
+    A message has session, seq, external_id, author and created_ms; an entry
+    entry_id and category, and the session and seq it was told in; an artifact
+    name, version and its session.
+    """
+
+    session: str | None = None
+    seq: int | None = None
+    external_id: str | None = None
+    author: str | None = None
+    created_ms: int | None = None
+    entry_id: int | None = None
+    category: str | None = None
+    artifact: str | None = None
+    version: int | None = None
+
+    def __str__(self) -> str:
+        """Name the place in one short line, as the command line prints it."""
+        if self.entry_id is not None:
+            return f"entry {self.entry_id} ({self.category})"
+        if self.artifact is not None:
+            return f"{self.artifact}@{self.version}"
+        return f"{self.session}#{self.seq}"
+
+
+class Hit(Record):
+    """
+    One answer of a search.
+
+    Attributes:
+        kind: "message", "entry" or "artifact".
+        text: The whole text of a message or entry; of an artifact the place
+            that matched.
+        score: Higher is better; only comparable within one answer.
+        rank: 1 is best.
+        explanation: Each term of the score by name, None unless asked for.
+    """
+
+    kind: str
+    text: str
+    score: float
+    rank: int
+    source: Source
+    explanation: dict[str, float] | None = None
+
+
+class Finding(Record):
+    """One inconsistency that `check` reports: *code* names the rule, *text* the place."""
+
+    code: str
+    text: str
+    rebuildable: bool
+
+
+class SpaceInfo(Record):
+    """An embedding space in the file and how many vectors it holds."""
+
+    model: str
+    dim: int
+    vectors: int
+
+
+class FileInfo(Record):
+    """
+    What is in a file.
+
+    Attributes:
+        counts: Rows per store, by name.
+        bytes_per_store: Bytes on disk per store with its indexes, by name.
+        oldest_ms: created_ms of the oldest message, None without messages.
+        pending_jobs: Jobs that are due and not done.
+    """
+
+    path: str
+    format: int
+    size_bytes: int
+    wal_bytes: int
+    counts: dict[str, int]
+    bytes_per_store: dict[str, int]
+    spaces: tuple[SpaceInfo, ...]
+    oldest_ms: int | None
+    newest_ms: int | None
+    pending_jobs: int
+    meta: dict[str, str]

@@ -1,0 +1,1 @@
+"""Recall: candidates of every index, ranked by one explainable function."""

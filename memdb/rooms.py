@@ -1,0 +1,91 @@
+"""
+The services of an open file, each made and imported when it is first used.
+
+A program that only reads the last messages never loads search, artifacts or
+the embedder: starting is the slowest part of a short command.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput
+from memdb.shortterm.conversation import Conversations
+from memdb.text.counting import Counting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.db.database import Database, Tx
+    from memdb.longterm.artifacts import Shelf
+    from memdb.longterm.notebook import Notebook
+    from memdb.ports import Embedder, TokenCounter
+    from memdb.recall.indexing import Indexer
+    from memdb.recall.search import Recaller
+
+STATIC = "static"
+
+
+class Rooms:
+    """What a MemDB, its scopes and its sessions delegate to."""
+
+    def __init__(
+        self, db: Database, embedder: Embedder | str | None, counter: TokenCounter | str | None
+    ) -> None:
+        """Serve *db* with these ports; a str names a built-in one."""
+        if isinstance(embedder, str) and embedder != STATIC:
+            raise InvalidInput(
+                f"embedder is {embedder!r}: use 'static', None for none, or your own"
+            )
+        self.db = db
+        self.counting = Counting(counter)
+        self.conversations = Conversations(db, self.counting, self._before_write)
+        self._embedder = embedder
+        self._indexer: Indexer | None = None
+        self._notebook: Notebook | None = None
+        self._recaller: Recaller | None = None
+        self._shelf: Shelf | None = None
+
+    def _before_write(self, tx: Tx) -> None:
+        self.indexer.ensure_space(tx)
+
+    @property
+    def indexer(self) -> Indexer:
+        """What embeds."""
+        if self._indexer is None:
+            from memdb.recall.indexing import Indexer  # noqa: PLC0415
+
+            self._indexer = Indexer(self.db, _load_embedder(self._embedder))
+        return self._indexer
+
+    @property
+    def notebook(self) -> Notebook:
+        """What keeps entries."""
+        if self._notebook is None:
+            from memdb.longterm.notebook import Notebook  # noqa: PLC0415
+
+            self._notebook = Notebook(self.db, self._before_write)
+        return self._notebook
+
+    @property
+    def recaller(self) -> Recaller:
+        """What searches."""
+        if self._recaller is None:
+            from memdb.recall.search import Recaller  # noqa: PLC0415
+
+            self._recaller = Recaller(self.db, self.indexer)
+        return self._recaller
+
+    @property
+    def shelf(self) -> Shelf:
+        """What keeps artifacts."""
+        if self._shelf is None:
+            from memdb.longterm.artifacts import Shelf  # noqa: PLC0415
+
+            self._shelf = Shelf(self.db)
+        return self._shelf
+
+
+def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
+    if not isinstance(choice, str):
+        return choice
+    from memdb.models_local.static_embedder import StaticEmbedder  # noqa: PLC0415
+
+    return StaticEmbedder()

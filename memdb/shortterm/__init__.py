@@ -1,0 +1,1 @@
+"""Short-term memory: conversations and the windows cut from them."""

@@ -1,0 +1,328 @@
+"""
+Conversations: adding messages and reading them back in order.
+
+Decides what a message must be, gives it its seq, and writes it with its index
+row and its embedding job in one transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, VersionConflict
+from memdb.ids import MAX_SEQ, session_no_of, session_range
+from memdb.models import ROLES, Message, NewMessage, SessionInfo
+from memdb.stores import embeddings, fulltext, jobs, messages, sessions
+from memdb.text.grams import bigrams_of
+from memdb.text.validate import (
+    choice_value,
+    int_value,
+    json_list,
+    json_object,
+    name_value,
+    optional_name,
+    text_value,
+    time_value,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from memdb.db.database import Database, Tx
+    from memdb.owner import Owner
+    from memdb.text.counting import Counting
+
+    Prepare = Callable[[Tx], object]
+
+PAGE = 500
+
+
+class Conversations:
+    """The messages of a file."""
+
+    def __init__(self, db: Database, counting: Counting, before_write: Prepare) -> None:
+        """
+        Keep messages in *db*, their tokens counted by *counting*.
+
+        *before_write* is called in each transaction that adds some, before
+        their embedding jobs are noted.
+        """
+        self._db = db
+        self._before_write = before_write
+        self._counting = counting
+
+    def append(
+        self,
+        owner: Owner,
+        session: str,
+        new: Sequence[NewMessage],
+        expected_seq: int | None = None,
+    ) -> list[Message]:
+        """
+        Add messages to a session, all or none, and return them as stored.
+
+        Args:
+            owner: The scope.
+            session: The session's name; made at its first message.
+            new: In the order they were said.
+            expected_seq: The session's last seq as the caller knows it, 0 for
+                none: of two writers that know the same, one succeeds.
+
+        A message whose external id the session has is not added again; the
+        stored one is returned in its place.
+
+        Raises:
+            InvalidInput: a field of a message; nothing was written.
+            AlreadyExists: its external id belongs to a different message.
+            VersionConflict: *expected_seq* is not the session's last seq.
+
+        Transaction: opens its own, after counting.
+        """
+        name_value(session, "session")
+        rows = [self._to_row(message) for message in new]
+        self._count(rows)
+        with self._db.write() as tx:
+            self._before_write(tx)
+            target = self._ensure_session(tx, owner, session)
+            if expected_seq is not None:
+                found = sessions.last_seq(tx, target)
+                if found != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
+                    raise VersionConflict(expected_seq, found)
+            return self._add_rows(tx, target, session, rows)
+
+    def _ensure_session(self, tx: Tx, owner: Owner, session: str) -> int:
+        scope_no = owner.ensure(tx)
+        found = sessions.find(tx, scope_no, session)
+        if found is None:
+            found = sessions.add(tx, scope_no, session, self._db.ids(tx.now_ms))
+        return found
+
+    def _add_rows(
+        self, tx: Tx, target: int, session: str, rows: list[dict[str, Any]]
+    ) -> list[Message]:
+        stored = {
+            row["external_id"]: self._stored_twin(tx, target, session, row)
+            for row in rows
+            if row["external_id"] is not None
+        }
+        fresh = _first_of_each(row for row in rows if stored.get(row["external_id"]) is None)
+        if fresh:
+            last = sessions.advance(tx, target, len(fresh))
+            if last is None:
+                raise TooLarge("number of messages in one session", MAX_SEQ, MAX_SEQ + len(fresh))
+            self._place(tx, target, last - len(fresh), fresh)
+            messages.add(tx, fresh)
+            fulltext.index_messages(tx, fresh)
+            jobs.add_session(tx, target, fresh[0]["id"] - target)
+        added = {id(row): _as_message(row, session) for row in fresh}
+        by_external = {row["external_id"]: added[id(row)] for row in fresh}
+        return [
+            stored.get(row["external_id"]) or added.get(id(row)) or by_external[row["external_id"]]
+            for row in rows
+        ]
+
+    def _place(self, tx: Tx, target: int, last_seq: int, rows: list[dict[str, Any]]) -> None:
+        """Give each row its id, uid and time, and the hash over all of it."""
+        for seq, row in enumerate(rows, start=last_seq + 1):
+            row["id"] = target + seq
+            row["uid"] = row["uid"] or self._db.ids(tx.now_ms)
+            if row["created_ms"] is None:
+                row["created_ms"] = tx.now_ms
+            row["content_hash"] = messages.hash_of(row)
+
+    def _stored_twin(
+        self, tx: Tx, target: int, session: str, row: dict[str, Any]
+    ) -> Message | None:
+        """Return the stored message with the row's external id, if it says the same."""
+        found = messages.find_external(tx, target, session, row["external_id"])
+        if found is not None:
+            _refuse_other(found.role, found.text, row)
+        return found
+
+    def _to_row(self, new: NewMessage) -> dict[str, Any]:
+        from memdb.text.parts import payload_of, text_of  # noqa: PLC0415 (only for writing)
+
+        text = text_value(new.text, "text")
+        body = json_list(new.parts, "parts")
+        extra = payload_of(new.parts) if new.parts and text else ""
+        if new.parts and not text:
+            text = text_value(text_of(new.parts), "parts")
+        return {
+            "role": choice_value(new.role, "role", ROLES),
+            "author": optional_name(new.author, "author"),
+            "text": text,
+            "body": body,
+            "external_id": optional_name(new.external_id, "external_id"),
+            "metadata": json_object(new.metadata, "metadata"),
+            "created_ms": time_value(new.created_ms, "created_ms"),
+            "uid": optional_name(new.uid, "uid"),
+            "bigrams": bigrams_of(text),
+            "counted": text if extra in ("", text) else f"{text}\n{extra}",
+        }
+
+    def _count(self, rows: list[dict[str, Any]]) -> None:
+        counts = self._counting.count_many([row.pop("counted") for row in rows])
+        for row, tokens in zip(rows, counts, strict=True):
+            row["tokens"] = tokens
+            row["counter"] = self._counting.name
+
+    def messages(
+        self, owner: Owner, session: str, after_seq: int = 0, limit: int | None = None
+    ) -> Iterator[Message]:
+        """
+        Yield the messages after *after_seq*, oldest first, *limit* at most.
+
+        Read in pages of 500, so messages added meanwhile may come too.
+        """
+        int_value(after_seq, "after_seq", 0, MAX_SEQ)
+        left = MAX_SEQ if limit is None else int_value(limit, "limit", 0, MAX_SEQ)
+        return self._pages(owner, session, after_seq, left)
+
+    def _pages(self, owner: Owner, session: str, after_seq: int, left: int) -> Iterator[Message]:
+        while left > 0:
+            with self._db.read() as tx:
+                target = self._find_session(tx, owner, session)
+                if target is None:
+                    return
+                page = messages.list_after(tx, target, session, after_seq, min(PAGE, left))
+            yield from page
+            if len(page) < PAGE:
+                return
+            left -= len(page)
+            after_seq = page[-1].seq
+
+    def last(
+        self, owner: Owner, session: str, count: int, before_seq: int | None = None
+    ) -> list[Message]:
+        """Return the newest *count* messages, oldest of them first; [] without any."""
+        int_value(count, "n", 0, MAX_SEQ)
+        with self._db.read() as tx:
+            target = self._find_session(tx, owner, session)
+            if target is None:
+                return []
+            return messages.last(tx, target, session, count, before_seq)
+
+    def get(self, owner: Owner, session: str, seq: int) -> Message:
+        """Return message *seq*; NotFound if the session has none."""
+        int_value(seq, "seq", 1, MAX_SEQ)
+        with self._db.read() as tx:
+            target = self._find_session(tx, owner, session)
+            found = None if target is None else messages.find(tx, target, session, seq)
+        if found is None:
+            raise NotFound("message", f"{session}#{seq}")
+        return found
+
+    def find_external(self, owner: Owner, session: str, external_id: str) -> Message | None:
+        """Return the message with the host's id *external_id*, None without one."""
+        name_value(external_id, "external_id")
+        with self._db.read() as tx:
+            target = self._find_session(tx, owner, session)
+            if target is None:
+                return None
+            return messages.find_external(tx, target, session, external_id)
+
+    def last_seq(self, owner: Owner, session: str) -> int:
+        """Return the highest seq ever given out in the session, 0 before the first."""
+        with self._db.read() as tx:
+            target = self._find_session(tx, owner, session)
+            return 0 if target is None else sessions.last_seq(tx, target)
+
+    def sessions(self, owner: Owner) -> list[SessionInfo]:
+        """Return every session of the scope, by name."""
+        found: list[SessionInfo] = []
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            while scope_no is not None:
+                page = sessions.list_page(tx, scope_no, after=found[-1].name if found else "")
+                if not page:
+                    break
+                found += page
+        return found
+
+    def delete(self, owner: Owner, session: str) -> bool:
+        """
+        Remove a session with its messages, their index and their vectors.
+
+        Entries that were told in it stay, without the link. False if absent.
+        """
+        name_value(session, "session")
+        with self._db.write() as tx:
+            target = self._find_session(tx, owner, session)
+            if target is None:
+                return False
+            low, high = session_range(target)
+            fulltext.drop_messages(tx, low, high)
+            embeddings.delete_range(tx, "message", low, high)
+            messages.delete_range(tx, low, high)
+            jobs.drop(tx, "session", target)
+            return sessions.delete(tx, target)
+
+    def _find_session(self, tx: Tx, owner: Owner, session: str) -> int | None:
+        name_value(session, "session")
+        scope_no = owner.find(tx)
+        return None if scope_no is None else sessions.find(tx, scope_no, session)
+
+    def session_no(self, tx: Tx, owner: Owner, session: str) -> int | None:
+        """Return the number of a session in its scope, None if there is none."""
+        target = self._find_session(tx, owner, session)
+        return None if target is None else session_no_of(target)
+
+
+def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows without later ones that repeat an external id."""
+    seen: dict[str, dict[str, Any]] = {}
+    kept = []
+    for row in rows:
+        external_id = row["external_id"]
+        if external_id is None:
+            kept.append(row)
+        elif external_id not in seen:
+            seen[external_id] = row
+            kept.append(row)
+        else:
+            first = seen[external_id]
+            _refuse_other(first["role"], first["text"], row)
+    return kept
+
+
+def _refuse_other(role: str, text: str, row: dict[str, Any]) -> None:
+    if (role, text) != (row["role"], row["text"]):
+        raise AlreadyExists("message with external_id", row["external_id"])
+
+
+def _as_message(row: dict[str, Any], session: str) -> Message:
+    from memdb.text.validate import parse_json  # noqa: PLC0415
+
+    return Message(
+        row["id"] & MAX_SEQ,
+        row["role"],
+        row["author"],
+        row["text"],
+        parse_json(row["body"]),
+        row["tokens"],
+        row["counter"],
+        row["external_id"],
+        row["created_ms"],
+        parse_json(row["metadata"]),
+        session,
+        row["id"],
+        row["uid"],
+    )
+
+
+def to_new(value: NewMessage | dict[str, Any]) -> NewMessage:
+    """
+    Return *value* as a NewMessage; a dict has the same fields by name.
+
+    Raises:
+        InvalidInput: it is neither, or has an unknown field.
+    """
+    if isinstance(value, NewMessage):
+        return value
+    if not isinstance(value, dict):
+        raise InvalidInput(f"message is {type(value).__name__}: give a NewMessage or a dict")
+    unknown = sorted(set(value) - set(NewMessage._fields))
+    if unknown or "role" not in value:
+        problem = f"has no field {unknown[0]!r}" if unknown else "needs a role"
+        raise InvalidInput(f"message {problem}: use {', '.join(NewMessage._fields)}")
+    return NewMessage(**value)

@@ -1,0 +1,376 @@
+"""
+Entries: long-term records. Owns `entries` and `entry_history`.
+
+At most one active entry of a scope has a given key. An update writes what was
+said before into the history, in the same transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.models import Entry, EntryVersion
+from memdb.text.digest import content_hash
+from memdb.text.validate import parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from memdb.db.database import Row, Tx
+
+INSERT_ENTRY = """/* entries.insert */
+INSERT INTO entries (
+  id,
+  uid,
+  scope_no,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  version,
+  active,
+  superseded_by,
+  session_id,
+  first_seq,
+  last_seq,
+  use_count,
+  last_used_ms,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  content_hash,
+  created_ms,
+  updated_ms,
+  bigrams
+)
+VALUES (
+  :id,
+  :uid,
+  :scope_no,
+  :category,
+  :key,
+  :text,
+  :keywords,
+  :importance,
+  :version,
+  :active,
+  :superseded_by,
+  :session_id,
+  :first_seq,
+  :last_seq,
+  :use_count,
+  :last_used_ms,
+  :valid_from_ms,
+  :valid_to_ms,
+  :expires_ms,
+  :metadata,
+  :content_hash,
+  :created_ms,
+  :updated_ms,
+  :bigrams
+)
+"""
+
+SELECT_BY_KEY = """/* entries.find_key */
+SELECT id FROM entries WHERE scope_no = :scope_no AND key = :key AND active = 1
+"""
+
+SELECT_BY_UID = """/* entries.find_uid */
+SELECT id FROM entries WHERE id BETWEEN :low AND :high AND uid = :uid
+"""
+
+SELECT_PAGE = """/* entries.list */
+SELECT
+  entries.id,
+  category,
+  text,
+  key,
+  keywords,
+  importance,
+  version,
+  active,
+  superseded_by,
+  sessions.name,
+  first_seq,
+  entries.last_seq,
+  use_count,
+  last_used_ms,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  entries.metadata,
+  entries.created_ms,
+  entries.updated_ms,
+  entries.uid
+FROM entries
+LEFT JOIN sessions ON sessions.id = entries.session_id
+WHERE
+  entries.id > :after
+  AND entries.id <= :high
+  AND (:category IS NULL OR category = :category)
+  AND (active = 1 OR :inactive)
+ORDER BY entries.id
+LIMIT :limit
+"""
+
+SELECT_MANY = """/* entries.get_many */
+SELECT
+  entries.id,
+  category,
+  text,
+  key,
+  keywords,
+  importance,
+  version,
+  active,
+  superseded_by,
+  sessions.name,
+  first_seq,
+  entries.last_seq,
+  use_count,
+  last_used_ms,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  entries.metadata,
+  entries.created_ms,
+  entries.updated_ms,
+  entries.uid
+FROM entries
+LEFT JOIN sessions ON sessions.id = entries.session_id
+WHERE entries.id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_TEXT = """/* entries.text */
+SELECT text, version FROM entries WHERE id = :id
+"""
+
+SELECT_LIVE = """/* entries.live */
+SELECT id FROM entries
+WHERE
+  id BETWEEN :low AND :high
+  AND active = 1
+  AND (expires_ms IS NULL OR expires_ms > :now_ms)
+  AND created_ms >= :since_ms
+  AND created_ms < :until_ms
+"""
+
+SELECT_COUNT = """/* entries.count */
+SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high
+"""
+
+INSERT_HISTORY = """/* entries.keep_old */
+INSERT INTO entry_history (
+  entry_id,
+  version,
+  category,
+  text,
+  keywords,
+  importance,
+  reason,
+  replaced_ms
+)
+SELECT id, version, category, text, keywords, importance, :reason, :now_ms
+FROM entries
+WHERE id = :id
+"""
+
+INSERT_HISTORY_ROW = """/* entries.insert_history */
+INSERT INTO entry_history (
+  entry_id,
+  version,
+  category,
+  text,
+  keywords,
+  importance,
+  reason,
+  replaced_ms
+)
+VALUES (
+  :entry_id,
+  :version,
+  :category,
+  :text,
+  :keywords,
+  :importance,
+  :reason,
+  :replaced_ms
+)
+"""
+
+SELECT_HISTORY = """/* entries.history */
+SELECT version, category, text, keywords, importance, reason, replaced_ms
+FROM entry_history
+WHERE entry_id = :id
+ORDER BY version
+"""
+
+UPDATE_ENTRY = """/* entries.update */
+UPDATE entries
+SET
+  category = :category,
+  text = :text,
+  keywords = :keywords,
+  importance = :importance,
+  expires_ms = :expires_ms,
+  metadata = :metadata,
+  content_hash = :content_hash,
+  bigrams = :bigrams,
+  version = version + 1,
+  updated_ms = :now_ms
+WHERE id = :id
+RETURNING version
+"""
+
+UPDATE_SUPERSEDED = """/* entries.link */
+UPDATE entries SET superseded_by = :superseded_by WHERE id = :id
+"""
+
+DELETE_ENTRY = """/* entries.delete */
+DELETE FROM entries WHERE id = :id
+"""
+
+INSERT_TOMBSTONE = """/* entries.insert_tombstone */
+INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
+SELECT uid, 'entry', scope_no, CAST(id AS TEXT), :now_ms FROM entries WHERE id = :id
+"""
+
+SELECT_HASHED = """/* entries.hashed */
+SELECT id, uid, category, key, text, keywords, importance, metadata, created_ms, content_hash
+FROM entries
+WHERE id > :after
+ORDER BY id
+LIMIT :limit
+"""
+
+
+def _to_entry(row: Row) -> Entry:
+    values = list(row)
+    values[4] = tuple(row[4].split("\n")) if row[4] else ()
+    values[7] = bool(row[7])
+    values[17] = parse_json(row[17])
+    return Entry(*values)
+
+
+def hash_of(row: dict[str, Any]) -> bytes:
+    """Return the content hash of a row: what it says, not how often it was used."""
+    return content_hash(
+        row["uid"],
+        row["category"],
+        row["key"],
+        row["text"],
+        row["keywords"],
+        row["importance"],
+        row["metadata"],
+        row["created_ms"],
+    )
+
+
+def add(tx: Tx, row: dict[str, Any]) -> None:
+    """Add an entry; *row* holds every column by name."""
+    tx.run(INSERT_ENTRY, row)
+
+
+def find(tx: Tx, entry_id: int) -> Entry | None:
+    """Return an entry, None if there is none with this id."""
+    return get_many(tx, f"[{entry_id}]").get(entry_id)
+
+
+def find_key(tx: Tx, scope_no: int, key: str) -> int | None:
+    """Return the id of the active entry that states the fact *key*, None without one."""
+    row = tx.one(SELECT_BY_KEY, {"scope_no": scope_no, "key": key})
+    return None if row is None else int(row[0])
+
+
+def find_uid(tx: Tx, low: int, high: int, uid: str) -> int | None:
+    """Return the id of the entry with *uid* in an id range, None without one."""
+    row = tx.one(SELECT_BY_UID, {"low": low, "high": high, "uid": uid})
+    return None if row is None else int(row[0])
+
+
+def list_page(
+    tx: Tx, after: int, high: int, *, category: str | None, inactive: bool, limit: int
+) -> list[Entry]:
+    """Return up to *limit* entries with *after* < id <= *high*, by id."""
+    values = {
+        "after": after,
+        "high": high,
+        "category": category,
+        "inactive": inactive,
+        "limit": limit,
+    }
+    return [_to_entry(row) for row in tx.all(SELECT_PAGE, values)]
+
+
+def get_many(tx: Tx, ids: str) -> dict[int, Entry]:
+    """Return the entries whose id is in the JSON array *ids*, by id."""
+    return {row[0]: _to_entry(row) for row in tx.all(SELECT_MANY, {"ids": ids})}
+
+
+def text(tx: Tx, entry_id: int) -> tuple[str, int] | None:
+    """Return an entry's text and version, None if it is gone."""
+    row = tx.one(SELECT_TEXT, {"id": entry_id})
+    return None if row is None else (row[0], row[1])
+
+
+def live_ids(tx: Tx, low: int, high: int, *, now_ms: int, since_ms: int, until_ms: int) -> set[int]:
+    """Return the ids in a range that are active, unexpired and made in [since, until)."""
+    values = {
+        "low": low,
+        "high": high,
+        "now_ms": now_ms,
+        "since_ms": since_ms,
+        "until_ms": until_ms,
+    }
+    return {row[0] for row in tx.all(SELECT_LIVE, values)}
+
+
+def count(tx: Tx, low: int, high: int) -> int:
+    """Return how many entries have *low* <= id <= *high*."""
+    row = tx.one(SELECT_COUNT, {"low": low, "high": high})
+    return 0 if row is None else int(row[0])
+
+
+def history(tx: Tx, entry_id: int) -> list[EntryVersion]:
+    """Return what the entry said before, oldest first; not what it says now."""
+    return [
+        EntryVersion(version, category, said, tuple(keywords.split("\n")) if keywords else (), *rest)
+        for version, category, said, keywords, *rest in tx.all(SELECT_HISTORY, {"id": entry_id})
+    ]
+
+
+def update(tx: Tx, entry_id: int, row: dict[str, Any], reason: str) -> int:
+    """Replace what an entry says, keeping the old version; return the new version."""
+    tx.run(INSERT_HISTORY, {"id": entry_id, "reason": reason, "now_ms": tx.now_ms})
+    changed = tx.one(UPDATE_ENTRY, {**row, "id": entry_id, "now_ms": tx.now_ms})
+    assert changed is not None
+    return int(changed[0])
+
+
+def add_history(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
+    """Add old versions as an export holds them."""
+    tx.many(INSERT_HISTORY_ROW, rows)
+
+
+def link(tx: Tx, entry_id: int, superseded_by: int) -> None:
+    """Note which entry took this one's place."""
+    tx.run(UPDATE_SUPERSEDED, {"id": entry_id, "superseded_by": superseded_by})
+
+
+def delete(tx: Tx, entry_id: int) -> bool:
+    """Remove an entry and its history, leaving a tombstone; False if it is absent."""
+    tx.run(INSERT_TOMBSTONE, {"id": entry_id, "now_ms": tx.now_ms})
+    return tx.run(DELETE_ENTRY, {"id": entry_id}) > 0
+
+
+def damaged(tx: Tx) -> Iterable[int]:
+    """Yield the id of each entry whose content does not match its hash."""
+    after = 0
+    while rows := tx.all(SELECT_HASHED, {"after": after, "limit": 1000}):
+        for row in rows:
+            *content, stored = row
+            if content_hash(*content[1:]) != stored:
+                yield row[0]
+        after = rows[-1][0]

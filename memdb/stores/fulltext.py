@@ -1,0 +1,162 @@
+"""
+Full text: which rows hold a word. Owns the four `*_fts` tables.
+
+An index row is written in the transaction of its base row, directly: triggers
+are two to four times slower in bulk. A query asks for one term at a time inside
+a range of ids, because FTS5's own rank walks each term's whole list, over all
+scopes, and would let one scope's texts move another's ranking (ADR-0004).
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from memdb.db.database import Tx
+
+# Rows of one term that a search looks at, newest first. A commoner word says
+# little, and 20,000 rows take 4 ms.
+MAX_POSTINGS = 20_000
+
+INSERT_MESSAGE = """/* fulltext.insert_message */
+INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, :author, :bigrams)
+"""
+
+DELETE_MESSAGES = """/* fulltext.delete_messages */
+INSERT INTO messages_fts (messages_fts, rowid, text, author, bigrams)
+SELECT 'delete', id, text, author, bigrams FROM messages WHERE id BETWEEN :low AND :high
+"""
+
+INSERT_ENTRY = """/* fulltext.insert_entry */
+INSERT INTO entries_fts (rowid, text, keywords, bigrams)
+SELECT id, text, keywords, bigrams FROM entries WHERE id = :id
+"""
+
+DELETE_ENTRY = """/* fulltext.delete_entry */
+INSERT INTO entries_fts (entries_fts, rowid, text, keywords, bigrams)
+SELECT 'delete', id, text, keywords, bigrams FROM entries WHERE id = :id
+"""
+
+INSERT_ARTIFACT = """/* fulltext.insert_artifact */
+INSERT INTO artifacts_fts (rowid, name, text, bigrams)
+SELECT id, name, text, bigrams FROM artifact_names WHERE id = :id
+"""
+
+DELETE_ARTIFACT = """/* fulltext.delete_artifact */
+INSERT INTO artifacts_fts (artifacts_fts, rowid, name, text, bigrams)
+SELECT 'delete', id, name, text, bigrams FROM artifact_names WHERE id = :id
+"""
+
+SELECT_MESSAGES = """/* fulltext.messages */
+SELECT rowid FROM messages_fts
+WHERE messages_fts MATCH :term AND rowid BETWEEN :low AND :high
+ORDER BY rowid DESC
+LIMIT :limit
+"""
+
+SELECT_ENTRIES = """/* fulltext.entries */
+SELECT rowid FROM entries_fts
+WHERE entries_fts MATCH :term AND rowid BETWEEN :low AND :high
+ORDER BY rowid DESC
+LIMIT :limit
+"""
+
+SELECT_ARTIFACTS = """/* fulltext.artifacts */
+SELECT rowid FROM artifacts_fts
+WHERE artifacts_fts MATCH :term AND rowid BETWEEN :low AND :high
+ORDER BY rowid DESC
+LIMIT :limit
+"""
+
+SELECT_SNIPPET = """/* fulltext.snippet */
+SELECT snippet(messages_fts, 0, :before, :after, '…', :words) FROM messages_fts
+WHERE messages_fts MATCH :match AND rowid = :id
+"""
+
+SELECT_ARTIFACT_SNIPPET = """/* fulltext.artifact_snippet */
+SELECT snippet(artifacts_fts, 1, :before, :after, '…', :words) FROM artifacts_fts
+WHERE artifacts_fts MATCH :match AND rowid = :id
+"""
+
+_POSTINGS = {
+    "message": SELECT_MESSAGES,
+    "entry": SELECT_ENTRIES,
+    "artifact": SELECT_ARTIFACTS,
+}
+
+
+def index_messages(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
+    """Add new messages to the index. Cost: 8 µs per row in bulk, 60 µs for one alone."""
+    tx.many(INSERT_MESSAGE, rows)
+
+
+def drop_messages(tx: Tx, low: int, high: int) -> None:
+    """Take messages out of the index, before their rows go."""
+    tx.run(DELETE_MESSAGES, {"low": low, "high": high})
+
+
+def index_entry(tx: Tx, entry_id: int) -> None:
+    """Add an entry to the index as its row says."""
+    tx.run(INSERT_ENTRY, {"id": entry_id})
+
+
+def drop_entry(tx: Tx, entry_id: int) -> None:
+    """Take an entry out of the index, before its row changes or goes."""
+    tx.run(DELETE_ENTRY, {"id": entry_id})
+
+
+def index_artifact(tx: Tx, name_id: int) -> None:
+    """Add an artifact's newest text to the index as its row says."""
+    tx.run(INSERT_ARTIFACT, {"id": name_id})
+
+
+def drop_artifact(tx: Tx, name_id: int) -> None:
+    """Take an artifact out of the index, before its row changes."""
+    tx.run(DELETE_ARTIFACT, {"id": name_id})
+
+
+def postings(
+    tx: Tx, kind: str, terms: Sequence[str], low: int, high: int, limit: int = MAX_POSTINGS
+) -> dict[str, list[int]]:
+    """
+    Return, for each term, the ids in [low, high] whose text holds it.
+
+    Args:
+        kind: "message", "entry" or "artifact".
+        terms: FTS5 query strings as `memdb.text.terms` makes them, never text
+            of a user.
+        limit: Most ids per term; the newest are kept.
+
+    Returns:
+        Ids newest first. A list shorter than *limit* is complete, so its
+        length is the term's document frequency in the range.
+
+    Cost: 20 µs per term and 0.2 µs per id.
+    """
+    if kind not in _POSTINGS:
+        raise InvalidInput(f"kind is {kind!r}: use one of {', '.join(sorted(_POSTINGS))}")
+    sql = _POSTINGS[kind]
+    found = {}
+    for term in terms:
+        values = {"term": term, "low": low, "high": high, "limit": limit}
+        found[term] = [row[0] for row in tx.all(sql, values)]
+    return found
+
+
+def snippet(tx: Tx, kind: str, row_id: int, terms: Sequence[str], **marks: Any) -> str | None:
+    """
+    Return the place in a message's or artifact's text that matches best.
+
+    Args:
+        kind: "message" or "artifact".
+        terms: FTS5 query strings; a row that holds none of them gives None.
+        marks: `before` and `after` around each match, `words` at most (1 to 64).
+    """
+    sql = SELECT_SNIPPET if kind == "message" else SELECT_ARTIFACT_SNIPPET
+    values = {"before": "", "after": "", "words": 24, **marks}
+    row = tx.one(sql, {**values, "match": " OR ".join(terms), "id": row_id}) if terms else None
+    return None if row is None else row[0]

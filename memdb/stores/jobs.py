@@ -1,0 +1,190 @@
+"""
+Jobs: work that is due. Owns the table `jobs`.
+
+A job is written in the transaction that made it due, so a crash forgets none.
+A lease keeps two processes from doing the same work; whoever finishes proves
+that nothing moved meanwhile (`next_seq`), so nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from memdb.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.db.database import Tx
+
+# How long a job stays with the process that took it. A batch of embeddings
+# takes well under a second; a process that died gives its jobs back after this.
+LEASE_MS = 60_000
+
+# Wait before a failed job is tried again: doubled per failure, up to an hour.
+RETRY_MS = 2_000
+MAX_RETRY_MS = 3_600_000
+
+INSERT_SESSION = """/* jobs.embed_session */
+INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
+ON CONFLICT DO NOTHING
+"""
+
+INSERT_ENTRY = """/* jobs.embed_entry */
+INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
+ON CONFLICT (kind, subject, ref, space_no)
+DO UPDATE SET next_seq = excluded.next_seq, due_ms = excluded.due_ms, lease_ms = 0
+"""
+
+INSERT_WHOLE_SPACE = """/* jobs.embed_everything */
+INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+SELECT 'embed', 'session', id, :space_no, 1, :now_ms FROM sessions WHERE last_seq > 0
+UNION ALL
+SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries
+ON CONFLICT DO NOTHING
+"""
+
+SELECT_DUE = """/* jobs.due */
+SELECT kind, subject, ref, space_no, next_seq, attempts
+FROM jobs
+WHERE
+  space_no = :space_no
+  AND ref BETWEEN :low AND :high
+  AND due_ms <= :now_ms
+  AND lease_ms <= :now_ms
+ORDER BY ref, kind, subject
+LIMIT :limit
+"""
+
+UPDATE_LEASE = """/* jobs.lease */
+UPDATE jobs SET lease_ms = :until_ms
+WHERE
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND next_seq = :next_seq
+  AND lease_ms <= :now_ms
+"""
+
+UPDATE_NEXT_SEQ = """/* jobs.advance */
+UPDATE jobs SET next_seq = :new_seq, attempts = 0, error = NULL, lease_ms = 0
+WHERE
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND next_seq = :next_seq
+"""
+
+UPDATE_FAILED = """/* jobs.fail */
+UPDATE jobs SET attempts = attempts + 1, error = :error, due_ms = :due_ms, lease_ms = 0
+WHERE
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND next_seq = :next_seq
+"""
+
+DELETE_JOB = """/* jobs.done */
+DELETE FROM jobs
+WHERE
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND next_seq = :next_seq
+"""
+
+DELETE_SUBJECT = """/* jobs.drop */
+DELETE FROM jobs
+WHERE kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')
+  AND subject = :subject
+  AND ref = :ref
+"""
+
+SELECT_COUNT = """/* jobs.count */
+SELECT count(*) FROM jobs
+"""
+
+
+class Job(Record):
+    """
+    A piece of due work.
+
+    Attributes:
+        next_seq: For a session the first seq still to do; for an entry the
+            version to do.
+        attempts: How often it failed.
+    """
+
+    kind: str
+    subject: str
+    ref: int
+    space_no: int
+    next_seq: int
+    attempts: int
+
+    def key(self) -> dict[str, object]:
+        """Return the values that name this job in the state it was read in."""
+        return {
+            "kind": self.kind,
+            "subject": self.subject,
+            "ref": self.ref,
+            "space_no": self.space_no,
+            "next_seq": self.next_seq,
+        }
+
+
+def add_session(tx: Tx, session: int, first_seq: int) -> None:
+    """Note that messages from *first_seq* on have no vectors, in every space of the file."""
+    tx.run(INSERT_SESSION, {"ref": session, "next_seq": first_seq, "now_ms": tx.now_ms})
+
+
+def add_entry(tx: Tx, entry_id: int, version: int) -> None:
+    """Note that *version* of an entry has no vector, in every space of the file."""
+    tx.run(INSERT_ENTRY, {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms})
+
+
+def add_everything(tx: Tx, space_no: int) -> None:
+    """Note that everything in the file is to be embedded in a new space."""
+    tx.run(INSERT_WHOLE_SPACE, {"space_no": space_no, "now_ms": tx.now_ms})
+
+
+def due(tx: Tx, space_no: int, low: int, high: int, now_ms: int, limit: int) -> list[Job]:
+    """Return up to *limit* jobs of a space and id range that nobody works on."""
+    values = {"space_no": space_no, "low": low, "high": high, "now_ms": now_ms, "limit": limit}
+    return [Job(*row) for row in tx.all(SELECT_DUE, values)]
+
+
+def lease(tx: Tx, job: Job) -> bool:
+    """Take *job* for `LEASE_MS`; False when somebody else was faster."""
+    values = {**job.key(), "now_ms": tx.now_ms, "until_ms": tx.now_ms + LEASE_MS}
+    return tx.run(UPDATE_LEASE, values) > 0
+
+
+def advance(tx: Tx, job: Job, new_seq: int) -> bool:
+    """Note that *job* is done below *new_seq*; False when it moved meanwhile."""
+    return tx.run(UPDATE_NEXT_SEQ, {**job.key(), "new_seq": new_seq}) > 0
+
+
+def done(tx: Tx, job: Job) -> bool:
+    """Remove *job*; False when it moved meanwhile."""
+    return tx.run(DELETE_JOB, job.key()) > 0
+
+
+def fail(tx: Tx, job: Job, error: str) -> None:
+    """Keep *job* for later, with the *error* that stopped it."""
+    wait_ms = min(RETRY_MS << min(job.attempts, 20), MAX_RETRY_MS)
+    tx.run(UPDATE_FAILED, {**job.key(), "error": error[:500], "due_ms": tx.now_ms + wait_ms})
+
+
+def drop(tx: Tx, subject: str, ref: int) -> None:
+    """Remove every job about something that is deleted."""
+    tx.run(DELETE_SUBJECT, {"subject": subject, "ref": ref})
+
+
+def count(tx: Tx) -> int:
+    """Return how many jobs wait, leased and failed ones included."""
+    row = tx.one(SELECT_COUNT)
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,173 @@
+"""
+Sessions: ordered runs of messages in a scope. Owns the table `sessions`.
+
+A session is made at its first message. Its number and the seqs of its messages
+are never given out twice, also after deletes.
+"""
+
+from __future__ import annotations
+
+from memdb.ids import session_id
+from memdb.models import SessionInfo
+from memdb.text.validate import parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.db.database import Row, Tx
+
+UPDATE_NEXT_NO = """/* sessions.next_no */
+UPDATE scopes SET last_session_no = last_session_no + 1 WHERE scope_no = :scope_no
+RETURNING last_session_no
+"""
+
+INSERT_SESSION = """/* sessions.insert */
+INSERT INTO sessions (id, scope_no, uid, name, title, metadata, created_ms, updated_ms)
+VALUES (:id, :scope_no, :uid, :name, :title, :metadata, :created_ms, :updated_ms)
+"""
+
+SELECT_ID = """/* sessions.find */
+SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name
+"""
+
+SELECT_LAST_SEQ = """/* sessions.last_seq */
+SELECT last_seq FROM sessions WHERE id = :id
+"""
+
+# The counting reads one b-tree range per session, not the messages themselves.
+SELECT_INFOS = """/* sessions.list */
+SELECT
+  name,
+  title,
+  last_seq,
+  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215),
+  metadata,
+  created_ms,
+  updated_ms,
+  uid
+FROM sessions
+WHERE scope_no = :scope_no AND name > :after
+ORDER BY name
+LIMIT :limit
+"""
+
+SELECT_NAMES = """/* sessions.names */
+SELECT id, name FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_TOTAL = """/* sessions.total */
+SELECT coalesce(sum(last_seq), 0) FROM sessions WHERE scope_no = :scope_no
+"""
+
+UPDATE_LAST_SEQ = """/* sessions.advance */
+UPDATE sessions SET last_seq = last_seq + :count, updated_ms = :now_ms
+WHERE id = :id AND last_seq + :count <= 16777215
+RETURNING last_seq
+"""
+
+UPDATE_TITLE = """/* sessions.describe */
+UPDATE sessions SET title = :title, metadata = :metadata, created_ms = :created_ms, uid = :uid
+WHERE id = :id
+"""
+
+UPDATE_SEQ_TO = """/* sessions.raise_seq */
+UPDATE sessions SET last_seq = max(last_seq, :last_seq), updated_ms = :updated_ms WHERE id = :id
+"""
+
+DELETE_SESSION = """/* sessions.delete */
+DELETE FROM sessions WHERE id = :id
+"""
+
+INSERT_TOMBSTONE = """/* sessions.insert_tombstone */
+INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
+SELECT uid, 'session', scope_no, name, :now_ms FROM sessions WHERE id = :id
+"""
+
+
+def _to_info(row: Row) -> SessionInfo:
+    name, title, last_seq, count, metadata, created_ms, updated_ms, uid = row
+    return SessionInfo(
+        name, title, last_seq, count, parse_json(metadata), created_ms, updated_ms, uid
+    )
+
+
+def add(tx: Tx, scope_no: int, name: str, uid: str, **given: Any) -> int:
+    """
+    Add a session and return its id.
+
+    Args:
+        given: `title`, `metadata` (JSON text), `created_ms` and `updated_ms`,
+            where they are known; the times default to now.
+    """
+    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no})
+    assert row is not None
+    new_id = session_id(scope_no, int(row[0]))
+    defaults = {
+        "title": None,
+        "metadata": None,
+        "created_ms": tx.now_ms,
+        "updated_ms": tx.now_ms,
+    }
+    tx.run(
+        INSERT_SESSION,
+        {**defaults, **given, "id": new_id, "scope_no": scope_no, "uid": uid, "name": name},
+    )
+    return new_id
+
+
+def find(tx: Tx, scope_no: int, name: str) -> int | None:
+    """Return the id of the session called *name*, None if there is none."""
+    row = tx.one(SELECT_ID, {"scope_no": scope_no, "name": name})
+    return None if row is None else int(row[0])
+
+
+def last_seq(tx: Tx, session: int) -> int:
+    """Return the highest seq ever given out in the session, 0 before the first."""
+    row = tx.one(SELECT_LAST_SEQ, {"id": session})
+    return 0 if row is None else int(row[0])
+
+
+def list_page(tx: Tx, scope_no: int, *, after: str = "", limit: int = 1000) -> list[SessionInfo]:
+    """Return up to *limit* sessions whose name sorts after *after*, by name."""
+    values = {"scope_no": scope_no, "after": after, "limit": limit}
+    return [_to_info(row) for row in tx.all(SELECT_INFOS, values)]
+
+
+def names(tx: Tx, ids: str) -> dict[int, str]:
+    """Return the name of each session whose id is in the JSON array *ids*."""
+    return dict(tx.all(SELECT_NAMES, {"ids": ids}))
+
+
+def total(tx: Tx, scope_no: int) -> int:
+    """Return how many seqs the scope's sessions gave out: about its number of messages."""
+    row = tx.one(SELECT_TOTAL, {"scope_no": scope_no})
+    return 0 if row is None else int(row[0])
+
+
+def advance(tx: Tx, session: int, count: int) -> int | None:
+    """
+    Give out *count* seqs and return the last of them.
+
+    None when the session is gone, or cannot hold so many more.
+    """
+    row = tx.one(UPDATE_LAST_SEQ, {"id": session, "count": count, "now_ms": tx.now_ms})
+    return None if row is None else int(row[0])
+
+
+def raise_seq(tx: Tx, session: int, last: int, updated_ms: int) -> None:
+    """Make sure that seqs up to *last* count as given out (for imports)."""
+    tx.run(UPDATE_SEQ_TO, {"id": session, "last_seq": last, "updated_ms": updated_ms})
+
+
+def describe(tx: Tx, session: int, **given: Any) -> None:
+    """Set `title`, `metadata` (JSON text), `created_ms` and `uid` of a session."""
+    tx.run(UPDATE_TITLE, {"id": session, **given})
+
+
+def delete(tx: Tx, session: int) -> bool:
+    """Remove the session's own row, leaving a tombstone; its messages go first."""
+    tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms})
+    return tx.run(DELETE_SESSION, {"id": session}) > 0
+
+

@@ -1,0 +1,1 @@
+"""Text as bytes, words and tokens: validation, query words, counters."""

