@@ -29,10 +29,6 @@ class Entries:
         """Return the active entry that states the fact *key*, None without one."""
         return self._notebook.find_key(self._owner, key)
 
-    def list(self, *, category: str | None = None, inactive: bool = False) -> Iterator[Entry]:
-        """Iterate over the entries by id; *inactive* ones only on request."""
-        return self._notebook.list(self._owner, category=category, inactive=inactive)
-
     def update(self, entry_id: int, **changes: Any) -> Entry:
         """
         Change `text`, `category`, `keywords`, `importance`, `expires_ms` or `metadata`.
@@ -45,13 +41,17 @@ class Entries:
         """
         return self._notebook.update(self._owner, entry_id, **changes)
 
-    def history(self, entry_id: int) -> list[EntryVersion]:  # type: ignore[valid-type]
+    def history(self, entry_id: int) -> list[EntryVersion]:
         """Return what the entry said before, oldest first; [] if it never changed."""
         return self._notebook.history(self._owner, entry_id)
 
     def delete(self, entry_id: int) -> bool:
         """Remove an entry with its history; False if it is absent."""
         return self._notebook.delete(self._owner, entry_id)
+
+    def list(self, *, category: str | None = None, inactive: bool = False) -> Iterator[Entry]:
+        """Iterate over the entries by id; *inactive* ones only on request."""
+        return self._notebook.list(self._owner, category=category, inactive=inactive)
 
 
 class Artifacts:
@@ -123,7 +123,15 @@ class Artifacts:
         """Return a version as a binary stream that can seek; it reads in chunks."""
         return self._shelf.open(self._owner, session or self._session, name, version)
 
-    def list(self, *, session: str | None = None) -> list[ArtifactVersion]:  # type: ignore[valid-type]
+    def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
+        """Return every version of *name*, newest first; [] without any."""
+        return self._shelf.versions(self._owner, session or self._session, name)
+
+    def delete(self, name: str, version: int | None = None, *, session: str | None = None) -> bool:
+        """Remove one version, all of them for None; False if there was none."""
+        return self._shelf.delete(self._owner, session or self._session, name, version)
+
+    def list(self, *, session: str | None = None) -> list[ArtifactVersion]:
         """
         Return the newest version of each name, shared ones first.
 
@@ -131,13 +139,3 @@ class Artifacts:
         those of every session.
         """
         return self._shelf.list(self._owner, session or self._session)
-
-    def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:  # type: ignore[valid-type]
-        """Return every version of *name*, newest first; [] without any."""
-        return self._shelf.versions(self._owner, session or self._session, name)
-
-    def delete(
-        self, name: str, version: int | None = None, *, session: str | None = None
-    ) -> bool:
-        """Remove one version, all of them for None; False if there was none."""
-        return self._shelf.delete(self._owner, session or self._session, name, version)

@@ -102,7 +102,7 @@ class MemDB:
 
     def scopes(self) -> list[Scope]:
         """Return every scope that was written to, by app and user."""
-        from memdb.stores import scopes  # noqa: PLC0415
+        from memdb.stores import scopes
 
         with self._db.read() as tx:
             found = scopes.list_all(tx)
@@ -133,7 +133,7 @@ class MemDB:
 
     def pending(self) -> int:
         """Return how many jobs are due: sessions and entries with something to embed."""
-        from memdb.stores import jobs  # noqa: PLC0415
+        from memdb.stores import jobs
 
         with self._db.read() as tx:
             return jobs.count(tx)
@@ -148,13 +148,13 @@ class MemDB:
         Args:
             deep: Also read every page and the bytes of every artifact.
         """
-        from memdb.db.check import check  # noqa: PLC0415
+        from memdb.db.check import check
 
         return check(self._db, deep=deep)
 
     def rebuild(self) -> None:
         """Make all that is derived anew from the rows: full text, sketches, counters."""
-        from memdb.db.rebuild import rebuild  # noqa: PLC0415
+        from memdb.db.rebuild import rebuild
 
         rebuild(self._db)
 
@@ -166,13 +166,13 @@ class MemDB:
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written.
         """
-        from memdb.db.backup import copy_to  # noqa: PLC0415
+        from memdb.db.backup import copy_to
 
         return copy_to(self._db, text_value(os.fspath(path), "path"), replace=replace)
 
     def info(self) -> FileInfo:
         """Return what is in the file: rows and bytes per store, spaces, times."""
-        from memdb.db.info import info  # noqa: PLC0415
+        from memdb.db.info import info
 
         return info(self._db)
 

@@ -50,7 +50,7 @@ class Rooms:
     def indexer(self) -> Indexer:
         """What embeds."""
         if self._indexer is None:
-            from memdb.recall.indexing import Indexer  # noqa: PLC0415
+            from memdb.recall.indexing import Indexer
 
             self._indexer = Indexer(self.db, _load_embedder(self._embedder))
         return self._indexer
@@ -59,7 +59,7 @@ class Rooms:
     def notebook(self) -> Notebook:
         """What keeps entries."""
         if self._notebook is None:
-            from memdb.longterm.notebook import Notebook  # noqa: PLC0415
+            from memdb.longterm.notebook import Notebook
 
             self._notebook = Notebook(self.db, self._before_write)
         return self._notebook
@@ -68,7 +68,7 @@ class Rooms:
     def recaller(self) -> Recaller:
         """What searches."""
         if self._recaller is None:
-            from memdb.recall.search import Recaller  # noqa: PLC0415
+            from memdb.recall.search import Recaller
 
             self._recaller = Recaller(self.db, self.indexer)
         return self._recaller
@@ -77,7 +77,7 @@ class Rooms:
     def shelf(self) -> Shelf:
         """What keeps artifacts."""
         if self._shelf is None:
-            from memdb.longterm.artifacts import Shelf  # noqa: PLC0415
+            from memdb.longterm.artifacts import Shelf
 
             self._shelf = Shelf(self.db)
         return self._shelf
@@ -86,6 +86,6 @@ class Rooms:
 def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
     if not isinstance(choice, str):
         return choice
-    from memdb.models_local.static_embedder import StaticEmbedder  # noqa: PLC0415
+    from memdb.models_local.static_embedder import StaticEmbedder
 
     return StaticEmbedder()

@@ -155,14 +155,14 @@ class Scope:
     @property
     def entries(self) -> Entries:
         """The long-term entries."""
-        from memdb.holdings import Entries  # noqa: PLC0415
+        from memdb.holdings import Entries
 
         return Entries(self._rooms, self._owner)
 
     @property
     def artifacts(self) -> Artifacts:
         """The artifacts of all sessions, and the `user:` ones they share."""
-        from memdb.holdings import Artifacts  # noqa: PLC0415
+        from memdb.holdings import Artifacts
 
         return Artifacts(self._rooms, self._owner, None)
 
@@ -173,7 +173,7 @@ class Scope:
         Importing the file elsewhere gives the same scope, and exporting that
         one the same file, byte for byte.
         """
-        from memdb.transfer.export import export_file  # noqa: PLC0415
+        from memdb.transfer.export import export_file
 
         return export_file(self._rooms, [self._owner], path)
 

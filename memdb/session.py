@@ -65,9 +65,7 @@ class Session:
         4
         """
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        (stored,) = self._rooms.conversations.append(
-            self._owner, self.name, [new], expected_seq
-        )
+        (stored,) = self._rooms.conversations.append(self._owner, self.name, [new], expected_seq)
         return stored
 
     def extend(
@@ -81,7 +79,7 @@ class Session:
 
         Cost: 25 µs per message with index and exact token count.
         """
-        from memdb.shortterm.conversation import to_new  # noqa: PLC0415
+        from memdb.shortterm.conversation import to_new
 
         new = [to_new(message) for message in messages]
         return self._rooms.conversations.append(self._owner, self.name, new, expected_seq)
@@ -129,7 +127,7 @@ class Session:
         Raises:
             TooLarge: the newest message alone is over the budget.
         """
-        from memdb.shortterm.windows import newest_within  # noqa: PLC0415
+        from memdb.shortterm.windows import newest_within
 
         if last is not None:
             int_value(last, "last", 0, MAX_COUNT)
@@ -146,7 +144,7 @@ class Session:
     @property
     def artifacts(self) -> Artifacts:
         """The artifacts of this session, and the `user:` ones of its scope."""
-        from memdb.holdings import Artifacts  # noqa: PLC0415
+        from memdb.holdings import Artifacts
 
         return Artifacts(self._rooms, self._owner, self.name)
 

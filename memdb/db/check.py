@@ -208,9 +208,9 @@ def _rules(tx: Tx) -> Iterator[Finding]:
 
 
 def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
-    from itertools import islice  # noqa: PLC0415
+    from itertools import islice
 
-    from memdb.stores import blobs, entries, messages  # noqa: PLC0415
+    from memdb.stores import blobs, entries, messages
 
     for row_id in islice(messages.damaged(tx), MAX_PER_RULE):
         yield Finding("message_hash", f"message {row_id}", rebuildable=False)

@@ -163,7 +163,7 @@ def load_vector_functions(connection: apsw.Connection) -> None:
     Raises:
         MissingExtension: the package is not installed or does not fit.
     """
-    from importlib.util import find_spec  # noqa: PLC0415 (only for vectors)
+    from importlib.util import find_spec  # only for vectors
 
     spec = find_spec("sqlite_vec")
     if spec is None or not spec.submodule_search_locations:

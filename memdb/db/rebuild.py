@@ -151,7 +151,7 @@ def rebuild(db: Database) -> None:
 
     Transaction: opens its own, so a crash leaves the file as it was.
     """
-    from memdb.stores import blobs  # noqa: PLC0415
+    from memdb.stores import blobs
 
     with db.write() as tx:
         for select, update in _GRAMS:
@@ -168,7 +168,7 @@ def rebuild(db: Database) -> None:
 
 
 def _rebuild_grams(tx: Tx, select: str, update: str) -> None:
-    from memdb.text.grams import bigrams_of  # noqa: PLC0415
+    from memdb.text.grams import bigrams_of
 
     after = 0
     while rows := tx.all(select, {"after": after}):
@@ -180,7 +180,7 @@ def _rebuild_grams(tx: Tx, select: str, update: str) -> None:
 
 
 def _rebuild_sketches(tx: Tx) -> None:
-    from memdb.stores.embeddings import sketch_of  # noqa: PLC0415
+    from memdb.stores.embeddings import sketch_of
 
     tx.run(DELETE_SKETCHES)
     after: dict[str, object] = {"space_no": 0, "kind": "", "ref": 0}

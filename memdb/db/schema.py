@@ -71,8 +71,7 @@ def _version(marks: tuple[int, int, int] | None, path: str) -> int:
         return 0
     if application_id != APPLICATION_ID:
         raise NotAMemDB(
-            f"{path} is another program's database: give the path of a memdb file, or of a "
-            "new one",
+            f"{path} is another program's database: give the path of a memdb file, or of a new one",
             path,
         )
     if version > FORMAT:
@@ -95,7 +94,7 @@ def _create(db: Database) -> None:
 
 def _migrate(db: Database, version: int) -> None:
     """Bring the file from *version* to `FORMAT`, after copying it aside."""
-    from memdb.db.backup import copy_to  # noqa: PLC0415 (rarely needed)
+    from memdb.db.backup import copy_to  # rarely needed
 
     if db.path != MEMORY:
         copy_to(db, f"{db.path}.v{version}.bak", replace=True)
@@ -118,7 +117,7 @@ def _run_script(connection: apsw.Connection, script: str) -> None:
 
 def read_schema() -> str:
     """Return schema.sql: from the installed package, else from the checkout."""
-    from importlib.resources import files  # noqa: PLC0415 (only for new files)
+    from importlib.resources import files  # only for new files
 
     packed = files("memdb") / "schema.sql"
     if packed.is_file():
@@ -129,7 +128,7 @@ def read_schema() -> str:
 
 def read_migration(step: int) -> str:
     """Return the script that takes format *step* - 1 to *step*."""
-    from importlib.resources import files  # noqa: PLC0415 (only for old files)
+    from importlib.resources import files  # only for old files
 
     folder = files("memdb.db") / "migrations"
     (script,) = [item for item in folder.iterdir() if item.name.startswith(f"{step:04d}_")]

@@ -41,8 +41,16 @@ SHARED_PREFIX = "user:"
 # How much of a text is searched: a long novel.
 MAX_INDEXED_CHARS = 1_000_000
 
-_TEXT_MIMES = ("application/json", "application/xml", "application/yaml", "application/toml")
-_TEXT_MIMES += ("application/javascript", "application/x-sh", "application/sql", "image/svg+xml")
+_TEXT_MIMES = (
+    "application/javascript",
+    "application/json",
+    "application/sql",
+    "application/toml",
+    "application/x-sh",
+    "application/xml",
+    "application/yaml",
+    "image/svg+xml",
+)
 
 # Endings that Python's table lacks in 3.11.
 _MORE_MIMES = {
@@ -93,7 +101,7 @@ class Shelf:
             NotFound: the session has no message *message_seq*.
         """
         name = full_name(session, name)
-        row = {
+        row: dict[str, Any] = {
             "mime": optional_name(mime, "mime"),
             "metadata": json_object(metadata, "metadata"),
             "created_ms": time_value(created_ms, "created_ms"),
@@ -210,25 +218,6 @@ class Shelf:
             found = self._get(tx, owner, session, name, version)
         return io.BufferedReader(BlobStream(self._db, found), blobs.CHUNK_BYTES)
 
-    def list(self, owner: Owner, session: str | None) -> list[ArtifactVersion]:
-        """
-        Return the newest version of each name, sorted by session and name.
-
-        With a session its names and the shared ones, shared first; for None
-        those of the whole scope.
-        """
-        with self._db.read() as tx:
-            scope_no = owner.find(tx)
-            if scope_no is None:
-                return []
-            places = [place for place, _ in artifacts.places(tx, scope_no)]
-            if session is not None:
-                found = sessions.find(tx, scope_no, name_value(session, "session"))
-                wanted = {SHARED, SHARED if found is None else session_no_of(found)}
-                places = [place for place in places if place.session_no in wanted]
-            newest = [artifacts.find(tx, place) for place in places]
-        return [stored.info for stored in newest if stored is not None]
-
     def versions(self, owner: Owner, session: str | None, name: str) -> list[ArtifactVersion]:
         """Return every version of *name*, newest first; [] without any."""
         with self._db.read() as tx:
@@ -281,6 +270,25 @@ class Shelf:
         fulltext.index_artifact(tx, known[0])
         return True
 
+    def list(self, owner: Owner, session: str | None) -> list[ArtifactVersion]:
+        """
+        Return the newest version of each name, sorted by session and name.
+
+        With a session its names and the shared ones, shared first; for None
+        those of the whole scope.
+        """
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            if scope_no is None:
+                return []
+            places = [place for place, _ in artifacts.places(tx, scope_no)]
+            if session is not None:
+                found = sessions.find(tx, scope_no, name_value(session, "session"))
+                wanted = {SHARED, SHARED if found is None else session_no_of(found)}
+                places = [place for place in places if place.session_no in wanted]
+            newest = [artifacts.find(tx, place) for place in places]
+        return [stored.info for stored in newest if stored is not None]
+
 
 def full_name(session: str | None, name: str) -> str:
     """Return *name* as it is stored: with `user:` before it where no session is given."""
@@ -295,7 +303,7 @@ def full_name(session: str | None, name: str) -> str:
 
 def guess_mime(name: str, head: bytes) -> str:
     """Return the type that *name*'s ending stands for, else text/plain for UTF-8 text."""
-    from mimetypes import MimeTypes  # noqa: PLC0415 (slow to load)
+    from mimetypes import MimeTypes  # slow to load
 
     ending = name[name.rfind(".") :].lower()
     # Python's own table: the system's would make files differ between machines.
@@ -314,7 +322,7 @@ def _is_text(head: bytes) -> bool:
 def _searched(mime: str, head: bytes) -> dict[str, str | None]:
     """Return the text and bigrams to search, None where *mime* or *head* is no text."""
     kind = mime.partition(";")[0].strip().lower()
-    nothing = {"text": None, "bigrams": None}
+    nothing: dict[str, str | None] = {"text": None, "bigrams": None}
     if not (kind.startswith("text/") or kind in _TEXT_MIMES or kind.endswith(("+json", "+xml"))):
         return nothing
     text = head[: 4 * MAX_INDEXED_CHARS].decode("utf-8", errors="replace")[:MAX_INDEXED_CHARS]

@@ -185,30 +185,6 @@ class Notebook:
             known = None if scope_no is None else entries.find_key(tx, scope_no, key)
             return None if known is None else entries.find(tx, known)
 
-    def list(
-        self, owner: Owner, *, category: str | None = None, inactive: bool = False
-    ) -> Iterator[Entry]:
-        """Yield the entries of the scope by id; *inactive* ones only on request."""
-        optional_name(category, "category")
-        after = 0
-        while True:
-            with self._db.read() as tx:
-                span = owner.span(tx)
-                if span is None:
-                    return
-                page = entries.list_page(
-                    tx,
-                    max(after, span[0]),
-                    span[1],
-                    category=category,
-                    inactive=inactive,
-                    limit=PAGE,
-                )
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1].id
-
     def history(self, owner: Owner, entry_id: int) -> list[EntryVersion]:
         """Return what an entry said before, oldest first; [] if it never changed."""
         with self._db.read() as tx:
@@ -255,9 +231,7 @@ class Notebook:
         return found
 
     @staticmethod
-    def _said(
-        text: str, category: str, keywords: Sequence[str], importance: int
-    ) -> dict[str, Any]:
+    def _said(text: str, category: str, keywords: Sequence[str], importance: int) -> dict[str, Any]:
         """Return the columns that say something, validated."""
         if isinstance(keywords, str) or not all(isinstance(word, str) for word in keywords):
             raise InvalidInput("keywords is not a list of str: give ['one', 'two']")
@@ -272,3 +246,27 @@ class Notebook:
             "importance": int_value(importance, "importance", 1, 10),
             "bigrams": bigrams_of(f"{text}\n{joined}"),
         }
+
+    def list(
+        self, owner: Owner, *, category: str | None = None, inactive: bool = False
+    ) -> Iterator[Entry]:
+        """Yield the entries of the scope by id; *inactive* ones only on request."""
+        optional_name(category, "category")
+        after = 0
+        while True:
+            with self._db.read() as tx:
+                span = owner.span(tx)
+                if span is None:
+                    return
+                page = entries.list_page(
+                    tx,
+                    max(after, span[0]),
+                    span[1],
+                    category=category,
+                    inactive=inactive,
+                    limit=PAGE,
+                )
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].id

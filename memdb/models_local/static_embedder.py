@@ -39,6 +39,8 @@ _CACHED_WORDS: Final = 4_096
 # script then counts about as much as an English one.
 _GRAM_WEIGHT: Final = 64
 _GRAM_SIZES: Final = (2, 3, 4)
+_GRAM_SIZES_CJK: Final = (1, 2)
+_FIRST_CJK: Final = "\u2e80"
 
 # A word is a run of ASCII letters and digits, or one of anything else that is
 # a letter or digit (with the vowel signs of Indic scripts, Thai and Lao, which
@@ -79,9 +81,9 @@ class StaticEmbedder:
     65,536 characters of a text count.
 
     Words in other scripts are not in the table: each becomes the sum of
-    pseudo-random vectors for its runs of 2 to 4 characters, so that texts
-    which share words or parts of words are near each other, but no meaning is
-    known. `covers` tells which case a text is.
+    pseudo-random vectors for its runs of 2 to 4 characters (1 to 2 in Chinese
+    and Japanese), so that texts which share words or parts of words are near
+    each other, but no meaning is known. `covers` tells which case a text is.
 
     May be shared between threads. It keeps the sums of the last 4,096 distinct
     words or fewer, about 2.5 MB.
@@ -192,13 +194,14 @@ def _sum_of_pieces(word: str, table: _Table) -> tuple[int, int]:
 
 def _sum_of_grams(word: str) -> tuple[int, int]:
     """Return the weighted sum of the vectors of *word*'s n-grams, and their weight."""
-    grams = [word[i : i + size] for size in _GRAM_SIZES for i in range(len(word) - size + 1)]
+    sizes = _GRAM_SIZES if word < _FIRST_CJK else _GRAM_SIZES_CJK
+    grams = [word[i : i + size] for size in sizes for i in range(len(word) - size + 1)] or [word]
     total = 0
-    for gram in grams or [word]:
+    for gram in grams:
         digest = hashlib.blake2b(gram.encode(), digest_size=_DIM // 8).digest()
         bits = f"{int.from_bytes(digest, 'big'):0{_DIM}b}".encode()
         total += _lanes(bits.translate(_BIT_TO_LEVEL))
-    return _GRAM_WEIGHT * total, _GRAM_WEIGHT * len(grams or [word])
+    return _GRAM_WEIGHT * total, _GRAM_WEIGHT * len(grams)
 
 
 def _lanes(levels: bytes) -> int:

@@ -78,7 +78,7 @@ def merge(tx: Tx, asked: Question, found: list[Found]) -> list[Hit]:
     for line in chosen:
         by_kind.setdefault(line[3], []).append(line[4].id)
     said = {kind: _READERS[kind](tx, asked, ids) for kind, ids in by_kind.items()}
-    hits = []
+    hits: list[Hit] = []
     for score, _, _, kind, ranked, factor in chosen:
         content = said[kind].get(ranked.id)
         if content is None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from memdb.models import Hit
     from memdb.db.database import Database, Tx
+    from memdb.models import Hit
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
 
@@ -97,9 +97,7 @@ class Recaller:
             total = sessions.total(tx, asked.scope_no)
         vector = self._query_vector(asked, postings, total) if vectors else None
         with self._db.read() as tx:
-            found = [
-                self._find(tx, asked, kind, postings[kind], vector, total) for kind in kinds
-            ]
+            found = [self._find(tx, asked, kind, postings[kind], vector, total) for kind in kinds]
             return merge(tx, asked, found)
 
     def search(self, owner: Owner, session: str, query: str, limit: int) -> list[Hit]:

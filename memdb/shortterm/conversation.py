@@ -140,7 +140,7 @@ class Conversations:
         return found
 
     def _to_row(self, new: NewMessage) -> dict[str, Any]:
-        from memdb.text.parts import payload_of, text_of  # noqa: PLC0415 (only for writing)
+        from memdb.text.parts import payload_of, text_of  # only for writing
 
         text = text_value(new.text, "text")
         body = json_list(new.parts, "parts")
@@ -291,7 +291,7 @@ def _refuse_other(role: str, text: str, row: dict[str, Any]) -> None:
 
 
 def _as_message(row: dict[str, Any], session: str) -> Message:
-    from memdb.text.validate import parse_json  # noqa: PLC0415
+    from memdb.text.validate import parse_json
 
     return Message(
         row["id"] & MAX_SEQ,

@@ -169,20 +169,11 @@ class Named(Record):
 
 
 def _to_stored(row: Row) -> Stored:
-    name, rev, session, size, mime, metadata, *made_by, sha256, created_ms, uid, blob_no = row
-    info = ArtifactVersion(
-        name,
-        REV_BASE - rev,
-        session,
-        size,
-        mime,
-        parse_json(metadata),
-        *made_by,
-        sha256.hex(),
-        created_ms,
-        uid,
-    )
-    return Stored(info, blob_no)
+    *values, blob_no = row
+    values[1] = REV_BASE - row[1]
+    values[5] = parse_json(row[5])
+    values[8] = row[8].hex()
+    return Stored(ArtifactVersion(*values), blob_no)
 
 
 def find_name(tx: Tx, place: Place) -> tuple[int, int] | None:

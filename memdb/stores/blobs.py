@@ -90,14 +90,14 @@ def pack(data: bytes) -> tuple[str, bytes]:
 
 def add(tx: Tx, sha256: bytes | None, size_bytes: int) -> int:
     """Add a blob without chunks and return its number; no hash: still being written."""
-    row = tx.one(
-        INSERT_BLOB, {"sha256": sha256, "size_bytes": size_bytes, "now_ms": tx.now_ms}
-    )
+    row = tx.one(INSERT_BLOB, {"sha256": sha256, "size_bytes": size_bytes, "now_ms": tx.now_ms})
     assert row is not None
     return int(row[0])
 
 
-def add_chunk(tx: Tx, blob_no: int, chunk_no: int, size_bytes: int, packed: tuple[str, bytes]) -> None:
+def add_chunk(
+    tx: Tx, blob_no: int, chunk_no: int, size_bytes: int, packed: tuple[str, bytes]
+) -> None:
     """Add a chunk of *size_bytes* as `pack` returned it; they count from 0."""
     codec, data = packed
     values = {
@@ -143,7 +143,7 @@ def delete_stale(tx: Tx) -> int:
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the number of each blob whose bytes do not match their hash."""
-    from hashlib import sha256  # noqa: PLC0415 (3 ms that a plain read does not need)
+    from hashlib import sha256  # 3 ms that a plain read does not need
 
     for blob_no, stored in tx.all(SELECT_HASHES):
         digest = sha256()

@@ -336,7 +336,9 @@ def count(tx: Tx, low: int, high: int) -> int:
 def history(tx: Tx, entry_id: int) -> list[EntryVersion]:
     """Return what the entry said before, oldest first; not what it says now."""
     return [
-        EntryVersion(version, category, said, tuple(keywords.split("\n")) if keywords else (), *rest)
+        EntryVersion(
+            version, category, said, tuple(keywords.split("\n")) if keywords else (), *rest
+        )
         for version, category, said, keywords, *rest in tx.all(SELECT_HISTORY, {"id": entry_id})
     ]
 

@@ -209,9 +209,9 @@ AUTHOR_SAMPLE = 500
 def _to_message(row: Row) -> Message:
     if row[4] is None and row[9] is None:
         return Message(*row)
-    *start, body, tokens, counter, external_id, created_ms, metadata, session, row_id, uid = row
-    rest = (tokens, counter, external_id, created_ms, parse_json(metadata), session, row_id, uid)
-    return Message(*start, parse_json(body), *rest)
+    values = list(row)
+    values[4], values[9] = parse_json(row[4]), parse_json(row[9])
+    return Message(*values)
 
 
 def hash_of(row: dict[str, Any]) -> bytes:
@@ -292,7 +292,7 @@ def features(tx: Tx, ids: str) -> list[Row]:
 
 def texts(tx: Tx, low: int, high: int, limit: int) -> list[tuple[int, str]]:
     """Return (id, text) of up to *limit* messages with *low* <= id <= *high*, by id."""
-    return tx.all(SELECT_TEXTS, {"low": low, "high": high, "limit": limit})  # type: ignore[return-value]
+    return tx.all(SELECT_TEXTS, {"low": low, "high": high, "limit": limit})
 
 
 def ids_between(tx: Tx, low: int, high: int, since_ms: int, until_ms: int) -> set[int]:

@@ -169,5 +169,3 @@ def delete(tx: Tx, session: int) -> bool:
     """Remove the session's own row, leaving a tombstone; its messages go first."""
     tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms})
     return tx.run(DELETE_SESSION, {"id": session}) > 0
-
-

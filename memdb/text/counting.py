@@ -61,6 +61,6 @@ class Counting:
 
 
 def _by_name(name: str) -> TokenCounter:
-    from memdb.text.tokens import counter_by_name  # noqa: PLC0415 (only for counting)
+    from memdb.text.tokens import counter_by_name  # only for counting
 
     return counter_by_name(name)

@@ -12,7 +12,7 @@ def content_hash(*fields: str | int | None) -> bytes:
     BLAKE2b over the fields, each ended by NUL, which no stored text holds; a
     present one begins with a mark, so None and "" differ.
     """
-    from hashlib import blake2b  # noqa: PLC0415 (3 ms that a plain read does not need)
+    from hashlib import blake2b  # 3 ms that a plain read does not need
 
     joined = "".join("\0" if field is None else f"\1{field}\0" for field in fields)
     return blake2b(joined.encode(), digest_size=HASH_BYTES).digest()

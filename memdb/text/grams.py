@@ -7,6 +7,6 @@ def bigrams_of(text: str) -> str | None:
     """Return `cjk_grams` of *text*, None where that has nothing to say."""
     if text.isascii():
         return None
-    from memdb.text.terms import cjk_grams  # noqa: PLC0415 (only for such texts)
+    from memdb.text.terms import cjk_grams  # only for such texts
 
     return cjk_grams(text) or None

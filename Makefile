@@ -1,0 +1,47 @@
+# Every target makes .venv by itself and needs only python3 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: all demo test slow lint format fix types bench wheel clean
+
+all: format lint types test
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet --editable . --group test --group lint --group build
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/memdb demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest -m "slow"
+
+format: $(STAMP)
+	$(BIN)/ruff format --check .
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+fix: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)
+	$(BIN)/python bench/run.py
+
+wheel: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,229 @@
+"""
+The same calls as coroutines, for programs with an event loop.
+
+    import memdb.aio
+
+    async with await memdb.aio.open("agent.db") as db:
+        chat = db.scope("ann").session("trip")
+        await chat.append("user", "We fly to Oslo on 3 May.")
+        hits = await db.scope("ann").recall("when do we fly?")
+
+Every open file has one worker thread, so the loop is never blocked and calls
+run in the order they were made. A call that has begun runs to its end even if
+its caller is cancelled: what it writes is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+
+from memdb import holdings, memory
+from memdb import scope as scopes
+from memdb import session as sessions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from memdb.models import Entry, Message
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+PAGE = 500
+
+
+class _Wrapper(Protocol[S]):
+    """Something that does in its worker what a synchronous object does."""
+
+    _sync: S
+    _worker: ThreadPoolExecutor
+
+
+def _later(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[_Wrapper[S], P], Awaitable[R]]:
+    """Return *method* as a coroutine that runs it in the file's worker thread."""
+
+    @functools.wraps(method)
+    async def call(self: _Wrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        work = functools.partial(method, self._sync, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+
+    return call
+
+
+class Session:
+    """A conversation; see `memdb.Session`."""
+
+    def __init__(self, sync: sessions.Session, worker: ThreadPoolExecutor) -> None:
+        """Use `scope.session(name)` instead."""
+        self._sync = sync
+        self._worker = worker
+        self.name = sync.name
+
+    append = _later(sessions.Session.append)
+    extend = _later(sessions.Session.extend)
+    last = _later(sessions.Session.last)
+    get = _later(sessions.Session.get)
+    find = _later(sessions.Session.find)
+    search = _later(sessions.Session.search)
+    window = _later(sessions.Session.window)
+    delete = _later(sessions.Session.delete)
+
+    async def last_seq(self) -> int:
+        """Return the highest seq given out so far, 0 before the first message."""
+        return await _run(self._worker, lambda: self._sync.last_seq)
+
+    async def messages(
+        self, after_seq: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Message]:
+        """Iterate over the messages after *after_seq*, oldest first, *limit* at most."""
+        left = limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = await _run(
+                self._worker, functools.partial(_page, self._sync.messages, after_seq, size)
+            )
+            for message in page:
+                yield message
+            if len(page) < size:
+                return
+            after_seq = page[-1].seq
+            left = None if left is None else left - len(page)
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifacts of this session, and the `user:` ones of its scope."""
+        return Artifacts(self._sync.artifacts, self._worker)
+
+
+class Entries:
+    """Long-term entries; see `memdb.holdings.Entries`."""
+
+    def __init__(self, sync: holdings.Entries, worker: ThreadPoolExecutor) -> None:
+        """Use `scope.entries` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    get = _later(holdings.Entries.get)
+    find = _later(holdings.Entries.find)
+    history = _later(holdings.Entries.history)
+    delete = _later(holdings.Entries.delete)
+
+    async def update(self, entry_id: int, **changes: Any) -> Entry:
+        """Change an entry; see `memdb.holdings.Entries.update`."""
+        return await _run(self._worker, lambda: self._sync.update(entry_id, **changes))
+
+    async def list(self, **options: Any) -> list[Entry]:
+        """Return the entries by id; options as in `memdb.holdings.Entries.list`."""
+        return await _run(self._worker, lambda: [*self._sync.list(**options)])
+
+
+class Artifacts:
+    """Named bytes in versions; see `memdb.holdings.Artifacts`."""
+
+    def __init__(self, sync: holdings.Artifacts, worker: ThreadPoolExecutor) -> None:
+        """Use `scope.artifacts` or `session.artifacts` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    save = _later(holdings.Artifacts.save)
+    load = _later(holdings.Artifacts.load)
+    list = _later(holdings.Artifacts.list)
+    versions = _later(holdings.Artifacts.versions)
+    delete = _later(holdings.Artifacts.delete)
+
+
+class Scope:
+    """Somebody's memory; see `memdb.Scope`."""
+
+    def __init__(self, sync: scopes.Scope, worker: ThreadPoolExecutor) -> None:
+        """Use `db.scope(user)` instead."""
+        self._sync = sync
+        self._worker = worker
+        self.app = sync.app
+        self.user = sync.user
+
+    sessions = _later(scopes.Scope.sessions)
+    remember = _later(scopes.Scope.remember)
+    recall = _later(scopes.Scope.recall)
+    export = _later(scopes.Scope.export)
+
+    def session(self, name: str) -> Session:
+        """Return a conversation; it is made at its first message."""
+        return Session(self._sync.session(name), self._worker)
+
+    @property
+    def entries(self) -> Entries:
+        """The long-term entries."""
+        return Entries(self._sync.entries, self._worker)
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifacts of all sessions, and the `user:` ones they share."""
+        return Artifacts(self._sync.artifacts, self._worker)
+
+
+class MemDB:
+    """An open file; see `memdb.MemDB`. An asynchronous context manager."""
+
+    def __init__(self, sync: memory.MemDB, worker: ThreadPoolExecutor) -> None:
+        """Use `memdb.aio.open()` instead."""
+        self._sync = sync
+        self._worker = worker
+        self.path = sync.path
+
+    run_pending = _later(memory.MemDB.run_pending)
+    pending = _later(memory.MemDB.pending)
+    check = _later(memory.MemDB.check)
+    rebuild = _later(memory.MemDB.rebuild)
+    backup = _later(memory.MemDB.backup)
+    info = _later(memory.MemDB.info)
+
+    def scope(self, user: str, app: str = "default") -> Scope:
+        """Return somebody's memory; it is made at its first write."""
+        return Scope(self._sync.scope(user, app), self._worker)
+
+    async def scopes(self) -> list[Scope]:
+        """Return every scope that was written to, by app and user."""
+        found = await _run(self._worker, self._sync.scopes)
+        return [Scope(scope, self._worker) for scope in found]
+
+    async def close(self) -> None:
+        """Finish the calls under way and close the file; again does nothing."""
+        await asyncio.get_running_loop().run_in_executor(None, self._finish)
+
+    def _finish(self) -> None:
+        self._worker.shutdown(wait=True)
+        self._sync.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the open file itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the file."""
+        await self.close()
+
+
+async def open(path: str, **options: Any) -> MemDB:  # noqa: A001 (as memdb.open)
+    """Open a memdb file; arguments and errors as in `memdb.open`."""
+    worker = ThreadPoolExecutor(1, thread_name_prefix="memdb")
+    try:
+        sync = await _run(worker, lambda: memory.open(path, **options))
+    except BaseException:
+        worker.shutdown(wait=False)
+        raise
+    return MemDB(sync, worker)
+
+
+async def _run(worker: ThreadPoolExecutor, work: Callable[[], R]) -> R:
+    return await asyncio.get_running_loop().run_in_executor(worker, work)
+
+
+def _page(read: Callable[[int, int], Any], after_seq: int, size: int) -> list[Message]:
+    return [*read(after_seq, size)]

@@ -1,0 +1,1 @@
+"""The offline defaults: models that come with memdb and need no network."""
