@@ -197,15 +197,16 @@ CREATE TABLE embeddings (
   PRIMARY KEY (space_no, kind, ref)
 ) STRICT, WITHOUT ROWID;
 
--- Derived: one bit per dimension (1 where the component is above zero), apart
--- from the vectors so that a scan reads a few bytes per row.
+-- Derived: one bit per dimension (1 where the component is above zero), for up
+-- to 256 neighbouring refs at a time. memdb/sketch.py says why in planes.
 CREATE TABLE sketches (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'node')),
-  ref INTEGER NOT NULL,
-  bits BLOB NOT NULL,
-  PRIMARY KEY (space_no, kind, ref)
-) STRICT, WITHOUT ROWID;
+  bucket INTEGER NOT NULL,             -- ref >> 8
+  slots BLOB NOT NULL CHECK (length(slots) BETWEEN 1 AND 256),   -- ref & 255, rising, a byte each
+  planes BLOB NOT NULL CHECK (length(planes) % length(slots) = 0),
+  PRIMARY KEY (space_no, kind, bucket)
+) STRICT;
 
 
 -- Bytes, stored once however many versions share them, cut into chunks so that

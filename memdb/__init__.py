@@ -3,55 +3,60 @@ memdb: everything an AI agent remembers, in one SQLite file.
 
 `open()` gives the file, `db.scope(user)` somebody's memory in it, and
 `scope.session(name)` a conversation. Everything that is API is named here.
+
+A name is loaded when it is first used (PEP 562): `memdb --help` and tab
+completion never load the database driver.
 """
 
 from __future__ import annotations
 
-from memdb.errors import (
-    AlreadyExists,
-    BadQuery,
-    Busy,
-    Closed,
-    Conflict,
-    Corrupt,
-    DimensionMismatch,
-    DiskFull,
-    FileError,
-    Interrupted,
-    InvalidInput,
-    IOFailed,
-    MemDBError,
-    MigrationFailed,
-    MissingExtension,
-    NotAMemDB,
-    NotFound,
-    PortError,
-    ReadOnly,
-    SchemaTooNew,
-    StorageError,
-    TooLarge,
-    VersionConflict,
-    WrongProcess,
-)
-from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
-from memdb.models import (
-    Artifact,
-    ArtifactVersion,
-    ContextWindow,
-    Entry,
-    EntryVersion,
-    FileInfo,
-    Finding,
-    Hit,
-    Message,
-    NewMessage,
-    Remembered,
-    SessionInfo,
-    Source,
-    SpaceInfo,
-)
-from memdb.scope import Scope
-from memdb.session import Session
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.errors import (
+        AlreadyExists,
+        BadQuery,
+        Busy,
+        Closed,
+        Conflict,
+        Corrupt,
+        DimensionMismatch,
+        DiskFull,
+        FileError,
+        Interrupted,
+        InvalidInput,
+        IOFailed,
+        MemDBError,
+        MigrationFailed,
+        MissingExtension,
+        NotAMemDB,
+        NotFound,
+        PortError,
+        ReadOnly,
+        SchemaTooNew,
+        StorageError,
+        TooLarge,
+        VersionConflict,
+        WrongProcess,
+    )
+    from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
+    from memdb.models import (
+        Artifact,
+        ArtifactVersion,
+        ContextWindow,
+        Entry,
+        EntryVersion,
+        FileInfo,
+        Finding,
+        Hit,
+        Message,
+        NewMessage,
+        Remembered,
+        SessionInfo,
+        Source,
+        SpaceInfo,
+    )
+    from memdb.scope import Scope
+    from memdb.session import Session
 
 __version__ = "0.1.0"
 
@@ -99,3 +104,27 @@ __all__ = [
     "WrongProcess",
     "open",
 ]
+
+# Where a name comes from, if not from `memdb.errors` or `memdb.models`.
+_HOMES = {
+    "MemDB": ("memdb.memory",),
+    "open": ("memdb.memory",),
+    "Scope": ("memdb.scope",),
+    "Session": ("memdb.session",),
+}
+
+if not TYPE_CHECKING:  # a checker would allow any name on a module that has this
+
+    def __getattr__(name: str) -> object:
+        """Load the public *name* from its module, and keep it."""
+        homes = _HOMES.get(name, ("memdb.errors", "memdb.models")) if name in __all__ else ()
+        for home in homes:
+            # Not importlib.import_module: loading importlib takes longer.
+            module = __import__(home, fromlist=(name,))
+            if hasattr(module, name):
+                return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module 'memdb' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """List what the module has, loaded or not."""
+        return sorted({*globals(), *__all__})

@@ -11,6 +11,7 @@ import os
 
 import apsw
 
+from memdb.db.connection import open_error
 from memdb.errors import AlreadyExists, FileError, from_sqlite
 
 TYPE_CHECKING = False
@@ -32,13 +33,17 @@ def copy_to(db: Database, target: str, *, replace: bool = False) -> int:
 
     Raises:
         AlreadyExists: *target* is there and *replace* is False.
-        FileError: it cannot be written.
+        FileError: it cannot be written, or is the open file itself.
     """
     if os.path.exists(target) and not replace:  # noqa: PTH110 (pathlib is slow to load)
         raise AlreadyExists("file", target)
+    if _is_open_file(db, target):
+        raise FileError(f"{target} is the open file itself: choose another place", target)
     partial = f"{target}.partial"
     try:
         _copy(db, partial)
+        # SQLite would play the WAL of the file that was here into the copy.
+        _remove_beside(target)
         os.replace(partial, target)  # noqa: PTH105
         _sync_folder(target)
     except OSError as error:
@@ -54,7 +59,7 @@ def _copy(db: Database, partial: str) -> None:
     _remove(partial)
     source = db.connection(writable=True) if db.path != ":memory:" else None
     try:
-        out = apsw.Connection(partial)
+        out = _open_new(partial)
         try:
             with db.write() as tx:  # a moment that no commit can move
                 origin = tx.raw if source is None else source
@@ -69,6 +74,20 @@ def _copy(db: Database, partial: str) -> None:
         if source is not None:
             source.close()
     _sync(partial)
+
+
+def _is_open_file(db: Database, target: str) -> bool:
+    try:
+        return os.path.samefile(db.path, target)  # noqa: PTH121
+    except OSError:
+        return False
+
+
+def _open_new(partial: str) -> apsw.Connection:
+    try:
+        return apsw.Connection(partial)
+    except apsw.Error as error:
+        raise open_error(error, partial.removesuffix(".partial")) from error
 
 
 def _sync(path: str) -> None:
@@ -86,6 +105,13 @@ def _sync_folder(path: str) -> None:
 
 
 def _remove(path: str) -> None:
-    for name in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
+    if os.path.exists(path):  # noqa: PTH110
+        os.remove(path)  # noqa: PTH107
+    _remove_beside(path)
+
+
+def _remove_beside(path: str) -> None:
+    """Remove what SQLite keeps beside the file at *path*."""
+    for name in (f"{path}-journal", f"{path}-wal", f"{path}-shm"):
         if os.path.exists(name):  # noqa: PTH110
             os.remove(name)  # noqa: PTH107

@@ -89,8 +89,11 @@ class Tx:
             self._has_vectors = True
 
     def close(self) -> None:
-        """Close the connection under it."""
-        self._connection.close()
+        """Close the connection under it; where another thread reads, that one does it."""
+        try:
+            self._connection.close()
+        except apsw.ThreadingViolationError:
+            return
 
 
 class _Read:
@@ -272,7 +275,9 @@ class Database:
             self._lock.release()
             return
         self._reading.discard(get_ident())
-        if not self._closed:
+        if self._closed:
+            reader.close()
+        else:
             reader.run("ROLLBACK")
 
     def _enter_write(self) -> Tx:
@@ -330,4 +335,6 @@ class Database:
 
 def translate(error: apsw.Error) -> MemDBError:
     """Return the memdb error for an error of the driver."""
+    if isinstance(error, apsw.ConnectionClosedError):
+        return Closed("the file was closed meanwhile: open it again with memdb.open()")
     return from_sqlite(getattr(error, "extendedresult", 1), str(error))

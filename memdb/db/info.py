@@ -36,7 +36,10 @@ SELECT_SPACES = """/* info.spaces */
 SELECT
   model,
   dim,
-  (SELECT count(*) FROM sketches WHERE sketches.space_no = embedding_spaces.space_no)
+  (
+    SELECT coalesce(sum(length(slots)), 0) FROM sketches
+    WHERE sketches.space_no = embedding_spaces.space_no
+  )
 FROM embedding_spaces
 ORDER BY space_no
 """

@@ -104,10 +104,6 @@ ORDER BY space_no, kind, ref
 LIMIT 1000
 """
 
-INSERT_SKETCH = """/* rebuild.sketch */
-INSERT INTO sketches (space_no, kind, ref, bits) VALUES (:space_no, :kind, :ref, :bits)
-"""
-
 DELETE_LOST_JOBS = """/* rebuild.lost_jobs */
 DELETE FROM jobs
 WHERE
@@ -116,7 +112,7 @@ WHERE
 """
 
 # What has no vector becomes due again: a job costs little where nothing is missing.
-INSERT_JOBS = """/* rebuild.jobs */
+INSERT_SESSION_JOBS = """/* rebuild.session_jobs */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'session', sessions.id, space_no, 1, :now_ms
 FROM sessions, embedding_spaces
@@ -132,6 +128,20 @@ WHERE EXISTS (
         AND embeddings.kind = 'message'
         AND embeddings.ref = messages.id
     )
+)
+ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1
+"""
+
+INSERT_ENTRY_JOBS = """/* rebuild.entry_jobs */
+INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+SELECT 'embed', 'entry', entries.id, space_no, version, :now_ms
+FROM entries, embedding_spaces
+WHERE NOT EXISTS (
+  SELECT 1 FROM embeddings
+  WHERE
+    embeddings.space_no = embedding_spaces.space_no
+    AND embeddings.kind = 'entry'
+    AND embeddings.ref = entries.id
 )
 ON CONFLICT DO NOTHING
 """
@@ -163,7 +173,8 @@ def rebuild(db: Database) -> None:
         tx.run(DELETE_BAD_VECTORS)
         _rebuild_sketches(tx)
         tx.run(DELETE_LOST_JOBS)
-        tx.run(INSERT_JOBS, {"now_ms": tx.now_ms})
+        tx.run(INSERT_SESSION_JOBS, {"now_ms": tx.now_ms})
+        tx.run(INSERT_ENTRY_JOBS, {"now_ms": tx.now_ms})
         blobs.delete_stale(tx)
 
 
@@ -180,12 +191,14 @@ def _rebuild_grams(tx: Tx, select: str, update: str) -> None:
 
 
 def _rebuild_sketches(tx: Tx) -> None:
-    from memdb.stores.embeddings import sketch_of
+    from memdb.stores import embeddings
 
     tx.run(DELETE_SKETCHES)
     after: dict[str, object] = {"space_no": 0, "kind": "", "ref": 0}
     while rows := tx.all(SELECT_VECTORS, after):
-        keys = [{"space_no": space, "kind": kind, "ref": ref} for space, kind, ref, _ in rows]
-        bits = [{"bits": sketch_of(row[3])} for row in rows]
-        tx.many(INSERT_SKETCH, [{**key, **bit} for key, bit in zip(keys, bits, strict=True)])
-        after = keys[-1]
+        groups: dict[tuple[int, str], list[tuple[int, bytes]]] = {}
+        for space_no, kind, ref, vector in rows:
+            groups.setdefault((space_no, kind), []).append((ref, vector))
+        for (space_no, kind), vectors in groups.items():
+            embeddings.put(tx, space_no, kind, vectors)
+        after = dict(zip(("space_no", "kind", "ref"), rows[-1][:3], strict=True))

@@ -12,7 +12,7 @@ import os
 import apsw
 
 from memdb.db.connection import MEMORY, open_error
-from memdb.errors import MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
+from memdb.errors import Corrupt, MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,12 +49,21 @@ def prepare(db: Database) -> None:
     if db.path == MEMORY or not _has_bytes(db.path):
         _create(db)
         return
-    with db.read() as tx:
-        version = _version(tx.one(SELECT_MARKS), db.path)
+    version = _stored_version(db)
     if version == 0:
         _create(db)
     elif version < FORMAT:
         _migrate(db, version)
+
+
+def _stored_version(db: Database) -> int:
+    try:
+        with db.read() as tx:
+            return _version(tx.one(SELECT_MARKS), db.path)
+    except Corrupt as error:
+        if error.sqlite_code & 0xFF != apsw.SQLITE_NOTADB:
+            raise
+        raise NotAMemDB(f"{db.path} is not a SQLite file: check the path", db.path) from error
 
 
 def _has_bytes(path: str) -> bool:

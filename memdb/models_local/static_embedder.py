@@ -3,7 +3,7 @@ The default embedder: a table of word-piece vectors, no model, no numpy.
 
 Owns `data/static_en.bin` (made by `data/build_static_en.py`). A text's vector
 is the weighted sum of its words' rows, scaled to length 1. Importing this
-module reads nothing; the first text does, once per process (0.02 s, 8 MB).
+module reads nothing; the first text does, once per process (0.015 s, 5 MB).
 
 The sum is exact integer arithmetic, so the same text gives the same bytes on
 every machine. A row is one big integer with a 32-bit lane per component; lanes

@@ -122,7 +122,15 @@ SELECT_MANY = """/* artifacts.get_many */
 SELECT artifact_names.id, artifact_names.name, session_no, sessions.name
 FROM artifact_names
 LEFT JOIN sessions ON sessions.id = (artifact_names.scope_no << 44) | (session_no << 24)
-WHERE artifact_names.id IN (SELECT value FROM json_each(:ids))
+WHERE
+  artifact_names.id IN (SELECT value FROM json_each(:ids))
+  AND EXISTS (
+    SELECT 1 FROM artifacts
+    WHERE
+      artifacts.scope_no = artifact_names.scope_no
+      AND artifacts.session_no = artifact_names.session_no
+      AND artifacts.name = artifact_names.name
+  )
 """
 
 DELETE_VERSION = """/* artifacts.delete */
@@ -137,6 +145,7 @@ WHERE
 INSERT_TOMBSTONE = """/* artifacts.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 VALUES (:uid, 'artifact', :scope_no, :ref, :now_ms)
+ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
 
@@ -223,7 +232,7 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
 
 
 def get_many(tx: Tx, ids: str) -> dict[int, Named]:
-    """Return the names whose id is in the JSON array *ids*, by id."""
+    """Return the names with a version whose id is in the JSON array *ids*, by id."""
     return {row[0]: Named(*row) for row in tx.all(SELECT_MANY, {"ids": ids})}
 
 

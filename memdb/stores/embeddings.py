@@ -14,17 +14,32 @@ from math import isfinite
 
 from memdb.errors import DimensionMismatch, InvalidInput
 from memdb.models import SpaceInfo
+from memdb.sketch import (
+    BUCKET_BITS,
+    SLOT_MASK,
+    distances,
+    from_planes,
+    sketch_of,
+    to_planes,
+)
+from memdb.sketch import nearest as nearest_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
+    from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.database import Row, Tx
 
 # Sketches are coarse: this many times the asked number, and at least the
 # floor, are measured exactly. Source: bench/knn.py.
 CANDIDATE_FACTOR = 4
-MIN_CANDIDATES = 400
+MIN_CANDIDATES = 300
+
+# Squared lengths that sqlite-vec's float32 sums can hold without overflow or
+# loss; outside them its cosine is no number.
+MIN_NORM = 1e-30
+MAX_NORM = 1e38
 
 SELECT_SPACE = """/* embeddings.find_space */
 SELECT space_no FROM embedding_spaces WHERE model = :model AND dim = :dim AND metric = 'cosine'
@@ -46,7 +61,10 @@ SELECT_SPACES = """/* embeddings.list_spaces */
 SELECT
   model,
   dim,
-  (SELECT count(*) FROM sketches WHERE sketches.space_no = embedding_spaces.space_no)
+  (
+    SELECT coalesce(sum(length(slots)), 0) FROM sketches
+    WHERE sketches.space_no = embedding_spaces.space_no
+  )
 FROM embedding_spaces
 ORDER BY space_no
 """
@@ -56,32 +74,35 @@ INSERT INTO embeddings (space_no, kind, ref, vector) VALUES (:space_no, :kind, :
 ON CONFLICT (space_no, kind, ref) DO UPDATE SET vector = excluded.vector
 """
 
-INSERT_SKETCH = """/* embeddings.put_sketch */
-INSERT INTO sketches (space_no, kind, ref, bits) VALUES (:space_no, :kind, :ref, :bits)
-ON CONFLICT (space_no, kind, ref) DO UPDATE SET bits = excluded.bits
+SELECT_BUCKET = """/* embeddings.find_bucket */
+SELECT slots, planes FROM sketches
+WHERE space_no = :space_no AND kind = :kind AND bucket = :bucket
+"""
+
+INSERT_BUCKET = """/* embeddings.put_bucket */
+INSERT INTO sketches (space_no, kind, bucket, slots, planes)
+VALUES (:space_no, :kind, :bucket, :slots, :planes)
+ON CONFLICT (space_no, kind, bucket)
+DO UPDATE SET slots = excluded.slots, planes = excluded.planes
+"""
+
+SELECT_BUCKETS = """/* embeddings.buckets */
+SELECT bucket, slots, planes FROM sketches
+WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
+ORDER BY bucket
+"""
+
+DELETE_BUCKETS = """/* embeddings.delete_buckets */
+DELETE FROM sketches
+WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
+"""
+
+SELECT_SPACE_NOS = """/* embeddings.space_nos */
+SELECT space_no FROM embedding_spaces ORDER BY space_no
 """
 
 SELECT_VECTOR = """/* embeddings.find */
 SELECT vector FROM embeddings WHERE space_no = :space_no AND kind = :kind AND ref = :ref
-"""
-
-SELECT_BY_SKETCH = """/* embeddings.by_sketch */
-SELECT ref
-FROM sketches
-WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
-ORDER BY vec_distance_hamming(vec_bit(bits), vec_bit(:bits)), ref
-LIMIT :candidates
-"""
-
-SELECT_ALLOWED_BY_SKETCH = """/* embeddings.allowed_by_sketch */
-SELECT ref
-FROM sketches
-WHERE
-  space_no = :space_no
-  AND kind = :kind
-  AND ref IN (SELECT value FROM json_each(:allowed))
-ORDER BY vec_distance_hamming(vec_bit(bits), vec_bit(:bits)), ref
-LIMIT :candidates
 """
 
 SELECT_DISTANCES = """/* embeddings.distances */
@@ -100,18 +121,16 @@ ORDER BY distance, ref
 LIMIT :limit
 """
 
+SELECT_SPAN = """/* embeddings.span */
+SELECT ref, vector FROM embeddings
+WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
+ORDER BY ref
+"""
+
 DELETE_VECTORS = """/* embeddings.delete_vectors */
 DELETE FROM embeddings
 WHERE
-  space_no IN (SELECT space_no FROM embedding_spaces)
-  AND kind = :kind
-  AND ref BETWEEN :low AND :high
-"""
-
-DELETE_SKETCHES = """/* embeddings.delete_sketches */
-DELETE FROM sketches
-WHERE
-  space_no IN (SELECT space_no FROM embedding_spaces)
+  space_no = :space_no
   AND kind = :kind
   AND ref BETWEEN :low AND :high
 """
@@ -127,8 +146,9 @@ def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
 
     Raises:
         DimensionMismatch: another number of components.
-        InvalidInput: a component is NaN or infinite, or all are zero: SQLite's
-            distance functions would rank such a vector first.
+        InvalidInput: a component is NaN or infinite, all are zero, or its
+            length is out of float32's range: the distance functions would
+            rank such a vector first.
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
         raw = bytes(value)
@@ -150,6 +170,8 @@ def to_vector(value: bytes | Sequence[float], dim: int) -> bytes:
         raise InvalidInput("vector has a NaN or infinite component: check the embedder")
     if norm == 0:
         raise InvalidInput("vector is all zero, it points nowhere: give None for such a text")
+    if not MIN_NORM <= norm <= MAX_NORM:
+        raise InvalidInput(f"vector has the squared length {norm:.3g}: scale it to length 1")
     return raw
 
 
@@ -158,20 +180,6 @@ def _float32(value: Sequence[float]) -> array[float]:
         return array("f", value)
     except (TypeError, OverflowError) as error:
         raise InvalidInput(f"vector is not a sequence of float32 numbers: {error}") from error
-
-
-def sketch_of(vector: bytes) -> bytes:
-    """
-    Return one bit per component, 1 where it is above zero, lowest bit first.
-
-    Padded with 0 to whole bytes. The same as sqlite-vec's
-    `vec_quantize_binary` where the dimension is a multiple of 8.
-    """
-    numbers = array("f", vector)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    bits = "".join(["1" if number > 0 else "0" for number in reversed(numbers)])
-    return int(bits, 2).to_bytes((len(numbers) + 7) // 8, "little")
 
 
 def find_space(tx: Tx, model: str, dim: int) -> int | None:
@@ -199,18 +207,29 @@ def put(tx: Tx, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) 
     The vectors are as `to_vector` returns them. Cost: 30 µs each at 128
     dimensions.
     """
-    rows = [
-        {
-            "space_no": space_no,
-            "kind": kind,
-            "ref": ref,
-            "vector": vector,
-            "bits": sketch_of(vector),
-        }
-        for ref, vector in vectors
-    ]
-    tx.many(INSERT_VECTOR, rows)
-    tx.many(INSERT_SKETCH, rows)
+    given = dict(vectors)
+    key = {"space_no": space_no, "kind": kind}
+    tx.many(INSERT_VECTOR, [{**key, "ref": ref, "vector": v} for ref, v in given.items()])
+    by_bucket: dict[int, dict[int, bytes]] = {}
+    for ref, vector in given.items():
+        slots = by_bucket.setdefault(ref >> BUCKET_BITS, {})
+        slots[ref & SLOT_MASK] = sketch_of(vector)
+    for bucket, slots in by_bucket.items():
+        _put_bucket(
+            tx, {**key, "bucket": bucket}, {**_bucket(tx, {**key, "bucket": bucket}), **slots}
+        )
+
+
+def _bucket(tx: Tx, key: dict[str, Any]) -> dict[int, bytes]:
+    """Return the sketches of a bucket by slot, {} where it has none."""
+    row = tx.one(SELECT_BUCKET, key)
+    return {} if row is None else dict(zip(row[0], from_planes(row[1], len(row[0])), strict=True))
+
+
+def _put_bucket(tx: Tx, key: dict[str, Any], sketches: dict[int, bytes]) -> None:
+    slots = sorted(sketches)
+    planes = to_planes([sketches[slot] for slot in slots])
+    tx.run(INSERT_BUCKET, {**key, "slots": bytes(slots), "planes": planes})
 
 
 def find(tx: Tx, space_no: int, kind: str, ref: int) -> bytes | None:
@@ -227,7 +246,7 @@ def nearest(
     span: tuple[int, int],
     *,
     limit: int,
-    allowed: str | None = None,
+    allowed: Collection[int] | None = None,
     exact: bool = False,
 ) -> list[tuple[int, float]]:
     """
@@ -237,7 +256,7 @@ def nearest(
         vector: As `to_vector` returns it, of the space's dimension.
         span: First and last ref to look at, both inclusive.
         limit: Most refs to return.
-        allowed: JSON array of refs; only these are looked at. None: the span.
+        allowed: Only these refs of the span are looked at; None: all of it.
         exact: Measure every vector of the span instead of the best sketches.
 
     Returns:
@@ -248,29 +267,77 @@ def nearest(
     """
     tx.use_vectors()
     low, high = span
-    values: dict[str, object] = {
-        "space_no": space_no,
-        "kind": kind,
-        "low": low,
-        "high": high,
-        "vector": vector,
-        "limit": limit,
-    }
+    key = {"space_no": space_no, "kind": kind}
+    values: dict[str, Any] = {**key, "low": low, "high": high, "vector": vector, "limit": limit}
     if exact and allowed is None:
         rows = tx.all(SELECT_EXACT, values)
     else:
-        refs = allowed if exact else None
-        if refs is None:
-            values |= {"bits": sketch_of(vector), "allowed": allowed}
-            values["candidates"] = max(CANDIDATE_FACTOR * limit, MIN_CANDIDATES)
-            sql = SELECT_BY_SKETCH if allowed is None else SELECT_ALLOWED_BY_SKETCH
-            refs = f"[{','.join(str(row[0]) for row in tx.all(sql, values))}]"
-        rows = tx.all(SELECT_DISTANCES, {**values, "refs": refs})
+        refs: Collection[int] = allowed or ()
+        if not exact:
+            wanted = max(CANDIDATE_FACTOR * limit, MIN_CANDIDATES)
+            refs = _by_sketch(tx, key, sketch_of(vector), span, wanted, allowed)
+        rows = tx.all(SELECT_DISTANCES, {**values, "refs": f"[{','.join(map(str, refs))}]"})
     return [(ref, 1 - distance) for ref, distance in rows]
 
 
+def _by_sketch(
+    tx: Tx,
+    key: dict[str, Any],
+    query: bytes,
+    span: tuple[int, int],
+    wanted: int,
+    allowed: Collection[int] | None,
+) -> list[int]:
+    """Return the refs of the *wanted* nearest sketches, and those as near as the last."""
+    low, high = span
+    rows = tx.all(SELECT_BUCKETS, {**key, "first": low >> BUCKET_BITS, "last": high >> BUCKET_BITS})
+    measured = distances([(planes, len(slots)) for _, slots, planes in rows], query)
+    whole = allowed is None and not (low & SLOT_MASK or ~high & SLOT_MASK)
+    if whole:
+        return _refs_at(rows, nearest_places(measured, wanted))
+    refs = [bucket << BUCKET_BITS | slot for bucket, slots, _ in rows for slot in slots]
+    mask = bytes([low <= ref <= high and (allowed is None or ref in allowed) for ref in refs])
+    return [refs[place] for place in nearest_places(measured, wanted, mask)]
+
+
+def _refs_at(rows: list[Row], places: list[int]) -> list[int]:
+    """Return the refs at rising *places*, counted through all buckets."""
+    refs = []
+    start = 0
+    found = iter(places)
+    place = next(found, None)
+    for bucket, slots, _ in rows:
+        while place is not None and place < start + len(slots):
+            refs.append(bucket << BUCKET_BITS | slots[place - start])
+            place = next(found, None)
+        start += len(slots)
+    return refs
+
+
+def sketches_match(tx: Tx, space_no: int, kind: str, bucket: int) -> bool:
+    """Return whether a bucket holds just the sketches of the stored vectors."""
+    key = {"space_no": space_no, "kind": kind}
+    low = bucket << BUCKET_BITS
+    span = {"low": low, "high": low | SLOT_MASK}
+    truth = {ref & SLOT_MASK: sketch_of(v) for ref, v in tx.all(SELECT_SPAN, {**key, **span})}
+    return truth == _bucket(tx, {**key, "bucket": bucket})
+
+
 def delete_range(tx: Tx, kind: str, low: int, high: int) -> None:
-    """Remove the vectors of all refs in [low, high], in every space."""
-    values = {"kind": kind, "low": low, "high": high}
-    tx.run(DELETE_VECTORS, values)
-    tx.run(DELETE_SKETCHES, values)
+    """Remove the vectors and sketches of all refs in [low, high], in every space."""
+    first, last = low >> BUCKET_BITS, high >> BUCKET_BITS
+    for (space_no,) in tx.all(SELECT_SPACE_NOS):
+        key = {"space_no": space_no, "kind": kind}
+        tx.run(DELETE_VECTORS, {**key, "low": low, "high": high})
+        kept = {
+            bucket: {
+                slot: bits
+                for slot, bits in _bucket(tx, {**key, "bucket": bucket}).items()
+                if not low <= bucket << BUCKET_BITS | slot <= high
+            }
+            for bucket in {first, last}
+        }
+        tx.run(DELETE_BUCKETS, {**key, "first": first, "last": last})
+        for bucket, sketches in kept.items():
+            if sketches:
+                _put_bucket(tx, {**key, "bucket": bucket}, sketches)

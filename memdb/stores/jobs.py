@@ -39,7 +39,7 @@ INSERT_WHOLE_SPACE = """/* jobs.embed_everything */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'session', id, :space_no, 1, :now_ms FROM sessions WHERE last_seq > 0
 UNION ALL
-SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries
+SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries WHERE true
 ON CONFLICT DO NOTHING
 """
 

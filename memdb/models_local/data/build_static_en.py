@@ -60,9 +60,16 @@ FIRST_RANKED_ID: Final = 1996
 RARE_CHARACTER: Final = 1 / 300
 
 USEFUL: Final = re.compile(r"(?:##)?[a-z0-9]+")
-STOP_WORDS: Final = frozenset(
-    ["a", "an", "the", "this", "that", "these", "those", "and", "or", "but", "if", "then", "than", "so", "as", "too", "very", "not", "no", "nor", "i", "me", "my", "mine", "we", "us", "our", "ours", "you", "your", "yours", "he", "him", "his", "she", "her", "hers", "it", "its", "they", "them", "their", "am", "is", "are", "was", "were", "be", "been", "being", "do", "does", "did", "doing", "don", "has", "have", "had", "having", "can", "could", "will", "would", "shall", "should", "may", "might", "must", "ve", "ll", "re", "s", "t", "d", "m", "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "there", "here", "of", "at", "by", "for", "with", "about", "to", "from", "in", "on", "off", "out", "over", "under", "again", "up", "down", "into", "all", "any", "both", "each", "some", "such", "only", "own", "same", "other", "just", "also"]
-)
+_STOP: Final = """
+    a an the this that these those and or but if then than so as too very not no nor
+    i me my mine we us our ours you your yours he him his she her hers it its they them their
+    am is are was were be been being do does did doing don has have had having
+    can could will would shall should may might must ve ll re s t d m
+    what which who whom whose when where why how there here
+    of at by for with about to from in on off out over under again up down into
+    all any both each some such only own same other just also
+"""
+STOP_WORDS: Final = frozenset(_STOP.split())
 
 
 def read_model(wheel: Path) -> tuple[list[str], Matrix]:

@@ -1,0 +1,70 @@
+"""
+The command line: `memdb NOUN VERB FILE`.
+
+Owns the list of commands and their order. The module of a command is loaded
+when that command runs, and the rest of memdb inside it: `memdb --help` loads
+click and nothing else.
+"""
+
+from __future__ import annotations
+
+import click
+
+from memdb import __version__
+from memdb.cli.base import CONTEXT, LazyGroup, Loaded, tolerate_encoding
+
+# Name -> where it is and the first sentence of its help, without the full stop
+# (a test compares them).
+COMMANDS = {
+    "demo": Loaded("demo", "Show in a few seconds what memdb does"),
+    "info": Loaded("file", "Show what is in FILE: rows, bytes, times and whose memory it is"),
+    "chat": Loaded("chat", "Add, show and search the messages of conversations"),
+    "remember": Loaded("entry", "Store one long-term fact"),
+    "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
+    "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
+    "artifact": Loaded("artifact", "Save and load named bytes in versions"),
+    "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
+    "export": Loaded("transfer", "Write everything of one user as JSON lines"),
+    "check": Loaded("file", "Prove that FILE is sound"),
+    "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
+    "backup": Loaded("file", "Copy FILE while others use it"),
+}
+
+EPILOG = """
+\b
+Example:
+  memdb demo
+  memdb chat append agent.db trip "We fly to Oslo on 3 May." --user ann
+  memdb recall agent.db "when is the flight?"
+
+\b
+Exit codes:
+  0 done   1 internal   2 usage   3 not found   4 conflict
+  5 invalid value   6 file   7 storage or findings   8 embedder
+  130 stopped with Ctrl-C
+
+\b
+Completion of commands, options and files:
+  bash  eval "$(_MEMDB_COMPLETE=bash_source memdb)"   in ~/.bashrc
+  zsh   eval "$(_MEMDB_COMPLETE=zsh_source memdb)"    in ~/.zshrc
+  fish  _MEMDB_COMPLETE=fish_source memdb | source    in config.fish
+
+Times are UTC. MEMDB_DEBUG=1 shows tracebacks, NO_COLOR=1 turns colours off.
+"""
+
+
+@click.group(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT, epilog=EPILOG)
+@click.version_option(__version__, prog_name="memdb")
+def cli() -> None:
+    """
+    Everything an AI agent remembers, in one SQLite file.
+
+    FILE is made by the first command that writes to it. Whose memory is meant
+    is said by --user; where FILE holds that of one user only, it is theirs.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    tolerate_encoding()
+    cli(prog_name="memdb")

@@ -1,0 +1,178 @@
+"""
+What the command line prints: JSON, tables, times and notes.
+
+On a terminal a table has a heading and fits the width; elsewhere each row is a
+whole line without heading, tabs or colours. Control characters of what is
+stored never reach the terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from memdb.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+GAP = "  "
+LEAST = 8  # columns that a shortened text keeps
+WIDEST = 40  # columns a cell is padded to where nothing is cut
+_MANY = 20_000  # characters of a cell that are looked at on a terminal
+
+# Marks that change the direction of what follows can make a text read otherwise
+# than it is stored.
+_BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_CONTROLS = dict.fromkeys([*range(32), *range(127, 160), *map(ord, _BIDI)], "\ufffd")
+_LINE_CONTROLS = {**_CONTROLS, ord("\n"): "\n", ord("\t"): "    ", ord("\r"): None}
+
+
+class Column(Record):
+    """
+    One column of a table.
+
+    Attributes:
+        right: Numbers stand to the right.
+        cut: It may be shortened to make the table fit.
+    """
+
+    title: str
+    right: bool = False
+    cut: bool = False
+
+
+def on_terminal() -> bool:
+    """Say whether a person reads the output."""
+    return sys.stdout.isatty()
+
+
+def print_json(value: object) -> None:
+    """Print *value* as one JSON document."""
+    import json  # noqa: PLC0415
+
+    # Another encoding may lack a character; JSON can always write it.
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(value, ensure_ascii=plain, indent=2, default=str))
+
+
+def note(text: str) -> None:
+    """Say something about the answer, beside it."""
+    click.echo(text, err=True)
+
+
+def print_table(
+    columns: Sequence[Column], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
+) -> None:
+    """
+    Print *rows*, one line each, under the titles of *columns*.
+
+    Args:
+        notes: A second line for each row; none of them for ().
+    """
+    wide = on_terminal()
+    cells = [[one_line(str(cell)[: _MANY if wide else None]) for cell in row] for row in rows]
+    if wide:
+        cells.insert(0, [column.title for column in columns])
+        notes = ("", *notes) if notes else ()
+    widths = [max((width_of(row[n]) for row in cells), default=0) for n in range(len(columns))]
+    widths = _fitted(columns, widths) if wide else [min(width, WIDEST) for width in widths]
+    for number, row in enumerate(cells):
+        line = GAP.join(
+            _pad(shorten(cell, width) if wide else cell, width, right=column.right)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ).rstrip()
+        click.echo(click.style(line, bold=True) if wide and not number else line)
+        if notes and notes[number]:
+            click.secho(f"    {one_line(notes[number])}", dim=True)
+
+
+def _fitted(columns: Sequence[Column], widths: list[int]) -> list[int]:
+    """Return *widths* that fit the terminal, by shortening what may be cut."""
+    over = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_width()
+    while over > 0:
+        cut = [n for n, column in enumerate(columns) if column.cut and widths[n] > LEAST]
+        if not cut:
+            break
+        widest = max(cut, key=lambda n: widths[n])
+        second = max((widths[n] for n in cut if n != widest), default=LEAST)
+        step = min(over, max(1, widths[widest] - max(second, LEAST)))
+        widths[widest] -= step
+        over -= step
+    return widths
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal; COLUMNS overrides them."""
+    from shutil import get_terminal_size  # noqa: PLC0415
+
+    return max(40, get_terminal_size().columns)
+
+
+def _pad(text: str, width: int, *, right: bool) -> str:
+    space = " " * max(0, width - width_of(text))
+    return space + text if right else text + space
+
+
+def shorten(text: str, width: int) -> str:
+    """Return *text* in at most *width* columns, ending in … where it was cut."""
+    if width_of(text) <= width:
+        return text
+    kept, used = [], 1
+    for character in text:
+        used += width_of(character)
+        if used > width:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + "…"
+
+
+def width_of(text: str) -> int:
+    """Return how many columns *text* takes: two for a Chinese character."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width  # noqa: PLC0415
+
+    return sum(
+        0 if category(one) in ("Mn", "Me", "Cf") else 2 if east_asian_width(one) in "WF" else 1
+        for one in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Return *text* without line breaks, tabs and control characters."""
+    if text.isprintable() and "  " not in text:
+        return text
+    return " ".join(text.split()).translate(_CONTROLS)
+
+
+def clean(text: str) -> str:
+    """Return *text* with its line breaks, without other control characters."""
+    return text.translate(_LINE_CONTROLS)
+
+
+def when(ms: int | None) -> str:
+    """Return UTC milliseconds as "2025-03-10 09:14", "" for None."""
+    if ms is None:
+        return ""
+    from datetime import datetime, timedelta  # noqa: PLC0415
+
+    epoch = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC throughout, and year 1 too)
+    return (epoch + timedelta(milliseconds=ms)).isoformat(" ", "minutes")
+
+
+def size(count: int) -> str:
+    """Return bytes for a person: "71.1 kB"."""
+    number, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if number < 999.95:  # noqa: PLR2004 (would be printed as 1000.0)
+            break
+        number, unit = number / 1000, larger
+    return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return "1 message" or "2 messages"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,63 @@
+"""
+Values that are typed on the command line: times, and texts that may come by pipe.
+"""
+
+from __future__ import annotations
+
+import click
+
+from memdb.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Moment(click.ParamType):
+    """A time as ISO 8601 date or date and time; UTC where it names no zone."""
+
+    name = "time"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Name it in the help text."""
+        return "TIME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return UTC milliseconds."""
+        from datetime import UTC, datetime, timedelta  # noqa: PLC0415
+
+        try:
+            moment = datetime.fromisoformat(value.strip())
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=UTC)
+            return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is no date or time: write 2025-03-01 or 2025-03-01T09:14+01:00",
+                param,
+                ctx,
+            )
+
+
+MOMENT = Moment()
+
+
+def text_or_stdin(text: str) -> str:
+    """
+    Return *text*; for "-" what stands on standard input, without its last line end.
+
+    Raises:
+        InvalidInput: standard input is not UTF-8.
+    """
+    if text != "-":
+        return text
+    data = click.get_binary_stream("stdin").read()
+    try:
+        read = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"standard input is not UTF-8 at byte {error.start}: convert it, for example with iconv"
+        ) from error
+    return read.removesuffix("\n").removesuffix("\r")

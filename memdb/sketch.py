@@ -1,0 +1,127 @@
+"""
+Sketches: one bit per dimension, and finding the nearest of many in plain Python.
+
+The sketches of up to 256 neighbouring refs stand together as byte planes: plane
+j holds byte j of each sketch. For a query, each plane is translated to the
+distances of that byte (a table look-up of the whole plane in one call), and the
+planes are added as long integers, one byte per sketch: a few calls for
+thousands of sketches. ADR-0003 has the numbers.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from itertools import compress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+BUCKET_BITS = 8
+BUCKET_SIZE = 1 << BUCKET_BITS
+SLOT_MASK = BUCKET_SIZE - 1
+
+# Planes that can be added before the distance of 8 bits each leaves a byte.
+MAX_PLANES = 31
+
+# translate(_FLIPPED[q]) turns each byte x into the number of bits of x ^ q.
+_FLIPPED = [bytes([(x ^ q).bit_count() for x in range(256)]) for q in range(256)]
+
+
+def sketch_of(vector: bytes) -> bytes:
+    """
+    Return one bit per component, 1 where it is above zero, lowest bit first.
+
+    Args:
+        vector: `(dim,)` float32, little-endian.
+
+    Returns:
+        `(dim + 7) // 8` bytes, the last padded with 0. The same bits as
+        sqlite-vec's `vec_quantize_binary`. Cost: 8 µs at 128 dimensions.
+    """
+    numbers = array("f", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    bits = "".join(["1" if number > 0 else "0" for number in reversed(numbers)])
+    return int(bits, 2).to_bytes((len(numbers) + 7) // 8, "little")
+
+
+def to_planes(sketches: Sequence[bytes]) -> bytes:
+    """Return the byte planes of sketches of equal length, plane after plane."""
+    joined = b"".join(sketches)
+    width = len(sketches[0]) if sketches else 0
+    return b"".join([joined[place::width] for place in range(width)])
+
+
+def from_planes(planes: bytes, count: int) -> list[bytes]:
+    """Return the *count* sketches that `to_planes` packed."""
+    return [planes[place::count] for place in range(count)]
+
+
+def distances(buckets: Sequence[tuple[bytes, int]], query: bytes) -> list[int] | bytes:
+    """
+    Return the number of differing bits between *query* and each sketch, in order.
+
+    Args:
+        buckets: (planes, number of sketches) of each bucket.
+        query: A sketch of the same width.
+
+    Cost: 0.4 ms for 10,000 sketches of 128 bits.
+    """
+    groups = [
+        _summed(buckets, query, range(start, min(start + MAX_PLANES, len(query))))
+        for start in range(0, len(query), MAX_PLANES)
+    ]
+    if len(groups) == 1:
+        return groups[0]
+    return [sum(parts) for parts in zip(*groups, strict=True)]
+
+
+def _summed(buckets: Sequence[tuple[bytes, int]], query: bytes, places: range) -> bytes:
+    total = 0
+    for place in places:
+        plane = b"".join([planes[place * count : (place + 1) * count] for planes, count in buckets])
+        total += int.from_bytes(plane.translate(_FLIPPED[query[place]]), "little")
+    return total.to_bytes(sum(count for _, count in buckets), "little")
+
+
+def nearest(measured: Sequence[int], limit: int, mask: bytes | None = None) -> list[int]:
+    """
+    Return the positions with the smallest distances, at least *limit* if there are.
+
+    All positions at the last distance that is taken come along, so the answer
+    does not depend on their order.
+
+    Args:
+        measured: As `distances` returns it.
+        limit: How many are wanted.
+        mask: 1 for each position that counts, 0 for the others; None: all.
+    """
+    places: Iterable[int] = range(len(measured))
+    if mask is not None:
+        places = compress(places, mask)
+        measured = (
+            bytes(compress(measured, mask))
+            if isinstance(measured, bytes)
+            else [*compress(measured, mask)]
+        )
+    if len(measured) <= limit:
+        return [*places]
+    bar = _bar(measured, limit)
+    if isinstance(measured, bytes):
+        table = bytes([1] * (bar + 1)) + bytes(255 - bar)
+        return [*compress(places, measured.translate(table))]
+    return [place for place, distance in zip(places, measured, strict=True) if distance <= bar]
+
+
+def _bar(measured: Sequence[int], limit: int) -> int:
+    """Return the smallest distance that at least *limit* positions keep to."""
+    if not isinstance(measured, bytes):
+        return sorted(measured)[limit - 1]
+    taken = bar = 0
+    while True:
+        taken += measured.count(bar)
+        if taken >= limit:
+            return bar
+        bar += 1
