@@ -16,7 +16,7 @@ from itertools import compress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 BUCKET_BITS = 8
 BUCKET_SIZE = 1 << BUCKET_BITS
@@ -86,9 +86,9 @@ def _summed(buckets: Sequence[tuple[bytes, int]], query: bytes, places: range) -
     return total.to_bytes(sum(count for _, count in buckets), "little")
 
 
-def nearest(measured: Sequence[int], limit: int, mask: bytes | None = None) -> list[int]:
+def nearest(measured: Sequence[int], limit: int, mask: bytes | None = None) -> bytes:
     """
-    Return the positions with the smallest distances, at least *limit* if there are.
+    Return 1 for each position with one of the *limit* smallest distances, else 0.
 
     All positions at the last distance that is taken come along, so the answer
     does not depend on their order.
@@ -98,30 +98,31 @@ def nearest(measured: Sequence[int], limit: int, mask: bytes | None = None) -> l
         limit: How many are wanted.
         mask: 1 for each position that counts, 0 for the others; None: all.
     """
-    places: Iterable[int] = range(len(measured))
-    if mask is not None:
-        places = compress(places, mask)
-        measured = (
-            bytes(compress(measured, mask))
-            if isinstance(measured, bytes)
-            else [*compress(measured, mask)]
-        )
-    if len(measured) <= limit:
-        return [*places]
-    bar = _bar(measured, limit)
+    if mask is None:
+        mask = bytes([1]) * len(measured)
+    bar = _bar(measured, limit, mask)
     if isinstance(measured, bytes):
-        table = bytes([1] * (bar + 1)) + bytes(255 - bar)
-        return [*compress(places, measured.translate(table))]
-    return [place for place, distance in zip(places, measured, strict=True) if distance <= bar]
+        near = measured.translate(bytes([1] * (bar + 1)) + bytes(255 - bar))
+    else:
+        near = bytes([distance <= bar for distance in measured])
+    both = int.from_bytes(near, "little") & int.from_bytes(mask, "little")
+    return both.to_bytes(len(measured), "little")
 
 
-def _bar(measured: Sequence[int], limit: int) -> int:
-    """Return the smallest distance that at least *limit* positions keep to."""
-    if not isinstance(measured, bytes):
-        return sorted(measured)[limit - 1]
+def _bar(measured: Sequence[int], limit: int, mask: bytes) -> int:
+    """Return the smallest distance that at least *limit* counting positions keep to."""
+    counting = (
+        bytes(compress(measured, mask))
+        if isinstance(measured, bytes)
+        else [*compress(measured, mask)]
+    )
+    if len(counting) <= limit:
+        return max(counting, default=0)
+    if not isinstance(counting, bytes):
+        return sorted(counting)[limit - 1]
     taken = bar = 0
     while True:
-        taken += measured.count(bar)
+        taken += counting.count(bar)
         if taken >= limit:
             return bar
         bar += 1

@@ -87,20 +87,6 @@ class Query(Record):
     dates: tuple[DateMention, ...]
     is_question: bool
 
-    @property
-    def topic(self) -> tuple[str, ...]:
-        """
-        The content words without author names, or all of them when nothing else remains.
-
-        What to search messages for: a name stands in half of them, and who said a thing is
-        scored apart. Entries should be searched for all of `content`.
-
-        >>> parse_query("Where does Ann live?", ["Ann", "Bob"]).topic
-        ('live',)
-        """
-        names = self._names()
-        return tuple(word for word in self.content if word not in names) or self.content
-
     def vector_text(self, drop: Collection[str] = ()) -> str:
         """
         Return the text to embed: without author names and without the words in *drop*.

@@ -36,28 +36,26 @@ class Weights(Record):
     Every number of the ranking.
 
     "x without" is R@10 when a term is switched off and the others stay; with all of them it is
-    0.807, with the recipe of the design document 0.768. Source: LoCoMo's five development
+    0.810, with the recipe of the design document 0.769. Source: LoCoMo's five development
     conversations, 997 questions, mean of lexical alone and with the static table, with and without
     picture captions, 2026-11. Choosing among nine variants on four conversations and measuring on
-    the fifth gains nothing over these values (-0.0005).
+    the fifth gains nothing over these values (-0.0001).
 
     Attributes:
         arm: Candidates taken from each arm.
-        lexical_share: Share of the lexical arm in the base score when both arms answer; 0.5 and
-            0.7 give 0.001 less.
+        lexical_share: Share of the lexical arm when both answer; 0.5 loses 0.004, 0.7 loses 0.001.
         context: What a query word counts for in a message when it stands in the message this
-            far before (positive) or after (negative) it instead; 0.763 without.
-        previous, next: Share of the neighbours' base scores that is added; 0.799, 0.804 without.
+            far before (positive) or after (negative) it instead; 0.758 without.
+        previous, next: Share of the neighbours' base scores that is added; 0.802, 0.806 without.
         author: Gain when the query names this author and no other; half of it for all when it
-            names nobody, for each named one when it names several; 0.795 without.
-        question: Loss of a message that asks something itself; 0.800 without.
+            names nobody, for each named one when it names several; 0.798 without.
+        question: Loss of a message that asks something itself; 0.799 without.
         length: Gain of a message of `length_words` words or more, in proportion below that; it
-            moves nDCG@10, 0.627 without and 0.631 with it.
-        month, day: Added when the query names the message's month or year, or its day; 0.792
+            moves nDCG@10, 0.628 without and 0.632 with it.
+        month, day: Added when the query names the message's month or year, or its day; 0.794
             without both.
-        session: Share of its session's best score that is added to each message; 0.797 without.
-        seeds: Messages whose words are spread to their neighbours, best first; more change no
-            R@10 by 0.001.
+        session: Share of its session's best score that is added to each message; 0.798 without.
+        seeds: Messages whose words are spread to their neighbours; more change nothing.
         pool: Once so many messages hold a rarer word, a commoner word adds no new ones.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
         entry_scale: Final by base score of the first ten messages, median 2.2 with and without
@@ -235,7 +233,7 @@ def rank(
     Args:
         query: What the query says.
         fused: What `fuse` returned.
-        rows: The rows of the ids that `best` returned; 200 of them lose no R@10, 100 lose 0.001.
+        rows: The rows of the ids that `best` returned; 200 lose no R@10, 100 lose 0.002.
         weights: All but those of the first stage are used.
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.

@@ -118,6 +118,46 @@ WHERE scope_no = :scope_no
 ORDER BY session_no, name
 """
 
+SELECT_NAMES_BY_ID = """/* artifacts.list_by_id */
+SELECT id, session_no, name, last_version
+FROM artifact_names
+WHERE id > :after AND id <= :high
+ORDER BY id
+LIMIT :limit
+"""
+
+SELECT_BY_UID = """/* artifacts.find_uid */
+SELECT rev_version FROM artifacts
+WHERE scope_no = :scope_no AND session_no = :session_no AND name = :name AND uid = :uid
+"""
+
+SELECT_NEXT_SAME = """/* artifacts.next_same */
+SELECT rev_version
+FROM artifacts
+JOIN blobs ON blobs.blob_no = artifacts.blob_no
+WHERE
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name = :name
+  AND rev_version < :before
+  AND sha256 = :sha256
+ORDER BY rev_version DESC
+LIMIT 1
+"""
+
+UPDATE_MESSAGE = """/* artifacts.set_message */
+UPDATE artifacts SET message_id = :message_id
+WHERE
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name = :name
+  AND rev_version = :rev_version
+"""
+
+UPDATE_LAST_VERSION = """/* artifacts.raise_version */
+UPDATE artifact_names SET last_version = max(last_version, :version) WHERE id = :id
+"""
+
 SELECT_MANY = """/* artifacts.get_many */
 SELECT artifact_names.id, artifact_names.name, session_no, sessions.name
 FROM artifact_names
@@ -145,6 +185,7 @@ WHERE
 INSERT_TOMBSTONE = """/* artifacts.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 VALUES (:uid, 'artifact', :scope_no, :ref, :now_ms)
+ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
@@ -229,6 +270,40 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
     """Return every name of the scope with its last version number, also empty ones."""
     rows = tx.all(SELECT_ALL_NAMES, {"scope_no": scope_no})
     return [(Place(scope_no, session_no, name), last) for name, session_no, last in rows]
+
+
+def list_by_id(
+    tx: Tx, scope_no: int, after: int, high: int, *, limit: int = 1000
+) -> list[tuple[int, Place, int]]:
+    """Return (id, name, last version) of up to *limit* names with *after* < id <= *high*."""
+    rows = tx.all(SELECT_NAMES_BY_ID, {"after": after, "high": high, "limit": limit})
+    return [
+        (row_id, Place(scope_no, session_no, name), last) for row_id, session_no, name, last in rows
+    ]
+
+
+def find_uid(tx: Tx, place: Place, uid: str) -> int | None:
+    """Return the number of the version with *uid* under a name, None without one."""
+    row = tx.one(SELECT_BY_UID, {**place.key(), "uid": uid})
+    return None if row is None else REV_BASE - int(row[0])
+
+
+def next_same(tx: Tx, place: Place, after_version: int, sha256: bytes) -> int | None:
+    """Return the first version above *after_version* with these bytes, None without one."""
+    values = {**place.key(), "before": REV_BASE - after_version, "sha256": sha256}
+    row = tx.one(SELECT_NEXT_SAME, values)
+    return None if row is None else REV_BASE - int(row[0])
+
+
+def set_message(tx: Tx, place: Place, version: int, message_id: int) -> None:
+    """Note which message made a version; it may be gone (for imports)."""
+    values = {**place.key(), "rev_version": REV_BASE - version, "message_id": message_id}
+    tx.run(UPDATE_MESSAGE, values)
+
+
+def raise_version(tx: Tx, name_id: int, version: int) -> None:
+    """Make sure that numbers up to *version* count as given out (for imports)."""
+    tx.run(UPDATE_LAST_VERSION, {"id": name_id, "version": version})
 
 
 def get_many(tx: Tx, ids: str) -> dict[int, Named]:

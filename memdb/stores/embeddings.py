@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from itertools import compress
 from math import isfinite
 
 from memdb.errors import DimensionMismatch, InvalidInput
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
-    from memdb.db.database import Row, Tx
+    from memdb.db.database import Tx
 
 # Sketches are coarse: this many times the asked number, and at least the
 # floor, are measured exactly. Source: bench/knn.py.
-CANDIDATE_FACTOR = 4
-MIN_CANDIDATES = 300
+CANDIDATE_FACTOR = 3
+MIN_CANDIDATES = 200
 
 # Squared lengths that sqlite-vec's float32 sums can hold without overflow or
 # loss; outside them its cosine is no number.
@@ -292,26 +293,19 @@ def _by_sketch(
     low, high = span
     rows = tx.all(SELECT_BUCKETS, {**key, "first": low >> BUCKET_BITS, "last": high >> BUCKET_BITS})
     measured = distances([(planes, len(slots)) for _, slots, planes in rows], query)
-    whole = allowed is None and not (low & SLOT_MASK or ~high & SLOT_MASK)
-    if whole:
-        return _refs_at(rows, nearest_places(measured, wanted))
-    refs = [bucket << BUCKET_BITS | slot for bucket, slots, _ in rows for slot in slots]
-    mask = bytes([low <= ref <= high and (allowed is None or ref in allowed) for ref in refs])
-    return [refs[place] for place in nearest_places(measured, wanted, mask)]
-
-
-def _refs_at(rows: list[Row], places: list[int]) -> list[int]:
-    """Return the refs at rising *places*, counted through all buckets."""
-    refs = []
+    mask = None
+    if allowed is not None or low & SLOT_MASK or ~high & SLOT_MASK:
+        refs = [bucket << BUCKET_BITS | slot for bucket, slots, _ in rows for slot in slots]
+        mask = bytes([low <= ref <= high and (allowed is None or ref in allowed) for ref in refs])
+    chosen = nearest_places(measured, wanted, mask)
+    found: list[int] = []
     start = 0
-    found = iter(places)
-    place = next(found, None)
     for bucket, slots, _ in rows:
-        while place is not None and place < start + len(slots):
-            refs.append(bucket << BUCKET_BITS | slots[place - start])
-            place = next(found, None)
-        start += len(slots)
-    return refs
+        end = start + len(slots)
+        base = bucket << BUCKET_BITS
+        found += [base | slot for slot in compress(slots, chosen[start:end])]
+        start = end
+    return found
 
 
 def sketches_match(tx: Tx, space_no: int, kind: str, bucket: int) -> bool:

@@ -81,6 +81,12 @@ SELECT_BY_UID = """/* entries.find_uid */
 SELECT id FROM entries WHERE id BETWEEN :low AND :high AND uid = :uid
 """
 
+SELECT_BY_UIDS = """/* entries.find_uids */
+SELECT uid, id
+FROM entries
+WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
+"""
+
 SELECT_PAGE = """/* entries.list */
 SELECT
   entries.id,
@@ -236,6 +242,7 @@ INSERT_TOMBSTONE = """/* entries.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 SELECT uid, 'entry', scope_no, CAST(id AS TEXT), :now_ms FROM entries WHERE id = :id
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
+ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
 SELECT_HASHED = """/* entries.hashed */
@@ -289,6 +296,11 @@ def find_uid(tx: Tx, low: int, high: int, uid: str) -> int | None:
     """Return the id of the entry with *uid* in an id range, None without one."""
     row = tx.one(SELECT_BY_UID, {"low": low, "high": high, "uid": uid})
     return None if row is None else int(row[0])
+
+
+def find_uids(tx: Tx, low: int, high: int, uids: str) -> dict[str, int]:
+    """Return the id by uid, for those in the JSON array that an id range holds. Reads it whole."""
+    return dict(tx.all(SELECT_BY_UIDS, {"low": low, "high": high, "uids": uids}))
 
 
 def list_page(

@@ -151,6 +151,22 @@ FROM messages
 WHERE id >> 24 = :session >> 24 AND external_id = :external_id
 """
 
+SELECT_EXTERNALS = """/* messages.by_externals */
+SELECT external_id, id, role, text
+FROM messages
+WHERE id >> 24 = :session >> 24 AND external_id IN (SELECT value FROM json_each(:external_ids))
+"""
+
+SELECT_UIDS = """/* messages.uids */
+SELECT id, uid FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_BY_UIDS = """/* messages.find_uids */
+SELECT uid, id
+FROM messages
+WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
+"""
+
 SELECT_FEATURES = """/* messages.features */
 SELECT id, text, author, created_ms
 FROM messages
@@ -208,10 +224,10 @@ AUTHOR_SAMPLE = 500
 
 def _to_message(row: Row) -> Message:
     if row[4] is None and row[9] is None:
-        return Message(*row)
+        return Message.make(row)
     values = list(row)
     values[4], values[9] = parse_json(row[4]), parse_json(row[9])
-    return Message(*values)
+    return Message.make(values)
 
 
 def hash_of(row: dict[str, Any]) -> bytes:
@@ -251,6 +267,23 @@ def find_external(tx: Tx, session: int, session_name: str, external_id: str) -> 
     values = {"session": session, "session_name": session_name, "external_id": external_id}
     row = tx.one(SELECT_BY_EXTERNAL, values)
     return None if row is None else _to_message(row)
+
+
+def by_externals(tx: Tx, session: int, external_ids: str) -> dict[str, tuple[int, str, str]]:
+    """Return (id, role, text) by external id, for those in the JSON array that are stored."""
+    rows = tx.all(SELECT_EXTERNALS, {"session": session, "external_ids": external_ids})
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def uids(tx: Tx, ids: str) -> dict[int, str]:
+    """Return the uid of each message whose id is in the JSON array *ids*."""
+    return dict(tx.all(SELECT_UIDS, {"ids": ids}))
+
+
+def find_uids(tx: Tx, session: int, uids: str) -> dict[str, int]:
+    """Return the id by uid, for those in the JSON array that the session holds. Reads it whole."""
+    low, high = session_range(session)
+    return dict(tx.all(SELECT_BY_UIDS, {"low": low, "high": high, "uids": uids}))
 
 
 def list_after(

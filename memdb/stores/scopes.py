@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 INSERT_SCOPE = """/* scopes.insert */
 INSERT INTO scopes (scope_no, uid, app, user, created_ms)
-VALUES ((SELECT coalesce(max(scope_no), 0) + 1 FROM scopes), :uid, :app, :user, :now_ms)
+VALUES ((SELECT coalesce(max(scope_no), 0) + 1 FROM scopes), :uid, :app, :user, :created_ms)
 RETURNING scope_no
 """
 
 SELECT_SCOPE = """/* scopes.find */
 SELECT scope_no FROM scopes WHERE app = :app AND user = :user
+"""
+
+SELECT_IDENTITY = """/* scopes.identity */
+SELECT uid, created_ms FROM scopes WHERE scope_no = :scope_no
 """
 
 SELECT_SCOPES = """/* scopes.list */
@@ -45,17 +49,25 @@ def find(tx: Tx, app: str, user: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def ensure(tx: Tx, app: str, user: str, uid: str) -> int:
-    """Return the number of the scope; a new one gets *uid*."""
+def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None) -> int:
+    """Return the number of the scope; a new one gets *uid*, and is made now or then."""
     found = find(tx, app, user)
     if found is not None:
         return found
     count = tx.one(SELECT_COUNT)
     if count is not None and count[0] >= MAX_SCOPE_NO:
         raise TooLarge("number of scopes in one file", MAX_SCOPE_NO, count[0] + 1)
-    row = tx.one(INSERT_SCOPE, {"uid": uid, "app": app, "user": user, "now_ms": tx.now_ms})
+    made_ms = tx.now_ms if created_ms is None else created_ms
+    row = tx.one(INSERT_SCOPE, {"uid": uid, "app": app, "user": user, "created_ms": made_ms})
     assert row is not None
     return int(row[0])
+
+
+def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
+    """Return the uid of an existing scope and when it was made."""
+    row = tx.one(SELECT_IDENTITY, {"scope_no": scope_no})
+    assert row is not None
+    return row[0], row[1]
 
 
 def list_all(tx: Tx) -> list[tuple[int, str, str]]:

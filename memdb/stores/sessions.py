@@ -52,6 +52,23 @@ ORDER BY name
 LIMIT :limit
 """
 
+SELECT_BY_ID = """/* sessions.list_by_id */
+SELECT
+  id,
+  name,
+  title,
+  last_seq,
+  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215),
+  metadata,
+  created_ms,
+  updated_ms,
+  uid
+FROM sessions
+WHERE id > :after AND id <= :high
+ORDER BY id
+LIMIT :limit
+"""
+
 SELECT_NAMES = """/* sessions.names */
 SELECT id, name FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
 """
@@ -82,6 +99,7 @@ DELETE FROM sessions WHERE id = :id
 INSERT_TOMBSTONE = """/* sessions.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 SELECT uid, 'session', scope_no, name, :now_ms FROM sessions WHERE id = :id
+ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
@@ -133,6 +151,14 @@ def list_page(tx: Tx, scope_no: int, *, after: str = "", limit: int = 1000) -> l
     """Return up to *limit* sessions whose name sorts after *after*, by name."""
     values = {"scope_no": scope_no, "after": after, "limit": limit}
     return [_to_info(row) for row in tx.all(SELECT_INFOS, values)]
+
+
+def list_by_id(
+    tx: Tx, after: int, high: int, *, limit: int = 1000
+) -> list[tuple[int, SessionInfo]]:
+    """Return (id, session) of up to *limit* sessions with *after* < id <= *high*, by id."""
+    rows = tx.all(SELECT_BY_ID, {"after": after, "high": high, "limit": limit})
+    return [(row[0], _to_info(row[1:])) for row in rows]
 
 
 def names(tx: Tx, ids: str) -> dict[int, str]:
