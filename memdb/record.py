@@ -9,7 +9,7 @@ numbers. A type checker sees `dataclass_transform`, so nothing is lost there.
 from __future__ import annotations
 
 # What `collections.namedtuple` gives its fields; apsw has loaded the module.
-from _collections import _tuplegetter  # type: ignore[attr-defined]
+from _collections import _tuplegetter  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

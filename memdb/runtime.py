@@ -35,5 +35,5 @@ def uuid7(now_ms: int) -> str:
     random = int.from_bytes(os.urandom(10), "big")
     high = (now_ms & 0xFFFFFFFFFFFF) << 16 | 0x7000 | random >> 68
     low = 0x8000000000000000 | random & 0x3FFFFFFFFFFFFFFF
-    text = f"{high:016x}{low:016x}"
+    text = "%032x" % (high << 64 | low)
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -19,6 +19,7 @@ from memdb.text.validate import (
     json_object,
     name_value,
     optional_name,
+    parse_json,
     text_value,
     time_value,
 )
@@ -140,24 +141,21 @@ class Conversations:
         return found
 
     def _to_row(self, new: NewMessage) -> dict[str, Any]:
-        from memdb.text.parts import payload_of, text_of  # only for writing
-
         text = text_value(new.text, "text")
-        body = json_list(new.parts, "parts")
-        extra = payload_of(new.parts) if new.parts and text else ""
-        if new.parts and not text:
-            text = text_value(text_of(new.parts), "parts")
+        counted = text
+        if new.parts:
+            text, counted = _said(text, new.parts)
         return {
             "role": choice_value(new.role, "role", ROLES),
             "author": optional_name(new.author, "author"),
             "text": text,
-            "body": body,
+            "body": json_list(new.parts, "parts"),
             "external_id": optional_name(new.external_id, "external_id"),
             "metadata": json_object(new.metadata, "metadata"),
             "created_ms": time_value(new.created_ms, "created_ms"),
             "uid": optional_name(new.uid, "uid"),
             "bigrams": bigrams_of(text),
-            "counted": text if extra in ("", text) else f"{text}\n{extra}",
+            "counted": counted,
         }
 
     def _count(self, rows: list[dict[str, Any]]) -> None:
@@ -268,6 +266,19 @@ class Conversations:
         return None if target is None else session_no_of(target)
 
 
+def _said(text: str, parts: list[Any]) -> tuple[str, str]:
+    """Return the text of a message with *parts*, and what its tokens are counted of."""
+    from memdb.text.parts import payload_of, text_of  # only for such messages
+
+    if not isinstance(parts, (list, tuple)):
+        return text, text  # refused when it is made JSON
+    if not text:
+        text = text_value(text_of(parts), "parts")
+        return text, text
+    extra = text_value(payload_of(parts), "parts")
+    return text, text if extra in ("", text) else f"{text}\n{extra}"
+
+
 def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows without later ones that repeat an external id."""
     seen: dict[str, dict[str, Any]] = {}
@@ -291,8 +302,6 @@ def _refuse_other(role: str, text: str, row: dict[str, Any]) -> None:
 
 
 def _as_message(row: dict[str, Any], session: str) -> Message:
-    from memdb.text.validate import parse_json
-
     return Message(
         row["id"] & MAX_SEQ,
         row["role"],
