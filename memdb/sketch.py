@@ -25,8 +25,8 @@ SLOT_MASK = BUCKET_SIZE - 1
 # Planes that can be added before the distance of 8 bits each leaves a byte.
 MAX_PLANES = 31
 
-# translate(_FLIPPED[q]) turns each byte x into the number of bits of x ^ q.
-_FLIPPED = [bytes([(x ^ q).bit_count() for x in range(256)]) for q in range(256)]
+# Translation tables, each made when it is first needed.
+_flipped_tables: dict[int, bytes] = {}
 
 
 def sketch_of(vector: bytes) -> bytes:
@@ -59,34 +59,48 @@ def from_planes(planes: bytes, count: int) -> list[bytes]:
     return [planes[place::count] for place in range(count)]
 
 
-def distances(buckets: Sequence[tuple[bytes, int]], query: bytes) -> list[int] | bytes:
+def distances(buckets: Sequence[tuple[bytes, int]], query: bytes) -> bytes:
     """
-    Return the number of differing bits between *query* and each sketch, in order.
+    Return how many bits differ between *query* and each sketch, a byte each, in order.
+
+    In units of 2^k bits, with the smallest k for which every distance fits into
+    a byte: 1 bit up to 255 dimensions, 2 up to 511, 4 up to 1,023.
 
     Args:
         buckets: (planes, number of sketches) of each bucket.
         query: A sketch of the same width.
 
-    Cost: 0.4 ms for 10,000 sketches of 128 bits.
+    Cost: 0.6 ms for 10,000 sketches of 128 bits, 1.5 ms for 384.
     """
-    groups = [
-        _summed(buckets, query, range(start, min(start + MAX_PLANES, len(query))))
-        for start in range(0, len(query), MAX_PLANES)
-    ]
-    if len(groups) == 1:
-        return groups[0]
-    return [sum(parts) for parts in zip(*groups, strict=True)]
+    unit = max(0, (8 * len(query)).bit_length() - 8)
+    total = 0
+    for start in range(0, len(query), MAX_PLANES):
+        part = _summed(buckets, query, range(start, min(start + MAX_PLANES, len(query))))
+        total += int.from_bytes(_divided(part, unit), "little")
+    return total.to_bytes(sum(count for _, count in buckets), "little")
+
+
+def _flipped(byte: int) -> bytes:
+    """Return the table that turns each byte into the number of bits it differs from *byte*."""
+    table = _flipped_tables.get(byte)
+    if table is None:
+        table = _flipped_tables[byte] = bytes([(x ^ byte).bit_count() for x in range(256)])
+    return table
+
+
+def _divided(part: bytes, unit: int) -> bytes:
+    return part.translate(bytes([x >> unit for x in range(256)])) if unit else part
 
 
 def _summed(buckets: Sequence[tuple[bytes, int]], query: bytes, places: range) -> bytes:
     total = 0
     for place in places:
         plane = b"".join([planes[place * count : (place + 1) * count] for planes, count in buckets])
-        total += int.from_bytes(plane.translate(_FLIPPED[query[place]]), "little")
+        total += int.from_bytes(plane.translate(_flipped(query[place])), "little")
     return total.to_bytes(sum(count for _, count in buckets), "little")
 
 
-def nearest(measured: Sequence[int], limit: int, mask: bytes | None = None) -> bytes:
+def nearest(measured: bytes, limit: int, mask: bytes | None = None) -> bytes:
     """
     Return 1 for each position with one of the *limit* smallest distances, else 0.
 
@@ -98,31 +112,13 @@ def nearest(measured: Sequence[int], limit: int, mask: bytes | None = None) -> b
         limit: How many are wanted.
         mask: 1 for each position that counts, 0 for the others; None: all.
     """
+    counting = measured if mask is None else bytes(compress(measured, mask))
+    taken = bar = 0
+    while taken < min(limit, len(counting)):
+        taken += counting.count(bar)
+        bar += 1
+    near = measured.translate(bytes([1] * bar) + bytes(256 - bar))
     if mask is None:
-        mask = bytes([1]) * len(measured)
-    bar = _bar(measured, limit, mask)
-    if isinstance(measured, bytes):
-        near = measured.translate(bytes([1] * (bar + 1)) + bytes(255 - bar))
-    else:
-        near = bytes([distance <= bar for distance in measured])
+        return near
     both = int.from_bytes(near, "little") & int.from_bytes(mask, "little")
     return both.to_bytes(len(measured), "little")
-
-
-def _bar(measured: Sequence[int], limit: int, mask: bytes) -> int:
-    """Return the smallest distance that at least *limit* counting positions keep to."""
-    counting = (
-        bytes(compress(measured, mask))
-        if isinstance(measured, bytes)
-        else [*compress(measured, mask)]
-    )
-    if len(counting) <= limit:
-        return max(counting, default=0)
-    if not isinstance(counting, bytes):
-        return sorted(counting)[limit - 1]
-    taken = bar = 0
-    while True:
-        taken += counting.count(bar)
-        if taken >= limit:
-            return bar
-        bar += 1

@@ -1,0 +1,23 @@
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import memdb
+
+# Building scripts for packed data: they need the network.
+SKIPPED = ("memdb.text.data", "memdb.models_local.data", "memdb.__main__")
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(memdb.__path__, "memdb.")
+    if not module.name.startswith(SKIPPED)
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_are_true(name):
+    """Every `>>>` in a docstring gives what stands below it."""
+    result = doctest.testmod(importlib.import_module(name))
+
+    assert result.failed == 0
