@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput
 from memdb.shortterm.conversation import Conversations
-from memdb.text.counting import Counting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from memdb.ports import Embedder, TokenCounter
     from memdb.recall.indexing import Indexer
     from memdb.recall.search import Recaller
+    from memdb.shortterm.writing import Writer
+    from memdb.text.counting import Counting
 
 STATIC = "static"
 
@@ -30,14 +31,20 @@ class Rooms:
         self, db: Database, embedder: Embedder | str | None, counter: TokenCounter | str | None
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
-        if isinstance(embedder, str) and embedder != STATIC:
-            raise InvalidInput(
-                f"embedder is {embedder!r}: use 'static', None for none, or your own"
-            )
+        if isinstance(embedder, str):
+            if embedder != STATIC:
+                raise InvalidInput(
+                    f"embedder is {embedder!r}: use 'static', None for none, or your own"
+                )
+        elif embedder is not None:
+            _require(embedder, "embedder", ("name", "dim", "embed"))
         self.db = db
-        self.counting = Counting(counter)
-        self.conversations = Conversations(db, self.counting, self._before_write)
+        self.conversations = Conversations(db)
         self._embedder = embedder
+        self._counting: Counting | None = None
+        if counter is not None:
+            self._counting = self._make_counting(counter)
+        self._writer: Writer | None = None
         self._indexer: Indexer | None = None
         self._notebook: Notebook | None = None
         self._recaller: Recaller | None = None
@@ -45,6 +52,30 @@ class Rooms:
 
     def _before_write(self, tx: Tx) -> None:
         self.indexer.ensure_space(tx)
+
+    @property
+    def counting(self) -> Counting:
+        """What counts tokens."""
+        if self._counting is None:
+            self._counting = self._make_counting(None)
+        return self._counting
+
+    @staticmethod
+    def _make_counting(counter: TokenCounter | str | None) -> Counting:
+        from memdb.text.counting import Counting
+
+        if counter is not None and not isinstance(counter, str):
+            _require(counter, "counter", ("name", "count", "count_many"))
+        return Counting(counter)
+
+    @property
+    def writer(self) -> Writer:
+        """What adds messages."""
+        if self._writer is None:
+            from memdb.shortterm.writing import Writer
+
+            self._writer = Writer(self.db, self.counting, self._before_write)
+        return self._writer
 
     @property
     def indexer(self) -> Indexer:
@@ -81,6 +112,13 @@ class Rooms:
 
             self._shelf = Shelf(self.db)
         return self._shelf
+
+
+def _require(port: object, field: str, names: tuple[str, ...]) -> None:
+    """Refuse an object that cannot be the port, before anything is written."""
+    for name in names:
+        if not hasattr(port, name):
+            raise InvalidInput(f"{field} has no {name!r}: see memdb.ports for what it needs")
 
 
 def _load_embedder(choice: Embedder | str | None) -> Embedder | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memdb.models import NewMessage
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.holdings import Artifacts
-    from memdb.models import ContextWindow, Hit, Message
+    from memdb.models import ContextWindow, Hit, Message, NewMessage
     from memdb.owner import Owner
     from memdb.rooms import Rooms
 
@@ -64,8 +63,10 @@ class Session:
         ...     db.scope("ann").session("tea").append("user", "Green, please.").tokens
         4
         """
+        from memdb.models import NewMessage
+
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        (stored,) = self._rooms.conversations.append(self._owner, self.name, [new], expected_seq)
+        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq)
         return stored
 
     def extend(
@@ -79,10 +80,10 @@ class Session:
 
         Cost: 25 µs per message with index and exact token count.
         """
-        from memdb.shortterm.conversation import to_new
+        from memdb.shortterm.writing import to_new
 
         new = [to_new(message) for message in messages]
-        return self._rooms.conversations.append(self._owner, self.name, new, expected_seq)
+        return self._rooms.writer.append(self._owner, self.name, new, expected_seq)
 
     @property
     def last_seq(self) -> int:
@@ -156,7 +157,7 @@ class Session:
         """
         with self._rooms.db.write():
             self._rooms.shelf.delete_session(self._owner, self.name)
-            return self._rooms.conversations.delete(self._owner, self.name)
+            return self._rooms.writer.delete(self._owner, self.name)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

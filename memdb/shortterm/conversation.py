@@ -1,168 +1,31 @@
 """
-Conversations: adding messages and reading them back in order.
-
-Decides what a message must be, gives it its seq, and writes it with its index
-row and its embedding job in one transaction.
+Conversations: reading messages back in order, and the sessions of a scope.
 """
 
 from __future__ import annotations
 
-from memdb.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, VersionConflict
-from memdb.ids import MAX_SEQ, session_no_of, session_range
-from memdb.models import ROLES, Message, NewMessage, SessionInfo
-from memdb.stores import embeddings, fulltext, jobs, messages, sessions
-from memdb.text.grams import bigrams_of
-from memdb.text.validate import (
-    choice_value,
-    int_value,
-    json_list,
-    json_object,
-    name_value,
-    optional_name,
-    parse_json,
-    text_value,
-    time_value,
-)
+from memdb.errors import NotFound
+from memdb.ids import MAX_SEQ
+from memdb.stores import messages, sessions
+from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterator
 
     from memdb.db.database import Database, Tx
+    from memdb.models import Message, SessionInfo
     from memdb.owner import Owner
-    from memdb.text.counting import Counting
-
-    Prepare = Callable[[Tx], object]
 
 PAGE = 500
 
 
 class Conversations:
-    """The messages of a file."""
+    """The messages of a file, to be read; `Writer` adds them."""
 
-    def __init__(self, db: Database, counting: Counting, before_write: Prepare) -> None:
-        """
-        Keep messages in *db*, their tokens counted by *counting*.
-
-        *before_write* is called in each transaction that adds some, before
-        their embedding jobs are noted.
-        """
+    def __init__(self, db: Database) -> None:
+        """Read from *db*."""
         self._db = db
-        self._before_write = before_write
-        self._counting = counting
-
-    def append(
-        self,
-        owner: Owner,
-        session: str,
-        new: Sequence[NewMessage],
-        expected_seq: int | None = None,
-    ) -> list[Message]:
-        """
-        Add messages to a session, all or none, and return them as stored.
-
-        Args:
-            owner: The scope.
-            session: The session's name; made at its first message.
-            new: In the order they were said.
-            expected_seq: The session's last seq as the caller knows it, 0 for
-                none: of two writers that know the same, one succeeds.
-
-        A message whose external id the session has is not added again; the
-        stored one is returned in its place.
-
-        Raises:
-            InvalidInput: a field of a message; nothing was written.
-            AlreadyExists: its external id belongs to a different message.
-            VersionConflict: *expected_seq* is not the session's last seq.
-
-        Transaction: opens its own, after counting.
-        """
-        name_value(session, "session")
-        rows = [self._to_row(message) for message in new]
-        self._count(rows)
-        with self._db.write() as tx:
-            self._before_write(tx)
-            target = self._ensure_session(tx, owner, session)
-            if expected_seq is not None:
-                found = sessions.last_seq(tx, target)
-                if found != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
-                    raise VersionConflict(expected_seq, found)
-            return self._add_rows(tx, target, session, rows)
-
-    def _ensure_session(self, tx: Tx, owner: Owner, session: str) -> int:
-        scope_no = owner.ensure(tx)
-        found = sessions.find(tx, scope_no, session)
-        if found is None:
-            found = sessions.add(tx, scope_no, session, self._db.ids(tx.now_ms))
-        return found
-
-    def _add_rows(
-        self, tx: Tx, target: int, session: str, rows: list[dict[str, Any]]
-    ) -> list[Message]:
-        stored = {
-            row["external_id"]: self._stored_twin(tx, target, session, row)
-            for row in rows
-            if row["external_id"] is not None
-        }
-        fresh = _first_of_each(row for row in rows if stored.get(row["external_id"]) is None)
-        if fresh:
-            last = sessions.advance(tx, target, len(fresh))
-            if last is None:
-                raise TooLarge("number of messages in one session", MAX_SEQ, MAX_SEQ + len(fresh))
-            self._place(tx, target, last - len(fresh), fresh)
-            messages.add(tx, fresh)
-            fulltext.index_messages(tx, fresh)
-            jobs.add_session(tx, target, fresh[0]["id"] - target)
-        added = {id(row): _as_message(row, session) for row in fresh}
-        by_external = {row["external_id"]: added[id(row)] for row in fresh}
-        return [
-            stored.get(row["external_id"]) or added.get(id(row)) or by_external[row["external_id"]]
-            for row in rows
-        ]
-
-    def _place(self, tx: Tx, target: int, last_seq: int, rows: list[dict[str, Any]]) -> None:
-        """Give each row its id, uid and time, and the hash over all of it."""
-        for seq, row in enumerate(rows, start=last_seq + 1):
-            row["id"] = target + seq
-            row["uid"] = row["uid"] or self._db.ids(tx.now_ms)
-            if row["created_ms"] is None:
-                row["created_ms"] = tx.now_ms
-            row["content_hash"] = messages.hash_of(row)
-
-    def _stored_twin(
-        self, tx: Tx, target: int, session: str, row: dict[str, Any]
-    ) -> Message | None:
-        """Return the stored message with the row's external id, if it says the same."""
-        found = messages.find_external(tx, target, session, row["external_id"])
-        if found is not None:
-            _refuse_other(found.role, found.text, row)
-        return found
-
-    def _to_row(self, new: NewMessage) -> dict[str, Any]:
-        text = text_value(new.text, "text")
-        counted = text
-        if new.parts:
-            text, counted = _said(text, new.parts)
-        return {
-            "role": choice_value(new.role, "role", ROLES),
-            "author": optional_name(new.author, "author"),
-            "text": text,
-            "body": json_list(new.parts, "parts"),
-            "external_id": optional_name(new.external_id, "external_id"),
-            "metadata": json_object(new.metadata, "metadata"),
-            "created_ms": time_value(new.created_ms, "created_ms"),
-            "uid": optional_name(new.uid, "uid"),
-            "bigrams": bigrams_of(text),
-            "counted": counted,
-        }
-
-    def _count(self, rows: list[dict[str, Any]]) -> None:
-        counts = self._counting.count_many([row.pop("counted") for row in rows])
-        for row, tokens in zip(rows, counts, strict=True):
-            row["tokens"] = tokens
-            row["counter"] = self._counting.name
 
     def messages(
         self, owner: Owner, session: str, after_seq: int = 0, limit: int | None = None
@@ -237,101 +100,8 @@ class Conversations:
                 found += page
         return found
 
-    def delete(self, owner: Owner, session: str) -> bool:
-        """
-        Remove a session with its messages, their index and their vectors.
-
-        Entries that were told in it stay, without the link. False if absent.
-        """
-        name_value(session, "session")
-        with self._db.write() as tx:
-            target = self._find_session(tx, owner, session)
-            if target is None:
-                return False
-            low, high = session_range(target)
-            fulltext.drop_messages(tx, low, high)
-            embeddings.delete_range(tx, "message", low, high)
-            messages.delete_range(tx, low, high)
-            jobs.drop(tx, "session", target)
-            return sessions.delete(tx, target)
-
-    def _find_session(self, tx: Tx, owner: Owner, session: str) -> int | None:
+    @staticmethod
+    def _find_session(tx: Tx, owner: Owner, session: str) -> int | None:
         name_value(session, "session")
         scope_no = owner.find(tx)
         return None if scope_no is None else sessions.find(tx, scope_no, session)
-
-    def session_no(self, tx: Tx, owner: Owner, session: str) -> int | None:
-        """Return the number of a session in its scope, None if there is none."""
-        target = self._find_session(tx, owner, session)
-        return None if target is None else session_no_of(target)
-
-
-def _said(text: str, parts: list[Any]) -> tuple[str, str]:
-    """Return the text of a message with *parts*, and what its tokens are counted of."""
-    from memdb.text.parts import payload_of, text_of  # only for such messages
-
-    if not isinstance(parts, (list, tuple)):
-        return text, text  # refused when it is made JSON
-    if not text:
-        text = text_value(text_of(parts), "parts")
-        return text, text
-    extra = text_value(payload_of(parts), "parts")
-    return text, text if extra in ("", text) else f"{text}\n{extra}"
-
-
-def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows without later ones that repeat an external id."""
-    seen: dict[str, dict[str, Any]] = {}
-    kept = []
-    for row in rows:
-        external_id = row["external_id"]
-        if external_id is None:
-            kept.append(row)
-        elif external_id not in seen:
-            seen[external_id] = row
-            kept.append(row)
-        else:
-            first = seen[external_id]
-            _refuse_other(first["role"], first["text"], row)
-    return kept
-
-
-def _refuse_other(role: str, text: str, row: dict[str, Any]) -> None:
-    if (role, text) != (row["role"], row["text"]):
-        raise AlreadyExists("message with external_id", row["external_id"])
-
-
-def _as_message(row: dict[str, Any], session: str) -> Message:
-    return Message(
-        row["id"] & MAX_SEQ,
-        row["role"],
-        row["author"],
-        row["text"],
-        parse_json(row["body"]),
-        row["tokens"],
-        row["counter"],
-        row["external_id"],
-        row["created_ms"],
-        parse_json(row["metadata"]),
-        session,
-        row["id"],
-        row["uid"],
-    )
-
-
-def to_new(value: NewMessage | dict[str, Any]) -> NewMessage:
-    """
-    Return *value* as a NewMessage; a dict has the same fields by name.
-
-    Raises:
-        InvalidInput: it is neither, or has an unknown field.
-    """
-    if isinstance(value, NewMessage):
-        return value
-    if not isinstance(value, dict):
-        raise InvalidInput(f"message is {type(value).__name__}: give a NewMessage or a dict")
-    unknown = sorted(set(value) - set(NewMessage._fields))
-    if unknown or "role" not in value:
-        problem = f"has no field {unknown[0]!r}" if unknown else "needs a role"
-        raise InvalidInput(f"message {problem}: use {', '.join(NewMessage._fields)}")
-    return NewMessage(**value)

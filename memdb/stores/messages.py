@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from memdb.ids import message_id, session_range
 from memdb.models import Message
-from memdb.text.digest import content_hash
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
@@ -232,6 +231,8 @@ def _to_message(row: Row) -> Message:
 
 def hash_of(row: dict[str, Any]) -> bytes:
     """Return the content hash of a row: everything that was said, not what is derived."""
+    from memdb.text.digest import content_hash  # only for writing
+
     return content_hash(
         row["uid"],
         row["role"],
@@ -348,6 +349,8 @@ def authors(tx: Tx, low: int, high: int) -> list[str]:
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each message whose content does not match its hash."""
+    from memdb.text.digest import content_hash  # only for checking
+
     after = 0
     while rows := tx.all(SELECT_HASHED, {"after": after, "limit": 1000}):
         for row in rows:
