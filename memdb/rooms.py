@@ -12,7 +12,7 @@ from memdb.shortterm.conversation import Conversations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
     from memdb.longterm.artifacts import Shelf
     from memdb.longterm.notebook import Notebook
     from memdb.ports import Embedder, TokenCounter
@@ -50,9 +50,6 @@ class Rooms:
         self._recaller: Recaller | None = None
         self._shelf: Shelf | None = None
 
-    def _before_write(self, tx: Tx) -> None:
-        self.indexer.ensure_space(tx)
-
     @property
     def counting(self) -> Counting:
         """What counts tokens."""
@@ -74,7 +71,7 @@ class Rooms:
         if self._writer is None:
             from memdb.shortterm.writing import Writer
 
-            self._writer = Writer(self.db, self.counting, self._before_write)
+            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space)
         return self._writer
 
     @property
@@ -92,7 +89,7 @@ class Rooms:
         if self._notebook is None:
             from memdb.longterm.notebook import Notebook
 
-            self._notebook = Notebook(self.db, self._before_write)
+            self._notebook = Notebook(self.db, self.indexer.ensure_space)
         return self._notebook
 
     @property
