@@ -154,7 +154,9 @@ def large_file(folder: Path) -> Iterator[Result]:
             while db.scope(user).recall("warm up", 1) and _unembedded(db, user):
                 pass
         chat = db.scope("ten").session("s19")
-        yield spread("last 50 of a session", [timed(lambda: chat.last(50)) for _ in range(500)], 0.15)
+        yield spread(
+            "last 50 of a session", [timed(lambda: chat.last(50)) for _ in range(500)], 0.15
+        )
         for user, bar in (("ten", 8.0), ("one", 3.0)):
             for kind, asked in (
                 ("", corpus.queries(100)),
@@ -243,7 +245,7 @@ def cold(folder: Path) -> Iterator[Result]:
 
 def nearest(folder: Path) -> Iterator[Result]:
     """Vectors: sketches against measuring every one, 10,000 texts of 128 dimensions."""
-    from memdb.stores import embeddings
+    from memdb.stores import nearest as nearest_rows
 
     with memdb.open(folder / "knn.db", durability="process") as db:
         fill(db, "ann", corpus.texts(10_000))
@@ -255,9 +257,7 @@ def nearest(folder: Path) -> Iterator[Result]:
             space = indexer.find_space(tx)
 
             def find(vector: bytes, *, exact: bool) -> list[int]:
-                found = embeddings.nearest(
-                    tx, space, "message", vector, span, limit=10, exact=exact
-                )
+                found = nearest_rows.find(tx, space, "message", vector, span, limit=10, exact=exact)
                 return [ref for ref, _ in found]
 
             find(asked[0], exact=False)

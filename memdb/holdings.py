@@ -69,6 +69,9 @@ class Artifacts:
         self._owner = owner
         self._session = session
 
+    def _of(self, session: str | None) -> str | None:
+        return self._session if session is None else session
+
     def save(
         self,
         name: str,
@@ -102,7 +105,7 @@ class Artifacts:
         """
         return self._shelf.save(
             self._owner,
-            session or self._session,
+            self._of(session),
             name,
             data,
             mime=mime,
@@ -115,21 +118,21 @@ class Artifacts:
         self, name: str, version: int | None = None, *, session: str | None = None
     ) -> Artifact:
         """Return a version with its bytes, the newest for None; NotFound without one."""
-        return self._shelf.load(self._owner, session or self._session, name, version)
+        return self._shelf.load(self._owner, self._of(session), name, version)
 
     def open(
         self, name: str, version: int | None = None, *, session: str | None = None
     ) -> io.BufferedReader:
         """Return a version as a binary stream that can seek; it reads in chunks."""
-        return self._shelf.open(self._owner, session or self._session, name, version)
+        return self._shelf.open(self._owner, self._of(session), name, version)
 
     def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
         """Return every version of *name*, newest first; [] without any."""
-        return self._shelf.versions(self._owner, session or self._session, name)
+        return self._shelf.versions(self._owner, self._of(session), name)
 
     def delete(self, name: str, version: int | None = None, *, session: str | None = None) -> bool:
         """Remove one version, all of them for None; False if there was none."""
-        return self._shelf.delete(self._owner, session or self._session, name, version)
+        return self._shelf.delete(self._owner, self._of(session), name, version)
 
     def list(self, *, session: str | None = None) -> list[ArtifactVersion]:
         """
@@ -138,4 +141,4 @@ class Artifacts:
         In a session's collection its own and the `user:` names; in a scope's
         those of every session.
         """
-        return self._shelf.list(self._owner, session or self._session)
+        return self._shelf.list(self._owner, self._of(session))

@@ -16,12 +16,13 @@ from memdb.text.validate import int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     from memdb.models import FileInfo, Finding
     from memdb.ports import Embedder, TokenCounter
     from memdb.runtime import Clock, Ids
+    from memdb.transfer.importer import ImportReport
 
 
 def open(  # noqa: A001 (memdb.open, like gzip.open)
@@ -97,8 +98,7 @@ class MemDB:
         Raises:
             InvalidInput: a name is empty or cannot be stored.
         """
-        owner = Owner(self._db, name_value(app, "app"), name_value(user, "user"))
-        return Scope(self._rooms, owner)
+        return Scope(self._rooms, self._owner(user, app))
 
     def scopes(self) -> list[Scope]:
         """Return every scope that was written to, by app and user."""
@@ -170,6 +170,71 @@ class MemDB:
 
         return copy_to(self._db, text_value(os.fspath(path), "path"), replace=replace)
 
+    def import_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str | None = None,
+        app: str = "default",
+        session: str | None = None,
+        format: str | None = None,  # noqa: A002 (the word that users of files use)
+        progress: Callable[[int, int], object] | None = None,
+    ) -> ImportReport:
+        """
+        Add what the file at *path* holds; what is here already is left as it is.
+
+        Args:
+            user: Whose it becomes; None: of the users that the file names.
+            app: The program of *user*.
+            session: For messages that do not name theirs.
+            format: How to read the file; None: find out.
+            progress: Called with how much is done, and of how much.
+
+        Raises:
+            FileError: *path* cannot be read.
+            InvalidInput: it holds something that cannot be stored.
+        """
+        from memdb.transfer.importer import import_file
+
+        owner = None if user is None else self._owner(user, app)
+        return import_file(
+            self._rooms, path, owner=owner, session=session, format=format, progress=progress
+        )
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str | None = None,
+        app: str = "default",
+        embeddings: bool = True,
+        replace: bool = False,
+    ) -> int:
+        """
+        Write the memory of *user* to *path* as JSON lines; return how many.
+
+        Args:
+            user: None: everybody, of every app.
+            embeddings: Also write vectors; without them they are made anew.
+            replace: Overwrite a file that is there.
+
+        Raises:
+            AlreadyExists: something is at *path*, and *replace* is False.
+            FileError: *path* cannot be written.
+        """
+        from memdb.transfer.export import export_file
+
+        owners = self._owners(user, app)
+        return export_file(self._rooms, owners, path, embeddings=embeddings, replace=replace)
+
+    def export_lines(
+        self, *, user: str | None = None, app: str = "default", embeddings: bool = True
+    ) -> Iterator[str]:
+        """Yield what `export` writes, line by line, without line ends."""
+        from memdb.transfer.export import export_lines
+
+        return export_lines(self._rooms, self._owners(user, app), embeddings=embeddings)
+
     def info(self) -> FileInfo:
         """Return what is in the file: rows and bytes per store, spaces, times."""
         from memdb.db.info import info
@@ -179,6 +244,14 @@ class MemDB:
     def close(self) -> None:
         """Close the file; calling it again does nothing."""
         self._db.close()
+
+    def _owner(self, user: str, app: str) -> Owner:
+        return Owner(self._db, name_value(app, "app"), name_value(user, "user"))
+
+    def _owners(self, user: str | None, app: str) -> list[Owner]:
+        if user is not None:
+            return [self._owner(user, app)]
+        return [self._owner(scope.user, scope.app) for scope in self.scopes()]
 
     def __enter__(self) -> Self:
         """Return the open file itself."""

@@ -40,12 +40,14 @@ class Rooms:
             _require(embedder, "embedder", ("name", "dim", "embed"))
         self.db = db
         self.conversations = Conversations(db)
+        self._indexer: Indexer | None = None
         self._embedder = embedder
         self._counting: Counting | None = None
+        if not isinstance(embedder, str):
+            self.indexer  # noqa: B018 (refuses a name or dimension that names no space)
         if counter is not None:
             self._counting = self._make_counting(counter)
         self._writer: Writer | None = None
-        self._indexer: Indexer | None = None
         self._notebook: Notebook | None = None
         self._recaller: Recaller | None = None
         self._shelf: Shelf | None = None

@@ -8,6 +8,8 @@ click and nothing else.
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from memdb import __version__
@@ -55,13 +57,16 @@ Times are UTC. MEMDB_DEBUG=1 shows tracebacks, NO_COLOR=1 turns colours off.
 
 @click.group(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT, epilog=EPILOG)
 @click.version_option(__version__, prog_name="memdb")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """
     Everything an AI agent remembers, in one SQLite file.
 
     FILE is made by the first command that writes to it. Whose memory is meant
     is said by --user; where FILE holds that of one user only, it is theirs.
     """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False  # the commands inherit it; https://no-color.org
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ class Noun(click.Group):
 
     command_class = Command
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the verbs, the everyday ones first."""
         return list(self.commands)
 
@@ -69,11 +69,15 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)
         self.table = table
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the table."""
         return list(self.table)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         """Load the command called *cmd_name*, None without one."""
         if cmd_name not in self.table:
             return None
@@ -81,7 +85,11 @@ class LazyGroup(click.Group):
         found: click.Command = module.COMMANDS[cmd_name]
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         """Write the list from the table alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in self.table.items()])
@@ -91,13 +99,13 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that *args* begin with; suggest one where there is none."""
         name = args[0]
-        if name in self.table or name.startswith("-") or ctx.resilient_parsing:
-            return super().resolve_command(ctx, args)
-        from difflib import get_close_matches  # noqa: PLC0415
+        if not (name in self.table or name.startswith("-") or ctx.resilient_parsing):
+            from difflib import get_close_matches
 
-        close = get_close_matches(name, self.table, n=1)
-        advice = f" Did you mean {close[0]!r}?" if close else ""
-        ctx.fail(f"No such command {name!r}.{advice}")
+            close = get_close_matches(name, self.table, n=1)
+            advice = f" Did you mean {close[0]!r}?" if close else ""
+            raise click.UsageError(f"No such command {name!r}.{advice}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 def example(*lines: str) -> str:
@@ -169,7 +177,7 @@ def tolerate_encoding() -> None:
 
 def _report(error: Exception, *, as_json: bool) -> int:
     """Tell the user about *error*, and return the exit code."""
-    from memdb.errors import FileError, MemDBError  # noqa: PLC0415
+    from memdb.errors import FileError, MemDBError
 
     code, exit_code, facts, message = "internal", 1, {}, str(error)
     if isinstance(error, MemDBError):
@@ -185,7 +193,7 @@ def _report(error: Exception, *, as_json: bool) -> int:
     if not as_json:
         click.echo(f"Error: {message}", err=True)
         return exit_code
-    from memdb.cli.output import print_json  # noqa: PLC0415
+    from memdb.cli.output import print_json
 
     print_json({"error": {"code": code, "message": message, **facts}})
     return exit_code

@@ -51,7 +51,7 @@ def opened(path: str, *, create: bool = False) -> Iterator[MemDB]:
     Raises:
         FileError: it cannot be used, or is absent and *create* is False.
     """
-    import memdb  # noqa: PLC0415 (loads the driver)
+    import memdb
 
     shown = click.format_filename(path)
     if path == ":memory:":

@@ -2,8 +2,8 @@
 What the command line prints: JSON, tables, times and notes.
 
 On a terminal a table has a heading and fits the width; elsewhere each row is a
-whole line without heading, tabs or colours. Control characters of what is
-stored never reach the terminal.
+whole line without heading, tabs or colours, and an empty cell is "-". Control
+characters of what is stored never reach the terminal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def on_terminal() -> bool:
 
 def print_json(value: object) -> None:
     """Print *value* as one JSON document."""
-    import json  # noqa: PLC0415
+    import json
 
     # Another encoding may lack a character; JSON can always write it.
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
@@ -64,29 +64,50 @@ def note(text: str) -> None:
 
 
 def print_table(
-    columns: Sequence[Column], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[object]],
+    *,
+    notes: Sequence[str] = (),
+    titles: bool = True,
+    empty: str = "",
 ) -> None:
     """
     Print *rows*, one line each, under the titles of *columns*.
 
+    On a terminal a column without any content is left out.
+
     Args:
         notes: A second line for each row; none of them for ().
+        titles: False: without the heading, on a terminal too.
+        empty: What to say beside the answer when there is no row.
     """
     wide = on_terminal()
-    cells = [[one_line(str(cell)[: _MANY if wide else None]) for cell in row] for row in rows]
-    if wide:
-        cells.insert(0, [column.title for column in columns])
-        notes = ("", *notes) if notes else ()
-    widths = [max((width_of(row[n]) for row in cells), default=0) for n in range(len(columns))]
+    blank, looked_at = ("", _MANY) if wide else ("-", None)
+    cells = [[one_line(str(cell)[:looked_at]) or blank for cell in row] for row in rows]
+    if not cells:
+        if empty:
+            note(empty)
+        return
+    used = [n for n in range(len(columns)) if any(row[n] for row in cells)]
+    columns = [columns[n] for n in used]
+    cells = [[row[n] for n in used] for row in cells]
+    heading = [[column.title for column in columns]] if wide and titles else []
+    widths = [max(map(width_of, column)) for column in zip(*heading, *cells, strict=True)]
     widths = _fitted(columns, widths) if wide else [min(width, WIDEST) for width in widths]
-    for number, row in enumerate(cells):
-        line = GAP.join(
-            _pad(shorten(cell, width) if wide else cell, width, right=column.right)
-            for cell, width, column in zip(row, widths, columns, strict=True)
-        ).rstrip()
-        click.echo(click.style(line, bold=True) if wide and not number else line)
-        if notes and notes[number]:
-            click.secho(f"    {one_line(notes[number])}", dim=True)
+    for row in heading:
+        click.secho(_line(columns, row, widths, cut=wide), bold=True)
+    for row, below in zip(cells, notes or [""] * len(cells), strict=True):
+        click.echo(_line(columns, row, widths, cut=wide))
+        if below:
+            click.secho(f"    {one_line(below)}", dim=True)
+
+
+def _line(columns: Sequence[Column], row: Sequence[str], widths: list[int], *, cut: bool) -> str:
+    parts = [
+        _pad(shorten(cell, width) if cut else cell, width, right=column.right)
+        for cell, width, column in zip(row, widths, columns, strict=True)
+    ]
+    return GAP.join(parts).rstrip()
 
 
 def _fitted(columns: Sequence[Column], widths: list[int]) -> list[int]:
@@ -106,7 +127,7 @@ def _fitted(columns: Sequence[Column], widths: list[int]) -> list[int]:
 
 def terminal_width() -> int:
     """Return the columns of the terminal; COLUMNS overrides them."""
-    from shutil import get_terminal_size  # noqa: PLC0415
+    from shutil import get_terminal_size
 
     return max(40, get_terminal_size().columns)
 
@@ -133,7 +154,7 @@ def width_of(text: str) -> int:
     """Return how many columns *text* takes: two for a Chinese character."""
     if text.isascii():
         return len(text)
-    from unicodedata import category, east_asian_width  # noqa: PLC0415
+    from unicodedata import category, east_asian_width
 
     return sum(
         0 if category(one) in ("Mn", "Me", "Cf") else 2 if east_asian_width(one) in "WF" else 1
@@ -157,7 +178,7 @@ def when(ms: int | None) -> str:
     """Return UTC milliseconds as "2025-03-10 09:14", "" for None."""
     if ms is None:
         return ""
-    from datetime import datetime, timedelta  # noqa: PLC0415
+    from datetime import datetime, timedelta
 
     epoch = datetime(1970, 1, 1)  # noqa: DTZ001 (UTC throughout, and year 1 too)
     return (epoch + timedelta(milliseconds=ms)).isoformat(" ", "minutes")

@@ -4,6 +4,8 @@ Values that are typed on the command line: times, and texts that may come by pip
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from memdb.errors import InvalidInput
@@ -12,21 +14,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    Base = click.ParamType[int]
+else:
+    Base = click.ParamType  # click 8.1 cannot be subscripted
 
-class Moment(click.ParamType):
+
+class Moment(Base):
     """A time as ISO 8601 date or date and time; UTC where it names no zone."""
 
     name = "time"
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """Name it in the help text."""
-        return "TIME"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return UTC milliseconds."""
-        from datetime import UTC, datetime, timedelta  # noqa: PLC0415
+        from datetime import UTC, datetime, timedelta
 
         try:
             moment = datetime.fromisoformat(value.strip())
@@ -53,7 +53,7 @@ def text_or_stdin(text: str) -> str:
     """
     if text != "-":
         return text
-    data = click.get_binary_stream("stdin").read()
+    data = sys.stdin.buffer.read()
     try:
         read = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

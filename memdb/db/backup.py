@@ -61,7 +61,9 @@ def _copy(db: Database, partial: str) -> None:
     try:
         out = _open_new(partial)
         try:
-            with db.write() as tx:  # a moment that no commit can move
+            # A moment that no commit can move. In memory there is one connection:
+            # reading holds its lock, and SQLite copies none that is writing.
+            with db.read() if source is None else db.write() as tx:
                 origin = tx.raw if source is None else source
                 with out.backup("main", origin, "main") as backup:
                     backup.step(ALL_PAGES)

@@ -52,14 +52,14 @@ class Tx:
         """Return every row of a query."""
         try:
             return self._execute(sql, values).fetchall()
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise translate(error) from error
 
     def one(self, sql: str, values: Values | None = None) -> Row | None:
         """Return the first row of a query, None without one."""
         try:
             return self._execute(sql, values).fetchone()
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise translate(error) from error
 
     def run(self, sql: str, values: Values | None = None) -> int:
@@ -174,7 +174,11 @@ class Database:
         self._reading: set[int] = set()
         self._closed = False
         self._shared = path == MEMORY
-        prepare(self)
+        try:
+            prepare(self)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self) -> _Read:
         """Return a context in which all reads see one moment of the file."""
@@ -277,8 +281,12 @@ class Database:
         self._reading.discard(get_ident())
         if self._closed:
             reader.close()
-        else:
+            return
+        try:
             reader.run("ROLLBACK")
+        except MemDBError:  # the first error wins, and the next read gets a new connection
+            self._readers.pop(get_ident(), None)
+            reader.close()
 
     def _enter_write(self) -> Tx:
         self._guard()
@@ -289,6 +297,7 @@ class Database:
             if self._depth:
                 writer.run("SAVEPOINT nested")
             else:
+                self._end_if_open()  # what a rollback before could not end
                 writer.run("BEGIN IMMEDIATE")
                 writer.now_ms = self.clock()
                 self._owner = get_ident()
@@ -327,14 +336,16 @@ class Database:
                 return
 
     def _end_if_open(self) -> None:
-        """After a failed start: leave no transaction of ours open."""
+        """Leave no transaction of ours open outside a write."""
         writer = self._writer
         if writer is not None and not self._depth and writer.raw.in_transaction:
             self._undo(writer, nested=False)
 
 
-def translate(error: apsw.Error) -> MemDBError:
-    """Return the memdb error for an error of the driver."""
+def translate(error: apsw.Error | UnicodeDecodeError) -> MemDBError:
+    """Return the memdb error for an error of the driver, or for a text that is none."""
+    if isinstance(error, UnicodeDecodeError):
+        return from_sqlite(apsw.SQLITE_CORRUPT, str(error))
     if isinstance(error, apsw.ConnectionClosedError):
         return Closed("the file was closed meanwhile: open it again with memdb.open()")
     return from_sqlite(getattr(error, "extendedresult", 1), str(error))

@@ -12,7 +12,7 @@ import os
 import apsw
 
 from memdb.db.connection import MEMORY, open_error
-from memdb.errors import Corrupt, MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
+from memdb.errors import MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew, StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def _stored_version(db: Database) -> int:
     try:
         with db.read() as tx:
             return _version(tx.one(SELECT_MARKS), db.path)
-    except Corrupt as error:
-        if error.sqlite_code & 0xFF != apsw.SQLITE_NOTADB:
-            raise
-        raise NotAMemDB(f"{db.path} is not a SQLite file: check the path", db.path) from error
+    except StorageError as error:
+        if isinstance(error.__cause__, apsw.Error):
+            raise open_error(error.__cause__, db.path) from error
+        raise
 
 
 def _has_bytes(path: str) -> bool:
@@ -112,6 +112,8 @@ def _migrate(db: Database, version: int) -> None:
             found = _version(tx.one(SELECT_MARKS), db.path)
             for step in range(found + 1, FORMAT + 1):
                 _run_script(tx.raw, read_migration(step))
+            if _version(tx.one(SELECT_MARKS), db.path) != FORMAT:
+                raise MigrationFailed(db.path, version, FORMAT)  # a step forgot its number
     except (apsw.Error, MemDBError) as error:
         raise MigrationFailed(db.path, version, FORMAT) from error
 

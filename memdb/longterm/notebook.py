@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, NotFound
 from memdb.ids import MAX_SEQ, scope_range
 from memdb.models import Entry, EntryVersion, Remembered
-from memdb.stores import embeddings, entries, fulltext, jobs, scopes, sessions
+from memdb.stores import embeddings, entries, fulltext, history, jobs, scopes, sessions
 from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     int_value,
@@ -99,8 +99,7 @@ class Notebook:
         with self._db.write() as tx:
             self._before_write(tx)
             scope_no = owner.ensure(tx)
-            row["session_id"] = self._session(tx, scope_no, session)
-            row |= {"first_seq": span, "last_seq": span}
+            row |= self._told(tx, owner, session, (span, span))
             known = None if key is None else entries.find_key(tx, scope_no, key)
             if known is not None:
                 return self._merge(tx, known, row)
@@ -153,22 +152,37 @@ class Notebook:
             said = self._said(new["text"], new["category"], new["keywords"], new["importance"])
             said["metadata"] = json_object(new["metadata"], "metadata")
             said["expires_ms"] = time_value(new["expires_ms"], "expires_ms")
+            said["valid_from_ms"] = old.valid_from_ms
+            said |= self._told(tx, owner, old.session, (old.first_seq, old.last_seq))
             self._rewrite(tx, old, said, "update")
             return self._stored(tx, entry_id)
 
     def _merge(self, tx: Tx, known: int, row: dict[str, Any]) -> Remembered:
         old = self._stored(tx, known)
-        same = ("text", "category", "importance")
-        if all(getattr(old, field) == row[field] for field in same):
+        if self._says_the_same(old, row):
             return Remembered("ignored", old)
         self._rewrite(tx, old, row, "merge")
         return Remembered("merged", self._stored(tx, known))
+
+    @staticmethod
+    def _says_the_same(old: Entry, row: dict[str, Any]) -> bool:
+        known = {
+            "text": old.text,
+            "category": old.category,
+            "importance": old.importance,
+            "keywords": "\n".join(old.keywords),
+            "metadata": json_object(old.metadata, "metadata"),
+            "expires_ms": old.expires_ms,
+            "valid_from_ms": old.valid_from_ms,
+        }
+        return all(row[field] == value for field, value in known.items())
 
     def _rewrite(self, tx: Tx, old: Entry, said: dict[str, Any], reason: str) -> None:
         fulltext.drop_entry(tx, old.id)
         identity = {"uid": old.uid, "key": old.key, "created_ms": old.created_ms}
         said = {**said, "content_hash": entries.hash_of({**said, **identity})}
-        version = entries.update(tx, old.id, said, reason)
+        history.keep(tx, old.id, reason)
+        version = entries.update(tx, old.id, said)
         fulltext.index_entry(tx, old.id)
         jobs.add_entry(tx, old.id, version)
 
@@ -189,7 +203,7 @@ class Notebook:
         """Return what an entry said before, oldest first; [] if it never changed."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
-            return entries.history(tx, entry_id)
+            return history.list_all(tx, entry_id)
 
     def delete(self, owner: Owner, entry_id: int) -> bool:
         """Remove an entry with its history and vectors; False if it is absent."""
@@ -222,13 +236,18 @@ class Notebook:
         return found
 
     @staticmethod
-    def _session(tx: Tx, scope_no: int, session: str | None) -> int | None:
-        if session is None:
-            return None
-        found = sessions.find(tx, scope_no, name_value(session, "session"))
-        if found is None:
-            raise NotFound("session", session)
-        return found
+    def _told(
+        tx: Tx, owner: Owner, session: str | None, span: tuple[int | None, int | None]
+    ) -> dict[str, int | None]:
+        """Return the columns that say where it was told; NotFound without such a session."""
+        found = None
+        if session is not None:
+            scope_no = owner.find(tx)
+            name = name_value(session, "session")
+            found = None if scope_no is None else sessions.find(tx, scope_no, name)
+            if found is None:
+                raise NotFound("session", session)
+        return {"session_id": found, "first_seq": span[0], "last_seq": span[1]}
 
     @staticmethod
     def _said(text: str, category: str, keywords: Sequence[str], importance: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, MemDBError, PortError
 from memdb.ids import session_range
 from memdb.stores import embeddings, entries, jobs, messages
+from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # Texts per call of the embedder and per write transaction.
 BATCH = 256
 
+MAX_DIM = 65_536
 MAX_ID = (1 << 63) - 1
 EVERYTHING = (0, MAX_ID)
 
@@ -32,7 +34,15 @@ class Indexer:
     """Fills and names the embedding space of an open file."""
 
     def __init__(self, db: Database, embedder: Embedder | None) -> None:
-        """Embed by *embedder*; None: this process embeds nothing."""
+        """
+        Embed by *embedder*; None: this process embeds nothing.
+
+        Raises:
+            InvalidInput: its name or dimension cannot name a space.
+        """
+        if embedder is not None:
+            name_value(embedder.name, "embedder.name")
+            int_value(embedder.dim, "embedder.dim", 1, MAX_DIM)
         self._db = db
         self._space_no: int | None = None
         self.embedder = embedder
@@ -143,7 +153,7 @@ class Indexer:
         with self._db.write() as tx:
             if not jobs.done(tx, job):
                 return 0  # it was changed or deleted meanwhile
-            embeddings.delete_range(tx, "entry", job.ref, job.ref)
+            embeddings.delete_range(tx, "entry", job.ref, job.ref, job.space_no)
             if vector is not None:
                 embeddings.put(tx, job.space_no, "entry", [(job.ref, vector)])
         return 1

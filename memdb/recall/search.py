@@ -14,7 +14,7 @@ from memdb.recall import ranking
 from memdb.recall.hits import Found, Question, json_ids, merge
 from memdb.recall.query import parse_query
 from memdb.recall.ranking import DOCUMENTS, Row
-from memdb.stores import artifacts, embeddings, entries, fulltext, messages, sessions
+from memdb.stores import artifacts, entries, fulltext, messages, nearest, sessions
 from memdb.text.terms import word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
 
@@ -83,6 +83,7 @@ class Recaller:
         for kind in kinds:
             if kind not in KINDS:
                 raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
+        kinds = tuple(dict.fromkeys(kinds))
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
         since_ms = moment_ms(since, "since")
@@ -189,7 +190,7 @@ class Recaller:
         space_no = self._indexer.find_space(tx)
         if vector is None or space_no is None:
             return {}
-        found = embeddings.nearest(
+        found = nearest.find(
             tx,
             space_no,
             kind,

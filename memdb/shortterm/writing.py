@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
 from memdb.ids import MAX_SEQ, session_range
 from memdb.models import ROLES, Message, NewMessage
-from memdb.stores import embeddings, fulltext, jobs, messages, sessions
+from memdb.stores import embeddings, entries, fulltext, jobs, messages, sessions
 from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     choice_value,
@@ -78,6 +78,8 @@ class Writer:
         Transaction: opens its own, after counting.
         """
         name_value(session, "session")
+        if not new:
+            return []
         rows = [self.to_row(message) for message in new]
         self.count(rows)
         with self._db.write() as tx:
@@ -135,7 +137,7 @@ class Writer:
         """Return the stored message with the row's external id, if it says the same."""
         found = messages.find_external(tx, target, session, row["external_id"])
         if found is not None:
-            _refuse_other(found.role, found.text, row)
+            _refuse_other((found.role, found.text, found.body), row)
         return found
 
     def to_row(self, new: NewMessage) -> dict[str, Any]:
@@ -188,6 +190,7 @@ class Writer:
             fulltext.drop_messages(tx, low, high)
             embeddings.delete_range(tx, "message", low, high)
             messages.delete_range(tx, low, high)
+            entries.forget_session(tx, target)
             jobs.drop(tx, "session", target)
             return sessions.delete(tx, target)
 
@@ -218,12 +221,12 @@ def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             kept.append(row)
         else:
             first = seen[external_id]
-            _refuse_other(first["role"], first["text"], row)
+            _refuse_other((first["role"], first["text"], parse_json(first["body"])), row)
     return kept
 
 
-def _refuse_other(role: str, text: str, row: dict[str, Any]) -> None:
-    if (role, text) != (row["role"], row["text"]):
+def _refuse_other(known: tuple[str, str, Any], row: dict[str, Any]) -> None:
+    if known != (row["role"], row["text"], parse_json(row["body"])):
         raise AlreadyExists("message with external_id", row["external_id"])
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import zlib
 
+from memdb.errors import Corrupt
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,7 +118,14 @@ def complete(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int) -> None:
 
 
 def _unpack(codec: str, data: bytes) -> bytes:
-    return zlib.decompress(data) if codec == "zlib" else data
+    if codec != "zlib":
+        return data
+    try:
+        return zlib.decompress(data)
+    except zlib.error as error:
+        raise Corrupt(
+            "an artifact's bytes are damaged: run `memdb check`, then restore a backup"
+        ) from error
 
 
 def read(tx: Tx, blob_no: int) -> bytes:
@@ -152,7 +161,7 @@ def damaged(tx: Tx) -> Iterable[int]:
             while chunk := read_chunk(tx, blob_no, chunk_no):
                 digest.update(chunk)
                 chunk_no += 1
-        except zlib.error:
+        except Corrupt:
             yield blob_no
             continue
         if digest.digest() != stored:

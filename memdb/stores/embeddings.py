@@ -2,15 +2,13 @@
 Embeddings: vectors by space. Owns `embedding_spaces`, `embeddings`, `sketches`.
 
 The float32 vector is the truth; the sketch, one bit per dimension, is derived
-from it and written with it. A search walks the sketches of an id range, then
-measures the best exactly (ADR-0003).
+from it and written with it. Searching them is `nearest`'s.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from itertools import compress
 from math import isfinite
 
 from memdb.errors import DimensionMismatch, InvalidInput
@@ -18,25 +16,17 @@ from memdb.models import SpaceInfo
 from memdb.sketch import (
     BUCKET_BITS,
     SLOT_MASK,
-    distances,
     from_planes,
     sketch_of,
     to_planes,
 )
-from memdb.sketch import nearest as nearest_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from memdb.db.database import Row, Tx
-
-# Sketches are coarse: this many times the asked number, and at least the
-# floor, are measured exactly. Source: bench/run.py nearest.
-CANDIDATE_FACTOR = 3
-MIN_CANDIDATES = 400
-SMALL_FACTOR = 3
+    from memdb.db.database import Tx
 
 # Squared lengths that sqlite-vec's float32 sums can hold without overflow or
 # loss; outside them its cosine is no number.
@@ -88,12 +78,6 @@ ON CONFLICT (space_no, kind, bucket)
 DO UPDATE SET slots = excluded.slots, planes = excluded.planes
 """
 
-SELECT_BUCKETS = """/* embeddings.buckets */
-SELECT bucket, slots, planes FROM sketches
-WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
-ORDER BY bucket
-"""
-
 DELETE_BUCKETS = """/* embeddings.delete_buckets */
 DELETE FROM sketches
 WHERE space_no = :space_no AND kind = :kind AND bucket BETWEEN :first AND :last
@@ -105,22 +89,6 @@ SELECT space_no FROM embedding_spaces ORDER BY space_no
 
 SELECT_VECTOR = """/* embeddings.find */
 SELECT vector FROM embeddings WHERE space_no = :space_no AND kind = :kind AND ref = :ref
-"""
-
-SELECT_DISTANCES = """/* embeddings.distances */
-SELECT ref, vec_distance_cosine(vector, :vector) AS distance
-FROM embeddings
-WHERE space_no = :space_no AND kind = :kind AND ref IN (SELECT value FROM json_each(:refs))
-ORDER BY distance, ref
-LIMIT :limit
-"""
-
-SELECT_EXACT = """/* embeddings.exact */
-SELECT ref, vec_distance_cosine(vector, :vector) AS distance
-FROM embeddings
-WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
-ORDER BY distance, ref
-LIMIT :limit
 """
 
 SELECT_SPAN = """/* embeddings.span */
@@ -272,7 +240,7 @@ def find(tx: Tx, space_no: int, kind: str, ref: int) -> bytes | None:
 
 def list_numbers(tx: Tx) -> list[tuple[int, str, int]]:
     """Return (number, model, dimension) of every space, by model and dimension."""
-    return tx.all(SELECT_NUMBERS)  # type: ignore[return-value]
+    return tx.all(SELECT_NUMBERS)
 
 
 def list_page(
@@ -280,7 +248,7 @@ def list_page(
 ) -> list[tuple[int, bytes]]:
     """Return (ref, vector) of up to *limit* rows with *after* < ref <= *high*, by ref."""
     values = {"space_no": space_no, "kind": kind, "after": after, "high": high, "limit": limit}
-    return tx.all(SELECT_PAGE, values)  # type: ignore[return-value]
+    return tx.all(SELECT_PAGE, values)
 
 
 def present(tx: Tx, space_no: int, kind: str, refs: str) -> set[int]:
@@ -295,78 +263,6 @@ def first_missing(tx: Tx, space_no: int, low: int, high: int) -> int | None:
     return None if row is None else int(row[0])
 
 
-def nearest(
-    tx: Tx,
-    space_no: int,
-    kind: str,
-    vector: bytes,
-    span: tuple[int, int],
-    *,
-    limit: int,
-    allowed: Collection[int] | None = None,
-    exact: bool = False,
-) -> list[tuple[int, float]]:
-    """
-    Return the refs nearest to *vector* with their cosine, nearest first.
-
-    Args:
-        vector: As `to_vector` returns it, of the space's dimension.
-        span: First and last ref to look at, both inclusive.
-        limit: Most refs to return.
-        allowed: Only these refs of the span are looked at; None: all of it.
-        exact: Measure every vector of the span instead of the best sketches.
-
-    Returns:
-        (ref, cosine) with the cosine in [-1, 1]; equal ones by ref. By sketch
-        0.95 of the true ten nearest are found (ADR-0003); a span of less than
-        `SMALL_FACTOR` times the candidates is always measured exactly.
-
-    Cost: 1.5 ms for 10,000 vectors of 128 dimensions by sketch, 4.5 ms exact.
-    """
-    tx.use_vectors()
-    low, high = span
-    wanted = max(CANDIDATE_FACTOR * limit, MIN_CANDIDATES)
-    key = {"space_no": space_no, "kind": kind}
-    values: dict[str, Any] = {**key, "low": low, "high": high, "vector": vector, "limit": limit}
-    values |= {"first": low >> BUCKET_BITS, "last": high >> BUCKET_BITS}
-    buckets = [] if exact else tx.all(SELECT_BUCKETS, values)
-    # Vectors side by side are read so much faster than picked ones that all of
-    # a small scope are measured in less time than its candidates.
-    if not exact and sum(len(slots) for _, slots, _ in buckets) > SMALL_FACTOR * wanted:
-        refs: Collection[int] = _by_sketch(buckets, sketch_of(vector), span, wanted, allowed)
-    elif allowed is None:
-        return [(ref, 1 - distance) for ref, distance in tx.all(SELECT_EXACT, values)]
-    else:
-        refs = [ref for ref in allowed if low <= ref <= high]
-    rows = tx.all(SELECT_DISTANCES, {**values, "refs": f"[{','.join(map(str, refs))}]"})
-    return [(ref, 1 - distance) for ref, distance in rows]
-
-
-def _by_sketch(
-    buckets: list[Row],
-    query: bytes,
-    span: tuple[int, int],
-    wanted: int,
-    allowed: Collection[int] | None,
-) -> list[int]:
-    """Return the refs of the *wanted* nearest sketches, and those as near as the last."""
-    low, high = span
-    measured = distances([(planes, len(slots)) for _, slots, planes in buckets], query)
-    mask = None
-    if allowed is not None or low & SLOT_MASK or ~high & SLOT_MASK:
-        refs = [bucket << BUCKET_BITS | slot for bucket, slots, _ in buckets for slot in slots]
-        mask = bytes([low <= ref <= high and (allowed is None or ref in allowed) for ref in refs])
-    chosen = nearest_places(measured, wanted, mask)
-    found: list[int] = []
-    start = 0
-    for bucket, slots, _ in buckets:
-        end = start + len(slots)
-        base = bucket << BUCKET_BITS
-        found += [base | slot for slot in compress(slots, chosen[start:end])]
-        start = end
-    return found
-
-
 def sketches_match(tx: Tx, space_no: int, kind: str, bucket: int) -> bool:
     """Return whether a bucket holds just the sketches of the stored vectors."""
     key = {"space_no": space_no, "kind": kind}
@@ -376,21 +272,26 @@ def sketches_match(tx: Tx, space_no: int, kind: str, bucket: int) -> bool:
     return truth == _bucket(tx, {**key, "bucket": bucket})
 
 
-def delete_range(tx: Tx, kind: str, low: int, high: int) -> None:
-    """Remove the vectors and sketches of all refs in [low, high], in every space."""
-    first, last = low >> BUCKET_BITS, high >> BUCKET_BITS
-    for (space_no,) in tx.all(SELECT_SPACE_NOS):
-        key = {"space_no": space_no, "kind": kind}
+def delete_range(tx: Tx, kind: str, low: int, high: int, space_no: int | None = None) -> None:
+    """Remove the vectors of all refs in [low, high]; in every space, or in one."""
+    spaces = [row[0] for row in tx.all(SELECT_SPACE_NOS)] if space_no is None else [space_no]
+    for number in spaces:
+        key = {"space_no": number, "kind": kind}
         tx.run(DELETE_VECTORS, {**key, "low": low, "high": high})
-        kept = {
-            bucket: {
-                slot: bits
-                for slot, bits in _bucket(tx, {**key, "bucket": bucket}).items()
-                if not low <= bucket << BUCKET_BITS | slot <= high
-            }
-            for bucket in {first, last}
+        _delete_sketches(tx, key, low, high)
+
+
+def _delete_sketches(tx: Tx, key: dict[str, Any], low: int, high: int) -> None:
+    first, last = low >> BUCKET_BITS, high >> BUCKET_BITS
+    kept = {
+        bucket: {
+            slot: bits
+            for slot, bits in _bucket(tx, {**key, "bucket": bucket}).items()
+            if not low <= bucket << BUCKET_BITS | slot <= high
         }
-        tx.run(DELETE_BUCKETS, {**key, "first": first, "last": last})
-        for bucket, sketches in kept.items():
-            if sketches:
-                _put_bucket(tx, {**key, "bucket": bucket}, sketches)
+        for bucket in {first, last}
+    }
+    tx.run(DELETE_BUCKETS, {**key, "first": first, "last": last})
+    for bucket, sketches in kept.items():
+        if sketches:
+            _put_bucket(tx, {**key, "bucket": bucket}, sketches)

@@ -1,13 +1,13 @@
 """
-Entries: long-term records. Owns `entries` and `entry_history`.
+Entries: long-term records. Owns the table `entries`.
 
-At most one active entry of a scope has a given key. An update writes what was
-said before into the history, in the same transaction.
+At most one active entry of a scope has a given key. Whoever updates one keeps
+what it said before (`history.keep`) in the same transaction.
 """
 
 from __future__ import annotations
 
-from memdb.models import Entry, EntryVersion
+from memdb.models import Entry
 from memdb.text.digest import content_hash
 from memdb.text.validate import parse_json
 
@@ -167,52 +167,6 @@ SELECT_COUNT = """/* entries.count */
 SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high
 """
 
-INSERT_HISTORY = """/* entries.keep_old */
-INSERT INTO entry_history (
-  entry_id,
-  version,
-  category,
-  text,
-  keywords,
-  importance,
-  reason,
-  replaced_ms
-)
-SELECT id, version, category, text, keywords, importance, :reason, :now_ms
-FROM entries
-WHERE id = :id
-"""
-
-INSERT_HISTORY_ROW = """/* entries.insert_history */
-INSERT INTO entry_history (
-  entry_id,
-  version,
-  category,
-  text,
-  keywords,
-  importance,
-  reason,
-  replaced_ms
-)
-VALUES (
-  :entry_id,
-  :version,
-  :category,
-  :text,
-  :keywords,
-  :importance,
-  :reason,
-  :replaced_ms
-)
-"""
-
-SELECT_HISTORY = """/* entries.history */
-SELECT version, category, text, keywords, importance, reason, replaced_ms
-FROM entry_history
-WHERE entry_id = :id
-ORDER BY version
-"""
-
 UPDATE_ENTRY = """/* entries.update */
 UPDATE entries
 SET
@@ -220,8 +174,12 @@ SET
   text = :text,
   keywords = :keywords,
   importance = :importance,
+  valid_from_ms = :valid_from_ms,
   expires_ms = :expires_ms,
   metadata = :metadata,
+  session_id = :session_id,
+  first_seq = :first_seq,
+  last_seq = :last_seq,
   content_hash = :content_hash,
   bigrams = :bigrams,
   version = version + 1,
@@ -234,6 +192,11 @@ UPDATE_SUPERSEDED = """/* entries.link */
 UPDATE entries SET superseded_by = :superseded_by WHERE id = :id
 """
 
+UPDATE_FORGET_SESSION = """/* entries.forget_session */
+UPDATE entries SET session_id = NULL, first_seq = NULL, last_seq = NULL
+WHERE session_id = :session_id
+"""
+
 DELETE_ENTRY = """/* entries.delete */
 DELETE FROM entries WHERE id = :id
 """
@@ -241,7 +204,6 @@ DELETE FROM entries WHERE id = :id
 INSERT_TOMBSTONE = """/* entries.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 SELECT uid, 'entry', scope_no, CAST(id AS TEXT), :now_ms FROM entries WHERE id = :id
-ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
@@ -346,32 +308,21 @@ def count(tx: Tx, low: int, high: int) -> int:
     return 0 if row is None else int(row[0])
 
 
-def history(tx: Tx, entry_id: int) -> list[EntryVersion]:
-    """Return what the entry said before, oldest first; not what it says now."""
-    return [
-        EntryVersion(
-            version, category, said, tuple(keywords.split("\n")) if keywords else (), *rest
-        )
-        for version, category, said, keywords, *rest in tx.all(SELECT_HISTORY, {"id": entry_id})
-    ]
-
-
-def update(tx: Tx, entry_id: int, row: dict[str, Any], reason: str) -> int:
-    """Replace what an entry says, keeping the old version; return the new version."""
-    tx.run(INSERT_HISTORY, {"id": entry_id, "reason": reason, "now_ms": tx.now_ms})
+def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
+    """Replace what an entry says and return its new version; keep the old one first."""
     changed = tx.one(UPDATE_ENTRY, {**row, "id": entry_id, "now_ms": tx.now_ms})
     assert changed is not None
     return int(changed[0])
 
 
-def add_history(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
-    """Add old versions as an export holds them."""
-    tx.many(INSERT_HISTORY_ROW, rows)
-
-
 def link(tx: Tx, entry_id: int, superseded_by: int) -> None:
     """Note which entry took this one's place."""
     tx.run(UPDATE_SUPERSEDED, {"id": entry_id, "superseded_by": superseded_by})
+
+
+def forget_session(tx: Tx, session: int) -> None:
+    """Cut the link to a session that goes away; what the entries say stays."""
+    tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
 
 
 def delete(tx: Tx, entry_id: int) -> bool:

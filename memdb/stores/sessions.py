@@ -100,7 +100,6 @@ INSERT_TOMBSTONE = """/* sessions.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 SELECT uid, 'session', scope_no, name, :now_ms FROM sessions WHERE id = :id
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
-ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
 

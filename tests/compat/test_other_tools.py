@@ -34,7 +34,7 @@ def test_pythons_own_sqlite3_reads_every_table(used_file):
         "import sqlite3, sys\n"
         "db = sqlite3.connect(sys.argv[1])\n"
         "names = [n for n, in db.execute(\"SELECT name FROM sqlite_master WHERE type = 'table'\")]\n"
-        'counts = {n: db.execute(f\'SELECT count(*) FROM "{n}"\').fetchone()[0] for n in names}\n'
+        "counts = {n: db.execute(f'SELECT count(*) FROM \"{n}\"').fetchone()[0] for n in names}\n"
         "print(counts['messages'], counts['entries'], counts['artifacts'], counts['embeddings'])\n"
         "print(db.execute('PRAGMA integrity_check').fetchone()[0])\n"
     )

@@ -16,7 +16,6 @@ def test_a_query_in_full() -> None:
     assert query.text == "What did Ann buy in May 2023?"
     assert query.words == ("what", "did", "ann", "buy", "in", "may", "2023")
     assert query.content == ("ann", "buy", "2023")
-    assert query.topic == ("buy", "2023")
     assert query.authors == frozenset({"Ann"})
     assert query.dates == (DateMention(year=2023, month=5),)
     assert query.is_question
@@ -26,7 +25,7 @@ def test_an_empty_query() -> None:
     """Nothing is said by nothing."""
     query = parse_query("")
 
-    assert (query.words, query.content, query.topic, query.dates) == ((), (), (), ())
+    assert (query.words, query.content, query.dates) == ((), (), ())
     assert query.vector_text() == ""
     assert not query.is_question
 
@@ -109,17 +108,12 @@ def test_vector_text(text: str, drop: set[str], expected: str) -> None:
     assert parse_query(text, ["Ann"]).vector_text(drop) == expected
 
 
-def test_topic_keeps_names_when_there_is_nothing_else() -> None:
-    """Asking only for a person searches for the name."""
-    assert parse_query("Who is Ann?", ["Ann"]).topic == ("ann",)
-
-
 @given(st.text(), st.lists(st.text(), max_size=3))
 def test_no_text_fails(text: str, authors: list[str]) -> None:
     """Any text and any names are understood somehow."""
     query = parse_query(text, authors)
 
-    assert set(query.topic) <= set(query.content) <= set(query.words)
+    assert set(query.content) <= set(query.words)
     assert query.authors <= set(authors)
     assert query.vector_text(query.words) == text
 

@@ -1,0 +1,204 @@
+"""`memdb demo`: an example conversation, imported, asked and shown."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import click
+
+from memdb.cli.base import Command, example, json_option
+from memdb.cli.opening import opened
+from memdb.cli.output import (
+    Column,
+    counted,
+    on_terminal,
+    one_line,
+    print_json,
+    print_table,
+    shorten,
+    size,
+    terminal_width,
+    when,
+)
+from memdb.cli.recall import source_of
+from memdb.errors import AlreadyExists, FileError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from memdb.models import ArtifactVersion, ContextWindow, Hit
+    from memdb.scope import Scope
+
+USER = "mara"
+PLAN = "opening-plan.md"
+QUESTIONS = 5
+HITS = 3
+BUDGET_TOKENS = 400
+
+
+class Report:
+    """What the demo found; each part takes its time into *seconds*."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.seconds: dict[str, float] = {}
+        self.answers: list[tuple[dict[str, Any], list[Hit]]] = []
+        self.window: ContextWindow | None = None
+        self.session = ""
+        self.versions: list[ArtifactVersion] = []
+        self.size_bytes = 0
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time of a `with` block to *seconds* under *name*."""
+        started = perf_counter()
+        yield
+        self.seconds[name] = perf_counter() - started
+
+
+@click.command(cls=Command, epilog=example("memdb demo", "memdb demo --keep demo.db"))
+@click.option("--keep", type=click.Path(), metavar="PATH", help="Make the file here and keep it.")
+@json_option
+def demo(keep: str | None, as_json: bool) -> None:
+    """
+    Show in a few seconds what memdb does.
+
+    An example conversation goes into a temporary file and is asked five
+    questions. Nothing of yours is read or changed.
+    """
+    if keep is not None and os.path.exists(keep):  # noqa: PTH110
+        raise AlreadyExists("file", click.format_filename(keep))
+    with TemporaryDirectory(prefix="memdb-demo-") as folder:
+        path = keep or os.path.join(folder, "demo.db")  # noqa: PTH118
+        report = _run(path)
+    if as_json:
+        print_json(_as_dict(report, keep))
+    else:
+        _print(report, keep)
+
+
+def _run(path: str) -> Report:
+    report = Report()
+    with _examples() as folder, report.timed("all"):
+        with opened(path, create=True) as db:
+            with report.timed("import"):
+                db.import_file(folder / "workshop.jsonl", user=USER)
+            with report.timed("embed"):
+                db.run_pending()
+            _ask(db.scope(USER), folder, report)
+        report.size_bytes = Path(path).stat().st_size
+    return report
+
+
+def _ask(scope: Scope, folder: Path, report: Report) -> None:
+    """Put the questions to *scope*, and read a window and the versions of the plan."""
+    asked = json.loads((folder / "questions.json").read_text(encoding="utf-8"))["questions"]
+    for number, question in enumerate(asked[:QUESTIONS], start=1):
+        with report.timed(f"question {number}"):
+            hits = scope.recall(question["question"], HITS)
+        report.answers.append((question, hits))
+    newest = max(scope.sessions(), key=lambda session: session.updated_ms)
+    report.session = newest.name
+    with report.timed("window"):
+        report.window = scope.session(newest.name).window(budget_tokens=BUDGET_TOKENS)
+    homes = {one.session for one in scope.artifacts.list() if one.name == PLAN}
+    with report.timed("versions"):
+        found = [one for home in homes for one in scope.artifacts.versions(PLAN, session=home)]
+    report.versions = sorted(found, key=lambda one: (one.created_ms, one.uid), reverse=True)
+
+
+@contextmanager
+def _examples() -> Iterator[Path]:
+    """Give the folder of the examples: of the installed package, else of the checkout."""
+    packed = files("memdb") / "examples"
+    checkout = Path(__file__).parents[2] / "examples"
+    if packed.is_dir():
+        with as_file(packed) as folder:
+            yield folder
+    elif checkout.is_dir():
+        yield checkout
+    else:
+        raise FileError(
+            "the examples are missing: run `pip install --force-reinstall memdb-sqlite`"
+        )
+
+
+def _as_dict(report: Report, keep: str | None) -> dict[str, Any]:
+    return {
+        "path": keep,
+        "questions": [
+            {
+                "question": question["question"],
+                "expected": question["expected"],
+                "hits": [hit.to_dict() for hit in hits],
+            }
+            for question, hits in report.answers
+        ],
+        "session": report.session,
+        "window": report.window and report.window.to_dict(),
+        "versions": [one.to_dict() for one in report.versions],
+        "size_bytes": report.size_bytes,
+        "seconds": {name: round(value, 4) for name, value in report.seconds.items()},
+    }
+
+
+def _print(report: Report, keep: str | None) -> None:
+    columns = [Column(""), Column("SOURCE", cut=True), Column("SAID"), Column("TEXT", cut=True)]
+    for number, (question, hits) in enumerate(report.answers, start=1):
+        took = report.seconds[f"question {number}"] * 1000
+        click.echo(f"{click.style(question['question'], bold=True)}  ({took:.0f} ms)")
+        rows = [
+            (
+                "*" if hit.source.external_id in question["expected"] else "",
+                source_of(hit),
+                when(hit.source.created_ms),
+                hit.text,
+            )
+            for hit in hits
+        ]
+        print_table(columns, rows, titles=False)
+        click.echo()
+    click.echo("* holds the evidence, by examples/questions.json\n")
+    _print_window(report)
+    _heading(f"Versions of {PLAN}")
+    for one in report.versions:
+        of = f"in {one.session}" if one.session else ""
+        click.echo(f"  {when(one.created_ms)}  version {one.version}  {size(one.size_bytes)}  {of}")
+    seconds = report.seconds
+    click.echo(
+        f"\n{size(report.size_bytes)} in one file; import {seconds['import'] * 1000:.0f} ms, "
+        f"embedding {seconds['embed'] * 1000:.0f} ms, all {seconds['all']:.1f} s"
+    )
+    if keep is not None:
+        path = click.format_filename(keep)
+        click.echo(f'Go on with: memdb recall {path} "which tea does she drink?"')
+
+
+def _print_window(report: Report) -> None:
+    window = report.window
+    if window is None:
+        return
+    count = counted(len(window.messages), "message")
+    _heading(
+        f"What a model gets of {report.session}: {count}, {window.tokens} of "
+        f"{window.budget_tokens} tokens"
+    )
+    for message in window.messages:
+        line = one_line(f"#{message.seq} {message.author or message.role}: {message.text}")
+        click.echo("  " + (shorten(line, terminal_width() - 2) if on_terminal() else line))
+    click.echo()
+
+
+def _heading(text: str) -> None:
+    click.secho(text, bold=True)
+
+
+COMMANDS = {"demo": demo}

@@ -1,0 +1,135 @@
+"""`memdb info`, `check`, `rebuild` and `backup`: the file as a whole."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from memdb.cli.base import Command, example, file_argument, json_option
+from memdb.cli.opening import as_dicts, opened
+from memdb.cli.output import (
+    Column,
+    counted,
+    note,
+    one_line,
+    print_json,
+    print_table,
+    size,
+    when,
+)
+from memdb.errors import InvalidInput, StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.models import FileInfo
+
+MAX_SCOPES = 20  # users that are listed for a person; --json has them all
+
+
+@click.command(cls=Command, epilog=example("memdb info agent.db", "memdb info agent.db --json"))
+@file_argument
+@json_option
+def info(file: str, as_json: bool) -> None:
+    """Show what is in FILE: rows, bytes, times and whose memory it is."""
+    with opened(file) as db:
+        found = db.info()
+        scopes = as_dicts(db.scopes())
+    if as_json:
+        print_json({**found.to_dict(), "scopes": scopes})
+    else:
+        _print_info(found, scopes)
+
+
+def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
+    users = [f"{scope['user']} (app {scope['app']})" for scope in scopes[:MAX_SCOPES]]
+    if len(scopes) > MAX_SCOPES:
+        users.append(f"and {len(scopes) - MAX_SCOPES:,} more")
+    facts = [
+        ("file", click.format_filename(found.path)),
+        ("format", str(found.format)),
+        ("size", f"{size(found.size_bytes)}, WAL {size(found.wal_bytes)}"),
+        ("users", ", ".join(users) or "none yet"),
+        ("messages", f"from {when(found.oldest_ms)} to {when(found.newest_ms)}"),
+        ("to embed", counted(found.pending_jobs, "job")),
+    ]
+    if found.oldest_ms is None:
+        facts[4] = ("messages", "none")
+    facts += [
+        ("vectors", f"{space.vectors:,} of {space.model} ({space.dim} dimensions)")
+        for space in found.spaces
+    ]
+    for name, value in facts:
+        click.echo(f"{name:<10}{one_line(value)}")
+    click.echo()
+    columns = [Column("ROWS"), Column("COUNT", right=True)]
+    print_table(columns, [(name, f"{count:,}") for name, count in found.counts.items()])
+    click.echo()
+    columns = [Column("STORE"), Column("BYTES", right=True)]
+    stores = sorted(found.bytes_per_store.items(), key=lambda item: (-item[1], item[0]))
+    print_table(columns, [(name, f"{count:,}") for name, count in stores])
+
+
+@click.command(cls=Command, epilog=example("memdb check agent.db --deep"))
+@file_argument
+@click.option("--deep", is_flag=True, help="Read every page and the bytes of every artifact too.")
+@json_option
+def check(file: str, deep: bool, as_json: bool) -> None:
+    """
+    Prove that FILE is sound.
+
+    Each index is compared with its rows, and each row with its hash. Exit code 7
+    if something is found.
+    """
+    with opened(file) as db:
+        findings = db.check(deep=deep)
+    if as_json:
+        print_json([finding.to_dict() for finding in findings])
+    elif not findings:
+        click.echo("No problem found.")
+    else:
+        columns = [Column("RULE"), Column("MENDED BY"), Column("WHERE", cut=True)]
+        rows = [(one.code, "rebuild" if one.rebuildable else "-", one.text) for one in findings]
+        print_table(columns, rows)
+        mended = all(one.rebuildable for one in findings)
+        advice = "run `memdb rebuild`" if mended else "restore a backup"
+        note(f"{counted(len(findings), 'problem')} found: {advice}.")
+    if findings:
+        click.get_current_context().exit(StorageError.exit_code)
+
+
+@click.command(cls=Command, epilog=example("memdb rebuild agent.db"))
+@file_argument
+@json_option
+def rebuild(file: str, as_json: bool) -> None:
+    """
+    Make the indexes and counters of FILE anew.
+
+    All of them are derived from the rows, which stay as they are.
+    """
+    with opened(file) as db:
+        db.rebuild()
+    if as_json:
+        print_json({"path": file, "rebuilt": True})
+    else:
+        click.echo(f"Rebuilt {click.format_filename(file)}.")
+
+
+@click.command(cls=Command, epilog=example("memdb backup agent.db copy.db"))
+@file_argument
+@click.argument("target", type=click.Path())
+@click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
+@json_option
+def backup(file: str, target: str, replace: bool, as_json: bool) -> None:
+    """Copy FILE while others use it."""
+    if os.path.exists(target) and os.path.exists(file) and os.path.samefile(file, target):  # noqa: PTH110, PTH121
+        raise InvalidInput("TARGET is FILE itself: choose another place")
+    with opened(file) as db:
+        copied = db.backup(target, replace=replace)
+    if as_json:
+        print_json({"path": target, "size_bytes": copied})
+    else:
+        click.echo(f"Copied {size(copied)} to {click.format_filename(target)}.")
+
+
+COMMANDS = {"info": info, "check": check, "rebuild": rebuild, "backup": backup}

@@ -1,0 +1,303 @@
+"""
+Entries of an import: exported ones as they were, hand-written ones by `remember`'s rules.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput, MemDBError
+from memdb.ids import MAX_SEQ
+from memdb.record import Record
+from memdb.stores import entries, tombstones
+from memdb.stores import history as histories
+from memdb.text.validate import (
+    choice_value,
+    int_value,
+    json_object,
+    name_value,
+    optional_name,
+    time_value,
+)
+from memdb.transfer.items import count_of, flag_of, located, needed, needed_ms, refuse_unknown
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.db.database import Tx
+    from memdb.transfer.target import Target
+
+TOLD_FIELDS = frozenset(
+    (
+        "category",
+        "key",
+        "text",
+        "keywords",
+        "importance",
+        "session",
+        "message",
+        "seq",
+        "valid_from_ms",
+        "expires_ms",
+        "created_ms",
+        "metadata",
+    )
+)
+EXPORTED_FIELDS = (TOLD_FIELDS - {"message", "seq"}) | {
+    "version",
+    "active",
+    "superseded_by",
+    "first_seq",
+    "last_seq",
+    "use_count",
+    "last_used_ms",
+    "valid_to_ms",
+    "updated_ms",
+    "uid",
+    "history",
+}
+HISTORY_FIELDS = frozenset(
+    ("version", "category", "text", "keywords", "importance", "reason", "replaced_ms")
+)
+
+REASONS = ("update", "merge", "supersede", "expire", "restore")
+MAX_COUNT = (1 << 63) - 1
+
+
+class EntryLine(Record):
+    """
+    An entry as a line describes it.
+
+    Attributes:
+        uid: Its own, or for a hand-written line one that is derived from it, so
+            that importing it again finds it.
+        row: Columns of an exported entry; None for a hand-written one.
+        told: Arguments for `remember` of a hand-written one.
+    """
+
+    place: str
+    uid: str
+    row: dict[str, Any] | None
+    session: str | None
+    superseded_by: str | None
+    history: list[dict[str, Any]]
+    told: dict[str, Any]
+    message: str | None
+
+
+def read_entry(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
+    """Return an entry line, checked."""
+    if fields.get("uid") is not None:
+        return _read_exported(target, place, fields)
+    refuse_unknown("entry", fields, TOLD_FIELDS)
+    told = {"text": needed(fields, "text"), **fields}
+    message = optional_name(told.pop("message", None), "message")
+    target.rooms.notebook._said(
+        told["text"],
+        told.get("category", "events"),
+        told.get("keywords", ()),
+        told.get("importance", 5),
+    )
+    created_ms = time_value(fields.get("created_ms"), "created_ms")
+    session = optional_name(fields.get("session"), "session")
+    uid = _derived_uid(fields, created_ms or 0)
+    return EntryLine(place, uid, None, session, None, [], told, message)
+
+
+def _derived_uid(fields: dict[str, Any], created_ms: int) -> str:
+    """Return a UUIDv7 that depends on nothing but the line."""
+    said = json.dumps(fields, sort_keys=True).encode()
+    random = int.from_bytes(blake2b(said, digest_size=10).digest(), "big")
+    high = (created_ms & 0xFFFFFFFFFFFF) << 16 | 0x7000 | random >> 68
+    low = 0x8000000000000000 | random & 0x3FFFFFFFFFFFFFFF
+    text = f"{high:016x}{low:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _read_exported(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
+    refuse_unknown("entry", fields, EXPORTED_FIELDS)
+    uid = name_value(fields["uid"], "uid")
+    optional_seqs = {
+        name: None if fields.get(name) is None else int_value(fields[name], name, 1, MAX_SEQ)
+        for name in ("first_seq", "last_seq")
+    }
+    if (optional_seqs["first_seq"] is None) != (optional_seqs["last_seq"] is None):
+        raise InvalidInput("first_seq and last_seq belong together: give both or neither")
+    optional_times = ("last_used_ms", "valid_from_ms", "valid_to_ms", "expires_ms")
+    row = {
+        **_said(target, fields),
+        **optional_seqs,
+        **{name: time_value(fields.get(name), name) for name in optional_times},
+        "uid": uid,
+        "key": optional_name(fields.get("key"), "key"),
+        "version": count_of(fields, "version", 1, MAX_COUNT),
+        "active": int(flag_of(fields, "active")),
+        "use_count": count_of(fields, "use_count", 0, MAX_COUNT),
+        "metadata": json_object(fields.get("metadata"), "metadata"),
+        "created_ms": needed_ms(fields, "created_ms"),
+        "updated_ms": needed_ms(fields, "updated_ms"),
+    }
+    return EntryLine(
+        place,
+        uid,
+        row,
+        optional_name(fields.get("session"), "session"),
+        optional_name(fields.get("superseded_by"), "superseded_by"),
+        _read_history(target, fields.get("history", [])),
+        {},
+        None,
+    )
+
+
+def _said(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that say something, by the rules of `remember`."""
+    names = ("text", "category", "keywords", "importance")
+    return target.rooms.notebook._said(*[needed(fields, name) for name in names])
+
+
+def _read_history(target: Target, given: object) -> list[dict[str, Any]]:
+    if not isinstance(given, list) or not all(isinstance(old, dict) for old in given):
+        raise InvalidInput("history is not a list of objects: export the entry again")
+    rows = []
+    for old in given:
+        refuse_unknown("history", old, HISTORY_FIELDS)
+        row = {
+            **_said(target, old),
+            "version": count_of(old, "version", 1, MAX_COUNT),
+            "reason": choice_value(old.get("reason"), "reason", REASONS),
+            "replaced_ms": needed_ms(old, "replaced_ms"),
+        }
+        rows.append(row)
+    if len({row["version"] for row in rows}) < len(rows):
+        raise InvalidInput("history has a version twice: export the entry again")
+    return rows
+
+
+class EntryWriter:
+    """Adds the entries of one scope, and remembers what later lines need."""
+
+    def __init__(self, target: Target) -> None:
+        """Add to *target*."""
+        self._target = target
+        # Entries whose successor did not come yet: (id, uid of the successor).
+        self._open_links: list[tuple[int, str]] = []
+        # By key, how much of what its entry said the file has told so far.
+        self._told: dict[str, int] = {}
+
+    def write(self, tx: Tx, lines: list[EntryLine]) -> None:
+        """
+        Add the entries that are not here; those that are stay as they are.
+
+        Raises:
+            InvalidInput: a hand-written line names a session or message that
+                is not here.
+        """
+        self._target.rooms.indexer.ensure_space(tx)
+        uids = json.dumps([line.uid for line in lines])
+        known = entries.find_uids(tx, *self._target.span(tx), uids)
+        for line in lines:
+            found = known.get(line.uid)
+            if line.row is None:
+                added = found is None and self._remember(tx, line)
+            else:
+                added = found is None
+                row_id = self._restore(tx, line, line.row) if found is None else found
+                known[line.uid] = row_id
+                if line.superseded_by is not None:
+                    self._open_links.append((row_id, line.superseded_by))
+            self._target.added["entries_added" if added else "entries_known"] += 1
+        self._link(tx)
+
+    def _link(self, tx: Tx) -> None:
+        """Set the successors that are here by now."""
+        if not self._open_links:
+            return
+        uids = json.dumps(sorted({uid for _, uid in self._open_links}))
+        here = entries.find_uids(tx, *self._target.span(tx), uids)
+        for entry_id, uid in self._open_links:
+            found = entries.find(tx, entry_id)
+            if uid in here and found is not None and found.superseded_by is None:
+                entries.link(tx, entry_id, here[uid])
+        self._open_links = [link for link in self._open_links if link[1] not in here]
+
+    def _restore(self, tx: Tx, line: EntryLine, row: dict[str, Any]) -> int:
+        """Add an exported entry and return its id."""
+        row["session_id"] = None
+        if line.session is not None:
+            row["session_id"] = self._target.find_session(tx, line.session)
+            for name in ("first_seq", "last_seq"):
+                if row[name] is not None:
+                    row[name] = self._target.seq_here(line.session, row[name])
+        scope_no = self._target.scope_no(tx)
+        rival = None
+        if row["active"] and row["key"] is not None:
+            rival = entries.find_key(tx, scope_no, row["key"])
+        if rival is not None:
+            self._yield_key(tx, rival, row)
+        entry_id = self._target.rooms.notebook.insert(tx, scope_no, row)
+        histories.add(tx, [{**old, "entry_id": entry_id} for old in line.history])
+        tombstones.drop(tx, json.dumps([line.uid]))
+        return entry_id
+
+    def _yield_key(self, tx: Tx, rival: int, row: dict[str, Any]) -> None:
+        """
+        Let an entry that is here keep its key; a newer one tells it what it says.
+
+        The exported one is kept beside it, superseded.
+        """
+        here = entries.find(tx, rival)
+        assert here is not None
+        if row["updated_ms"] > here.updated_ms:
+            self._target.rooms.notebook.update(
+                self._target.owner,
+                rival,
+                text=row["text"],
+                category=row["category"],
+                keywords=row["keywords"].split("\n") if row["keywords"] else [],
+                importance=row["importance"],
+            )
+        row["active"] = 0
+        row["superseded_by"] = rival
+
+    def _remember(self, tx: Tx, line: EntryLine) -> bool:
+        """Remember a hand-written line; False if its key told it already."""
+        told = dict(line.told)
+        try:
+            if line.message is not None:
+                told["seq"] = self._target.named_message(tx, line.session, line.message).seq
+            key = optional_name(told.get("key"), "key")
+            if key is not None and self._was_told(tx, key, told):
+                return False
+            self._target.rooms.notebook.add(self._target.owner, **told, uid=line.uid)
+        except MemDBError as error:
+            raise located(line.place, error) from error
+        return True
+
+    def _was_told(self, tx: Tx, key: str, told: dict[str, Any]) -> bool:
+        """
+        Say whether the entry of *key* went through this text, in the file's order.
+
+        A second import meets each text again in the order of the first; a text
+        that comes back later in the file is told again.
+        """
+        known = entries.find_key(tx, self._target.scope_no(tx), key)
+        chain = []
+        if known is not None:
+            now = entries.find(tx, known)
+            assert now is not None
+            chain = [_saying(old) for old in histories.list_all(tx, known)] + [_saying(now)]
+        start = self._told.get(key, 0)
+        saying = (told["text"], told.get("category", "events"), told.get("importance", 5))
+        if start and chain[start - 1 : start] == [saying]:
+            return True
+        if saying in chain[start:]:
+            self._told[key] = chain.index(saying, start) + 1
+            return True
+        self._told[key] = len(chain) + 1
+        return False
+
+
+def _saying(version: Any) -> tuple[str, str, int]:
+    return version.text, version.category, version.importance

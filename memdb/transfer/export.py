@@ -1,0 +1,338 @@
+"""
+The export: everything of some scopes as JSON lines.
+
+One object per line, its fields in a fixed order, absent ones left out; nothing
+in it depends on this file's ids or on the time of exporting. So importing it
+elsewhere and exporting that again gives the same bytes. The `*_lines.py` of
+this room read the same fields.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memdb.errors import AlreadyExists, FileError
+from memdb.ids import scope_range, seq_of, session_id, session_of
+from memdb.stores import artifacts, blobs, entries, messages, scopes, sessions
+from memdb.stores import embeddings as vectors
+from memdb.stores import history as histories
+from memdb.stores import state as states
+from memdb.stores import tombstones as graves
+from memdb.text.validate import parse_json, text_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from memdb.db.database import Tx
+    from memdb.models import Entry, Message, SessionInfo
+    from memdb.owner import Owner
+    from memdb.rooms import Rooms
+    from memdb.stores.artifacts import Place, Stored
+
+# Grows when a field changes its meaning; importers refuse a higher one.
+EXPORT_VERSION = 1
+
+PAGE = 500
+PROGRESS_LINES = 1000
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def export_file(
+    rooms: Rooms,
+    owners: Sequence[Owner],
+    path: str | os.PathLike[str],
+    *,
+    embeddings: bool = True,
+    replace: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> int:
+    """
+    Write everything of *owners* to *path* as JSON lines; return how many.
+
+    The file gets its name when it is whole and on the disk.
+
+    Args:
+        embeddings: Also write vectors; without them they are made anew.
+        replace: Overwrite a file that is there.
+        progress: Called with the number of lines so far, every 1,000 lines.
+
+    Raises:
+        AlreadyExists: something is at *path*, and *replace* is False.
+        FileError: *path* cannot be written.
+    """
+    target = Path(text_value(os.fspath(path), "path"))
+    if target.exists() and not replace:
+        raise AlreadyExists("file", str(target))
+    partial = target.with_name(f"{target.name}.partial")
+    lines = export_lines(rooms, owners, embeddings=embeddings)
+    try:
+        count = _write(partial, lines, progress)
+        partial.replace(target)
+    except OSError as error:
+        raise FileError(
+            f"{target} cannot be written ({error.strerror}): choose another place", str(target)
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _write(partial: Path, lines: Iterator[str], progress: Callable[[int], object] | None) -> int:
+    count = 0
+    with partial.open("w", encoding="utf-8", newline="\n") as file:
+        for line in lines:
+            file.write(f"{line}\n")
+            count += 1
+            if progress is not None and count % PROGRESS_LINES == 0:
+                progress(count)
+        file.flush()
+        os.fsync(file.fileno())
+    return count
+
+
+def export_lines(
+    rooms: Rooms, owners: Sequence[Owner], *, embeddings: bool = True
+) -> Iterator[str]:
+    """
+    Yield everything of *owners* as JSON lines, without line ends.
+
+    A scope that was never written to gives no line. What an app keeps for
+    itself is written with its first scope, where *owners* has all its scopes.
+
+    Transaction: one read from the first line to the last, so all lines tell of
+    one moment; take them in one thread, and soon.
+    """
+    with rooms.db.read() as tx:
+        whole = _whole_apps(tx, owners)  # the first read fixes the moment
+        yield _line("memdb", export=EXPORT_VERSION)
+        for owner in owners:
+            scope_no = owner.find(tx)
+            if scope_no is None:
+                continue
+            yield from _scope_lines(tx, owner, scope_no)
+            if embeddings:
+                yield from _embedding_lines(tx, scope_no)
+            if owner.app in whole:
+                whole.remove(owner.app)
+                yield from _state_lines(tx, owner.app, "")
+            yield from _state_lines(tx, owner.app, owner.user)
+            yield from _tombstone_lines(tx, scope_no)
+
+
+def _line(kind: str, /, **fields: Any) -> str:
+    """Return a line with the fields that are not None."""
+    return _encode({"kind": kind, **_given(fields)})
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _whole_apps(tx: Tx, owners: Sequence[Owner]) -> set[str]:
+    """Return the apps all of whose scopes are in *owners*."""
+    named = {(owner.app, owner.user) for owner in owners}
+    partly = {app for _, app, user in scopes.list_all(tx) if (app, user) not in named}
+    return {owner.app for owner in owners} - partly
+
+
+def _scope_lines(tx: Tx, owner: Owner, scope_no: int) -> Iterator[str]:
+    uid, created_ms = scopes.identity(tx, scope_no)
+    yield _line("scope", app=owner.app, user=owner.user, created_ms=created_ms, uid=uid)
+    after, high = scope_range(scope_no)
+    while page := sessions.list_by_id(tx, after, high, limit=PAGE):
+        for target, info in page:
+            yield _session_line(info)
+            yield from _message_lines(tx, target, info.name)
+        after = page[-1][0]
+    yield from _entry_lines(tx, scope_no)
+    yield from _artifact_lines(tx, scope_no)
+
+
+def _session_line(info: SessionInfo) -> str:
+    return _line(
+        "session",
+        name=info.name,
+        title=info.title,
+        last_seq=info.last_seq,
+        metadata=info.metadata,
+        created_ms=info.created_ms,
+        updated_ms=info.updated_ms,
+        uid=info.uid,
+    )
+
+
+def _message_lines(tx: Tx, target: int, session: str) -> Iterator[str]:
+    after = 0
+    while page := messages.list_after(tx, target, session, after, PAGE):
+        for message in page:
+            yield _message_line(message)
+        after = page[-1].seq
+
+
+def _message_line(message: Message) -> str:
+    return _line(
+        "message",
+        session=message.session,
+        seq=message.seq,
+        external_id=message.external_id,
+        role=message.role,
+        author=message.author,
+        text=message.text,
+        parts=message.body,
+        tokens=message.tokens,
+        counter=message.counter,
+        created_ms=message.created_ms,
+        metadata=message.metadata,
+        uid=message.uid,
+    )
+
+
+def _entry_lines(tx: Tx, scope_no: int) -> Iterator[str]:
+    after, high = scope_range(scope_no)
+    while page := entries.list_page(tx, after, high, category=None, inactive=True, limit=PAGE):
+        winners = [entry.superseded_by for entry in page if entry.superseded_by is not None]
+        found = entries.get_many(tx, f"{winners}")
+        uids = {entry_id: entry.uid for entry_id, entry in found.items()}
+        for entry in page:
+            yield _entry_line(tx, entry, uids)
+        after = page[-1].id
+
+
+def _entry_line(tx: Tx, entry: Entry, uids: dict[int, str]) -> str:
+    history = [old.to_dict() for old in histories.list_all(tx, entry.id)]
+    return _line(
+        "entry",
+        category=entry.category,
+        key=entry.key,
+        text=entry.text,
+        keywords=entry.keywords,
+        importance=entry.importance,
+        version=entry.version,
+        active=entry.active,
+        superseded_by=None if entry.superseded_by is None else uids.get(entry.superseded_by),
+        session=entry.session,
+        first_seq=entry.first_seq,
+        last_seq=entry.last_seq,
+        use_count=entry.use_count,
+        last_used_ms=entry.last_used_ms,
+        valid_from_ms=entry.valid_from_ms,
+        valid_to_ms=entry.valid_to_ms,
+        expires_ms=entry.expires_ms,
+        metadata=entry.metadata,
+        created_ms=entry.created_ms,
+        updated_ms=entry.updated_ms,
+        uid=entry.uid,
+        history=history or None,
+    )
+
+
+def _artifact_lines(tx: Tx, scope_no: int) -> Iterator[str]:
+    after, high = scope_range(scope_no)
+    while page := artifacts.list_by_id(tx, scope_no, after, high, limit=PAGE):
+        for _, place, last in page:
+            yield from _version_lines(tx, place, last)
+        after = page[-1][0]
+
+
+def _version_lines(tx: Tx, place: Place, last: int) -> Iterator[str]:
+    session = None
+    if place.session_no != artifacts.SHARED:
+        target = session_id(place.scope_no, place.session_no)
+        session = sessions.names(tx, f"[{target}]").get(target)
+        if session is None:
+            return  # its session was deleted: the name cannot be used again
+    newest = 0
+    for stored in reversed(artifacts.versions(tx, place)):
+        newest = stored.info.version
+        yield _artifact_line(tx, session, stored)
+    if newest < last:
+        yield _line("artifact_name", session=session, name=place.name, last_version=last)
+
+
+def _artifact_line(tx: Tx, session: str | None, stored: Stored) -> str:
+    info = stored.info
+    made_by = None
+    if info.message_session is not None:
+        made_by = {"session": info.message_session, "seq": info.message_seq}
+    return _line(
+        "artifact",
+        session=session,
+        name=info.name,
+        version=info.version,
+        mime=info.mime,
+        metadata=info.metadata,
+        message=made_by,
+        created_ms=info.created_ms,
+        uid=info.uid,
+        **_data_field(blobs.read(tx, stored.blob_no)),
+    )
+
+
+def _data_field(data: bytes) -> dict[str, str]:
+    """Return bytes as `text` where they are some, else as base64 `data`."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    return {"data": b64encode(data).decode()} if "\0" in text else {"text": text}
+
+
+def _embedding_lines(tx: Tx, scope_no: int) -> Iterator[str]:
+    for space_no, model, dim in vectors.list_numbers(tx):
+        for of in ("message", "entry"):
+            after, high = scope_range(scope_no)
+            while page := vectors.list_page(tx, space_no, of, after, high, PAGE):
+                named = _named(tx, of, [ref for ref, _ in page])
+                for ref, vector in page:
+                    if ref in named:
+                        coded = b64encode(vector).decode()
+                        yield _line(
+                            "embedding", model=model, dim=dim, of=of, **named[ref], vector=coded
+                        )
+                after = page[-1][0]
+
+
+def _named(tx: Tx, of: str, refs: list[int]) -> dict[int, dict[str, Any]]:
+    """Return what names each message or entry in any file, without those that are gone."""
+    if of == "entry":
+        return {ref: {"entry": entry.uid} for ref, entry in entries.get_many(tx, f"{refs}").items()}
+    found = messages.uids(tx, f"{refs}")
+    names = sessions.names(tx, f"{sorted({session_of(ref) for ref in found})}")
+    return {ref: {"session": names[session_of(ref)], "seq": seq_of(ref)} for ref in found}
+
+
+def _state_lines(tx: Tx, app: str, user: str) -> Iterator[str]:
+    page = states.list_page(tx, app, user, limit=PAGE)
+    while page:
+        for row in page:
+            fields = {
+                "user": None if user else "",
+                "session": row.session or None,
+                "key": row.key,
+                "revision": row.revision,
+                "updated_ms": row.updated_ms,
+            }
+            # Not by `_line`, which leaves None out: null is a value here.
+            value = {"value": parse_json(row.value)}
+            yield _encode({"kind": "state", **_given(fields), **value})
+        page = states.list_page(tx, app, user, after=page[-1], limit=PAGE)
+
+
+def _tombstone_lines(tx: Tx, scope_no: int) -> Iterator[str]:
+    page = graves.list_page(tx, scope_no, limit=PAGE)
+    while page:
+        for grave in page:
+            yield _line(
+                "tombstone",
+                of=grave.kind,
+                ref=grave.ref,
+                deleted_ms=grave.deleted_ms,
+                uid=grave.uid,
+            )
+        page = graves.list_page(tx, scope_no, after=page[-1].uid, limit=PAGE)

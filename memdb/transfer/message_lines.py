@@ -1,0 +1,339 @@
+"""
+Sessions and messages of an import, stored in bulk.
+
+The rules of a message are those of `Conversations`; this way past its `append`
+looks up a thousand external ids or uids at once, and counts before it writes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.ids import MAX_SEQ
+from memdb.models import NewMessage
+from memdb.record import Record
+from memdb.stores import embeddings, fulltext, jobs, messages, sessions, tombstones
+from memdb.text.validate import json_object, name_value, text_value, time_value
+from memdb.transfer.items import count_of, located, needed, needed_ms, refuse_unknown
+from memdb.transfer.target import embedding_jobs
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.db.database import Tx
+    from memdb.transfer.target import Seat, Target
+
+SESSION_FIELDS = frozenset(
+    ("name", "title", "last_seq", "metadata", "created_ms", "updated_ms", "uid")
+)
+MESSAGE_FIELDS = frozenset(
+    ("session", "external_id", "role", "author", "text", "parts", "created_ms", "metadata")
+)
+EXPORTED_FIELDS = MESSAGE_FIELDS | {"seq", "tokens", "counter", "uid"}
+
+MAX_TOKENS = (1 << 63) - 1
+
+
+class SessionLine(Record):
+    """A session as a line describes it; *last_seq* None: not from an export."""
+
+    place: str
+    name: str
+    uid: str | None
+    last_seq: int | None
+    row: dict[str, Any]
+
+
+class MessageLine(Record):
+    """A message as a line describes it; *seq* None: it goes to the end."""
+
+    place: str
+    session: str
+    seq: int | None
+    row: dict[str, Any]
+
+
+def read_session(target: Target, place: str, fields: dict[str, Any]) -> SessionLine:
+    """Return a session line, checked."""
+    refuse_unknown("session", fields, SESSION_FIELDS)
+    name = name_value(needed(fields, "name"), "name")
+    title = fields.get("title")
+    row = {
+        "title": None if title is None else text_value(title, "title"),
+        "metadata": json_object(fields.get("metadata"), "metadata"),
+        "created_ms": time_value(fields.get("created_ms"), "created_ms"),
+        "updated_ms": time_value(fields.get("updated_ms"), "updated_ms"),
+    }
+    if fields.get("uid") is None:
+        return SessionLine(place, name, None, None, row)
+    last_seq = count_of(fields, "last_seq", 0, MAX_SEQ)
+    needed_ms(fields, "created_ms")
+    needed_ms(fields, "updated_ms")
+    target.tell_session(name, last_seq)
+    return SessionLine(place, name, name_value(fields["uid"], "uid"), last_seq, row)
+
+
+def write_sessions(target: Target, tx: Tx, lines: list[SessionLine]) -> None:
+    """Make the sessions that are not here; those that are stay as they are."""
+    scope_no = target.scope_no(tx)
+    for line in lines:
+        session = sessions.find(tx, scope_no, line.name)
+        fresh = session is None
+        own = fresh
+        if session is None:
+            uid = line.uid or target.rooms.db.ids(tx.now_ms)
+            given = {name: value for name, value in line.row.items() if value is not None}
+            session = sessions.add(tx, scope_no, line.name, uid, **given)
+            if line.uid is not None:
+                tombstones.drop(tx, json.dumps([uid]))
+            target.added["sessions"] += 1
+        if line.last_seq is not None:
+            ((_, info),) = sessions.list_by_id(tx, session - 1, session, limit=1)
+            own = info.uid == line.uid
+            if own and line.last_seq > info.last_seq:
+                # Seqs of the file are given out, so nobody takes them meanwhile.
+                updated_ms = max(info.updated_ms, line.row["updated_ms"])
+                sessions.raise_seq(tx, session, line.last_seq, updated_ms)
+            target.place_session(line.name, session, own=own, fresh=fresh)
+
+
+def read_message(target: Target, place: str, fields: dict[str, Any]) -> MessageLine:
+    """Return a message line, checked."""
+    seq = fields.get("seq")
+    refuse_unknown("message", fields, MESSAGE_FIELDS if seq is None else EXPORTED_FIELDS)
+    session = name_value(needed(fields, "session"), "session")
+    new = NewMessage(
+        needed(fields, "role"),
+        fields.get("text", ""),
+        fields.get("author"),
+        fields.get("parts"),
+        fields.get("external_id"),
+        fields.get("created_ms"),
+        fields.get("metadata"),
+        fields.get("uid"),
+    )
+    row = target.rooms.writer.to_row(new)
+    if seq is None:
+        return MessageLine(place, session, None, row)
+    last_seq = target.last_seq_of(session)
+    if count_of(fields, "seq", 1, MAX_SEQ) > last_seq:
+        raise InvalidInput(f"seq is {seq}, its session ends at {last_seq}: export it again")
+    needed(fields, "uid")
+    needed_ms(fields, "created_ms")
+    row["tokens"] = count_of(fields, "tokens", 0, MAX_TOKENS)
+    row["counter"] = text_value(needed(fields, "counter"), "counter")
+    del row["counted"]
+    return MessageLine(place, session, seq, row)
+
+
+def prepare_messages(target: Target, lines: list[MessageLine]) -> list[MessageLine]:
+    """
+    Return the lines that are to be written, counted.
+
+    Those that are here already are left out before anything is counted: a
+    counter takes longer than all the rest of a second import. It may be slow,
+    so it is not called while writing.
+    """
+    with target.rooms.db.read() as tx:
+        known = _known_externals(target, tx, lines)
+    fresh = [line for line in lines if not _is_among(known, line)]
+    target.added["messages_known"] += len(lines) - len(fresh)
+    uncounted = [line.row for line in fresh if "counted" in line.row]
+    if uncounted:
+        target.rooms.writer.count(uncounted)
+    return fresh
+
+
+def _known_externals(
+    target: Target, tx: Tx, lines: list[MessageLine]
+) -> dict[str, dict[str, tuple[int, str, str]]]:
+    """Return, by session and external id, what the file holds of uncounted lines."""
+    given: dict[str, list[str]] = {}
+    for line in lines:
+        if line.row["external_id"] is not None and line.seq is None:
+            given.setdefault(line.session, []).append(line.row["external_id"])
+    known = {}
+    for session, external_ids in given.items():
+        found = target.find_session(tx, session)
+        if found is not None:
+            known[session] = messages.by_externals(tx, found, json.dumps(external_ids))
+    return known
+
+
+def _is_among(known: dict[str, dict[str, tuple[int, str, str]]], line: MessageLine) -> bool:
+    """Say whether a line says what its twin in the file says."""
+    if line.seq is not None or line.session not in known:
+        return False
+    twin = known[line.session].get(line.row["external_id"])
+    return twin is not None and twin[1:] == (line.row["role"], line.row["text"])
+
+
+def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
+    """
+    Add the messages that are not here, with index rows and embedding jobs.
+
+    Raises:
+        InvalidInput: an external id belongs to a different message.
+    """
+    target.rooms.indexer.ensure_space(tx)
+    groups: dict[str, list[MessageLine]] = {}
+    for line in lines:
+        groups.setdefault(line.session, []).append(line)
+    placed: list[MessageLine] = []
+    failure: InvalidInput | None = None
+    for session, group in groups.items():
+        seat = target.seat(tx, session)
+        found = _Group(target, tx, seat, group)
+        fresh = found.fresh()
+        failure = found.failure
+        try:
+            _place(target, tx, seat, fresh)
+        except InvalidInput as error:
+            failure, fresh = error, []
+        placed += fresh
+        if failure is not None:
+            break
+        target.added["messages_known"] += len(group) - len(fresh)
+    _insert(target, tx, placed)
+    if failure is not None:
+        raise failure
+
+
+class _Group:
+    """Messages of one session, and what the session holds of them already."""
+
+    def __init__(self, target: Target, tx: Tx, seat: Seat, lines: list[MessageLine]) -> None:
+        self.failure: InvalidInput | None = None
+        self._target = target
+        self._seat = seat
+        self._lines = lines
+        external_ids = [line.row["external_id"] for line in lines]
+        given = [external_id for external_id in external_ids if external_id is not None]
+        self._by_external = messages.by_externals(tx, seat.id, json.dumps(given)) if given else {}
+        placed = [line for line in lines if line.seq is not None]
+        self._uids: dict[int, str] = {}
+        self._by_uid: dict[str, int] = {}
+        if placed and not seat.fresh:
+            ids = [seat.id | (line.seq or 0) for line in placed]
+            self._uids = messages.uids(tx, json.dumps(ids))
+            if not seat.own or any(
+                self._uids.get(row_id, line.row["uid"]) != line.row["uid"]
+                for row_id, line in zip(ids, placed, strict=True)
+            ):
+                uids = [line.row["uid"] for line in placed]
+                self._by_uid = messages.find_uids(tx, seat.id, json.dumps(uids))
+
+    def fresh(self) -> list[MessageLine]:
+        """
+        Return the lines that are not here; those that keep their seq have their id.
+
+        A line that cannot be stored ends it, and is told by `failure`.
+        """
+        found = []
+        for line in self._lines:
+            try:
+                known = self._known(line)
+            except InvalidInput as error:
+                self.failure = error
+                break
+            if not known:
+                found.append(line)
+        return found
+
+    def _known(self, line: MessageLine) -> bool:
+        row = line.row
+        if line.seq is not None and self._is_here(line, line.seq):
+            return True
+        twin = self._by_external.get(row["external_id"])
+        if twin is not None:
+            here, role, text = twin
+            if (role, text) != (row["role"], row["text"]):
+                raise located(
+                    line.place,
+                    InvalidInput(
+                        f"external_id {row['external_id']!r} belongs to a different message "
+                        f"of session {line.session!r}: give this one another"
+                    ),
+                )
+            if line.seq is not None:
+                self._move(line, line.seq, here)
+            return True
+        if line.seq is not None:
+            self._settle(line, line.seq)
+        if row["external_id"] is not None:
+            self._by_external[row["external_id"]] = (0, row["role"], row["text"])
+        return False
+
+    def _is_here(self, line: MessageLine, seq: int) -> bool:
+        if self._uids.get(self._seat.id | seq) == line.row["uid"]:
+            return True
+        here = self._by_uid.get(line.row["uid"])
+        if here is not None:
+            self._move(line, seq, here)
+        return here is not None
+
+    def _move(self, line: MessageLine, seq: int, here: int) -> None:
+        """Note the other seq of a message that is here, which later ones then follow."""
+        self._seat.own = False
+        if here:
+            self._target.moved[line.session, seq] = here & MAX_SEQ
+
+    def _settle(self, line: MessageLine, seq: int) -> None:
+        """Give a message its own place if that is free; else it goes to the end."""
+        own = self._seat.id | seq
+        if self._seat.own and own not in self._uids:
+            self._uids[own] = line.row["uid"]
+            line.row["id"] = own
+        else:
+            self._seat.own = False
+            self._by_uid[line.row["uid"]] = 0  # the end; a line that repeats it is known
+
+
+def _place(target: Target, tx: Tx, seat: Seat, fresh: list[MessageLine]) -> None:
+    """Give ids at the end to messages that have none yet, and note what to embed."""
+    late = [line for line in fresh if "id" not in line.row]
+    if late:
+        last = sessions.advance(tx, seat.id, len(late))
+        if last is None:
+            raise located(late[0].place, InvalidInput("the session is full: use another one"))
+        for seq, line in enumerate(late, start=last - len(late) + 1):
+            line.row["id"] = seat.id | seq
+            if line.seq is not None:
+                target.moved[line.session, line.seq] = seq
+    if fresh:
+        first_seq = min(line.row["id"] for line in fresh) - seat.id
+        jobs.add_session(tx, seat.id, first_seq)
+        if not seat.fresh and any(line.seq is not None for line in fresh):
+            _embed_from(tx, seat.id, first_seq)
+
+
+def _insert(target: Target, tx: Tx, placed: list[MessageLine]) -> None:
+    """Add messages that have their ids, those of all sessions at once."""
+    ids, now_ms = target.rooms.db.ids, tx.now_ms
+    rows = [line.row for line in placed]
+    for row in rows:
+        row["uid"] = row["uid"] or ids(now_ms)
+        if row["created_ms"] is None:
+            row["created_ms"] = now_ms
+        row["content_hash"] = messages.hash_of(row)
+    rows.sort(key=_id_of)
+    messages.add(tx, rows)
+    fulltext.index_messages(tx, rows)
+    target.added["messages_added"] += len(rows)
+    restored = [line.row["uid"] for line in placed if line.seq is not None]
+    if restored:
+        tombstones.drop(tx, json.dumps(restored))
+
+
+def _id_of(row: dict[str, Any]) -> int:
+    return int(row["id"])
+
+
+def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
+    """Let jobs that begin behind restored messages begin with them."""
+    for space_no, _, _ in embeddings.list_numbers(tx):
+        for job in embedding_jobs(tx, space_no, "session", session):
+            if job.next_seq > first_seq:
+                jobs.advance(tx, job, first_seq)

@@ -1,0 +1,143 @@
+"""
+The scope that an import fills, and where things of the file stand in it.
+
+A message keeps its seq where that is free and the session is the one it was
+exported from; else it is added at the end, and what refers to it is told so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.ids import scope_range, session_no_of
+from memdb.stores import jobs, messages, scopes, sessions
+from memdb.stores.artifacts import SHARED, Place
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from memdb.db.database import Tx
+    from memdb.models import Message
+    from memdb.owner import Owner
+    from memdb.rooms import Rooms
+    from memdb.stores.jobs import Job
+
+# Later than any lease or retry: finds every job.
+ANY_TIME = (1 << 63) - 1
+
+
+def embedding_jobs(tx: Tx, space_no: int, subject: str, ref: int) -> list[Job]:
+    """Return the embedding job of a session or entry, leased and failed ones too."""
+    found = jobs.due(tx, space_no, ref, ref, ANY_TIME, 2)
+    return [job for job in found if job.subject == subject]
+
+
+class Seat:
+    """
+    Where a session of the file stands.
+
+    Attributes:
+        own: It is the session that was exported, so seqs mean the same.
+        fresh: This import made it, so it holds nothing that the import did not
+            put there.
+    """
+
+    __slots__ = ("fresh", "id", "own")
+
+    def __init__(self, session: int, *, own: bool, fresh: bool) -> None:
+        """Stand at the session with id *session*."""
+        self.id = session
+        self.own = own
+        self.fresh = fresh
+
+
+class Target:
+    """
+    A scope being filled.
+
+    Attributes:
+        added: What the import did so far, by the names of `ImportReport`.
+        moved: By session and seq in the file, the seq a message got here.
+        embedded: The (space, session) pairs that got vectors.
+    """
+
+    def __init__(self, rooms: Rooms, owner: Owner, added: Counter[str]) -> None:
+        """Fill the scope of *owner*."""
+        self.rooms = rooms
+        self.owner = owner
+        self.added = added
+        self.moved: dict[tuple[str, int], int] = {}
+        self.embedded: set[tuple[int, int]] = set()
+        self._seats: dict[str, Seat] = {}
+        self._last_seqs: dict[str, int] = {}
+
+    def scope_no(self, tx: Tx) -> int:
+        """Return the scope's number, making the scope where it is new."""
+        return self.owner.ensure(tx)
+
+    def span(self, tx: Tx) -> tuple[int, int]:
+        """Return the first and last id that the scope can hold."""
+        return scope_range(self.scope_no(tx))
+
+    def make_scope(self, tx: Tx, uid: str, created_ms: int) -> None:
+        """Make the scope as it was exported, unless it is there."""
+        if self.owner.find(tx) is None:
+            scopes.ensure(tx, self.owner.app, self.owner.user, uid, created_ms)
+
+    def tell_session(self, name: str, last_seq: int) -> None:
+        """Note that a line of the file described an exported session."""
+        self._last_seqs[name] = last_seq
+
+    def last_seq_of(self, name: str) -> int:
+        """Return the last seq of an exported session, as its line told it."""
+        if name not in self._last_seqs:
+            raise InvalidInput(f"no line before told of the session {name!r}: put its line first")
+        return self._last_seqs[name]
+
+    def place_session(self, name: str, session: int, *, own: bool, fresh: bool) -> None:
+        """Note where an exported session stands."""
+        self._seats[name] = Seat(session, own=own, fresh=fresh)
+
+    def seat(self, tx: Tx, name: str) -> Seat:
+        """Return where a session stands, making it where it is new."""
+        scope_no = self.scope_no(tx)
+        session = sessions.find(tx, scope_no, name)
+        found = self._seats.get(name)
+        if found is None or found.id != session:  # new, or deleted since the last chunk
+            fresh = session is None
+            if session is None:
+                session = sessions.add(tx, scope_no, name, self.rooms.db.ids(tx.now_ms))
+                self.added["sessions"] += 1
+            found = self._seats[name] = Seat(session, own=False, fresh=fresh)
+        return found
+
+    def find_session(self, tx: Tx, name: str) -> int | None:
+        """Return the id of a session, None where it is not here."""
+        scope_no = self.owner.find(tx)
+        return None if scope_no is None else sessions.find(tx, scope_no, name)
+
+    def seq_here(self, session: str, seq: int) -> int:
+        """Return the seq that a message of the file has here."""
+        return self.moved.get((session, seq), seq)
+
+    def named_message(self, tx: Tx, session: str | None, external_id: str) -> Message:
+        """Return the message that a hand-written line names; InvalidInput without one."""
+        if session is None:
+            raise InvalidInput("message is given without session: name the session too")
+        target = self.find_session(tx, session)
+        found = None
+        if target is not None:
+            found = messages.find_external(tx, target, session, external_id)
+        if found is None:
+            raise InvalidInput(
+                f"session {session!r} has no message with external_id {external_id!r}: "
+                "put that line first"
+            )
+        return found
+
+    def place_of(self, tx: Tx, session: str | None, name: str) -> Place:
+        """Return where an artifact name stands; *session* None: shared by all."""
+        scope_no = self.scope_no(tx)
+        session_no = SHARED if session is None else session_no_of(self.seat(tx, session).id)
+        return Place(scope_no, session_no, name)

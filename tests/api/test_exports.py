@@ -1,0 +1,80 @@
+"""What is API: exactly these names."""
+
+import pytest
+
+import memdb
+
+NAMES = [
+    "AlreadyExists",
+    "Artifact",
+    "ArtifactVersion",
+    "BadQuery",
+    "Busy",
+    "Closed",
+    "Conflict",
+    "ContextWindow",
+    "Corrupt",
+    "DimensionMismatch",
+    "DiskFull",
+    "Entry",
+    "EntryVersion",
+    "FileError",
+    "FileInfo",
+    "Finding",
+    "Hit",
+    "IOFailed",
+    "Interrupted",
+    "InvalidInput",
+    "MemDB",
+    "MemDBError",
+    "Message",
+    "MigrationFailed",
+    "MissingExtension",
+    "NewMessage",
+    "NotAMemDB",
+    "NotFound",
+    "PortError",
+    "ReadOnly",
+    "Remembered",
+    "SchemaTooNew",
+    "Scope",
+    "Session",
+    "SessionInfo",
+    "Source",
+    "SpaceInfo",
+    "StorageError",
+    "TooLarge",
+    "VersionConflict",
+    "WrongProcess",
+    "open",
+]
+
+
+def test_the_public_names_are_pinned() -> None:
+    """Adding or removing one is a decision, made here."""
+    assert sorted(memdb.__all__) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_name_is_there_and_documented(name: str) -> None:
+    """It can be had from the package and says what it is."""
+    found = getattr(memdb, name)
+
+    assert found.__doc__
+    assert found.__module__.startswith("memdb.")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    """Lazy names do not hide misspelt ones."""
+    with pytest.raises(AttributeError, match="nonsense"):
+        memdb.nonsense  # noqa: B018
+
+
+def test_dir_shows_the_public_names() -> None:
+    """Though they are loaded later."""
+    assert set(NAMES) <= set(dir(memdb))
+
+
+def test_the_version_is_a_version() -> None:
+    """Three numbers."""
+    assert [part.isdigit() for part in memdb.__version__.split(".")] == [True] * 3

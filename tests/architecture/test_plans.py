@@ -1,0 +1,120 @@
+"""Every statement, prepared against a new file: it is valid, and it walks an index."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb.db.database import Database, Tx
+
+ROOT = Path(memdb.__file__).parent
+CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
+
+# Statements that read a whole ordinary table, each with its reason. Those of
+# check, rebuild and info look at everything: that is what they are for.
+WHOLE = ("check.", "rebuild.", "info.")
+MAY_SCAN = {
+    "schema.marks": "asks whether there is any table",
+    "scopes.list": "lists every scope of the file",
+    "embeddings.list_spaces": "a file has a handful of spaces",
+    "embeddings.list_numbers": "a file has a handful of spaces",
+    "embeddings.space_nos": "a file has a handful of spaces",
+    "jobs.embed_everything": "a new space makes everything due, once",
+    "jobs.embed_session": "a file has a handful of spaces",
+    "jobs.embed_entry": "a file has a handful of spaces",
+    "jobs.count": "counts the work that is due, which is little",
+    "blobs.delete_stale": "only rebuild runs it",
+    "blobs.hashes": "only a deep check runs it",
+}
+
+# Not a table of the file: what json_each and pragmas give, and what a subquery made.
+VIRTUAL = re.compile(r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b)")
+
+
+def statements() -> Iterator[Any]:
+    """Yield each statement of stores/ and db/ under its name."""
+    for path in sorted([*(ROOT / "stores").glob("*.py"), *(ROOT / "db").glob("*.py")]):
+        for sql in CONSTANT.findall(path.read_text(encoding="utf-8")):
+            name = sql[3 : sql.index(" */")]
+            yield pytest.param(name, sql, id=name)
+
+
+STATEMENTS = list(statements())
+
+
+@pytest.fixture(scope="module")
+def tx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tx]:
+    """Return the writing connection of a new file, with vector functions."""
+    path = str(tmp_path_factory.mktemp("plans") / "agent.db")
+    database = Database(path, clock=lambda: 0, ids=str)
+    writer = database._writing()
+    writer.use_vectors()
+    yield writer
+    database.close()
+
+
+def plan(tx: Tx, sql: str) -> list[str]:
+    """Return the lines of a statement's query plan."""
+    values = dict.fromkeys(re.findall(r":(\w+)", sql), 1)
+    return [row[3] for row in tx.raw.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+def scans(tx: Tx, sql: str) -> list[str]:
+    """Return the lines that read a whole ordinary table."""
+    return [line for line in plan(tx, sql) if line.startswith("SCAN") and not VIRTUAL.search(line)]
+
+
+def test_there_are_statements() -> None:
+    """The others would pass on nothing."""
+    assert len(STATEMENTS) > 100
+
+
+@pytest.mark.parametrize(("name", "sql"), [one for one in STATEMENTS if "PRAGMA" not in one.values[1]])
+def test_each_statement_is_valid(tx: Tx, name: str, sql: str) -> None:
+    """SQLite prepares it: every table and column is there."""
+    assert isinstance(plan(tx, sql), list)
+
+
+@pytest.mark.parametrize(
+    ("name", "sql"),
+    [one for one in STATEMENTS if not one.values[0].startswith(WHOLE) and one.values[0] not in MAY_SCAN],
+)
+def test_no_statement_reads_a_whole_table(tx: Tx, name: str, sql: str) -> None:
+    """Unless MAY_SCAN says why."""
+    assert scans(tx, sql) == []
+
+
+def test_every_reason_is_needed(tx: Tx) -> None:
+    """A statement that scans no more leaves the list."""
+    by_name = {one.values[0]: one.values[1] for one in STATEMENTS}
+
+    assert {name for name in MAY_SCAN if name not in by_name or not scans(tx, by_name[name])} == set()
+
+
+def test_every_foreign_key_has_an_index(tx: Tx) -> None:
+    """Else deleting a parent reads the child from end to end."""
+    tables = [row[0] for row in tx.all("SELECT name FROM pragma_table_list WHERE type = 'table'")]
+    missing = []
+    for table in tables:
+        keys: dict[int, list[str]] = {}
+        for row in tx.all(f"PRAGMA foreign_key_list({table})"):
+            keys.setdefault(row[0], []).append(row[3])
+        for columns in keys.values():
+            where = " AND ".join(f'"{column}" = 1' for column in columns)
+            lines = plan(tx, f'SELECT 1 FROM "{table}" WHERE {where}')
+            missing += [(table, columns) for line in lines if line.startswith("SCAN")]
+
+    assert missing == []
+
+
+def test_every_ordinary_table_is_strict(tx: Tx) -> None:
+    """No column takes a value of another type."""
+    loose = tx.all(
+        "SELECT name FROM pragma_table_list WHERE type = 'table' AND strict = 0 "
+        "AND schema = 'main' AND name NOT LIKE 'sqlite_%'"
+    )
+
+    assert loose == []

@@ -1,0 +1,97 @@
+"""`memdb demo`: an example conversation, imported, asked and shown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import memdb
+from memdb.cli import demo
+
+
+def test_demo_golden(run_json):
+    """--json holds the questions with hits, a window, the versions, the size and the times."""
+    told = run_json("demo")
+
+    assert sorted(told) == [
+        "path",
+        "questions",
+        "seconds",
+        "session",
+        "size_bytes",
+        "versions",
+        "window",
+    ]
+    assert [len(asked["hits"]) for asked in told["questions"]] == [3, 3, 3, 3, 3]
+    assert told["window"]["tokens"] <= told["window"]["budget_tokens"]
+    assert {one["name"].removeprefix("user:") for one in told["versions"]} == {"opening-plan.md"}
+    assert told["seconds"]["all"] < 5
+
+
+def test_demo_finds_the_evidence(run_json):
+    """Each of the five questions has its evidence among the hits."""
+    missed = [
+        asked["question"]
+        for asked in run_json("demo")["questions"]
+        if not {hit["source"]["external_id"] for hit in asked["hits"]} & {*asked["expected"]}
+    ]
+
+    assert missed == []
+
+
+def test_demo_for_a_person(run, monkeypatch):
+    """Without --json questions, window, versions, size and times can be read."""
+    said = run("demo").stdout
+
+    assert "What is Birger allergic to?" in said
+    assert "tokens" in said
+    assert "Versions of opening-plan.md" in said
+    assert "in one file; import " in said
+
+
+def test_demo_keeps_a_file(run, run_json, tmp_path):
+    """--keep makes the file where it says, and says how to go on."""
+    kept = tmp_path / "demo.db"
+    done = run("demo", "--keep", kept)
+
+    assert f"Go on with: memdb recall {kept}" in done.stdout
+    assert run_json("info", kept)["counts"]["messages"] == 196
+
+
+def test_demo_does_not_write_over_a_file(run, tmp_path):
+    """A file that is there stays, exit 4."""
+    mine = tmp_path / "mine.db"
+    mine.write_text("mine")
+
+    assert run("demo", "--keep", mine).exit_code == 4
+    assert mine.read_text() == "mine"
+
+
+def test_demo_uses_the_examples_of_the_package(run, tmp_path, monkeypatch):
+    """Installed from a wheel, the examples are those beside the code."""
+    shutil.copytree(Path(memdb.__file__).parents[1] / "examples", tmp_path / "examples")
+    questions = tmp_path / "examples" / "questions.json"
+    asked = {"questions": [{"question": "Who swims?", "expected": []}]}
+    questions.write_text(json.dumps(asked), encoding="utf-8")
+    monkeypatch.setattr(demo, "files", lambda _: tmp_path)
+
+    assert "Who swims?" in run("demo").stdout
+
+
+def test_demo_without_examples(run, tmp_path, monkeypatch):
+    """An installation that lost the examples says what to do, exit 6."""
+    monkeypatch.setattr(demo, "files", lambda _: tmp_path)
+    monkeypatch.setattr(demo, "__file__", str(tmp_path / "a" / "b" / "c.py"))
+    done = run("demo")
+
+    assert done.exit_code == 6
+    assert "the examples are missing" in done.stderr
+
+
+@pytest.mark.slow
+def test_demo_in_a_process_of_its_own_takes_five_seconds(start):
+    """The whole command, starting included, ends within five seconds."""
+    assert start("demo").wait(timeout=5) == 0

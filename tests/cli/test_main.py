@@ -1,0 +1,322 @@
+"""The command line as a whole: its list, help texts, errors, speed and completion."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import memdb
+from memdb.cli import COMMANDS, cli
+from memdb.errors import (
+    AlreadyExists,
+    Busy,
+    Conflict,
+    Corrupt,
+    DimensionMismatch,
+    FileError,
+    InvalidInput,
+    NotFound,
+    PortError,
+    StorageError,
+    TooLarge,
+)
+
+ROOT = Path(memdb.__file__).parents[1]
+LEAVES = [
+    ("demo",),
+    ("info",),
+    ("chat", "append"),
+    ("chat", "show"),
+    ("chat", "list"),
+    ("chat", "search"),
+    ("remember",),
+    ("recall",),
+    ("entry", "list"),
+    ("entry", "show"),
+    ("entry", "edit"),
+    ("entry", "delete"),
+    ("artifact", "save"),
+    ("artifact", "load"),
+    ("artifact", "list"),
+    ("artifact", "versions"),
+    ("artifact", "delete"),
+    ("import",),
+    ("export",),
+    ("check",),
+    ("rebuild",),
+    ("backup",),
+]
+NAMES = [" ".join(words) for words in LEAVES]
+SCOPED = [
+    words for words in LEAVES if words[0] not in ("demo", "info", "check", "rebuild", "backup")
+]
+
+
+def _walk(command, words=()):
+    """Return the words of every command below *command* that does something."""
+    if not isinstance(command, click.Group):
+        return [words]
+    context = click.Context(command)
+    return [
+        found
+        for name in command.list_commands(context)
+        for found in _walk(command.get_command(context, name), (*words, name))
+    ]
+
+
+def _command(words):
+    """Return the command that *words* name."""
+    command = cli
+    for word in words:
+        command = command.get_command(click.Context(command), word)
+    return command
+
+
+def _examples(words):
+    """Return the command lines under Example in the help of the command, as lists of words."""
+    lines = _command(words).epilog.splitlines()
+    ours = [re.split(r" [<>|] ", line.partition("memdb ")[2])[0] for line in lines[2:]]
+    return [shlex.split(line)[len(words) :] for line in ours]
+
+
+def test_the_commands_are_those_that_are_promised():
+    """Every command of the tree is in the list above, in its order, and the reverse."""
+    assert _walk(cli) == LEAVES
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_the_command_says(name):
+    """The static short help equals the first sentence of the loaded command's help."""
+    command = _command((name,))
+
+    assert command.name == name
+    assert command.get_short_help_str(1000) == COMMANDS[name].help + "."
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=NAMES)
+def test_each_command_has_an_example_and_json(run, words):
+    """Each help text has an Example of the command itself, and --json."""
+    shown = run(*words, "--help")
+
+    assert shown.exit_code == 0
+    assert f"Example:\n    memdb {' '.join(words)}" in shown.stdout
+    assert "--json" in shown.stdout
+
+
+@pytest.mark.parametrize("words", SCOPED, ids=" ".join)
+def test_each_scoped_command_knows_user_and_app(run, words):
+    """Every command that is about somebody's memory has --user and --app, also by environment."""
+    shown = run(*words, "-h").stdout
+
+    assert "--user NAME" in shown
+    assert "MEMDB_USER" in shown
+    assert "--app NAME" in shown
+    assert "MEMDB_APP" in shown
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=NAMES)
+def test_each_example_parses(words):
+    """Every example is a command line that the command accepts."""
+    parsed = [_command(words).make_context("memdb", line) for line in _examples(words)]
+
+    assert parsed
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=NAMES)
+def test_each_parameter_is_documented(words):
+    """Every option without an obvious value has a help text or a default that is shown."""
+    silent = [
+        option.name
+        for option in _command(words).params
+        if isinstance(option, click.Option) and not option.help and not option.show_default
+    ]
+
+    assert set(silent) <= {"version", "text", "category", "importance", "key"}
+
+
+def test_help_loads_no_command_and_no_driver(start):
+    """`memdb --help` imports neither a command's module nor the database driver."""
+    program = (
+        "import sys; from memdb.cli import cli\n"
+        "try: cli(['--help'])\n"
+        "except SystemExit: pass\n"
+        "loaded = [name for name in sys.modules if name.startswith(('memdb', 'apsw'))]\n"
+        "print(sorted(loaded), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert done.stderr == "['memdb', 'memdb.cli', 'memdb.cli.base']\n"
+
+
+def test_no_arguments_shows_the_help(run):
+    """`memdb` alone prints the list of commands."""
+    assert "Commands:" in run().output
+
+
+def test_version(run):
+    """`--version` prints the name and the version."""
+    assert run("--version").stdout == f"memdb, version {memdb.__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error(run):
+    """A misspelt command exits 2 and suggests the right one."""
+    done = run("recal", "x.db", "tea")
+
+    assert done.exit_code == 2
+    assert "No such command 'recal'. Did you mean 'recall'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "code"),
+    [
+        (InvalidInput("bad"), 5, "invalid"),
+        (DimensionMismatch(3, 4), 5, "dimension"),
+        (TooLarge("text", 1, 2), 5, "too_large"),
+        (NotFound("entry", 7), 3, "not_found"),
+        (Conflict("late"), 4, "conflict"),
+        (AlreadyExists("file", "x"), 4, "exists"),
+        (FileError("gone", "x.db"), 6, "file"),
+        (StorageError("odd"), 7, "storage"),
+        (Busy("locked"), 7, "busy"),
+        (Corrupt("torn"), 7, "corrupt"),
+        (PortError("embedder", "no"), 8, "port"),
+        (OSError(2, "No such file", "x.txt"), 6, "file"),
+        (ValueError("oops"), 1, "internal"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_errors_end_with_their_exit_code(run, trip, monkeypatch, error, exit_code, code):
+    """Each error class gives its exit code, a sentence, and with --json its code and facts."""
+    monkeypatch.setattr("memdb.scope.Scope.recall", lambda *_, **__: _raise(error))
+
+    said = run("recall", trip, "tea")
+    told = run("recall", trip, "tea", "--json")
+
+    assert (said.exit_code, said.stdout) == (exit_code, "")
+    assert said.stderr.startswith("Error: ")
+    assert (told.exit_code, told.stderr) == (exit_code, "")
+    assert json.loads(told.stdout)["error"]["code"] == code
+
+
+def _raise(error):
+    raise error
+
+
+def test_the_facts_of_an_error_are_in_its_json(run_json, trip):
+    """An error's attributes stand beside its code and message."""
+    assert run_json("entry", "show", trip, "5") == {
+        "error": {
+            "code": "not_found",
+            "message": "no entry 5 in this scope: list what there is, and check the name",
+            "kind": "entry",
+            "ref": 5,
+        }
+    }
+
+
+def test_a_traceback_only_for_whoever_asks(run, trip, monkeypatch):
+    """MEMDB_DEBUG=1 lets the error itself through, anything else does not."""
+    monkeypatch.setattr("memdb.scope.Scope.recall", lambda *_, **__: _raise(ValueError("oops")))
+
+    debugged = run("recall", trip, "tea", env={"MEMDB_DEBUG": "1"})
+    plain = run("recall", trip, "tea", env={"MEMDB_DEBUG": "0"})
+
+    assert isinstance(debugged.exception, ValueError)
+    assert "Traceback" not in plain.output
+    assert "ValueError: oops. This is a bug" in plain.stderr
+
+
+def test_ctrl_c_exits_130(run, trip, monkeypatch):
+    """An interrupted command says that it stopped and exits as a shell expects."""
+    monkeypatch.setattr("memdb.scope.Scope.recall", lambda *_, **__: _raise(KeyboardInterrupt()))
+
+    done = run("recall", trip, "tea")
+
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "Stopped.\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("chat", "show", "long"), ("artifact", "load", "long")], ids=["text", "bytes"]
+)
+def test_a_closed_pipe_is_no_error(start, path, words):
+    """A reader that stops early, like `head`, gets no complaint on standard error."""
+    with memdb.open(path, durability="process", counter="estimate") as db:
+        db.scope("ann").session("long").append("user", "many words\n" * 300_000)
+        db.scope("ann").artifacts.save("long", "many words\n" * 300_000)
+    with start(*words[:2], path, words[2]) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert said == b""
+    assert process.returncode == 1
+
+
+def test_python_m_memdb_is_the_command_line(start):
+    """`python -m memdb` runs the same command under the same name."""
+    out, err = start("--help").communicate()
+
+    assert out.decode().startswith("Usage: memdb [OPTIONS] COMMAND [ARGS]...")
+    assert err == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("memdb ", "chat"),
+        ("memdb re", "recall"),
+        ("memdb chat a", "append"),
+        ("memdb recall x.db --ki", "--kind"),
+        ("memdb recall x.db --kind e", "entry"),
+    ],
+)
+def test_completion_of_words(start, words, expected):
+    """The shell completes commands, options and their choices."""
+    typed = words.split(" ")
+    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    out, _ = start(env=env | {"COMP_CWORD": str(len(typed) - 1)}).communicate()
+
+    assert f"plain,{expected}" in out.decode().splitlines()
+
+
+def test_completion_of_files(start):
+    """The shell is asked to complete FILE with the names of files."""
+    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": "memdb info ag", "COMP_CWORD": "2"}
+    out, _ = start(env=env).communicate()
+
+    assert out.decode() == "file,ag\n"
+
+
+def test_an_odd_encoding_loses_no_answer(start, trip):
+    """Where the output cannot hold a character, text has "?" for it and JSON its number."""
+    env = {"PYTHONIOENCODING": "latin-1"}
+    text, _ = start("chat", "show", trip, "trip", "--last", 1, env=env).communicate()
+    told, _ = start("chat", "show", trip, "trip", "--last", 1, "--json", env=env).communicate()
+
+    assert b"????????" in text
+    assert json.loads(told)[0]["text"] == "好的,我们住在奥斯陆的酒店。"
+
+
+def test_every_public_name_loads_at_its_first_use():
+    """`memdb` loads nothing by itself, has each name of __all__, and no other."""
+    program = (
+        "import sys, memdb\n"
+        "before = sorted(name for name in sys.modules if name.startswith(('memdb', 'apsw')))\n"
+        "absent = [name for name in memdb.__all__ if not hasattr(memdb, name)]\n"
+        "listed = set(memdb.__all__) <= set(dir(memdb))\n"
+        "print(before, absent, listed, hasattr(memdb, 'nothing'), memdb.open.__module__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert done.stdout == "['memdb'] [] True False memdb.memory\n"

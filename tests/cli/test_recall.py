@@ -1,0 +1,217 @@
+"""`memdb recall`, and whose memory a command means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+READING = [
+    ("recall", "tea"),
+    ("chat", "list"),
+    ("chat", "show", "s"),
+    ("chat", "search", "s", "tea"),
+    ("entry", "list"),
+    ("entry", "show", "1"),
+    ("entry", "edit", "1", "--text", "x"),
+    ("entry", "delete", "1", "--yes"),
+    ("artifact", "list"),
+    ("artifact", "load", "x"),
+    ("artifact", "versions", "x"),
+    ("artifact", "delete", "x", "--yes"),
+    ("export",),
+]
+WHOLE = [("info",), ("check",), ("rebuild",), ("backup", "copy.db")]
+WRITING = [
+    ("remember", "x"),
+    ("chat", "append", "s", "x"),
+    ("artifact", "save", "x", "-"),
+]
+
+
+def _line(words, path):
+    """Return the command line with FILE behind the noun and the verb."""
+    verbs = 2 if words[0] in ("chat", "entry", "artifact") else 1
+    return [*words[:verbs], path, *words[verbs:]]
+
+
+def test_recall_golden(run_json, trip):
+    """--json gives hits with text, score, rank and source."""
+    hit = run_json("recall", trip, "when do we fly to Oslo?", "--limit", 1)[0]
+
+    assert hit.pop("score") > 0
+    assert hit == {
+        "kind": "message",
+        "text": "We fly to Oslo on 3 May.",
+        "rank": 1,
+        "source": {
+            "session": "trip",
+            "seq": 1,
+            "external_id": None,
+            "author": "Ann",
+            "created_ms": 1_741_598_040_000,
+            "entry_id": None,
+            "category": None,
+            "artifact": None,
+            "version": None,
+        },
+        "explanation": None,
+    }
+
+
+def test_recall_piped(run, trip):
+    """Without a terminal a hit is one line: rank, score, source, time and text."""
+    done = run("recall", trip, "酒店", "--limit", 1)
+
+    assert done.stdout.startswith("1  ")
+    assert done.stdout.endswith("  trip#3  2023-11-14 22:13  好的,我们住在奥斯陆的酒店。\n")
+
+
+def test_recall_on_a_terminal(run, trip, terminal):
+    """On a terminal there is a heading, and no line is wider than the terminal."""
+    lines = run("recall", trip, "when do we fly to Oslo?").stdout.splitlines()
+
+    assert lines[0].split() == ["#", "SCORE", "SOURCE", "SAID", "TEXT"]
+    assert "trip#1 Ann" in lines[1]
+    assert max(map(len, lines)) <= 60
+
+
+def test_recall_by_kind_and_time(run_json, trip):
+    """--kind, --since and --until leave out what they should."""
+    entries = run_json("recall", trip, "Oslo", "--kind", "entry")
+    early = run_json("recall", trip, "Oslo", "--until", "2024-01-01", "--kind", "message")
+    late = run_json("recall", trip, "Oslo", "--since", "2025-03-10T10:14+01:00")
+
+    assert {hit["kind"] for hit in entries} == {"entry"}
+    assert 1 not in {hit["source"]["seq"] for hit in early}
+    assert [hit["source"]["seq"] for hit in late] == [1]
+
+
+def test_recall_in_a_session(run_json, trip):
+    """--session gives messages and artifacts of that conversation only."""
+    hits = run_json("recall", trip, "Oslo fish", "--session", "trip")
+
+    assert {hit["source"]["session"] for hit in hits} == {"trip"}
+
+
+def test_recall_artifacts(run, trip):
+    """A hit in an artifact names it, its version and its conversation."""
+    assert "menu.md@2 in trip" in run("recall", trip, "fish", "--kind", "artifact").stdout
+
+
+def test_recall_explains(run, run_json, trip):
+    """--explain gives the terms of each score, as a line of its own or in the JSON."""
+    said = run("recall", trip, "Oslo", "--explain", "--limit", 1).stdout.splitlines()
+    told = run_json("recall", trip, "Oslo", "--explain", "--limit", 1)
+
+    assert said[1].startswith("    lexical ")
+    assert "lexical" in told[0]["explanation"]
+
+
+def test_recall_without_a_hit(run, run_json, path):
+    """An empty answer is an empty output and [], with exit code 0."""
+    run("chat", "append", path, "s", "好", "--user", "ann")
+    done = run("recall", path, "zeppelin", "--kind", "entry")
+
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "Nothing found.\n")
+    assert run_json("recall", path, "zeppelin", "--kind", "entry") == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--limit", "0"), ("--kind", "node"), ("--since", "yesterday"), ("--since", "2025-13-01")],
+    ids=" ".join,
+)
+def test_recall_usage_errors(run, trip, options):
+    """An option out of its range exits 2."""
+    assert run("recall", trip, "x", *options).exit_code == 2
+
+
+@pytest.mark.parametrize("words", READING + WHOLE, ids=" ".join)
+def test_a_missing_file_is_named_and_not_made(run, path, words):
+    """A command that needs a file exits 6 without one, and makes none."""
+    done = run(*_line(words, path), input="")
+
+    assert done.exit_code == 6
+    assert f"{path} does not exist" in done.stderr
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("words", READING + WHOLE, ids=" ".join)
+def test_an_empty_file_is_left_empty(run, tmp_path, words):
+    """A file of no bytes is no memdb file yet, and reading does not make it one."""
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    done = run(*_line(words, empty), input="")
+
+    assert done.exit_code == 6
+    assert "is empty" in done.stderr
+    assert empty.read_bytes() == b""
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_one_of_several_users_must_be_named(run, crowd, words):
+    """Where several users have memory, the error lists them and says --user."""
+    done = run(*_line(words, crowd))
+
+    assert done.exit_code == 5
+    assert "3 users, say which with --user: ann, bob, ann (app notes)" in done.stderr
+
+
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_the_first_write_needs_a_user(run, path, words):
+    """Writing to a new file without --user exits 5, and makes no file."""
+    done = run(*_line(words, path), input="")
+
+    assert done.exit_code == 5
+    assert "say whose it is with --user NAME" in done.stderr
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_the_only_user_need_not_be_named(run, trip, words):
+    """Writing to a file with one user goes to that user."""
+    assert run(*_line(words, trip), input="x").exit_code == 0
+
+
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_a_write_does_not_guess_between_users(run, crowd, words):
+    """Writing to a file with several users needs --user too."""
+    assert run(*_line(words, crowd), input="x").exit_code == 5
+
+
+def test_an_unknown_user_has_nothing(run, trip):
+    """--user with a name that is not in the file reads nothing, and a note lists who is."""
+    done = run("entry", "list", trip, "--user", "an")
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.startswith(
+        "There is no user 'an' of app 'default' in this file; it has: ann.\n"
+    )
+
+
+def test_the_app_tells_users_apart(run_json, crowd):
+    """--app alone is enough where one user of it has memory."""
+    (only,) = run_json("entry", "list", crowd, "--app", "notes")
+
+    assert only["text"] == "Ann notes something."
+
+
+def test_user_and_app_by_environment(run, crowd):
+    """MEMDB_USER and MEMDB_APP stand in for the options."""
+    done = run("entry", "list", crowd, env={"MEMDB_USER": "ann", "MEMDB_APP": "notes"})
+
+    assert done.stdout.endswith("Ann notes something.\n")
+
+
+def test_the_scopes_are_in_the_json_error(run_json, crowd):
+    """With --json the error holds the users as values."""
+    error = run_json("recall", crowd, "tea")["error"]
+
+    assert error["code"] == "invalid"
+    assert error["scopes"][0] == {"app": "default", "user": "ann"}
+
+
+def test_memory_is_refused(run):
+    """A file that would be gone at the end of the command is refused."""
+    assert run("remember", ":memory:", "x", "--user", "ann").exit_code == 6

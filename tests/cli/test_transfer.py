@@ -1,0 +1,204 @@
+"""`memdb import` and `memdb export`: conversations from and to other files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import memdb
+
+WORKSHOP = Path(memdb.__file__).parents[1] / "examples" / "workshop.jsonl"
+
+
+@pytest.fixture
+def long(tmp_path):
+    """Return the path of JSON lines with 12,000 messages."""
+    source = tmp_path / "long.jsonl"
+    lines = (
+        {
+            "kind": "message",
+            "session": "s",
+            "external_id": f"m{n}",
+            "role": "user",
+            "text": f"no {n}",
+        }
+        for n in range(12_000)
+    )
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return source
+
+
+def test_import_golden(run_json, path):
+    """--json counts what was added and known, and what was embedded."""
+    told = run_json("import", path, WORKSHOP, "--user", "mara")
+
+    assert told == {
+        "format": "jsonl",
+        "sessions": 12,
+        "messages_added": 196,
+        "messages_known": 0,
+        "entries_added": 15,
+        "entries_known": 0,
+        "artifacts_added": 10,
+        "artifacts_known": 0,
+        "embeddings_added": 0,
+        "state_added": 0,
+        "embedded": 211,
+    }
+
+
+def test_import_says_what_it_did(run, path):
+    """Without --json it is a sentence, and nothing stands beside it without a terminal."""
+    done = run("import", path, WORKSHOP, "--user", "mara")
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "196 messages" in done.stdout
+
+
+def test_import_again_adds_nothing(run_json, path):
+    """A second import knows everything."""
+    run_json("import", path, WORKSHOP, "--user", "mara")
+    told = run_json("import", path, WORKSHOP, "--user", "mara")
+
+    assert (told["messages_added"], told["messages_known"], told["embedded"]) == (0, 196, 0)
+
+
+def test_import_without_embedding(run_json, path):
+    """--no-embed leaves the vectors to later."""
+    told = run_json("import", path, WORKSHOP, "--user", "mara", "--no-embed")
+
+    assert told["embedded"] == 0
+    assert run_json("info", path)["pending_jobs"] > 0
+
+
+def test_import_shows_how_far_it_is(in_terminal, path):
+    """On a terminal a bar runs to the end, then a counter."""
+    code, said = in_terminal("import", path, WORKSHOP, "--user", "mara")
+
+    assert code == 0
+    assert "Importing  [####################################]  100%" in said
+    assert "Embedding  211 texts\n" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code"),
+    [
+        (("nowhere.jsonl", "--user", "ann"), 6),
+        (("empty.jsonl", "--user", "ann"), 5),
+        (("plain.txt", "--user", "ann"), 5),
+        (("chat.jsonl",), 5),
+        (("chat.jsonl", "--user", "ann", "--format", "novel"), 5),
+    ],
+    ids=str,
+)
+def test_import_refuses(run, path, tmp_path, monkeypatch, words, exit_code):
+    """What cannot be read, or belongs to nobody, is refused with the exit code of its kind."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "plain.txt").write_text("Dear diary\n")
+    (tmp_path / "chat.jsonl").write_text('{"role": "user", "text": "hi", "session": "s"}\n')
+
+    done = run("import", path, *words)
+
+    assert done.exit_code == exit_code
+    assert done.stderr.startswith("Error: ")
+
+
+def test_import_from_a_missing_source_makes_no_file(run, path, tmp_path):
+    """SOURCE is looked for before FILE is made."""
+    run("import", path, tmp_path / "nowhere.jsonl", "--user", "ann")
+
+    assert not Path(path).exists()
+
+
+def test_a_stopped_import_can_go_on(run, run_json, path, long, monkeypatch):
+    """Ctrl-C between two chunks keeps the first ones; running it again adds the rest."""
+    with monkeypatch.context() as patch:
+        patch.setattr("memdb.cli.progress.Bar.to", lambda *_: _stop())
+        stopped = run("import", path, long, "--user", "ann")
+    kept = run_json("info", path)["counts"]["messages"]
+    told = run_json("import", path, long, "--user", "ann")
+
+    assert stopped.exit_code == 130
+    assert "is sound and keeps what was imported so far" in stopped.stderr
+    assert "Run the same command again" in stopped.stderr
+    assert 0 < kept < 12_000
+    assert (told["messages_known"], told["messages_added"]) == (kept, 12_000 - kept)
+
+
+def _stop():
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_on_a_terminal(in_terminal, run_json, path, long):
+    """A real Ctrl-C during a real import exits 130 and leaves a sound file."""
+    code, said = in_terminal(
+        "import", path, long, "--user", "ann", prompt="Importing", typed="\x03"
+    )
+
+    assert code == 130
+    assert "Stopped." in said
+    assert "Traceback" not in said
+    assert run_json("check", path, "--deep") == []
+
+
+def test_export_and_import_give_the_same(run, path, tmp_path, crowd):
+    """The export of everybody, imported without --user, is the same export again."""
+    copy = tmp_path / "copy.db"
+    written = run("export", crowd, tmp_path / "all.jsonl", "--all-users")
+    imported = run("import", copy, tmp_path / "all.jsonl", "--no-embed")
+
+    assert written.exit_code == imported.exit_code == 0
+    again = run("export", copy, "--all-users").stdout
+    assert again == (tmp_path / "all.jsonl").read_text(encoding="utf-8")
+
+
+def test_export_to_standard_output(run, trip):
+    """Each line is a JSON object, Chinese as it is."""
+    lines = run("export", trip).stdout.splitlines()
+
+    assert json.loads(lines[0])["kind"] == "memdb"
+    assert any("好的,我们住在奥斯陆的酒店。" in line for line in lines)
+
+
+def test_export_golden(run_json, run, trip, tmp_path):
+    """--json says where the export is and how many records it has."""
+    target = tmp_path / "ann.jsonl"
+    told = run_json("export", trip, target, "--no-embeddings")
+
+    assert told == {"path": str(target), "records": len(target.read_text().splitlines())}
+
+
+def test_export_of_one_user(run, crowd):
+    """Only what belongs to the user is written."""
+    lines = run("export", crowd, "--user", "bob").stdout
+
+    assert "Bob likes coffee." in lines
+    assert "Ann" not in lines
+
+
+def test_export_does_not_write_over_a_file(run, trip, tmp_path):
+    """A file that is there stays, exit 4; --replace writes over it."""
+    target = tmp_path / "mine.jsonl"
+    target.write_text("mine")
+
+    assert run("export", trip, target).exit_code == 4
+    assert target.read_text() == "mine"
+    assert run("export", trip, target, "--replace").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "options", [("--json",), ("--all-users", "--user", "ann")], ids=["json", "users"]
+)
+def test_export_usage_errors(run, trip, options):
+    """Two things that cannot be had at once exit 2."""
+    assert run("export", trip, *options).exit_code == 2
+
+
+def test_all_users_overrides_the_environment(run, crowd):
+    """--all-users means everybody, whatever MEMDB_USER says."""
+    done = run("export", crowd, "--all-users", env={"MEMDB_USER": "ann"})
+
+    assert "Bob likes coffee." in done.stdout

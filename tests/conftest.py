@@ -1,0 +1,289 @@
+"""
+What every test starts from: a real file, a set clock, counted ids, a small embedder.
+
+Only ports are replaced. Every database a test opens through these fixtures is
+checked when the test ends; a damaged one is kept and its path printed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+import memdb
+from memdb.db.database import Database
+from memdb.memory import MemDB
+from memdb.rooms import Rooms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+START_MS = 1_700_000_000_000
+SOURCE_ROOT = Path(memdb.__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known where pyproject.toml is not read."""
+    config.addinivalue_line("markers", "slow: takes longer than a few seconds; run with -m slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests out unless the command line names a marker."""
+    if config.getoption("markexpr"):
+        return
+    reason = pytest.mark.skip(reason="slow: run with -m slow")
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(reason)
+
+
+class Clock:
+    """Gives `now_ms`; moves only when told to, or by `step_ms` at each call."""
+
+    def __init__(self) -> None:
+        """Stand at `START_MS`."""
+        self.now_ms = START_MS
+        self.step_ms = 0
+
+    def __call__(self) -> int:
+        """Return the time and move on by `step_ms`."""
+        now = self.now_ms
+        self.now_ms += self.step_ms
+        return now
+
+    def advance(self, ms: int) -> None:
+        """Let *ms* milliseconds pass."""
+        self.now_ms += ms
+
+
+class Ids:
+    """Gives uids that are counted from 1."""
+
+    def __init__(self) -> None:
+        """Start before the first."""
+        self._numbers = itertools.count(1)
+
+    def __call__(self, _now_ms: int) -> str:
+        """Return the next uid."""
+        return f"00000000-0000-7000-8000-{next(self._numbers):012x}"
+
+
+class FakeEmbedder:
+    """
+    Puts each word on one of 16 axes by its hash; no words: no vector.
+
+    `calls` holds the texts it was given. `fail` is raised when it is set.
+    """
+
+    def __init__(self, name: str = "fake", dim: int = 16) -> None:
+        """Be a model of this name and dimension."""
+        self.name = name
+        self.dim = dim
+        self.calls: list[str] = []
+        self.fail: Exception | None = None
+        self.before: Callable[[], object] = lambda: None
+
+    def embed(self, texts: Sequence[str]) -> list[list[float] | None]:
+        """Return a vector per text."""
+        self.before()
+        if self.fail is not None:
+            raise self.fail
+        self.calls += texts
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float] | None:
+        words = text.lower().split()
+        if not words:
+            return None
+        vector = [0.0] * self.dim
+        for word in words:
+            digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
+            vector[digest[0] % self.dim] += 1.0
+            vector[digest[1] % self.dim] += 0.5
+        return vector
+
+
+def assert_sound(opened: MemDB) -> None:
+    """Fail, keeping the file and naming it, unless `check` finds nothing."""
+    found = opened.check(deep=True)
+    if found:
+        pytest.fail(f"check of {opened.path} found {found}")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Return a clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def ids() -> Ids:
+    """Return a source of counted uids."""
+    return Ids()
+
+
+@pytest.fixture
+def embedder() -> FakeEmbedder:
+    """Return the small embedder of the `db` fixtures."""
+    return FakeEmbedder()
+
+
+@pytest.fixture
+def make_embedder() -> type[FakeEmbedder]:
+    """Return the class of the small embedder, for tests that need two."""
+    return FakeEmbedder
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return where a new file can be made."""
+    return str(tmp_path / "agent.db")
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Path:
+    """Return `tmp_path`, made readable for unprivileged processes."""
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    return tmp_path
+
+
+@pytest.fixture
+def make_database(clock: Clock, ids: Ids) -> Iterator[Callable[..., Database]]:
+    """Return a function that opens a path as the fixtures do; all are closed at the end."""
+    opened: list[Database] = []
+
+    def make(path: str, **options: Any) -> Database:
+        options = {"clock": clock, "ids": ids, "durability": "process", **options}
+        opened.append(Database(path, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def open_db(
+    make_database: Callable[..., Database], embedder: FakeEmbedder
+) -> Callable[..., MemDB]:
+    """Return a function that opens a path with the small embedder; see `make_database`."""
+
+    def make(path: str, *, embedder: Any = embedder, counter: Any = "estimate", **options: Any) -> MemDB:
+        database = make_database(path, **options)
+        return MemDB(database, Rooms(database, embedder, counter))
+
+    return make
+
+
+def _checked(opened: MemDB, reopen: Callable[..., MemDB]) -> Iterator[MemDB]:
+    yield opened
+    try:
+        assert_sound(opened)
+    except memdb.Closed:
+        if opened.path != ":memory:":
+            assert_sound(reopen(opened.path))
+
+
+@pytest.fixture(params=["memory", "file"])
+def place(request: pytest.FixtureRequest, path: str) -> str:
+    """Return `:memory:` and, in a second run, the path of a file."""
+    return ":memory:" if request.param == "memory" else path
+
+
+@pytest.fixture
+def database(place: str, make_database: Callable[..., Database]) -> Database:
+    """Return the open file under `db`, for tests of rooms and transactions."""
+    return make_database(place)
+
+
+@pytest.fixture
+def db(
+    database: Database, embedder: FakeEmbedder, open_db: Callable[..., MemDB]
+) -> Iterator[MemDB]:
+    """Return a MemDB, once in memory and once in a file; checked at the end."""
+    yield from _checked(MemDB(database, Rooms(database, embedder, "estimate")), open_db)
+
+
+@pytest.fixture
+def file_db(path: str, open_db: Callable[..., MemDB]) -> Iterator[MemDB]:
+    """Return a MemDB in a file; checked at the end."""
+    yield from _checked(open_db(path), open_db)
+
+
+@pytest.fixture
+def raw() -> Iterator[Callable[[str], apsw.Connection]]:
+    """Return a function that opens a file without any policy, to look at it or damage it."""
+    opened: list[apsw.Connection] = []
+
+    def connect(path: str) -> apsw.Connection:
+        opened.append(apsw.Connection(path))
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def dump(raw: Callable[[str], apsw.Connection]) -> Callable[[str], list[Any]]:
+    """Return a function that reads every row of every ordinary table of a file."""
+
+    def read(path: str) -> list[Any]:
+        connection = raw(path)
+        names = connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' "
+            "AND name NOT GLOB '*_fts_*' ORDER BY name"
+        ).fetchall()
+        rows = [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in names]
+        connection.close()
+        return rows
+
+    return read
+
+
+@pytest.fixture
+def start_child() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Return a function that starts a Python program in a process of its own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(program: str, *args: object) -> subprocess.Popen[str]:
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE_ROOT)}
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", program, *map(str, args)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
+        )
+        return started[-1]
+
+    yield start
+    for child in started:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+def run_child(start_child: Callable[..., subprocess.Popen[str]]) -> Callable[..., str]:
+    """Return a function that runs a Python program to its end and gives what it printed."""
+
+    def run(program: str, *args: object) -> str:
+        child = start_child(program, *args)
+        out, err = child.communicate(timeout=120)
+        assert child.returncode == 0, err
+        return out
+
+    return run

@@ -1,0 +1,233 @@
+"""Each rule of `check` finds the damage it is for, and `rebuild` mends what it says it does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+from memdb.db.check import CHECK_FTS, RULES
+
+# code -> SQL that does the damage; the first ten are mended by rebuild.
+REBUILDABLE = {
+    "seq_above_last": "UPDATE sessions SET last_seq = 1",
+    "version_above_last": "UPDATE artifact_names SET last_version = 1 WHERE name = 'menu.md'",
+    "vector_without_row": "INSERT INTO embeddings SELECT space_no, kind, ref + 77, vector FROM embeddings WHERE kind = 'entry'",
+    "vector_size": "UPDATE embeddings SET vector = x'0000803f' WHERE kind = 'entry'",
+    "sketch_differs": "UPDATE sketches SET planes = zeroblob(length(planes))",
+    "job_without_subject": "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('embed', 'entry', 5, 0)",
+    "blob_unused": "INSERT INTO blobs (sha256, size_bytes, created_ms) VALUES (zeroblob(32), 0, 0)",
+    "messages_fts": "INSERT INTO messages_fts (rowid, text) VALUES (5, 'ghost')",
+    "entries_fts": "INSERT INTO entries_fts (entries_fts, rowid, text, keywords) SELECT 'delete', id, text, keywords FROM entries",
+    "nodes_fts": "INSERT INTO nodes_fts (rowid, text) VALUES (5, 'ghost')",
+    "artifacts_fts": "INSERT INTO artifacts_fts (rowid, name, text) VALUES (5, 'ghost', 'ghost')",
+}
+
+FINAL = {
+    "foreign_key": "UPDATE entries SET session_id = 5",
+    "message_without_session": "DELETE FROM sessions",
+    "message_hash": "UPDATE messages SET author = 'Eve' WHERE author IS NULL",
+    "entry_hash": "UPDATE entries SET importance = 1",
+    "blob_hash": "UPDATE blob_chunks SET data = x'00', codec = 'raw'",
+}
+
+MORE_DAMAGE = {
+    "a missing vector's sketch": ("sketch_differs", "DELETE FROM embeddings WHERE kind = 'entry'"),
+    "a missing sketch": ("sketch_differs", "DELETE FROM sketches WHERE kind = 'message'"),
+    "a row the index does not know": ("messages_fts", "UPDATE messages SET text = 'other words' WHERE id & 255 = 1"),
+    "a lost index row": ("messages_fts", "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')"),
+    "a lost message": ("messages_fts", "DELETE FROM messages WHERE id & 255 = 2"),
+    "a changed time": ("message_hash", "UPDATE messages SET created_ms = created_ms + 1 WHERE id & 255 = 1"),
+    "a changed role": ("message_hash", "UPDATE messages SET role = 'system' WHERE id & 255 = 1"),
+    "changed parts": ("message_hash", "UPDATE messages SET body = '[1]' WHERE id & 255 = 1"),
+    "changed metadata": ("message_hash", "UPDATE messages SET metadata = '{}' WHERE id & 255 = 1"),
+    "a changed external id": ("message_hash", "UPDATE messages SET external_id = 'm9' WHERE id & 255 = 1"),
+    "a changed uid": ("entry_hash", "UPDATE entries SET uid = 'other'"),
+    "a changed key": ("entry_hash", "UPDATE entries SET key = 'other'"),
+    "a changed category": ("entry_hash", "UPDATE entries SET category = 'other'"),
+    "a lost chunk": ("blob_hash", "DELETE FROM blob_chunks WHERE chunk_no = 0"),
+    "a lost blob": ("foreign_key", "DELETE FROM blobs"),
+    "lost names": ("foreign_key", "DELETE FROM artifact_names"),
+}
+
+
+def vectors_loaded(connection: Any) -> Any:
+    """Return the connection without rules that would stop the damage."""
+    connection.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON").fetchall()
+    return connection
+
+
+@pytest.fixture
+def damage(path: str, open_db: Callable[..., MemDB], raw: Any) -> Callable[[str], MemDB]:
+    """Return a function that damages a full file by SQL and opens it."""
+    db = open_db(path)
+    ann = db.scope("ann")
+    ann.session("trip").extend([{"role": "user", "text": f"tea number {n}"} for n in range(3)])
+    ann.remember("Ann likes tea.", key="drink", session="trip", seq=1)
+    [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
+    db.run_pending()
+    db.close()
+
+    def harm(sql: str) -> MemDB:
+        connection = vectors_loaded(raw(path))
+        connection.execute(sql).fetchall()
+        connection.close()
+        return open_db(path)
+
+    return harm
+
+
+def codes(db: MemDB) -> set[str]:
+    """Return the codes that a deep check finds."""
+    return {finding.code for finding in db.check(deep=True)}
+
+
+def test_a_sound_file_has_no_finding(damage: Callable[[str], MemDB]) -> None:
+    """Shallow or deep."""
+    db = damage("SELECT 1")
+
+    assert (db.check(), db.check(deep=True)) == ([], [])
+
+
+@pytest.mark.parametrize(("code", "sql"), REBUILDABLE.items(), ids=REBUILDABLE)
+def test_rebuild_mends_what_is_derived(
+    damage: Callable[[str], MemDB], code: str, sql: str
+) -> None:
+    """The rule finds it, says that it can be rebuilt, and after rebuild finds nothing."""
+    db = damage(sql)
+    found = {finding.code: finding.rebuildable for finding in db.check(deep=True)}
+
+    db.rebuild()
+
+    assert found[code] is True
+    assert db.check(deep=True) == []
+
+
+@pytest.mark.parametrize(("code", "sql"), FINAL.items(), ids=FINAL)
+def test_what_was_stored_and_is_damaged_is_told(
+    damage: Callable[[str], MemDB], code: str, sql: str
+) -> None:
+    """The rule finds it, says that nothing can rebuild it, and rebuild does not hide it."""
+    db = damage(sql)
+    found = {finding.code: finding.rebuildable for finding in db.check(deep=True)}
+
+    db.rebuild()
+
+    assert found[code] is False
+    assert code in codes(db)
+
+
+@pytest.mark.parametrize(("code", "sql"), MORE_DAMAGE.values(), ids=MORE_DAMAGE)
+def test_other_damage_is_found(damage: Callable[[str], MemDB], code: str, sql: str) -> None:
+    """In whatever column it is."""
+    assert code in codes(damage(sql))
+
+
+def test_every_rule_is_tested_here() -> None:
+    """A new rule needs its damage."""
+    tested = {*REBUILDABLE, *FINAL}
+
+    assert {code for code, _, _ in RULES} | set(CHECK_FTS) <= tested
+
+
+def test_findings_name_the_place(damage: Callable[[str], MemDB]) -> None:
+    """Somebody has to find it."""
+    db = damage("UPDATE sessions SET last_seq = 1")
+
+    (finding,) = db.check()
+
+    assert (finding.code, finding.text, finding.rebuildable) == ("seq_above_last", "session trip", True)
+
+
+def test_a_rule_reports_twenty_at_most(path: str, open_db: Callable[..., MemDB], raw: Any) -> None:
+    """A file that is damaged everywhere still gives a readable answer."""
+    db = open_db(path)
+    db.scope("ann").session("s").extend([{"role": "user", "text": str(n)} for n in range(100)])
+    db.close()
+    raw(path).execute("UPDATE messages SET role = 'system'")
+
+    found = open_db(path).check()
+
+    assert [finding.code for finding in found] == ["message_hash"] * 20
+
+
+def test_the_bytes_of_artifacts_are_read_only_when_asked_deeply(damage: Callable[[str], MemDB]) -> None:
+    """They may be gigabytes."""
+    db = damage(FINAL["blob_hash"])
+
+    assert db.check() == []
+    assert codes(db) == {"blob_hash"}
+
+
+def test_rebuild_changes_nothing_that_was_stored(
+    damage: Callable[[str], MemDB], path: str, dump: Any
+) -> None:
+    """On a sound file every row stays as it is."""
+    db = damage("SELECT 1")
+    before = dump(path)
+
+    db.rebuild()
+
+    assert dump(path) == before
+
+
+def test_rebuild_mends_bigrams(path: str, open_db: Callable[..., MemDB], raw: Any) -> None:
+    """What the second index column holds comes from the text again."""
+    db = open_db(path, embedder=None)
+    ann = db.scope("ann")
+    ann.session("s").append("user", "我爱北京")
+    ann.remember("我爱北京")
+    ann.artifacts.save("a.md", "我爱北京")
+    db.close()
+    raw(path).execute(
+        "UPDATE messages SET bigrams = NULL; UPDATE entries SET bigrams = NULL; UPDATE artifact_names SET bigrams = NULL"
+    ).fetchall()
+    db = open_db(path, embedder=None)
+
+    db.rebuild()
+
+    assert {hit.kind for hit in db.scope("ann").recall("北京")} == {"message", "entry", "artifact"}
+
+
+def test_check_in_memory_sees_the_same(db: MemDB) -> None:
+    """A ghost in an index is found without a file too."""
+    db.scope("ann").session("s").append("user", "hi")
+    with db._db.write() as tx:
+        tx.run("INSERT INTO messages_fts (rowid, text) VALUES (5, 'ghost')")
+
+    found = codes(db)
+    db.rebuild()
+
+    assert found == {"messages_fts"}
+
+
+def test_rebuild_removes_bytes_of_writers_that_died(db: MemDB, clock: Any) -> None:
+    """After a day; before that, the writer may still be at work."""
+    with db._db.write() as tx:
+        tx.run("INSERT INTO blobs (size_bytes, created_ms) VALUES (0, :now)", {"now": clock.now_ms})
+    db.rebuild()
+    with db._db.read() as tx:
+        (young,) = tx.one("SELECT count(*) FROM blobs")
+    clock.advance(24 * 3_600_000 + 1)
+    db.rebuild()
+
+    with db._db.read() as tx:
+        assert (young, tx.one("SELECT count(*) FROM blobs")) == (1, (0,))
+
+
+def test_check_is_silent_after_a_mixed_life(db: MemDB, embedder: Any) -> None:
+    """Adding, changing, deleting and embedding in every room leaves nothing behind."""
+    ann = db.scope("ann")
+    for n in range(3):
+        chat = ann.session(f"s{n}")
+        chat.extend([{"role": "user", "text": f"t{k} 北京", "external_id": str(k)} for k in range(5)])
+        entry = ann.remember(f"fact {n}", key="k", session=chat.name).entry
+        ann.entries.update(entry.id, text=f"changed {n}")
+        chat.artifacts.save("a.md", f"text {n}")
+        db.run_pending(limit=2)
+    ann.session("s0").delete()
+    ann.session("s1").artifacts.delete("a.md")
+    db.rebuild()
+
+    assert db.check(deep=True) == []

@@ -1,0 +1,188 @@
+"""Damaged bytes: seen by an error or by check, never by a wrong answer that says nothing."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memdb
+
+PAGE = 4_096
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the bytes of a closed file with a few hundred rows."""
+    path = tmp_path_factory.mktemp("sound") / "agent.db"
+    with memdb.open(path, counter="estimate") as db:
+        ann = db.scope("ann")
+        ann.session("trip").extend([{"role": "user", "text": f"tea number {n}"} for n in range(400)])
+        [ann.remember(f"fact number {n}") for n in range(20)]
+        ann.artifacts.save("menu.md", "soup " * 100)
+        ann.artifacts.save("picture.png", bytes(range(256)) * 100)
+        db.run_pending()
+    return path.read_bytes()
+
+
+def seen(path: str) -> list[str]:
+    """Return the codes of what opening and checking say about the file."""
+    try:
+        with memdb.open(path, embedder=None, counter="estimate") as db:
+            return [finding.code for finding in db.check(deep=True)]
+    except memdb.MemDBError as error:
+        return [error.code]
+
+
+def test_the_sound_file_is_sound(path: str, sound: bytes) -> None:
+    """What the other tests damage has no finding before."""
+    Path(path).write_bytes(sound)
+
+    assert seen(path) == []
+
+
+def test_a_zeroed_page_is_seen_wherever_it_lies(path: str, sound: bytes) -> None:
+    """Page by page: an error or a finding, and the file is left as it is."""
+    unseen = []
+    for start in range(0, len(sound), PAGE):
+        damaged = sound[:start] + bytes(PAGE) + sound[start + PAGE :]
+        Path(path).write_bytes(damaged)
+        if not seen(path):
+            unseen.append(start // PAGE + 1)
+        assert Path(path).read_bytes() == damaged
+
+    assert unseen == []
+
+
+@pytest.mark.parametrize("offset", [0, 3, 5, 8], ids=["type", "cells", "content", "fragments"])
+def test_a_damaged_page_header_is_corrupt(path: str, sound: bytes, offset: int) -> None:
+    """The header of a b-tree page is checked by SQLite itself."""
+    damaged = bytearray(sound)
+    damaged[PAGE + offset : PAGE + offset + 2] = b"\xff\xff"
+    Path(path).write_bytes(damaged)
+
+    assert set(seen(path)) & {"page", "corrupt"}
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.5, 0.9, 0.99], ids=str)
+def test_a_truncated_file_is_seen(path: str, sound: bytes, keep: float) -> None:
+    """A file that lost its end is no file that lost nothing."""
+    Path(path).write_bytes(sound[: int(len(sound) * keep)])
+
+    assert seen(path) != []
+
+
+def test_a_flipped_byte_of_a_message_is_found(path: str, sound: bytes) -> None:
+    """SQLite does not see it; the row's hash and the index do."""
+    assert sound.count(b"tea number 333") == 1
+    Path(path).write_bytes(sound.replace(b"tea number 333", b"tea number 334"))
+
+    assert "message_hash" in seen(path)
+
+
+def test_a_flipped_byte_of_an_entry_is_found(path: str, sound: bytes) -> None:
+    """The same for what is remembered."""
+    assert sound.count(b"fact number 13") == 1
+    Path(path).write_bytes(sound.replace(b"fact number 13", b"fact number 31"))
+
+    assert "entry_hash" in seen(path)
+
+
+def test_a_flipped_byte_of_an_artifact_is_found(path: str, sound: bytes, raw: Any) -> None:
+    """Its SHA-256 tells, when asked deeply."""
+    Path(path).write_bytes(sound)
+    connection = raw(path)
+    connection.execute("UPDATE blob_chunks SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE codec = 'raw'")
+    connection.execute("UPDATE blob_chunks SET data = x'0102' WHERE codec = 'zlib'")
+    connection.close()
+
+    assert seen(path).count("blob_hash") == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "call"),
+    [
+        pytest.param(
+            "UPDATE blob_chunks SET data = x'0102' WHERE codec = 'zlib'",
+            lambda ann: ann.artifacts.load("menu.md"),
+            id="a compressed chunk",
+        ),
+        pytest.param(
+            "UPDATE messages SET text = CAST(x'e1e2' AS TEXT)",
+            lambda ann: ann.session("trip").last(1),
+            id="a text that is no UTF-8",
+        ),
+        pytest.param(
+            "UPDATE messages SET metadata = '{'",
+            lambda ann: ann.session("trip").last(1),
+            id="metadata that is no JSON",
+        ),
+    ],
+)
+def test_reading_a_damaged_value_is_corrupt(path: str, sound: bytes, raw: Any, sql: str, call: Any) -> None:
+    """Not a ValueError or zlib's own error from the depth; and check sees it."""
+    Path(path).write_bytes(sound)
+    connection = raw(path)
+    connection.execute(sql)
+    connection.close()
+
+    with memdb.open(path, embedder=None) as db, pytest.raises(memdb.Corrupt, match="damaged"):
+        call(db.scope("ann"))
+    assert seen(path) != []
+
+
+@pytest.mark.slow
+def test_flipped_bytes_never_crash_the_process(path: str, sound: bytes) -> None:
+    """Two thousand single flips: open, check and read answer or raise a memdb error."""
+    for position in range(0, len(sound), max(1, len(sound) // 2_000)):
+        damaged = bytearray(sound)
+        damaged[position] ^= 0x55
+        Path(path).write_bytes(damaged)
+        seen(path)
+        try:
+            with memdb.open(path, embedder=None, counter="estimate") as db:
+                db.scope("ann").recall("tea")
+                list(db.scope("ann").session("trip").messages())
+        except memdb.MemDBError:
+            continue
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.001, 0.3, 0.6, 0.95], ids=str)
+def test_a_truncated_wal_gives_an_earlier_state(
+    tmp_path: Path, path: str, open_db: Callable[..., memdb.MemDB], keep: float
+) -> None:
+    """Some number of the newest messages is gone, those before are all there, and it is sound."""
+    writer = open_db(path)
+    chat = writer.scope("ann").session("trip")
+    for n in range(40):
+        chat.append("user", f"message {n + 1}")
+    copy = str(tmp_path / "copy.db")
+    shutil.copy(path, copy)
+    wal = Path(f"{path}-wal").read_bytes()
+    Path(f"{copy}-wal").write_bytes(wal[: int(len(wal) * keep)])
+
+    with memdb.open(copy, embedder=None, counter="estimate") as db:
+        texts = [message.text for message in db.scope("ann").session("trip").messages()]
+
+        assert texts == [f"message {n + 1}" for n in range(len(texts))]
+        assert len(texts) < 40
+        assert db.check(deep=True) == []
+
+
+def test_a_wal_with_a_torn_frame_gives_the_state_before_it(
+    tmp_path: Path, path: str, open_db: Callable[..., memdb.MemDB]
+) -> None:
+    """A frame that does not match its checksum ends the history."""
+    writer = open_db(path)
+    chat = writer.scope("ann").session("trip")
+    [chat.append("user", f"message {n + 1}") for n in range(40)]
+    copy = str(tmp_path / "copy.db")
+    shutil.copy(path, copy)
+    wal = bytearray(Path(f"{path}-wal").read_bytes())
+    wal[len(wal) - 100] ^= 0xFF
+    Path(f"{copy}-wal").write_bytes(wal)
+
+    with memdb.open(copy, embedder=None, counter="estimate") as db:
+        assert db.scope("ann").session("trip").last_seq == 39
+        assert db.check(deep=True) == []

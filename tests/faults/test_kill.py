@@ -1,0 +1,107 @@
+"""A process killed with SIGKILL at any moment: what it acknowledged is in the file."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import memdb
+
+APPEND = """
+import sys, memdb
+with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability=sys.argv[2]) as db:
+    ann = db.scope("ann")
+    chat = ann.session(sys.argv[3])
+    print("ready", flush=True)
+    n = 0
+    while True:
+        n += 1
+        seq = chat.append("user", f"message {n} " + "x" * (n * 37 % 3000)).seq
+        kept = ann.remember(f"fact {n}", key=f"key {n % 5}").entry.version
+        version = chat.artifacts.save(f"file {n % 3}", b"y" * (n * 997 % 400_000)).version
+        print(seq, kept, version, flush=True)
+"""
+
+CREATE = """
+import sys, memdb
+print("ready", flush=True)
+memdb.open(sys.argv[1], embedder=None).close()
+"""
+
+
+def kill_after(child: Any, seconds: float) -> list[list[int]]:
+    """Kill *child* so long after it is ready; return the lines it had acknowledged."""
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(seconds)
+    child.kill()
+    out = child.stdout.read()
+    child.wait(60)
+    return [[int(number) for number in line.split()] for line in out.split("\n")[:-1]]
+
+
+def assert_nothing_lost(path: str, session: str, acknowledged: list[list[int]]) -> None:
+    """Fail unless every acknowledged message is there, gapless, and the file is sound."""
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        chat = db.scope("ann").session(session)
+        seqs = [message.seq for message in chat.messages()]
+        assert seqs == list(range(1, len(seqs) + 1))
+        assert len(seqs) >= len(acknowledged)
+        for number, (seq, _, version) in enumerate(acknowledged, start=1):
+            assert chat.get(seq).text.startswith(f"message {number} ")
+            assert chat.artifacts.load(f"file {number % 3}", version).info.version == version
+        assert db.check(deep=True) == []
+
+
+def kill_often(
+    path: str, start_child: Callable[..., Any], times: int, durability: str, seed: int
+) -> int:
+    """Kill a writer *times* times at random moments; return how much it acknowledged."""
+    moments = random.Random(seed)
+    total = 0
+    for number in range(times):
+        child = start_child(APPEND, path, durability, f"s{number}")
+        acknowledged = kill_after(child, moments.uniform(0, 0.15))
+        assert_nothing_lost(path, f"s{number}", acknowledged)
+        total += len(acknowledged)
+    return total
+
+
+@pytest.mark.parametrize("durability", ["power", "process"])
+def test_a_killed_writer_loses_nothing_it_acknowledged(
+    path: str, start_child: Callable[..., Any], durability: str
+) -> None:
+    """Six kills at random moments, each followed by a full check."""
+    assert kill_often(path, start_child, 6, durability, seed=1) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("durability", ["power", "process"])
+def test_a_hundred_kills_lose_nothing(
+    path: str, start_child: Callable[..., Any], durability: str
+) -> None:
+    """The same, a hundred times on one growing file."""
+    assert kill_often(path, start_child, 100, durability, seed=2) > 100
+
+
+def test_killed_writers_do_not_harm_each_other(path: str, start_child: Callable[..., Any]) -> None:
+    """Three write at once, two are killed, the third goes on; then it is killed too."""
+    children = [start_child(APPEND, path, "process", f"s{number}") for number in range(3)]
+    acknowledged = [kill_after(child, 0.2) for child in children]
+
+    for number, lines in enumerate(acknowledged):
+        assert_nothing_lost(path, f"s{number}", lines)
+
+
+@pytest.mark.parametrize("delay_ms", [0, 2, 5, 10, 20, 40], ids=str)
+def test_a_process_killed_while_it_makes_the_file_leaves_one_that_opens(
+    path: str, start_child: Callable[..., Any], delay_ms: int
+) -> None:
+    """Whatever it had written, the next open finishes the work."""
+    child = start_child(CREATE, path)
+    kill_after(child, delay_ms / 1000)
+
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        assert db.scope("ann").session("s").append("user", "hi").seq == 1
+        assert db.check(deep=True) == []

@@ -1,0 +1,175 @@
+"""
+Every public write, with its n-th statement failing, for n = 1, 2, ... until it succeeds.
+
+A hook on the writing connection raises, once or from then on. Afterwards the
+file is as before the call or as after it, never between, and `check` is silent.
+"""
+
+import io
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import memdb
+from memdb import MemDB
+
+LARGE = random.Random(2).randbytes(1_200_000)
+
+
+class Failing:
+    """An exec trace that raises an I/O error at the *nth* statement, once or for ever."""
+
+    def __init__(self, nth: int, *, once: bool) -> None:
+        """Count from 1."""
+        self.left = nth
+        self.once = once
+
+    def __call__(self, _cursor: object, sql: str, _values: object) -> bool:
+        """Refuse the statement when its turn has come; ROLLBACK still works."""
+        if sql.startswith(("ROLLBACK", "RELEASE")):
+            return True
+        self.left -= 1
+        if self.left == 0 or (self.left < 0 and not self.once):
+            raise apsw.IOError(f"injected at: {sql.splitlines()[0]}")
+        return True
+
+
+def prepare(db: MemDB) -> None:
+    """Give the file one of everything, embedded."""
+    ann = db.scope("ann")
+    ann.session("trip").extend(
+        [{"role": "user", "text": f"message {n} 北京", "external_id": f"m{n}"} for n in range(3)]
+    )
+    ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1)
+    [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
+    db.run_pending()
+    ann.session("trip").append("user", "not embedded yet")
+
+
+def entry(db: MemDB) -> int:
+    """Return the id of Ann's entry."""
+    return next(db.scope("ann").entries.list()).id
+
+
+WRITES: dict[str, Callable[[MemDB], object]] = {
+    "append": lambda db: db.scope("ann").session("trip").append("user", "more 北京", external_id="m9"),
+    "append to a new scope": lambda db: db.scope("bob").session("s").append("user", "first"),
+    "extend": lambda db: db.scope("ann").session("trip").extend([{"role": "user", "text": "a"}, {"role": "user", "text": "b"}]),
+    "remember": lambda db: db.scope("ann").remember("Ann likes tea.", keywords=["drink"]),
+    "remember a key again": lambda db: db.scope("ann").remember("Ann lives in Bergen.", key="home"),
+    "update": lambda db: db.scope("ann").entries.update(entry(db), text="Ann lives in Bergen."),
+    "delete an entry": lambda db: db.scope("ann").entries.delete(entry(db)),
+    "save": lambda db: db.scope("ann").session("trip").artifacts.save("menu.md", "cake", message_seq=1),
+    "save to a new session": lambda db: db.scope("ann").session("new").artifacts.save("a.md", "cake"),
+    "save a stream": lambda db: db.scope("ann").artifacts.save("large", io.BytesIO(LARGE)),
+    "delete a version": lambda db: db.scope("ann").session("trip").artifacts.delete("menu.md", 2),
+    "delete an artifact": lambda db: db.scope("ann").session("trip").artifacts.delete("menu.md"),
+    "delete a session": lambda db: db.scope("ann").session("trip").delete(),
+    "run_pending": lambda db: db.run_pending(),
+    "rebuild": lambda db: db.rebuild(),
+}
+
+# What a failed call may leave beside the state before: unfinished bytes of an
+# upload, which nobody sees, and whose turn a job is.
+INVISIBLE = {"save a stream": ("blobs", "blob_chunks"), "run_pending": ("jobs",)}
+
+
+# Work that is done piece by piece: a failure may come after some pieces.
+STEPWISE = ("run_pending",)
+
+# Calls that leave every row as it is where nothing is damaged.
+UNCHANGING = ("rebuild",)
+
+
+def visible(dumped: list[Any], name: str) -> list[Any]:
+    """Return the tables that a failed call *name* has to leave alone."""
+    return [table for table in dumped if table[0] not in INVISIBLE.get(name, ())]
+
+
+def counts(dumped: list[Any], name: str) -> dict[str, int]:
+    """Return the number of rows of each of those tables."""
+    return {table: len(rows) for table, rows in visible(dumped, name)}
+
+
+def fail_at(db: MemDB, nth: int, *, once: bool, write: Callable[[MemDB], object]) -> bool:
+    """Run *write* with the n-th statement failing; say whether it succeeded."""
+    connection = db._db._writing().raw
+    connection.exec_trace = Failing(nth, once=once)
+    try:
+        write(db)
+    except memdb.MemDBError:
+        return False
+    finally:
+        connection.exec_trace = None
+    return True
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the bytes of a closed file with one of everything."""
+    path = tmp_path_factory.mktemp("prepared") / "agent.db"
+    embedder = type("E", (), {"name": "e", "dim": 8, "embed": lambda _s, t: [[1.0] * 8 for _ in t]})()
+    with memdb.open(path, embedder=embedder, counter="estimate", clock=lambda: 1_700_000_000_000) as db:
+        prepare(db)
+    return path.read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut an upload into transactions of two chunks, so that a megabyte has several."""
+    monkeypatch.setattr("memdb.longterm.blob_io.STEP_BYTES", 512 << 10)
+
+
+@pytest.fixture
+def opened(tmp_path: Path, prepared: bytes, open_db: Any, make_embedder: Any) -> Callable[[str], MemDB]:
+    """Return a function that opens a fresh copy of the prepared file under a name."""
+
+    def copy(name: str) -> MemDB:
+        (tmp_path / name).write_bytes(prepared)
+        return open_db(str(tmp_path / name), embedder=make_embedder("e", 8))
+
+    return copy
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["once", "from then on"])
+@pytest.mark.parametrize("name", WRITES)
+def test_a_failing_statement_leaves_before_or_after(
+    opened: Callable[[str], MemDB], dump: Any, clock: Any, name: str, once: bool
+) -> None:
+    """Whichever statement fails, the call happened whole or not at all."""
+    db = opened("agent.db")
+    before = visible(dump(db.path), name)
+    states = [before]
+    succeeded = False
+    while not succeeded:
+        clock.advance(3_600_000)  # past every lease and every rest of a failed job
+        succeeded = fail_at(db, len(states), once=once, write=WRITES[name])
+        states.append(visible(dump(db.path), name))
+
+    between = [number for number, state in enumerate(states[:-1]) if state != before]
+    assert len(states) > 3
+    assert name in STEPWISE or between == []
+    assert name in UNCHANGING or states[-1] != before
+    assert db.check(deep=True) == []
+
+
+@pytest.mark.parametrize("nth", [1, 2], ids=str)
+@pytest.mark.parametrize("name", WRITES)
+def test_a_failed_call_can_be_repeated(
+    opened: Callable[[str], MemDB], dump: Any, clock: Any, name: str, nth: int
+) -> None:
+    """The same handle then adds and removes as many rows as one on which nothing failed."""
+    clean, shaken = opened("clean.db"), opened("shaken.db")
+    succeeded = fail_at(shaken, nth, once=True, write=WRITES[name])
+    clock.advance(3_600_000)
+
+    WRITES[name](shaken)
+    WRITES[name](clean)
+
+    assert not succeeded
+    assert shaken.check(deep=True) == []
+    assert counts(dump(shaken.path), name) == counts(dump(clean.path), name)

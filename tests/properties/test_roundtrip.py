@@ -1,0 +1,155 @@
+"""Whatever a scope holds: its export, imported elsewhere, exports the same bytes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from memdb.memory import MemDB
+    from memdb.scope import Scope
+
+ROUNDTRIP = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+_characters = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
+_texts = st.text(_characters, max_size=20)
+_said = _texts.filter(lambda text: text.strip())
+_names = st.sampled_from(["a", "b", "user:c", "d/é", '"; --', "日本"])
+_times = st.integers(-62_135_596_800_000, 253_402_300_799_999)
+_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    max_leaves=6,
+)
+_metadata = st.none() | st.dictionaries(_texts, _values, max_size=3)
+_parts = st.none() | st.lists(
+    st.fixed_dictionaries({"type": st.sampled_from(["text", "image"]), "text": _texts}), max_size=2
+)
+
+_appends = st.fixed_dictionaries(
+    {
+        "do": st.just("append"),
+        "session": _names,
+        "role": st.sampled_from(["system", "user", "assistant", "tool"]),
+        "text": _texts,
+        "author": st.none() | _said,
+        "parts": _parts,
+        "created_ms": st.none() | _times,
+        "metadata": _metadata,
+        "external": st.booleans(),
+    }
+)
+_remembers = st.fixed_dictionaries(
+    {
+        "do": st.just("remember"),
+        "text": _said,
+        "category": st.sampled_from(["events", "profile"]),
+        "key": st.none() | _names,
+        "keywords": st.lists(_texts, max_size=2),
+        "importance": st.integers(1, 10),
+        "valid_from_ms": st.none() | _times,
+        "expires_ms": st.none() | _times,
+        "created_ms": st.none() | _times,
+        "metadata": _metadata,
+    }
+)
+_saves = st.fixed_dictionaries(
+    {
+        "do": st.just("save"),
+        "name": _names,
+        "session": st.none() | _names,
+        "data": _texts | st.binary(max_size=20),
+        "created_ms": st.none() | _times,
+        "metadata": _metadata,
+    }
+)
+_others = st.fixed_dictionaries(
+    {
+        "do": st.sampled_from(["delete session", "delete entry", "delete version", "use", "embed"]),
+        "name": _names,
+        "number": st.integers(1, 4),
+    }
+)
+_steps = st.lists(_appends | _remembers | _saves | _others, max_size=25)
+
+_numbers = itertools.count()
+
+
+def _run(opened: MemDB, scope: Scope, step: dict[str, Any]) -> None:
+    """Do one step as a program would."""
+    given_ = dict(step)
+    match given_.pop("do"):
+        case "append":
+            external = given_.pop("external")
+            given_["external_id"] = f"x{next(_numbers)}" if external else None
+            scope.session(given_.pop("session")).append(
+                given_.pop("role"), given_.pop("text"), **given_
+            )
+        case "remember":
+            scope.remember(given_.pop("text"), **given_)
+        case "save":
+            scope.artifacts.save(given_.pop("name"), given_.pop("data"), **given_)
+        case "delete session":
+            scope.session(step["name"]).delete()
+        case "delete version":
+            scope.artifacts.delete(step["name"], step["number"], session=step["name"])
+        case "delete entry":
+            for entry in list(scope.entries.list())[: step["number"] - 2]:
+                scope.entries.delete(entry.id)
+        case "use":
+            with opened._db.write() as tx:
+                tx.run("UPDATE entries SET use_count = use_count + 1, last_used_ms = 5")
+        case "embed":
+            opened.run_pending()
+
+
+@given(steps=_steps)
+@ROUNDTRIP
+def test_export_import_export(
+    steps: list[dict[str, Any]], open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """The copy of a scope exports the same bytes, also when it was imported twice."""
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    with open_db(":memory:") as original, open_db(":memory:") as copy:
+        for step in steps:
+            _run(original, original.scope("ann"), step)
+        original.export(one, replace=True)
+        copy.import_file(one)
+        copy.import_file(one)
+        copy.export(two, replace=True)
+
+        assert two.read_bytes() == one.read_bytes()
+        assert copy.check(deep=True) == []
+
+
+@given(steps=_steps, cut=st.floats(0, 1))
+@ROUNDTRIP
+def test_an_import_can_stop_anywhere(
+    steps: list[dict[str, Any]], cut: float, open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """The beginning of an export, then all of it: the same as all of it."""
+    one, part, two = (tmp_path / name for name in ("one.jsonl", "part.jsonl", "two.jsonl"))
+    with open_db(":memory:") as original, open_db(":memory:") as copy:
+        for step in steps:
+            _run(original, original.scope("ann"), step)
+        original.export(one, replace=True)
+        lines = one.read_bytes().splitlines(keepends=True)
+        part.write_bytes(b"".join(lines[: 1 + round(cut * (len(lines) - 1))]))
+        copy.import_file(part)
+        copy.import_file(one)
+        copy.export(two, replace=True)
+
+        assert two.read_bytes() == one.read_bytes()
+        assert copy.check(deep=True) == []

@@ -1,0 +1,352 @@
+"""
+What hosts hand in by mistake or malice: each works, or gets an error naming the field.
+
+After a refusal the file holds row for row what it held before.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+
+SURROGATE = "lone \ud800 surrogate"
+NUL = "a\0b"
+LONG = "n" * 1_025
+DEEP: Any = []
+for _ in range(20_000):
+    DEEP = [DEEP]
+
+Call = Callable[[memdb.Scope], object]
+
+
+def chat(ann: memdb.Scope) -> memdb.Session:
+    """Return the session that the calls use."""
+    return ann.session("trip")
+
+
+def entry(ann: memdb.Scope) -> int:
+    """Return the id of the scope's entry."""
+    return next(ann.entries.list()).id
+
+
+REFUSED: list[tuple[str, str, Call]] = [
+    # (what is wrong, the field the error names, the call)
+    ("NUL in a text", "text", lambda ann: chat(ann).append("user", NUL)),
+    ("surrogate in a text", "text", lambda ann: chat(ann).append("user", SURROGATE)),
+    ("a text of 64 MB and one byte", "text", lambda ann: chat(ann).append("user", "x" * ((64 << 20) + 1))),
+    ("a text that is a number", "text", lambda ann: chat(ann).append("user", 5)),  # type: ignore[arg-type]
+    ("a text that is bytes", "text", lambda ann: chat(ann).append("user", b"x")),  # type: ignore[arg-type]
+    ("a text that is None", "text", lambda ann: chat(ann).append("user", None)),  # type: ignore[arg-type]
+    ("unknown role", "role", lambda ann: chat(ann).append("robot", "x")),
+    ("no role", "role", lambda ann: chat(ann).append("", "x")),
+    ("a role in capitals", "role", lambda ann: chat(ann).append("User", "x")),
+    ("a role that is None", "role", lambda ann: chat(ann).append(None, "x")),  # type: ignore[arg-type]
+    ("a role that cannot be hashed", "role", lambda ann: chat(ann).append(["user"], "x")),  # type: ignore[arg-type]
+    ("empty author", "author", lambda ann: chat(ann).append("user", "x", author="")),
+    ("NUL in an author", "author", lambda ann: chat(ann).append("user", "x", author=NUL)),
+    ("long author", "author", lambda ann: chat(ann).append("user", "x", author=LONG)),
+    ("empty external id", "external_id", lambda ann: chat(ann).append("user", "x", external_id="")),
+    ("long external id", "external_id", lambda ann: chat(ann).append("user", "x", external_id=LONG)),
+    ("surrogate in an external id", "external_id", lambda ann: chat(ann).append("user", "x", external_id=SURROGATE)),
+    ("a time of 2^63", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=2**63)),
+    ("a time in seconds as float", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=1.5)),  # type: ignore[arg-type]
+    ("a time before year 1", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=-(2**62))),
+    ("a time that is True", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=True)),
+    ("metadata that is a list", "metadata", lambda ann: chat(ann).append("user", "x", metadata=[1])),  # type: ignore[arg-type]
+    ("metadata with NaN", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": float("nan")})),
+    ("metadata with a set", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": {1}})),
+    ("metadata with number keys", "metadata", lambda ann: chat(ann).append("user", "x", metadata={1: "a"})),  # type: ignore[dict-item]
+    ("metadata with NUL", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": [NUL]})),
+    ("metadata with NUL in a key", "metadata", lambda ann: chat(ann).append("user", "x", metadata={NUL: 1})),
+    ("metadata with a surrogate", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": SURROGATE})),
+    ("metadata without a bottom", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": DEEP})),
+    ("parts that are a dict", "parts", lambda ann: chat(ann).append("user", "x", parts={"type": "text"})),  # type: ignore[arg-type]
+    ("parts that are a text", "parts", lambda ann: chat(ann).append("user", "x", parts="hello")),  # type: ignore[arg-type]
+    ("parts with bytes", "parts", lambda ann: chat(ann).append("user", "x", parts=[b"x"])),
+    ("parts with NUL", "parts", lambda ann: chat(ann).append("user", parts=[{"type": "text", "text": NUL}])),
+    ("parts with a surrogate", "parts", lambda ann: chat(ann).append("user", parts=[{"type": "text", "text": SURROGATE}])),
+    ("expected_seq of 2^63", "expected_seq", lambda ann: chat(ann).append("user", "x", expected_seq=2**63)),
+    ("expected_seq below 0", "expected_seq", lambda ann: chat(ann).append("user", "x", expected_seq=-1)),
+    ("empty session name", "session", lambda ann: ann.session("")),
+    ("blank session name", "session", lambda ann: ann.session(" \t")),
+    ("NUL in a session name", "session", lambda ann: ann.session(NUL)),
+    ("surrogate in a session name", "session", lambda ann: ann.session(SURROGATE)),
+    ("long session name", "session", lambda ann: ann.session(LONG)),
+    ("a session name that is a number", "session", lambda ann: ann.session(5)),  # type: ignore[arg-type]
+    ("get of seq 0", "seq", lambda ann: chat(ann).get(0)),
+    ("get of seq 2^63", "seq", lambda ann: chat(ann).get(2**63)),
+    ("get of a text", "seq", lambda ann: chat(ann).get("1")),  # type: ignore[arg-type]
+    ("messages after 2^63", "after_seq", lambda ann: chat(ann).messages(2**63)),
+    ("messages with a negative limit", "limit", lambda ann: chat(ann).messages(0, -1)),
+    ("last of -1", "n", lambda ann: chat(ann).last(-1)),
+    ("last of 2^63", "n", lambda ann: chat(ann).last(2**63)),
+    ("find of an empty id", "external_id", lambda ann: chat(ann).find("")),
+    ("an entry of nothing", "text", lambda ann: ann.remember("")),
+    ("an entry of blanks", "text", lambda ann: ann.remember(" \n")),
+    ("NUL in an entry", "text", lambda ann: ann.remember(NUL)),
+    ("surrogate in an entry", "text", lambda ann: ann.remember(SURROGATE)),
+    ("empty category", "category", lambda ann: ann.remember("x", category="")),
+    ("long category", "category", lambda ann: ann.remember("x", category=LONG)),
+    ("empty key", "key", lambda ann: ann.remember("x", key="")),
+    ("long key", "key", lambda ann: ann.remember("x", key=LONG)),
+    ("keywords that are a text", "keywords", lambda ann: ann.remember("x", keywords="tea")),
+    ("keywords that are None", "keywords", lambda ann: ann.remember("x", keywords=None)),  # type: ignore[arg-type]
+    ("keywords that are a number", "keywords", lambda ann: ann.remember("x", keywords=5)),  # type: ignore[arg-type]
+    ("keywords with a number", "keywords", lambda ann: ann.remember("x", keywords=[5])),  # type: ignore[list-item]
+    ("keywords with NUL", "keywords", lambda ann: ann.remember("x", keywords=[NUL])),
+    ("importance 0", "importance", lambda ann: ann.remember("x", importance=0)),
+    ("importance 11", "importance", lambda ann: ann.remember("x", importance=11)),
+    ("importance 5.0", "importance", lambda ann: ann.remember("x", importance=5.0)),  # type: ignore[arg-type]
+    ("importance of 2^63", "importance", lambda ann: ann.remember("x", importance=2**63)),
+    ("expires in 2^63", "expires_ms", lambda ann: ann.remember("x", expires_ms=2**63)),
+    ("valid from a text", "valid_from_ms", lambda ann: ann.remember("x", valid_from_ms="now")),  # type: ignore[arg-type]
+    ("told at seq 0", "seq", lambda ann: ann.remember("x", session="trip", seq=0)),
+    ("told at seq 2^63", "seq", lambda ann: ann.remember("x", session="trip", seq=2**63)),
+    ("entry id of 2^63", "entry_id", lambda ann: ann.entries.get(2**63)),
+    ("entry id below 0", "entry_id", lambda ann: ann.entries.delete(-1)),
+    ("entry id as text", "entry_id", lambda ann: ann.entries.get("1")),  # type: ignore[arg-type]
+    ("update to nothing", "text", lambda ann: ann.entries.update(entry(ann), text="")),
+    ("update to None", "text", lambda ann: ann.entries.update(entry(ann), text=None)),
+    ("update of keywords to None", "keywords", lambda ann: ann.entries.update(entry(ann), keywords=None)),
+    ("list of an empty category", "category", lambda ann: list(ann.entries.list(category=""))),
+    ("empty artifact name", "name", lambda ann: ann.artifacts.save("", b"x")),
+    ("long artifact name", "name", lambda ann: ann.artifacts.save(LONG, b"x")),
+    ("NUL in an artifact name", "name", lambda ann: ann.artifacts.save(NUL, b"x")),
+    ("surrogate in an artifact name", "name", lambda ann: ann.artifacts.save(SURROGATE, b"x")),
+    ("user: alone", "name", lambda ann: ann.artifacts.save("user:", b"x")),
+    ("empty mime", "mime", lambda ann: ann.artifacts.save("a", b"x", mime="")),
+    ("artifact metadata with infinity", "metadata", lambda ann: ann.artifacts.save("a", b"x", metadata={"a": float("inf")})),
+    ("version 0", "version", lambda ann: ann.artifacts.load("a", 0)),
+    ("version of 2^63", "version", lambda ann: ann.artifacts.load("a", 2**63)),
+    ("delete of version -1", "version", lambda ann: ann.artifacts.delete("a", -1)),
+    ("message_seq of 2^63", "message_seq", lambda ann: chat(ann).artifacts.save("a", b"x", message_seq=2**63)),
+    ("recall of no text", "query", lambda ann: ann.recall(None)),  # type: ignore[arg-type]
+    ("recall of a million and one characters", "query", lambda ann: ann.recall("x" * 1_000_001)),
+    ("recall limit 0", "limit", lambda ann: ann.recall("x", limit=0)),
+    ("recall limit 1,001", "limit", lambda ann: ann.recall("x", limit=1_001)),
+    ("recall limit 2^63", "limit", lambda ann: ann.recall("x", limit=2**63)),
+    ("unknown kind", "kinds", lambda ann: ann.recall("x", kinds=["node"])),
+    ("kinds as a text", "kinds", lambda ann: ann.recall("x", kinds="message")),
+    ("kinds as None", "kinds", lambda ann: ann.recall("x", kinds=None)),  # type: ignore[arg-type]
+    ("since 2^63", "since", lambda ann: ann.recall("x", since=2**63)),
+    ("since a text", "since", lambda ann: ann.recall("x", since="2024")),  # type: ignore[arg-type]
+    ("until without zone", "until", lambda ann: ann.recall("x", until=datetime(2024, 1, 1))),  # noqa: DTZ001
+    ("recall in an empty session", "session", lambda ann: ann.recall("x", session="")),
+    ("search limit 0", "limit", lambda ann: chat(ann).search("x", 0)),
+]
+
+HOSTILE = [
+    '"', '""', '"""', "'", "''", "`", '" OR "', "a\" OR text:*", "*", "a*", "**", "^", "^a", "a^2",
+    "(", ")", "((", "()", "(a", "a)", "NEAR(", "NEAR(a b)", "NEAR(a, 3)", "NEAR", "NEAR/2", "AND",
+    "OR", "NOT", "a AND", "AND a", "a OR OR b", "NOT a", "a NOT", "text:", "text:a", "bigrams: a",
+    "{text author}: a", "- text : a", "rowid:1", "-a", "--", "a -- b", "; DROP TABLE messages",
+    "'; DELETE FROM messages; --", "a:b", "gpt-4o", "C++", "c#", "a.b.c", "x=y", "50%", "%", "_",
+    "\\", "\\\"", "/* x */", "?1", ":term", "@x", "$x", "#", "~", "\0", "a\0b", "\ud800", "a \udfff b",
+    "\u200b", "\ufeff", "\u202e", "e\u0301", "🙂", "👩‍👩‍👧", "京", "ก", "\n\t\r", "0x00", "NaN", "null",
+    "+a +b", "a + b", "[a]", "<a>", "|a|", "a" * 5_000, "\" " * 500, "( " * 300, "é" * 100,
+]  # fmt: skip
+
+
+@pytest.fixture
+def ann(file_db: MemDB) -> memdb.Scope:
+    """Return a scope that holds one of everything."""
+    ann = file_db.scope("ann")
+    ann.session("trip").append("user", "hello", external_id="m1")
+    ann.remember("Ann likes tea.")
+    ann.artifacts.save("a", b"x")
+    return ann
+
+
+@pytest.mark.parametrize(("field", "call"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_cannot_be_stored_is_refused(
+    ann: memdb.Scope, path: str, dump: Any, field: str, call: Call
+) -> None:
+    """The error is an InvalidInput that names the field, and no row changed."""
+    before = dump(path)
+
+    with pytest.raises(memdb.InvalidInput) as caught:
+        call(ann)
+
+    assert field in str(caught.value)
+    assert dump(path) == before
+
+
+@pytest.mark.parametrize(
+    ("user", "app", "field"),
+    [
+        ("", "default", "user"),
+        (" ", "default", "user"),
+        (NUL, "default", "user"),
+        (SURROGATE, "default", "user"),
+        (LONG, "default", "user"),
+        (None, "default", "user"),
+        ("ann", "", "app"),
+        ("ann", LONG, "app"),
+        ("ann", 7, "app"),
+    ],
+    ids=["empty", "blank", "NUL", "surrogate", "long", "None", "empty app", "long app", "number app"],
+)
+def test_a_scope_needs_names(file_db: MemDB, user: Any, app: Any, field: str) -> None:
+    """A scope with a name that cannot be stored is refused at once."""
+    with pytest.raises(memdb.InvalidInput, match=field):
+        file_db.scope(user, app)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["n" * 1_000, "n" * 1_024, "名" * 1_024, "a/b", "../x", "it's", '"x"', "100%", "_", "user:x", "a\nb", "🙂", "; --", "e\u0301"],
+    ids=lambda name: ascii(name)[:16],
+)
+def test_every_name_that_can_be_stored_names_its_own(file_db: MemDB, name: str) -> None:
+    """As user, app, session, external id, author, category, key and keyword."""
+    scope = file_db.scope(name, app=name)
+    stored = scope.session(name).append("user", "x", external_id=name, author=name)
+    kept = scope.remember("fact", category=name, key=name).entry
+    file_db.scope("other").session("other").append("user", "x")
+
+    assert scope.session(name).find(name) == stored
+    assert scope.entries.find(name) == kept
+    assert list(scope.entries.list(category=name)) == [kept]
+    assert (stored.session, stored.author) == (name, name)
+    assert [one.name for one in scope.sessions()] == [name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "\x01\x02\x1b[31m",
+        "é" * 1_000,
+        "e\u0301",
+        "🙂👩‍👩‍👧",
+        "\u202egnirts",
+        "\ufeffbom",
+        "\r\n\r",
+        "'; DROP TABLE messages; --",
+        "\uffff",
+        "\U0010ffff",
+    ],
+    ids=lambda text: ascii(text)[:16] or "empty",
+)
+def test_every_text_that_can_be_stored_comes_back(file_db: MemDB, text: str) -> None:
+    """Character for character, unnormalised, with its index sound."""
+    chat = file_db.scope("ann").session("trip")
+
+    chat.append("user", text)
+
+    assert chat.get(1).text == text
+
+
+def test_ten_megabytes_are_a_message(file_db: MemDB) -> None:
+    """They are stored, found and given back."""
+    chat = file_db.scope("ann").session("trip")
+    text = "green tea and more " * 550_000
+
+    chat.append("user", text + "needle")
+
+    assert chat.get(1).text == text + "needle"
+    assert [hit.source.seq for hit in chat.search("needle")] == [1]
+
+
+def test_extreme_numbers_that_fit_are_stored(file_db: MemDB) -> None:
+    """The first and last millisecond of the years 1 to 9999, and large numbers in JSON."""
+    chat = file_db.scope("ann").session("trip")
+    times = [-62_135_596_800_000, 253_402_300_799_999]
+
+    stored = [chat.append("user", "x", created_ms=ms, metadata={"n": 2**70}) for ms in times]
+
+    assert [message.created_ms for message in chat.messages()] == times
+    assert stored[0].metadata == {"n": 2**70}
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query)[:24])
+def test_hostile_queries_are_answered(ann: memdb.Scope, query: str) -> None:
+    """FTS syntax, quotes and broken text are words like others, or nothing."""
+    ann.session("trip").append("user", "ordinary words")
+
+    assert isinstance(ann.recall(query), list)
+    assert isinstance(ann.session("trip").search(query), list)
+
+
+@pytest.mark.parametrize(
+    "stored", [text for text in HOSTILE if "\0" not in text and text.isprintable()], ids=lambda text: ascii(text)[:24]
+)
+def test_hostile_texts_are_found_by_themselves(file_db: MemDB, stored: str) -> None:
+    """What is stored can be asked for in the same words; the index stays sound."""
+    ann = file_db.scope("ann")
+    ann.session("trip").append("user", f"{stored} needle")
+    ann.remember(f"{stored} needle", keywords=[stored])
+    ann.artifacts.save("x.txt", f"{stored} needle")
+
+    assert {hit.kind for hit in ann.recall(f"{stored} needle")} == {"message", "entry", "artifact"}
+
+
+class BadCounter:
+    """A counter that gives what it is told to."""
+
+    name = "bad"
+
+    def __init__(self, answer: Any) -> None:
+        """Answer with *answer* for every text."""
+        self.answer = answer
+
+    def count(self, _text: str) -> Any:
+        """Return the answer."""
+        return self.answer
+
+    def count_many(self, texts: Any) -> Any:
+        """Return the answer per text, or itself where it is a list."""
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer if isinstance(self.answer, list) else [self.answer for _ in texts]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(-1, id="negative"),
+        pytest.param(2**63, id="over 64 bits"),
+        pytest.param(1.5, id="fraction"),
+        pytest.param(None, id="None"),
+        pytest.param([], id="too few"),
+        pytest.param([1, 2], id="too many"),
+        pytest.param(RuntimeError("boom"), id="raises"),
+    ],
+)
+def test_a_counter_that_breaks_its_contract_is_named(
+    path: str, open_db: Any, dump: Any, answer: Any
+) -> None:
+    """The message is not stored, and the error is a PortError."""
+    db = open_db(path, counter=BadCounter(answer))
+    before = dump(path)
+
+    with pytest.raises(memdb.PortError, match="bad"):
+        db.scope("ann").session("trip").append("user", "x")
+
+    assert dump(path) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"durability": "maybe"}, id="durability"),
+        pytest.param({"embedder": "gpt"}, id="embedder"),
+        pytest.param({"counter": "words"}, id="counter"),
+    ],
+)
+def test_options_that_do_not_exist_are_refused(path: str, options: Any) -> None:
+    """The error names the option."""
+    with pytest.raises(memdb.InvalidInput, match=next(iter(options))):
+        memdb.open(path, **options)
+
+
+@pytest.mark.parametrize("bad", ["", "nul\0path", "lone \ud800"], ids=ascii)
+def test_paths_that_cannot_be_are_refused(bad: str) -> None:
+    """Before anything is touched."""
+    with pytest.raises(memdb.InvalidInput, match="path"):
+        memdb.open(bad)

@@ -1,0 +1,414 @@
+"""Embedding what is due: outside writes, at last exactly once, in every space."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+
+WORK = """
+import sys, memdb
+class Embedder:
+    name, dim = "fake", 8
+    count = 0
+    def embed(self, texts):
+        Embedder.count += len(texts)
+        return [[1.0 + len(text)] * 8 for text in texts]
+with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate") as db:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(db.run_pending(), Embedder.count)
+"""
+
+DIE_WHILE_EMBEDDING = """
+import os, signal, sys, memdb
+class Embedder:
+    name, dim = "fake", 16
+    def embed(self, texts):
+        os.kill(os.getpid(), signal.SIGKILL)
+with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate",
+                clock=lambda: 1_700_000_000_000) as db:
+    db.run_pending()
+"""
+
+
+def vectors(db: MemDB) -> int:
+    """Return how many vectors the file holds, over all spaces."""
+    return db.info().counts["embeddings"]
+
+
+def fill(db: MemDB, count: int = 3) -> None:
+    """Store some messages and as many entries."""
+    ann = db.scope("ann")
+    ann.session("s").extend([{"role": "user", "text": f"message {n}"} for n in range(count)])
+    [ann.remember(f"entry {n}") for n in range(count)]
+
+
+def test_run_pending_embeds_messages_and_entries(db: MemDB) -> None:
+    """All that is due, once; then nothing is."""
+    fill(db)
+
+    assert db.run_pending() == 6
+    assert (vectors(db), db.pending(), db.run_pending()) == (6, 0, 0)
+
+
+def test_writing_asks_no_embedder(db: MemDB, embedder: Any) -> None:
+    """A message is stored without a model call; it only becomes due."""
+    fill(db)
+
+    assert embedder.calls == []
+    assert db.pending() == 4
+
+
+def test_run_pending_keeps_to_its_limit(db: MemDB) -> None:
+    """It stops after about so many texts and goes on from there."""
+    fill(db, 5)
+
+    first = db.run_pending(limit=3)
+
+    assert first == 3
+    assert db.run_pending() == 7
+    assert vectors(db) == 10
+
+
+def test_run_pending_goes_in_batches(db: MemDB) -> None:
+    """Progress hears of each batch; together they are everything."""
+    db.scope("ann").session("s").extend([{"role": "user", "text": f"m{n}"} for n in range(600)])
+    heard: list[int] = []
+
+    total = db.run_pending(progress=heard.append)
+
+    assert (total, sum(heard)) == (600, 600)
+    assert max(heard) <= 256
+
+
+def test_texts_without_a_vector_are_not_due_for_ever(db: MemDB) -> None:
+    """An empty message is done, though there is nothing to store."""
+    db.scope("ann").session("s").append("user", "")
+
+    db.run_pending()
+
+    assert (vectors(db), db.pending()) == (0, 0)
+
+
+def test_a_changed_entry_is_embedded_anew(db: MemDB, embedder: Any) -> None:
+    """The vector follows the text."""
+    ann = db.scope("ann")
+    entry_id = ann.remember("green tea").entry.id
+    db.run_pending()
+    ann.entries.update(entry_id, text="black coffee")
+    db.run_pending()
+
+    assert embedder.calls == ["green tea", "black coffee"]
+    assert vectors(db) == 1
+    assert [hit.text for hit in ann.recall("coffee")] == ["black coffee"]
+
+
+def test_an_entry_changed_to_a_text_without_vector_loses_its_old_one(
+    db: MemDB, embedder: Any
+) -> None:
+    """A stale vector would find the entry by what it no longer says."""
+    ann = db.scope("ann")
+    entry_id = ann.remember("green tea").entry.id
+    db.run_pending()
+    ann.entries.update(entry_id, text="\u2003.")
+    embedder._vector = lambda _text: None
+
+    db.run_pending()
+
+    assert vectors(db) == 0
+
+
+def test_a_slow_embedder_does_not_block_a_writer(file_db: MemDB, embedder: Any) -> None:
+    """While a model works, another thread appends and is done."""
+    fill(file_db)
+    working, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        working.set()
+        assert go_on.wait(20)
+
+    embedder.before = wait
+    indexing = threading.Thread(target=file_db.run_pending)
+    indexing.start()
+    assert working.wait(20)
+
+    stored = file_db.scope("ann").session("s").append("user", "meanwhile")
+    done_while_waiting = not go_on.is_set()
+    embedder.before = lambda: None
+    go_on.set()
+    indexing.join(20)
+
+    assert (stored.seq, done_while_waiting) == (4, True)
+    assert file_db.run_pending() == 0
+    assert (vectors(file_db), file_db.pending()) == (7, 0)
+
+
+def test_what_is_deleted_while_it_is_embedded_gets_no_vector(
+    file_db: MemDB, embedder: Any
+) -> None:
+    """A vector without its row is never stored."""
+    fill(file_db, 1)
+    ann = file_db.scope("ann")
+
+    def remove() -> None:
+        embedder.before = lambda: None
+        ann.session("s").delete()
+        [ann.entries.delete(entry.id) for entry in list(ann.entries.list())]
+
+    embedder.before = remove
+    file_db.run_pending()
+
+    assert (vectors(file_db), file_db.pending()) == (0, 0)
+
+
+def test_what_changes_while_it_is_embedded_stays_due(db: MemDB, embedder: Any) -> None:
+    """The vector of the old text is not stored for the new one."""
+    ann = db.scope("ann")
+    entry_id = ann.remember("green tea").entry.id
+
+    def change() -> None:
+        embedder.before = lambda: None
+        ann.entries.update(entry_id, text="black coffee")
+
+    embedder.before = change
+    db.run_pending()
+
+    assert embedder.calls == ["green tea", "black coffee"]
+    assert (vectors(db), db.pending()) == (1, 0)
+
+
+def test_what_is_said_while_others_are_embedded_is_embedded_too(
+    db: MemDB, embedder: Any
+) -> None:
+    """A job of a session is done when its last message is."""
+    chat = db.scope("ann").session("s")
+    chat.append("user", "first")
+
+    def append() -> None:
+        embedder.before = lambda: None
+        chat.append("user", "second")
+
+    embedder.before = append
+    db.run_pending()
+
+    assert embedder.calls == ["first", "second"]
+    assert (vectors(db), db.pending()) == (2, 0)
+
+
+def test_a_failing_embedder_leaves_the_work_due(db: MemDB, embedder: Any, clock: Any) -> None:
+    """It is tried again later, waiting longer each time, and lost never."""
+    fill(db, 1)
+    embedder.fail = RuntimeError("no model")
+
+    with pytest.raises(memdb.PortError, match="no model"):
+        db.run_pending()
+
+    embedder.fail = None
+    assert (db.pending(), db.run_pending()) == (2, 0)
+    clock.advance(2_000)
+    assert (db.run_pending(), db.pending(), vectors(db)) == (2, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("failures", "wait_ms"), [(1, 2_000), (2, 4_000), (5, 32_000), (30, 3_600_000)], ids=str
+)
+def test_waiting_doubles_up_to_an_hour(
+    db: MemDB, embedder: Any, clock: Any, failures: int, wait_ms: int
+) -> None:
+    """After the n-th failure in a row a job rests twice as long as before."""
+    db.scope("ann").remember("x")
+    embedder.fail = RuntimeError("no model")
+    for _ in range(failures):
+        clock.advance(3_600_000)
+        with pytest.raises(memdb.PortError):
+            db.run_pending()
+    embedder.fail = None
+
+    clock.advance(wait_ms - 1)
+    early = db.run_pending()
+    clock.advance(1)
+
+    assert (early, db.run_pending()) == (0, 1)
+
+
+def test_one_failing_text_does_not_hold_up_the_others(db: MemDB, embedder: Any) -> None:
+    """What can be embedded is; the failure is told at the end."""
+    ann = db.scope("ann")
+    ann.remember("good one")
+    ann.remember("bad one")
+    ann.remember("good two")
+    plain = embedder._vector
+    embedder._vector = lambda text: [float("nan")] * 16 if "bad" in text else plain(text)
+
+    with pytest.raises(memdb.PortError, match="NaN"):
+        db.run_pending()
+
+    assert (vectors(db), db.pending()) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        pytest.param([float("nan")] * 16, id="NaN"),
+        pytest.param([float("inf")] + [0.0] * 15, id="infinity"),
+        pytest.param([0.0] * 16, id="all zero"),
+        pytest.param([1.0] * 15, id="too short"),
+        pytest.param([1.0] * 17, id="too long"),
+        pytest.param([], id="empty"),
+        pytest.param([1e30] * 16, id="longer than float32 measures"),
+        pytest.param([1e-30] * 16, id="shorter than float32 measures"),
+        pytest.param(["1"] * 16, id="texts"),
+        pytest.param(b"\0\0\x80?" * 15, id="too few bytes"),
+        pytest.param(b"\0\0\x80", id="broken bytes"),
+        pytest.param(7, id="a number"),
+    ],
+)
+def test_bad_vectors_are_refused(db: MemDB, embedder: Any, vector: Any) -> None:
+    """The embedder is named, nothing is stored, and the work stays due."""
+    db.scope("ann").remember("x")
+    embedder._vector = lambda _text: vector
+
+    with pytest.raises(memdb.PortError, match="'fake'"):
+        db.run_pending()
+
+    assert (vectors(db), db.pending()) == (0, 1)
+
+
+@pytest.mark.parametrize("extra", [-1, 1], ids=["one too few", "one too many"])
+def test_a_wrong_number_of_vectors_is_refused(db: MemDB, embedder: Any, extra: int) -> None:
+    """Nobody guesses which text they belong to."""
+    fill(db)
+    embedder.embed = lambda texts: [[1.0] * 16] * (len(texts) + extra)
+
+    with pytest.raises(memdb.PortError, match="vectors for"):
+        db.run_pending()
+
+    assert vectors(db) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "dim"),
+    [("fake", 0), ("fake", 65_537), ("", 16), ("nul \0", 16), ("lone \ud800", 16)],
+    ids=["no dimension", "too many", "no name", "NUL in the name", "lone surrogate"],
+)
+def test_an_embedder_that_names_no_space_is_refused(
+    path: str, open_db: Callable[..., MemDB], make_embedder: Any, name: str, dim: int
+) -> None:
+    """It breaks the port's contract, and the error says so."""
+    db = open_db(path, embedder=make_embedder(name, dim))
+
+    with pytest.raises(memdb.PortError):
+        db.scope("ann").remember("x")
+
+
+def test_vectors_may_come_as_bytes(db: MemDB, embedder: Any) -> None:
+    """Little-endian float32, as stored."""
+    db.scope("ann").remember("x")
+    embedder._vector = lambda _text: b"\0\0\x80?" * 16
+
+    assert db.run_pending() == 1
+    assert vectors(db) == 1
+
+
+def test_a_new_embedder_embeds_everything_again(
+    path: str, open_db: Callable[..., MemDB], make_embedder: Any
+) -> None:
+    """A change of model loses no memory: old texts get vectors of the new space."""
+    old = open_db(path)
+    fill(old)
+    old.run_pending()
+    old.close()
+    model = make_embedder("new", 24)
+
+    db = open_db(path, embedder=model)
+    done = db.run_pending()
+
+    assert done == 6
+    assert {(space.model, space.dim, space.vectors) for space in db.info().spaces} == {
+        ("fake", 16, 6),
+        ("new", 24, 6),
+    }
+    assert db.scope("ann").recall("entry 1", kinds=["entry"])[0].text == "entry 1"
+
+
+def test_the_old_embedder_catches_up_when_it_comes_back(
+    path: str, open_db: Callable[..., MemDB], make_embedder: Any
+) -> None:
+    """What was said while another model served is not lost to the first."""
+    old = open_db(path)
+    fill(old)
+    old.run_pending()
+    new = open_db(path, embedder=make_embedder("new", 24))
+    new.scope("ann").session("s").append("user", "late")
+    new.run_pending()
+
+    assert old.run_pending() == 1
+    assert [space.vectors for space in old.info().spaces] == [7, 7]
+
+
+def test_without_an_embedder_nothing_is_embedded_and_nothing_lost(
+    path: str, open_db: Callable[..., MemDB]
+) -> None:
+    """A process without a model leaves the work to one that has it."""
+    plain = open_db(path, embedder=None)
+    fill(plain)
+
+    assert plain.run_pending() == 0
+    assert open_db(path).run_pending() == 6
+
+
+def test_a_crash_while_embedding_loses_no_work(
+    path: str, open_db: Callable[..., MemDB], run_child: Any, start_child: Any, clock: Any
+) -> None:
+    """The dead process's lease runs out, then another does its work."""
+    db = open_db(path)
+    fill(db, 1)
+    child = start_child(DIE_WHILE_EMBEDDING, path)
+    child.communicate(timeout=60)
+
+    during = db.run_pending()
+    clock.advance(60_000)
+    after = db.run_pending()
+
+    assert child.returncode == -9
+    assert during + after == 2
+    assert (vectors(db), db.pending(), db.check()) == (2, 0, [])
+
+
+def test_two_processes_embed_each_text_once(
+    path: str, start_child: Callable[..., Any]
+) -> None:
+    """They share the work; together every text is embedded exactly once."""
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        ann = db.scope("ann")
+        with db._db.write():
+            for n in range(60):
+                ann.session(f"s{n}").extend([{"role": "user", "text": "x"}] * 5)
+    children = [start_child(WORK, path) for _ in range(2)]
+    [child.stdout.readline() for child in children]
+
+    outputs = [child.communicate("go\n", timeout=60)[0].split() for child in children]
+
+    assert sum(int(done) for done, _ in outputs) == 300
+    assert sum(int(asked) for _, asked in outputs) == 300
+    with memdb.open(path, embedder=None) as db:
+        assert (vectors(db), db.pending(), db.check()) == (300, 0, [])
+
+
+def test_rebuild_makes_what_lost_its_vector_due_again(db: MemDB) -> None:
+    """Messages and entries alike, also where a later message is due already."""
+    fill(db)
+    db.run_pending()
+    with db._db.write() as tx:
+        tx.run("DELETE FROM embeddings")
+        tx.run("DELETE FROM sketches")
+    db.scope("ann").session("s").append("user", "later")
+
+    db.rebuild()
+
+    assert db.run_pending() == 7
+    assert vectors(db) == 7

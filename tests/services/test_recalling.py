@@ -1,0 +1,312 @@
+"""Recall through the front door: who sees what, by which limits, and from where."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB, Source
+
+START_MS = 1_700_000_000_000
+
+
+def found(hits: list[memdb.Hit]) -> list[str]:
+    """Return what the hits say."""
+    return [hit.text for hit in hits]
+
+
+def fill(scope: memdb.Scope) -> None:
+    """Give a scope a message, an entry and an artifact about tea."""
+    scope.session("trip").extend(
+        [
+            {"role": "user", "text": "I drink green tea.", "author": "Ann", "external_id": "m1"},
+            {"role": "assistant", "text": "Noted."},
+        ]
+    )
+    scope.remember("Ann likes tea.", category="preferences", session="trip", seq=1)
+    scope.session("trip").artifacts.save("menu.md", "We have black tea and cake.")
+
+
+def test_recall_finds_all_kinds_with_their_sources(db: MemDB) -> None:
+    """Each hit says where it comes from, and only what applies."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    hits = ann.recall("tea")
+
+    by_kind = {hit.kind: hit for hit in reversed(hits)}
+    entry_id = next(ann.entries.list()).id
+    assert by_kind["message"].source == Source("trip", 1, "m1", "Ann", START_MS)
+    assert by_kind["entry"].source == Source(
+        session="trip", seq=1, created_ms=START_MS, entry_id=entry_id, category="preferences"
+    )
+    assert by_kind["artifact"].source == Source(
+        session="trip", created_ms=START_MS, artifact="menu.md", version=1
+    )
+    assert by_kind["message"].text == "I drink green tea."
+    assert "tea" in by_kind["artifact"].text
+
+
+def test_recall_ranks_from_one_by_falling_score(db: MemDB) -> None:
+    """Ranks count up while scores do not rise."""
+    ann = db.scope("ann")
+    ann.session("s").extend([{"role": "user", "text": f"tea number {n} " + "x " * n} for n in range(20)])
+
+    hits = ann.recall("tea number 7", limit=8)
+
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert len(hits) == 8
+
+
+def test_the_same_question_gets_the_same_answer(db: MemDB) -> None:
+    """Also when scores are equal."""
+    ann = db.scope("ann")
+    ann.session("s").extend([{"role": "user", "text": "tea"} for _ in range(30)])
+    first = ann.recall("tea", limit=20)
+
+    assert ann.recall("tea", limit=20) == first
+
+
+@pytest.mark.parametrize("kind", ["message", "entry", "artifact"])
+def test_kinds_choose_what_is_searched(db: MemDB, kind: str) -> None:
+    """Only the kinds asked for are in the answer."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    assert {hit.kind for hit in ann.recall("tea", kinds=[kind])} == {kind}
+
+
+def test_no_kinds_give_no_hits(db: MemDB) -> None:
+    """An empty choice is an empty answer."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    assert ann.recall("tea", kinds=()) == []
+
+
+def test_a_kind_named_twice_is_searched_once(db: MemDB) -> None:
+    """No hit comes twice."""
+    ann = db.scope("ann")
+    ann.remember("Ann likes tea.")
+
+    assert len(ann.recall("tea", kinds=("entry", "entry"))) == 1
+
+
+def test_session_limits_messages_entries_and_artifacts(db: MemDB) -> None:
+    """What another session holds is not in the answer."""
+    ann = db.scope("ann")
+    fill(ann)
+    ann.session("work").append("user", "tea at work")
+    ann.session("work").artifacts.save("work.md", "tea")
+
+    inside = ann.recall("tea", session="trip")
+    nowhere = ann.recall("tea", session="never")
+
+    assert {hit.source.session for hit in inside} == {"trip"}
+    assert nowhere == []
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "expected"),
+    [
+        pytest.param(None, None, {"tea 0", "tea 1", "tea 2"}, id="always"),
+        pytest.param(1_000, None, {"tea 1", "tea 2"}, id="since, inclusive"),
+        pytest.param(None, 2_000, {"tea 0", "tea 1"}, id="until, exclusive"),
+        pytest.param(1_000, 2_000, {"tea 1"}, id="both"),
+        pytest.param(2_001, None, set(), id="later"),
+        pytest.param(2_000, 1_000, set(), id="nothing between"),
+        pytest.param(
+            datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+            datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC),
+            {"tea 1"},
+            id="datetimes",
+        ),
+    ],
+)
+def test_since_and_until_limit_the_time(
+    db: MemDB, since: Any, until: Any, expected: set[str]
+) -> None:
+    """A message and an entry count by when they were said."""
+    ann = db.scope("ann")
+    for n in range(3):
+        ann.session("s").append("user", f"tea {n}", created_ms=n * 1_000)
+        ann.remember(f"tea {n}", created_ms=n * 1_000)
+
+    hits = ann.recall("tea", since=since, until=until)
+
+    assert {hit.text for hit in hits if hit.kind == "message"} == expected
+    assert {hit.text for hit in hits if hit.kind == "entry"} == expected
+
+
+def test_a_datetime_without_zone_is_refused(db: MemDB) -> None:
+    """It could mean two moments."""
+    with pytest.raises(memdb.InvalidInput, match="since"):
+        db.scope("ann").recall("tea", since=datetime(2024, 1, 1))  # noqa: DTZ001
+
+
+def test_explain_names_the_terms_of_the_score(db: MemDB) -> None:
+    """Without it there is no explanation, with it every hit has one."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    plain, explained = ann.recall("tea"), ann.recall("tea", explain=True)
+
+    assert {hit.explanation for hit in plain} == {None}
+    assert all("lexical" in (hit.explanation or {}) for hit in explained)
+    assert [hit.replace(explanation=None) for hit in explained] == plain
+
+
+def test_another_users_rows_never_change_my_answer(db: MemDB, clock: Any) -> None:
+    """Neither what I find nor its order nor its scores, whatever bob stores."""
+    ann, bob = db.scope("ann"), db.scope("bob")
+    fill(ann)
+    ann.session("s").extend([{"role": "user", "text": f"tea and cake {n}"} for n in range(10)])
+    before = ann.recall("green tea and cake", limit=50, explain=True)
+    fill(bob)
+    bob.session("trip").extend([{"role": "user", "text": "green tea " * 5} for _ in range(50)])
+    [bob.remember("tea " * n) for n in range(1, 10)]
+    db.run_pending()
+
+    after = ann.recall("green tea and cake", limit=50, explain=True)
+
+    assert after == before
+
+
+@pytest.mark.parametrize("user", ["bob", "an", "annn", "ann%", "Ann", "ann/x"])
+def test_a_scope_finds_nothing_of_another(db: MemDB, user: str) -> None:
+    """Also when one name begins like the other."""
+    fill(db.scope("ann"))
+    db.scope(user).session("own").append("user", "coffee")
+
+    assert [hit for hit in db.scope(user).recall("tea", limit=100) if "tea" in hit.text] == []
+    assert db.scope(user).session("trip").last(5) == []
+
+
+def test_an_unknown_scope_finds_nothing(db: MemDB) -> None:
+    """Recall before the first write is empty and makes no scope."""
+    assert db.scope("eve").recall("tea") == []
+    assert db.scopes() == []
+
+
+def test_expired_entries_are_not_recalled(db: MemDB, clock: Any) -> None:
+    """From its time on; get and list still have it."""
+    ann = db.scope("ann")
+    ann.remember("The tea is ready.", expires_ms=START_MS + 1_000)
+    before = found(ann.recall("tea"))
+
+    clock.advance(1_000)
+
+    assert before == ["The tea is ready."]
+    assert ann.recall("tea") == []
+    assert len(list(ann.entries.list())) == 1
+
+
+def test_recall_finds_by_meaning_what_shares_no_word(db: MemDB) -> None:
+    """The vector arm answers where words do not: `Tea,` is one word for the embedder."""
+    ann = db.scope("ann")
+    ann.remember("zzz!")
+    ann.remember("other things")
+
+    (hit, *_) = ann.recall("zzz!", kinds=["entry"])
+
+    assert hit.text == "zzz!"
+
+
+def test_recall_embeds_what_was_just_said(db: MemDB) -> None:
+    """No call is needed between saying and finding; afterwards nothing is due."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    ann.recall("tea")
+
+    assert db.pending() == 0
+    assert db.info().counts["embeddings"] == 3
+
+
+def test_recall_without_an_embedder_finds_by_words(
+    path: str, open_db: Callable[..., MemDB]
+) -> None:
+    """A file needs no model to be searched."""
+    ann = open_db(path, embedder=None).scope("ann")
+    fill(ann)
+
+    assert {hit.kind for hit in ann.recall("tea")} == {"message", "entry", "artifact"}
+
+
+def test_a_failing_embedder_is_named(db: MemDB, embedder: Any) -> None:
+    """Recall does not quietly drop the vector arm."""
+    ann = db.scope("ann")
+    fill(ann)
+    embedder.fail = RuntimeError("no model")
+
+    with pytest.raises(memdb.PortError, match="fake.*no model"):
+        ann.recall("tea")
+
+
+def test_search_in_a_session_goes_by_words_alone(db: MemDB, embedder: Any) -> None:
+    """It asks no model and finds only messages of the session that hold a word."""
+    ann = db.scope("ann")
+    fill(ann)
+    ann.session("work").append("user", "tea at work")
+    embedder.fail = RuntimeError("not to be asked")
+
+    hits = ann.session("trip").search("tea")
+
+    assert found(hits) == ["I drink green tea."]
+
+
+@pytest.mark.parametrize(
+    ("stored", "query"),
+    [
+        pytest.param("use gpt-4o-mini", "gpt-4o", id="hyphen and digit"),
+        pytest.param("ratio a:b", "a:b", id="colon"),
+        pytest.param("He said \"stop\"", "\"stop\"", id="quotes"),
+        pytest.param("Café au lait", "cafe", id="accent"),
+        pytest.param("running shoes", "run", id="stem"),
+        pytest.param("我爱北京烤鸭", "北京", id="Chinese"),
+        pytest.param("東京タワーに行く", "タワー", id="Japanese"),
+        pytest.param("ฉันชอบชาเขียว", "ชาเขียว", id="Thai"),
+        pytest.param("UPPER CASE", "upper", id="case"),
+        pytest.param("snake_case_name", "snake", id="underscore"),
+    ],
+)
+def test_words_are_found_in_every_writing(db: MemDB, stored: str, query: str) -> None:
+    """A query in the words of a text finds it, as message and as entry."""
+    ann = db.scope("ann")
+    ann.session("s").append("user", "something else entirely")
+    ann.session("s").append("user", stored)
+    ann.remember(stored)
+
+    assert stored in found(ann.session("s").search(query))
+    assert stored in found(ann.recall(query, kinds=["entry"]))
+
+
+def test_long_queries_are_answered(db: MemDB) -> None:
+    """Thousands of words neither fail nor hide what the first of them find."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    hits = ann.recall("tea " + " ".join(f"word{n}" for n in range(5_000)))
+
+    assert {hit.kind for hit in hits} == {"message", "entry", "artifact"}
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "the of and"], ids=ascii)
+def test_queries_that_say_nothing_are_answered(db: MemDB, query: str) -> None:
+    """No word to search for is no error."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    assert isinstance(ann.recall(query), list)
+    assert isinstance(ann.session("trip").search(query), list)
+
+
+def test_an_answer_is_no_longer_than_asked(db: MemDB) -> None:
+    """All kinds together keep to the limit."""
+    ann = db.scope("ann")
+    fill(ann)
+
+    assert len(ann.recall("tea", limit=2)) == 2

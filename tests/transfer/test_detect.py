@@ -1,0 +1,131 @@
+"""Finding out what a file is, and refusing what is nothing."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import memdb
+from memdb.transfer.detect import format_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from memdb.memory import MemDB
+
+TALK = {"speaker_a": "a", "speaker_b": "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "format_"),
+    [
+        pytest.param('{"kind":"memdb","export":1}\n', "memdb", id="export"),
+        pytest.param('\ufeff{"kind":"memdb","export":1}\n', "memdb", id="with a mark"),
+        pytest.param('\n\n{"kind":"message"}\n{"x', "jsonl", id="blank lines first"),
+        pytest.param('{"role":"user","content":"x"}', "jsonl", id="bare line"),
+        pytest.param('{"role":"user","content":"' + "x" * 99_999 + '"}\n', "jsonl", id="long line"),
+        pytest.param('[{"mapping":{}}]', "chatgpt", id="chatgpt"),
+        pytest.param('  [\n {"chat_messages": []}, {"x', "claude", id="claude"),
+        pytest.param(json.dumps(TALK, indent=2), "locomo", id="locomo"),
+        pytest.param(json.dumps({"conversation": TALK}), "locomo", id="locomo sample"),
+    ],
+)
+def test_formats(text: str, format_: str, tmp_path: Path) -> None:
+    """Each format is known by its first object."""
+    path = tmp_path / "given"
+    path.write_text(text, encoding="utf-8")
+
+    assert format_of(path) == format_
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b" \n ", "is empty", id="blank"),
+        pytest.param(b"Dear diary", "line 1: this is no format", id="prose"),
+        pytest.param(b"{", "line 1: no JSON", id="half an object"),
+        pytest.param(b'{"a": 1}', "line 1: this is no format", id="other object"),
+        pytest.param(b"[]", "element 1: this is no format", id="empty array"),
+        pytest.param(b"[1, 2]", "element 1: this is no format", id="numbers"),
+        pytest.param(b'[{"mapping": {}, "id": "x"} 5]', "not followed by a comma", id="no comma"),
+        pytest.param(b'[{"mapping": nothing}]', "element 1 is no JSON", id="no JSON"),
+        pytest.param(b'[{"mapping": "\xff"}]', "not UTF-8", id="no UTF-8"),
+        pytest.param(b'[{"mapping": {}, "id": "x"}', "cut off", id="cut off"),
+        pytest.param(b'[{"mapping": {}, "id": "x"}, ', "cut off", id="cut after a comma"),
+    ],
+)
+def test_files_that_are_nothing(data: bytes, error: str, db: MemDB, tmp_path: Path) -> None:
+    """The error says where and what to give."""
+    path = tmp_path / "given"
+    path.write_bytes(data)
+
+    with pytest.raises(memdb.InvalidInput, match=error):
+        db.import_file(path, user="ann")
+
+
+def test_a_file_that_is_not_there(db: MemDB, tmp_path: Path) -> None:
+    """The error is about the file."""
+    with pytest.raises(memdb.FileError, match="cannot be read"):
+        db.import_file(tmp_path / "none.jsonl", user="ann")
+
+
+def test_a_folder(db: MemDB, tmp_path: Path) -> None:
+    """A folder cannot be read."""
+    with pytest.raises(memdb.FileError, match="cannot be read"):
+        db.import_file(tmp_path, user="ann")
+
+
+def test_an_archive_of_something_else(db: MemDB, tmp_path: Path) -> None:
+    """The error says which archive is meant."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("photo.txt", "x")
+
+    with pytest.raises(memdb.InvalidInput, match=r"holds no conversations\.json"):
+        db.import_file(tmp_path / "a.zip", user="ann")
+
+
+def test_a_damaged_archive(db: MemDB, document: Callable[..., str]) -> None:
+    """An archive that was cut off is refused."""
+    path = document([{"mapping": {}}], member="conversations.json")
+    with open(path, "r+b") as file:
+        file.truncate(60)
+
+    with pytest.raises(memdb.FileError, match="damaged"):
+        db.import_file(path, user="ann")
+
+
+def test_an_archive_with_damaged_bytes(db: MemDB, document: Callable[..., str]) -> None:
+    """What cannot be unpacked is the file's fault."""
+    path = document([{"mapping": "x" * 500}], member="conversations.json")
+    with open(path, "r+b") as file:
+        data = file.read()
+        place = data.index(b"conversations.json") + len("conversations.json") + 4
+        file.seek(place)
+        file.write(b"\xff\xff\xff\xff")
+
+    with pytest.raises(memdb.FileError, match="cannot be read"):
+        db.import_file(path, user="ann")
+
+
+@pytest.mark.parametrize("options", [{"format": "xml"}, {"session": " "}, {"session": 5}])
+def test_bad_options(options: dict[str, Any], db: MemDB, tmp_path: Path) -> None:
+    """Options are checked before the file is."""
+    (tmp_path / "a").write_text('{"role":"user"}')
+
+    with pytest.raises(memdb.InvalidInput):
+        db.import_file(tmp_path / "a", user="ann", **options)
+
+
+def test_a_format_can_be_named(db: MemDB, tmp_path: Path) -> None:
+    """Then the content is not asked."""
+    (tmp_path / "a").write_text("5")
+
+    with pytest.raises(memdb.InvalidInput, match="no JSON array"):
+        db.import_file(tmp_path / "a", user="ann", format="chatgpt")
+    with pytest.raises(memdb.InvalidInput, match="no JSON object"):
+        db.import_file(tmp_path / "a", user="ann", format="locomo")
