@@ -26,7 +26,7 @@ def files(folder: Path = FOLDER) -> list[Path]:
 def load(scope: memdb.Scope, path: Path) -> int:
     """Store the conversation at *path* in *scope*; return the number of messages."""
     content = json.loads(path.read_text())
-    talk = content["conversation"] if "conversation" in content else content
+    talk = content.get("conversation", content)
     count = 0
     number = 1
     while f"session_{number}_date_time" in talk:

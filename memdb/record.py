@@ -50,7 +50,7 @@ class Record(tuple, metaclass=RecordType):  # type: ignore[type-arg] # noqa: SLO
 
     if not TYPE_CHECKING:
 
-        def __new__(cls, *args: object, **kwargs: object) -> Record:
+        def __new__(cls, *args: object, **kwargs: object) -> Self:
             """Compile the real `__new__` at the first use, then call it."""
             cls.__new__ = _compile_new(cls)
             return cls.__new__(cls, *args, **kwargs)

@@ -145,7 +145,7 @@ class Scope:
             self._owner,
             query,
             limit,
-            kinds=tuple(kinds),
+            kinds=kinds,
             since=since,
             until=until,
             session=session,

@@ -172,12 +172,12 @@ def make_database(clock: Clock, ids: Ids) -> Iterator[Callable[..., Database]]:
 
 
 @pytest.fixture
-def open_db(
-    make_database: Callable[..., Database], embedder: FakeEmbedder
-) -> Callable[..., MemDB]:
+def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> Callable[..., MemDB]:
     """Return a function that opens a path with the small embedder; see `make_database`."""
 
-    def make(path: str, *, embedder: Any = embedder, counter: Any = "estimate", **options: Any) -> MemDB:
+    def make(
+        path: str, *, embedder: Any = embedder, counter: Any = "estimate", **options: Any
+    ) -> MemDB:
         database = make_database(path, **options)
         return MemDB(database, Rooms(database, embedder, counter))
 
@@ -243,7 +243,9 @@ def dump(raw: Callable[[str], apsw.Connection]) -> Callable[[str], list[Any]]:
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' "
             "AND name NOT GLOB '*_fts_*' ORDER BY name"
         ).fetchall()
-        rows = [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in names]
+        rows = [
+            (name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in names
+        ]
         connection.close()
         return rows
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from memdb.scope import Scope
 
 USER = "mara"
-PLAN = "opening-plan.md"
+PLAN = "user:opening-plan.md"
 QUESTIONS = 5
 HITS = 3
 BUDGET_TOKENS = 400
@@ -109,10 +109,8 @@ def _ask(scope: Scope, folder: Path, report: Report) -> None:
     report.session = newest.name
     with report.timed("window"):
         report.window = scope.session(newest.name).window(budget_tokens=BUDGET_TOKENS)
-    homes = {one.session for one in scope.artifacts.list() if one.name == PLAN}
     with report.timed("versions"):
-        found = [one for home in homes for one in scope.artifacts.versions(PLAN, session=home)]
-    report.versions = sorted(found, key=lambda one: (one.created_ms, one.uid), reverse=True)
+        report.versions = scope.artifacts.versions(PLAN)
 
 
 @contextmanager
@@ -170,7 +168,7 @@ def _print(report: Report, keep: str | None) -> None:
     _print_window(report)
     _heading(f"Versions of {PLAN}")
     for one in report.versions:
-        of = f"in {one.session}" if one.session else ""
+        of = f"by {one.message_session}#{one.message_seq}" if one.message_seq else ""
         click.echo(f"  {when(one.created_ms)}  version {one.version}  {size(one.size_bytes)}  {of}")
     seconds = report.seconds
     click.echo(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from memdb.cli.base import Command, example, file_argument, json_option
@@ -18,7 +16,7 @@ from memdb.cli.output import (
     size,
     when,
 )
-from memdb.errors import InvalidInput, StorageError
+from memdb.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,8 +120,6 @@ def rebuild(file: str, as_json: bool) -> None:
 @json_option
 def backup(file: str, target: str, replace: bool, as_json: bool) -> None:
     """Copy FILE while others use it."""
-    if os.path.exists(target) and os.path.exists(file) and os.path.samefile(file, target):  # noqa: PTH110, PTH121
-        raise InvalidInput("TARGET is FILE itself: choose another place")
     with opened(file) as db:
         copied = db.backup(target, replace=replace)
     if as_json:

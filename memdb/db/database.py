@@ -39,43 +39,76 @@ class Tx:
         now_ms: The time of everything written in it.
     """
 
-    __slots__ = ("_connection", "_execute", "_has_vectors", "now_ms")
+    __slots__ = ("_connection", "_execute", "_has_vectors", "_lost", "_open", "now_ms")
 
     def __init__(self, connection: apsw.Connection) -> None:
         """Run statements on *connection*."""
         self._connection = connection
         self._execute = connection.execute
         self._has_vectors = False
+        self._open = False
+        self._lost: MemDBError | None = None
         self.now_ms = 0
 
     def all(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return every row of a query."""
+        if self._lost is not None:
+            raise self._lost
         try:
             return self._execute(sql, values).fetchall()
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise translate(error) from error
+            raise self._failed(error) from error
 
     def one(self, sql: str, values: Values | None = None) -> Row | None:
         """Return the first row of a query, None without one."""
+        if self._lost is not None:
+            raise self._lost
         try:
             return self._execute(sql, values).fetchone()
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise translate(error) from error
+            raise self._failed(error) from error
 
     def run(self, sql: str, values: Values | None = None) -> int:
         """Run a statement that returns nothing; the answer is how many rows it changed."""
+        if self._lost is not None:
+            raise self._lost
         try:
             self._execute(sql, values).fetchall()
         except apsw.Error as error:
-            raise translate(error) from error
+            raise self._failed(error) from error
         return self._connection.changes()
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement once per item of *rows*."""
+        if self._lost is not None:
+            raise self._lost
         try:
             self._connection.executemany(sql, rows)
         except apsw.Error as error:
-            raise translate(error) from error
+            raise self._failed(error) from error
+
+    def begin(self) -> None:
+        """Take the write lock, waiting for other writers."""
+        self.run("BEGIN IMMEDIATE")
+        self._open = True
+
+    def end(self) -> None:
+        """Note that the outermost transaction is over."""
+        self._open = False
+        self._lost = None
+
+    def _failed(self, error: apsw.Error | UnicodeDecodeError) -> MemDBError:
+        """
+        Return what to raise for *error*.
+
+        A full disk may have ended the whole transaction. Whatever comes after
+        it would be stored alone, so from then on the same error is raised
+        until the transaction is left.
+        """
+        found = translate(error)
+        if self._open and not self._connection.in_transaction:
+            self._lost = found
+        return found
 
     @property
     def raw(self) -> apsw.Connection:
@@ -298,7 +331,7 @@ class Database:
                 writer.run("SAVEPOINT nested")
             else:
                 self._end_if_open()  # what a rollback before could not end
-                writer.run("BEGIN IMMEDIATE")
+                writer.begin()
                 writer.now_ms = self.clock()
                 self._owner = get_ident()
         except BaseException:
@@ -322,6 +355,8 @@ class Database:
                 self._undo(writer, nested=nested)
             raise
         finally:
+            if not nested:
+                writer.end()
             self._lock.release()
 
     @staticmethod
@@ -338,8 +373,10 @@ class Database:
     def _end_if_open(self) -> None:
         """Leave no transaction of ours open outside a write."""
         writer = self._writer
-        if writer is not None and not self._depth and writer.raw.in_transaction:
-            self._undo(writer, nested=False)
+        if writer is not None and not self._depth:
+            if writer.raw.in_transaction:
+                self._undo(writer, nested=False)
+            writer.end()
 
 
 def translate(error: apsw.Error | UnicodeDecodeError) -> MemDBError:

@@ -246,8 +246,14 @@ class Shelf:
             found = None if scope_no is None else sessions.find(tx, scope_no, session)
             if scope_no is None or found is None:
                 return
-            for name in artifacts.names(tx, scope_no, session_no_of(found)):
-                self._delete(tx, Place(scope_no, session_no_of(found), name), None)
+            number = session_no_of(found)
+            for place, _ in artifacts.places(tx, scope_no):
+                if place.session_no == number:
+                    self._delete(tx, place, None)
+                    known = artifacts.find_name(tx, place)
+                    assert known is not None
+                    fulltext.drop_artifact(tx, known[0])
+                    artifacts.delete_name(tx, known[0])
 
     def _delete(self, tx: Tx, place: Place, version: int | None) -> bool:
         known = artifacts.find_name(tx, place)

@@ -102,7 +102,7 @@ class Notebook:
             row |= self._told(tx, owner, session, (span, span))
             known = None if key is None else entries.find_key(tx, scope_no, key)
             if known is not None:
-                return self._merge(tx, known, row)
+                return self._merge(tx, owner, known, row)
             entry_id = self.insert(tx, scope_no, row)
             return Remembered("added", self._stored(tx, entry_id))
 
@@ -157,8 +157,18 @@ class Notebook:
             self._rewrite(tx, old, said, "update")
             return self._stored(tx, entry_id)
 
-    def _merge(self, tx: Tx, known: int, row: dict[str, Any]) -> Remembered:
+    def _merge(self, tx: Tx, owner: Owner, known: int, row: dict[str, Any]) -> Remembered:
+        """Update the entry *known*; what *row* does not say stays as it was."""
         old = self._stored(tx, known)
+        if row["session_id"] is None:
+            row |= self._told(tx, owner, old.session, (old.first_seq, old.last_seq))
+        before = {
+            "keywords": "\n".join(old.keywords),
+            "metadata": json_object(old.metadata, "metadata"),
+            "expires_ms": old.expires_ms,
+            "valid_from_ms": old.valid_from_ms,
+        }
+        row |= {field: value for field, value in before.items() if not row[field]}
         if self._says_the_same(old, row):
             return Remembered("ignored", old)
         self._rewrite(tx, old, row, "merge")
@@ -252,7 +262,9 @@ class Notebook:
     @staticmethod
     def _said(text: str, category: str, keywords: Sequence[str], importance: int) -> dict[str, Any]:
         """Return the columns that say something, validated."""
-        if isinstance(keywords, str) or not all(isinstance(word, str) for word in keywords):
+        if not isinstance(keywords, (list, tuple)) or not all(
+            isinstance(word, str) for word in keywords
+        ):
             raise InvalidInput("keywords is not a list of str: give ['one', 'two']")
         if not text_value(text, "text").strip():
             raise InvalidInput("text is empty: say what to remember")

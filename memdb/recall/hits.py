@@ -67,11 +67,12 @@ def json_ids(ids: Iterable[int]) -> str:
 def merge(tx: Tx, asked: Question, found: list[Found]) -> list[Hit]:
     """Put the kinds on one scale, take the best, and fetch what they say."""
     best = max((part.quality for part in found), default=0.0)
-    lines = []
-    for order, part in enumerate(found):
-        factor = part.quality / best if best else 1.0
-        for ranked in part.ranked:
-            lines.append((-ranked.score * factor, order, -ranked.id, part.kind, ranked, factor))
+    factors = [part.quality / best if best else 1.0 for part in found]
+    lines = [
+        (-ranked.score * factors[order], order, -ranked.id, part.kind, ranked, factors[order])
+        for order, part in enumerate(found)
+        for ranked in part.ranked
+    ]
     lines.sort(key=lambda line: line[:3])
     chosen = lines[: asked.limit]
     by_kind: dict[str, list[int]] = {}

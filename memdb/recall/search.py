@@ -80,10 +80,12 @@ class Recaller:
         vectors: bool = True,
     ) -> list[Hit]:
         """Return the hits of all *kinds*, best first; see `Scope.recall`."""
+        if not isinstance(kinds, (list, tuple, set, frozenset)):
+            raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
         for kind in kinds:
             if kind not in KINDS:
                 raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
-        kinds = tuple(dict.fromkeys(kinds))
+        kinds = tuple(kind for kind in KINDS if kind in kinds)
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
         since_ms = moment_ms(since, "since")

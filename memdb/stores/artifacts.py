@@ -173,6 +173,10 @@ WHERE
   )
 """
 
+DELETE_NAME = """/* artifacts.delete_name */
+DELETE FROM artifact_names WHERE id = :id
+"""
+
 DELETE_VERSION = """/* artifacts.delete */
 DELETE FROM artifacts
 WHERE
@@ -308,6 +312,11 @@ def raise_version(tx: Tx, name_id: int, version: int) -> None:
 def get_many(tx: Tx, ids: str) -> dict[int, Named]:
     """Return the names with a version whose id is in the JSON array *ids*, by id."""
     return {row[0]: Named(*row) for row in tx.all(SELECT_MANY, {"ids": ids})}
+
+
+def delete_name(tx: Tx, name_id: int) -> None:
+    """Remove a name without versions, when the session it belongs to goes."""
+    tx.run(DELETE_NAME, {"id": name_id})
 
 
 def delete(tx: Tx, place: Place, stored: Stored) -> None:

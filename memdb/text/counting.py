@@ -7,6 +7,7 @@ The default counter is exact and loads at the first count, not before.
 from __future__ import annotations
 
 from memdb.errors import PortError
+from memdb.text.validate import MAX_INT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Counting:
         except Exception as error:
             raise PortError(f"counter {self.name!r}", str(error)) from error
         if len(counts) != len(texts) or not all(
-            isinstance(count, int) and count >= 0 for count in counts
+            isinstance(count, int) and 0 <= count <= MAX_INT for count in counts
         ):
             raise PortError(f"counter {self.name!r}", "it must give one int from 0 per text")
         return counts

@@ -8,7 +8,7 @@ Each error names the field and the fix.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput, TooLarge
+from memdb.errors import Corrupt, InvalidInput, TooLarge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +135,12 @@ def parse_json(text: str | None) -> Any:
         return None
     import json  # 9 ms that a plain read does not need
 
-    return json.loads(text)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Corrupt(
+            "a stored JSON value is damaged: run `memdb check`, then restore a backup"
+        ) from error
 
 
 def _holds_nul(value: object) -> bool:

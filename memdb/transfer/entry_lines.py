@@ -198,15 +198,14 @@ class EntryWriter:
         uids = json.dumps([line.uid for line in lines])
         known = entries.find_uids(tx, *self._target.span(tx), uids)
         for line in lines:
-            found = known.get(line.uid)
             if line.row is None:
-                added = found is None and self._remember(tx, line)
+                added = self._remember(tx, line, known)
             else:
-                added = found is None
-                row_id = self._restore(tx, line, line.row) if found is None else found
-                known[line.uid] = row_id
+                added = line.uid not in known
+                if added:
+                    known[line.uid] = self._restore(tx, line, line.row)
                 if line.superseded_by is not None:
-                    self._open_links.append((row_id, line.superseded_by))
+                    self._open_links.append((known[line.uid], line.superseded_by))
             self._target.added["entries_added" if added else "entries_known"] += 1
         self._link(tx)
 
@@ -261,43 +260,55 @@ class EntryWriter:
         row["active"] = 0
         row["superseded_by"] = rival
 
-    def _remember(self, tx: Tx, line: EntryLine) -> bool:
-        """Remember a hand-written line; False if its key told it already."""
+    def _remember(self, tx: Tx, line: EntryLine, known: dict[str, int]) -> bool:
+        """Remember a hand-written line; False if that was done before."""
         told = dict(line.told)
         try:
             if line.message is not None:
                 told["seq"] = self._target.named_message(tx, line.session, line.message).seq
             key = optional_name(told.get("key"), "key")
-            if key is not None and self._was_told(tx, key, told):
+            if key is not None:
+                return self._remember_keyed(tx, key, told)
+            if line.uid in known:
                 return False
-            self._target.rooms.notebook.add(self._target.owner, **told, uid=line.uid)
+            done = self._target.rooms.notebook.add(self._target.owner, **told, uid=line.uid)
         except MemDBError as error:
             raise located(line.place, error) from error
+        known[line.uid] = done.entry.id
         return True
 
-    def _was_told(self, tx: Tx, key: str, told: dict[str, Any]) -> bool:
+    def _remember_keyed(self, tx: Tx, key: str, told: dict[str, Any]) -> bool:
         """
-        Say whether the entry of *key* went through this text, in the file's order.
+        Remember a fact that has a key, unless its entry went through it already.
 
-        A second import meets each text again in the order of the first; a text
-        that comes back later in the file is told again.
+        A second import meets each text again in the order of the first, so each
+        is looked for behind the one before it; a text that comes back later in
+        the file is told again.
         """
         known = entries.find_key(tx, self._target.scope_no(tx), key)
         chain = []
         if known is not None:
             now = entries.find(tx, known)
             assert now is not None
-            chain = [_saying(old) for old in histories.list_all(tx, known)] + [_saying(now)]
+            chain = [_saying(old) for old in (*histories.list_all(tx, known), now)]
+        said = self._target.rooms.notebook._said(
+            told["text"],
+            told.get("category", "events"),
+            told.get("keywords", ()),
+            told.get("importance", 5),
+        )
+        saying = tuple(said[name] for name in ("text", "category", "keywords", "importance"))
         start = self._told.get(key, 0)
-        saying = (told["text"], told.get("category", "events"), told.get("importance", 5))
-        if start and chain[start - 1 : start] == [saying]:
-            return True
+        if 0 < start < len(chain) and chain[start - 1] == saying:
+            return False
         if saying in chain[start:]:
             self._told[key] = chain.index(saying, start) + 1
-            return True
-        self._told[key] = len(chain) + 1
-        return False
+            return False
+        done = self._target.rooms.notebook.add(self._target.owner, **told)
+        added = done.action != "ignored"
+        self._told[key] = len(chain) + added
+        return added
 
 
-def _saying(version: Any) -> tuple[str, str, int]:
-    return version.text, version.category, version.importance
+def _saying(version: Any) -> tuple[Any, ...]:
+    return version.text, version.category, "\n".join(version.keywords), version.importance

@@ -8,7 +8,9 @@ import pytest
 import memdb
 
 ROOT = Path(memdb.__file__).parent
-FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if "data" not in path.parts)
+FILES = sorted(
+    str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if "data" not in path.parts
+)
 MAX_LINES = 400
 MAX_FUNCTION_LINES = 60
 

@@ -6,6 +6,7 @@ Imports under TYPE_CHECKING cost nothing at run time but are arrows too.
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,7 @@ def room_of(module: str) -> str:
     return ROOM_OF_FILE.get(first, first)
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Return the memdb modules that a file imports, anywhere in it."""
     found: set[str] = set()
@@ -101,8 +103,7 @@ def test_imports_point_down(name: str) -> None:
     wrong = {
         target
         for target in imports_of(ROOT / name)
-        if room_of(target) not in {own, *MAY_IMPORT[own]}
-        and (name, room_of(target)) not in ALLOWED
+        if room_of(target) not in {own, *MAY_IMPORT[own]} and (name, room_of(target)) not in ALLOWED
     }
 
     assert wrong == set()

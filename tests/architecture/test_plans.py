@@ -31,7 +31,9 @@ MAY_SCAN = {
 }
 
 # Not a table of the file: what json_each and pragmas give, and what a subquery made.
-VIRTUAL = re.compile(r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b)")
+VIRTUAL = re.compile(
+    r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b)"
+)
 
 
 def statements() -> Iterator[Any]:
@@ -72,7 +74,9 @@ def test_there_are_statements() -> None:
     assert len(STATEMENTS) > 100
 
 
-@pytest.mark.parametrize(("name", "sql"), [one for one in STATEMENTS if "PRAGMA" not in one.values[1]])
+@pytest.mark.parametrize(
+    ("name", "sql"), [one for one in STATEMENTS if "PRAGMA" not in one.values[1]]
+)
 def test_each_statement_is_valid(tx: Tx, name: str, sql: str) -> None:
     """SQLite prepares it: every table and column is there."""
     assert isinstance(plan(tx, sql), list)
@@ -80,7 +84,11 @@ def test_each_statement_is_valid(tx: Tx, name: str, sql: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "sql"),
-    [one for one in STATEMENTS if not one.values[0].startswith(WHOLE) and one.values[0] not in MAY_SCAN],
+    [
+        one
+        for one in STATEMENTS
+        if not one.values[0].startswith(WHOLE) and one.values[0] not in MAY_SCAN
+    ],
 )
 def test_no_statement_reads_a_whole_table(tx: Tx, name: str, sql: str) -> None:
     """Unless MAY_SCAN says why."""
@@ -91,7 +99,9 @@ def test_every_reason_is_needed(tx: Tx) -> None:
     """A statement that scans no more leaves the list."""
     by_name = {one.values[0]: one.values[1] for one in STATEMENTS}
 
-    assert {name for name in MAY_SCAN if name not in by_name or not scans(tx, by_name[name])} == set()
+    assert {
+        name for name in MAY_SCAN if name not in by_name or not scans(tx, by_name[name])
+    } == set()
 
 
 def test_every_foreign_key_has_an_index(tx: Tx) -> None:

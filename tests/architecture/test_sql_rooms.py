@@ -68,12 +68,18 @@ def test_no_sql_outside_its_rooms(name: str) -> None:
     assert [(line, text) for line, text in literals(ROOT / name) if SQL.search(text)] == []
 
 
-@pytest.mark.parametrize("name", [name_of(path) for path in FILES if name_of(path).startswith("stores/")])
+@pytest.mark.parametrize(
+    "name", [name_of(path) for path in FILES if name_of(path).startswith("stores/")]
+)
 def test_statements_of_stores_are_constants(name: str) -> None:
     """Nothing in a function body is SQL, so nothing there is put together."""
     known = set(constants(ROOT / name).values())
 
-    assert [(line, text) for line, text in literals(ROOT / name) if SQL.search(text) and text not in known] == []
+    assert [
+        (line, text)
+        for line, text in literals(ROOT / name)
+        if SQL.search(text) and text not in known
+    ] == []
 
 
 @pytest.mark.parametrize(("name", "sql"), STATEMENTS)
@@ -101,7 +107,11 @@ def test_statements_list_their_columns_and_bind_by_name(name: str, sql: str) -> 
 
 @pytest.mark.parametrize(
     ("name", "sql"),
-    [param for param in STATEMENTS if "ORDER BY" in str(param.values[1]) or "LIMIT" in str(param.values[1])],
+    [
+        param
+        for param in STATEMENTS
+        if "ORDER BY" in str(param.values[1]) or "LIMIT" in str(param.values[1])
+    ],
 )
 def test_pages_have_an_order(name: str, sql: str) -> None:
     """A LIMIT above one without ORDER BY would give any rows."""

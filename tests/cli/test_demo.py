@@ -48,7 +48,7 @@ def test_demo_for_a_person(run, monkeypatch):
 
     assert "What is Birger allergic to?" in said
     assert "tokens" in said
-    assert "Versions of opening-plan.md" in said
+    assert "Versions of user:opening-plan.md" in said
     assert "in one file; import " in said
 
 
@@ -94,4 +94,8 @@ def test_demo_without_examples(run, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_demo_in_a_process_of_its_own_takes_five_seconds(start):
     """The whole command, starting included, ends within five seconds."""
-    assert start("demo").wait(timeout=5) == 0
+    process = start("demo")
+    out, err = process.communicate(timeout=5)
+
+    assert (process.returncode, err) == (0, b"")
+    assert b"in one file; import " in out

@@ -183,8 +183,8 @@ def test_backup_onto_itself_is_refused(run, trip, tmp_path):
     link = tmp_path / "link.db"
     link.symlink_to(trip)
 
-    assert run("backup", trip, trip, "--replace").exit_code == 5
-    assert run("backup", trip, link, "--replace").exit_code == 5
+    assert run("backup", trip, trip, "--replace").exit_code == 6
+    assert run("backup", trip, link, "--replace").exit_code == 6
 
 
 def test_backup_into_a_missing_folder(run, trip, tmp_path):

@@ -70,7 +70,9 @@ def test_a_backup_is_one_file_in_delete_mode(file_db: MemDB, target: str) -> Non
 
     file_db.backup(target)
 
-    assert sorted(name for name in os.listdir(os.path.dirname(target)) if "copy" in name) == ["copy.db"]
+    assert sorted(name for name in os.listdir(os.path.dirname(target)) if "copy" in name) == [
+        "copy.db"
+    ]
     with sqlite3.connect(f"file:{target}?immutable=1", uri=True) as look:
         assert look.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     look.close()
@@ -174,7 +176,9 @@ def test_a_target_that_cannot_be_is_a_file_error(file_db: MemDB, tmp_path: Path,
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root to give up")
-def test_an_unwritable_folder_is_a_file_error(open_folder: Path, target: str, run_child: Any) -> None:
+def test_an_unwritable_folder_is_a_file_error(
+    open_folder: Path, target: str, run_child: Any
+) -> None:
     """For a process without the right to write there."""
     assert run_child(BACKUP_AS_NOBODY, target) == "ReadOnly\n"
 

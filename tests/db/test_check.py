@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-import memdb
 from memdb import MemDB
 from memdb.db.check import CHECK_FTS, RULES
 
@@ -35,14 +34,26 @@ FINAL = {
 MORE_DAMAGE = {
     "a missing vector's sketch": ("sketch_differs", "DELETE FROM embeddings WHERE kind = 'entry'"),
     "a missing sketch": ("sketch_differs", "DELETE FROM sketches WHERE kind = 'message'"),
-    "a row the index does not know": ("messages_fts", "UPDATE messages SET text = 'other words' WHERE id & 255 = 1"),
-    "a lost index row": ("messages_fts", "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')"),
+    "a row the index does not know": (
+        "messages_fts",
+        "UPDATE messages SET text = 'other words' WHERE id & 255 = 1",
+    ),
+    "a lost index row": (
+        "messages_fts",
+        "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')",
+    ),
     "a lost message": ("messages_fts", "DELETE FROM messages WHERE id & 255 = 2"),
-    "a changed time": ("message_hash", "UPDATE messages SET created_ms = created_ms + 1 WHERE id & 255 = 1"),
+    "a changed time": (
+        "message_hash",
+        "UPDATE messages SET created_ms = created_ms + 1 WHERE id & 255 = 1",
+    ),
     "a changed role": ("message_hash", "UPDATE messages SET role = 'system' WHERE id & 255 = 1"),
     "changed parts": ("message_hash", "UPDATE messages SET body = '[1]' WHERE id & 255 = 1"),
     "changed metadata": ("message_hash", "UPDATE messages SET metadata = '{}' WHERE id & 255 = 1"),
-    "a changed external id": ("message_hash", "UPDATE messages SET external_id = 'm9' WHERE id & 255 = 1"),
+    "a changed external id": (
+        "message_hash",
+        "UPDATE messages SET external_id = 'm9' WHERE id & 255 = 1",
+    ),
     "a changed uid": ("entry_hash", "UPDATE entries SET uid = 'other'"),
     "a changed key": ("entry_hash", "UPDATE entries SET key = 'other'"),
     "a changed category": ("entry_hash", "UPDATE entries SET category = 'other'"),
@@ -91,9 +102,7 @@ def test_a_sound_file_has_no_finding(damage: Callable[[str], MemDB]) -> None:
 
 
 @pytest.mark.parametrize(("code", "sql"), REBUILDABLE.items(), ids=REBUILDABLE)
-def test_rebuild_mends_what_is_derived(
-    damage: Callable[[str], MemDB], code: str, sql: str
-) -> None:
+def test_rebuild_mends_what_is_derived(damage: Callable[[str], MemDB], code: str, sql: str) -> None:
     """The rule finds it, says that it can be rebuilt, and after rebuild finds nothing."""
     db = damage(sql)
     found = {finding.code: finding.rebuildable for finding in db.check(deep=True)}
@@ -137,7 +146,11 @@ def test_findings_name_the_place(damage: Callable[[str], MemDB]) -> None:
 
     (finding,) = db.check()
 
-    assert (finding.code, finding.text, finding.rebuildable) == ("seq_above_last", "session trip", True)
+    assert (finding.code, finding.text, finding.rebuildable) == (
+        "seq_above_last",
+        "session trip",
+        True,
+    )
 
 
 def test_a_rule_reports_twenty_at_most(path: str, open_db: Callable[..., MemDB], raw: Any) -> None:
@@ -152,7 +165,9 @@ def test_a_rule_reports_twenty_at_most(path: str, open_db: Callable[..., MemDB],
     assert [finding.code for finding in found] == ["message_hash"] * 20
 
 
-def test_the_bytes_of_artifacts_are_read_only_when_asked_deeply(damage: Callable[[str], MemDB]) -> None:
+def test_the_bytes_of_artifacts_are_read_only_when_asked_deeply(
+    damage: Callable[[str], MemDB],
+) -> None:
     """They may be gigabytes."""
     db = damage(FINAL["blob_hash"])
 
@@ -221,7 +236,9 @@ def test_check_is_silent_after_a_mixed_life(db: MemDB, embedder: Any) -> None:
     ann = db.scope("ann")
     for n in range(3):
         chat = ann.session(f"s{n}")
-        chat.extend([{"role": "user", "text": f"t{k} 北京", "external_id": str(k)} for k in range(5)])
+        chat.extend(
+            [{"role": "user", "text": f"t{k} 北京", "external_id": str(k)} for k in range(5)]
+        )
         entry = ann.remember(f"fact {n}", key="k", session=chat.name).entry
         ann.entries.update(entry.id, text=f"changed {n}")
         chat.artifacts.save("a.md", f"text {n}")

@@ -83,7 +83,9 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize(("name", "parent", "code", "exit_code"), TREE, ids=[row[0] for row in TREE])
+@pytest.mark.parametrize(
+    ("name", "parent", "code", "exit_code"), TREE, ids=[row[0] for row in TREE]
+)
 def test_each_error_has_its_place_and_codes(
     name: str, parent: str, code: str, exit_code: int
 ) -> None:
@@ -111,7 +113,9 @@ def test_codes_are_unique() -> None:
     assert len({row[2] for row in TREE}) == len(TREE)
 
 
-@pytest.mark.parametrize(("kind", "builtin"), [(memdb.InvalidInput, ValueError), (memdb.NotFound, LookupError)])
+@pytest.mark.parametrize(
+    ("kind", "builtin"), [(memdb.InvalidInput, ValueError), (memdb.NotFound, LookupError)]
+)
 def test_python_users_may_catch_what_they_expect(kind: type, builtin: type) -> None:
     """Bad values are ValueErrors, absent things LookupErrors."""
     assert issubclass(kind, builtin)
@@ -135,7 +139,9 @@ def test_every_primary_code_of_sqlite_is_in_the_table() -> None:
     primary = {
         code
         for name, code in apsw.mapping_result_codes.items()
-        if isinstance(name, str) and name not in ("SQLITE_OK", "SQLITE_NOTICE", "SQLITE_WARNING", "SQLITE_ROW", "SQLITE_DONE")
+        if isinstance(name, str)
+        and name
+        not in ("SQLITE_OK", "SQLITE_NOTICE", "SQLITE_WARNING", "SQLITE_ROW", "SQLITE_DONE")
     }
 
     assert set(SQLITE_ERRORS) == primary

@@ -1,7 +1,6 @@
 """Old files become current ones, or stay exactly what they were."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +93,16 @@ def test_an_old_file_becomes_like_a_new_one(
 
     assert structure(path, raw) == structure(fresh, raw)
     assert version(path, raw) == schema.FORMAT
-    assert {name: len(rows) for name, rows in dump(path)} == {name: len(rows) for name, rows in before}
+    assert {name: len(rows) for name, rows in dump(path)} == {
+        name: len(rows) for name, rows in before
+    }
     with memdb.open(path, embedder=None) as db:
         assert db.check(deep=True) == []
 
 
-def test_the_rows_of_the_present_format_are_kept_as_they_are(path: str, raw: Any, dump: Any) -> None:
+def test_the_rows_of_the_present_format_are_kept_as_they_are(
+    path: str, raw: Any, dump: Any
+) -> None:
     """Opening a file that is current changes no row."""
     load((FIXTURES / f"schema_v{schema.FORMAT:04}.sql").read_text(encoding="utf-8"), path, raw)
     before = dump(path)
@@ -115,7 +118,10 @@ def test_an_old_file_is_used_like_a_new_one(path: str, raw: Any) -> None:
 
     with memdb.open(path, embedder=None, counter="estimate") as db:
         ann = db.scope("ann")
-        assert [message.text for message in ann.session("trip").messages()] == ["I drink tea.", "我爱北京"]
+        assert [message.text for message in ann.session("trip").messages()] == [
+            "I drink tea.",
+            "我爱北京",
+        ]
         assert ann.entries.find("drink").text == "Ann likes green tea."  # type: ignore[union-attr]
         assert ann.session("trip").artifacts.load("menu.md").text == "tea and cake"
         assert {hit.kind for hit in ann.recall("tea")} == {"message", "entry", "artifact"}
@@ -178,7 +184,9 @@ def test_a_step_that_forgets_its_number_is_refused(
     assert version(old, raw) == 1
 
 
-def test_a_failed_migration_can_be_tried_again(old: str, raw: Any, format_three: dict[int, str]) -> None:
+def test_a_failed_migration_can_be_tried_again(
+    old: str, raw: Any, format_three: dict[int, str]
+) -> None:
     """With a repaired step the same file becomes current."""
     format_three[2] = "this is no SQL"
     with pytest.raises(memdb.MigrationFailed):
@@ -217,9 +225,7 @@ def test_the_steps_on_disk_are_those_to_the_present_format() -> None:
     assert numbers == list(range(2, schema.FORMAT + 1))
 
 
-def test_a_step_is_found_by_its_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_is_found_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever stands behind the number in its name."""
     folder = tmp_path / "migrations"
     folder.mkdir()
@@ -245,7 +251,9 @@ def test_the_schema_is_read_from_the_package_first(
 def test_a_damaged_new_file_is_not_made(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the schema fails in its middle, the next open finds an empty file."""
     whole = schema.read_schema()
-    monkeypatch.setattr(schema, "read_schema", lambda: whole.replace("PRAGMA user_version", "nonsense"))
+    monkeypatch.setattr(
+        schema, "read_schema", lambda: whole.replace("PRAGMA user_version", "nonsense")
+    )
     with pytest.raises(memdb.MemDBError):
         memdb.open(path, embedder=None)
     monkeypatch.undo()

@@ -40,7 +40,9 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate") as db:
 
 def only_root() -> Any:
     """Return the mark of tests that give up root."""
-    return pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root to give up")
+    return pytest.mark.skipif(
+        os.name != "posix" or os.geteuid() != 0, reason="needs root to give up"
+    )
 
 
 @pytest.fixture
@@ -97,7 +99,9 @@ def test_an_empty_database_becomes_a_memdb_file(path: str, raw: Any) -> None:
         assert db.check() == []
 
 
-@pytest.mark.parametrize("name", ["file:x.db", "file:x.db?mode=memory", "a b.db", "ü.db", "%20.db", "x.db?y"])
+@pytest.mark.parametrize(
+    "name", ["file:x.db", "file:x.db?mode=memory", "a b.db", "ü.db", "%20.db", "x.db?y"]
+)
 def test_a_path_is_a_path_and_no_address(tmp_path: Path, name: str) -> None:
     """Nothing in a name means anything to SQLite."""
     memdb.open(tmp_path / name, embedder=None).close()
@@ -210,7 +214,9 @@ def test_a_file_where_a_folder_should_be_is_named(filled: str) -> None:
 
 
 @only_root()
-def test_a_file_in_a_readonly_folder_is_read_only(filled: str, open_folder: Path, run_child: Any) -> None:
+def test_a_file_in_a_readonly_folder_is_read_only(
+    filled: str, open_folder: Path, run_child: Any
+) -> None:
     """A WAL file needs its folder; the error says what to do."""
     os.chmod(filled, 0o644)
 
@@ -236,7 +242,9 @@ def test_a_readonly_file_in_a_writable_folder_is_read_and_not_written(
 
 
 @only_root()
-def test_a_file_that_may_not_be_read_is_refused(filled: str, open_folder: Path, run_child: Any) -> None:
+def test_a_file_that_may_not_be_read_is_refused(
+    filled: str, open_folder: Path, run_child: Any
+) -> None:
     """As a file error, not as damage."""
     os.chmod(filled, 0o000)
     os.chmod(open_folder, 0o777)
@@ -245,7 +253,9 @@ def test_a_file_that_may_not_be_read_is_refused(filled: str, open_folder: Path, 
 
 
 @pytest.mark.parametrize("round_", range(3), ids=str)
-def test_eight_processes_can_make_a_file_at_once(path: str, start_child: Callable[..., Any], round_: int) -> None:
+def test_eight_processes_can_make_a_file_at_once(
+    path: str, start_child: Callable[..., Any], round_: int
+) -> None:
     """One makes it, all can use it, no number is given twice."""
     children = [start_child(OPEN_AT_ONCE, path) for _ in range(8)]
     [child.stdout.readline() for child in children]

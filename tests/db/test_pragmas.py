@@ -92,7 +92,9 @@ def test_vector_functions_come_without_leaving_the_door_open(
             tx.one("SELECT load_extension('vec0')")
 
 
-def test_the_mode_stays_in_the_file(path: str, make_database: Callable[..., Database], raw: Any) -> None:
+def test_the_mode_stays_in_the_file(
+    path: str, make_database: Callable[..., Database], raw: Any
+) -> None:
     """Another program that opens it finds WAL."""
     make_database(path).close()
 

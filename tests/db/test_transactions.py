@@ -338,7 +338,7 @@ def test_closing_while_others_read_ends_them_with_closed(file_db: memdb.MemDB) -
         try:
             while True:
                 list(chat.messages())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             errors.append(error)
 
     threads = [threading.Thread(target=read) for _ in range(4)]
@@ -350,7 +350,9 @@ def test_closing_while_others_read_ends_them_with_closed(file_db: memdb.MemDB) -
     assert [type(error) for error in errors] == [memdb.Closed] * 4
 
 
-def test_closing_inside_a_write_is_refused_or_whole(path: str, make_database: Callable[..., Database]) -> None:
+def test_closing_inside_a_write_is_refused_or_whole(
+    path: str, make_database: Callable[..., Database]
+) -> None:
     """The write does not half survive, and no connection is left behind."""
     database = make_database(path)
 

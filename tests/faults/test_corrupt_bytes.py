@@ -18,7 +18,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("sound") / "agent.db"
     with memdb.open(path, counter="estimate") as db:
         ann = db.scope("ann")
-        ann.session("trip").extend([{"role": "user", "text": f"tea number {n}"} for n in range(400)])
+        ann.session("trip").extend(
+            [{"role": "user", "text": f"tea number {n}"} for n in range(400)]
+        )
         [ann.remember(f"fact number {n}") for n in range(20)]
         ann.artifacts.save("menu.md", "soup " * 100)
         ann.artifacts.save("picture.png", bytes(range(256)) * 100)
@@ -93,7 +95,9 @@ def test_a_flipped_byte_of_an_artifact_is_found(path: str, sound: bytes, raw: An
     """Its SHA-256 tells, when asked deeply."""
     Path(path).write_bytes(sound)
     connection = raw(path)
-    connection.execute("UPDATE blob_chunks SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE codec = 'raw'")
+    connection.execute(
+        "UPDATE blob_chunks SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE codec = 'raw'"
+    )
     connection.execute("UPDATE blob_chunks SET data = x'0102' WHERE codec = 'zlib'")
     connection.close()
 
@@ -120,7 +124,9 @@ def test_a_flipped_byte_of_an_artifact_is_found(path: str, sound: bytes, raw: An
         ),
     ],
 )
-def test_reading_a_damaged_value_is_corrupt(path: str, sound: bytes, raw: Any, sql: str, call: Any) -> None:
+def test_reading_a_damaged_value_is_corrupt(
+    path: str, sound: bytes, raw: Any, sql: str, call: Any
+) -> None:
     """Not a ValueError or zlib's own error from the depth; and check sees it."""
     Path(path).write_bytes(sound)
     connection = raw(path)

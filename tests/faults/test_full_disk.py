@@ -32,12 +32,20 @@ def limit_pages(db: MemDB, more: int) -> None:
 
 WRITES: dict[str, Callable[[MemDB], object]] = {
     "append": lambda db: db.scope("ann").session("trip").append("user", LARGE),
-    "extend": lambda db: db.scope("ann").session("trip").extend([{"role": "user", "text": LARGE[n:20_000]} for n in range(20)]),
+    "extend": lambda db: (
+        db.scope("ann")
+        .session("trip")
+        .extend([{"role": "user", "text": LARGE[n:20_000]} for n in range(20)])
+    ),
     "remember": lambda db: db.scope("ann").remember(LARGE),
     "remember a key again": lambda db: db.scope("ann").remember(LARGE, key="home"),
-    "update": lambda db: db.scope("ann").entries.update(next(db.scope("ann").entries.list()).id, text=LARGE),
+    "update": lambda db: db.scope("ann").entries.update(
+        next(db.scope("ann").entries.list()).id, text=LARGE
+    ),
     "save": lambda db: db.scope("ann").artifacts.save("menu.md", LARGE),
-    "save a stream": lambda db: db.scope("ann").artifacts.save("menu.md", io.BytesIO(bytes(range(256)) * 40_000)),
+    "save a stream": lambda db: db.scope("ann").artifacts.save(
+        "menu.md", io.BytesIO(bytes(range(256)) * 40_000)
+    ),
 }
 
 
@@ -49,7 +57,11 @@ def test_a_full_disk_leaves_the_file_as_before(full: MemDB, dump: Any, name: str
     with pytest.raises(memdb.DiskFull, match="free some space") as caught:
         WRITES[name](full)
 
-    assert (caught.value.code, caught.value.exit_code, caught.value.sqlite_code & 0xFF) == ("full", 7, 13)
+    assert (caught.value.code, caught.value.exit_code, caught.value.sqlite_code & 0xFF) == (
+        "full",
+        7,
+        13,
+    )
     assert dump(full.path) == before
 
 

@@ -20,7 +20,9 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
 @pytest.fixture
 def filled(file_db: MemDB) -> MemDB:
     """Return a file with some messages."""
-    file_db.scope("ann").session("trip").extend([{"role": "user", "text": f"words {n}"} for n in range(50)])
+    file_db.scope("ann").session("trip").extend(
+        [{"role": "user", "text": f"words {n}"} for n in range(50)]
+    )
     return file_db
 
 

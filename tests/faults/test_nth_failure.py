@@ -56,15 +56,25 @@ def entry(db: MemDB) -> int:
 
 
 WRITES: dict[str, Callable[[MemDB], object]] = {
-    "append": lambda db: db.scope("ann").session("trip").append("user", "more 北京", external_id="m9"),
+    "append": lambda db: (
+        db.scope("ann").session("trip").append("user", "more 北京", external_id="m9")
+    ),
     "append to a new scope": lambda db: db.scope("bob").session("s").append("user", "first"),
-    "extend": lambda db: db.scope("ann").session("trip").extend([{"role": "user", "text": "a"}, {"role": "user", "text": "b"}]),
+    "extend": lambda db: (
+        db.scope("ann")
+        .session("trip")
+        .extend([{"role": "user", "text": "a"}, {"role": "user", "text": "b"}])
+    ),
     "remember": lambda db: db.scope("ann").remember("Ann likes tea.", keywords=["drink"]),
     "remember a key again": lambda db: db.scope("ann").remember("Ann lives in Bergen.", key="home"),
     "update": lambda db: db.scope("ann").entries.update(entry(db), text="Ann lives in Bergen."),
     "delete an entry": lambda db: db.scope("ann").entries.delete(entry(db)),
-    "save": lambda db: db.scope("ann").session("trip").artifacts.save("menu.md", "cake", message_seq=1),
-    "save to a new session": lambda db: db.scope("ann").session("new").artifacts.save("a.md", "cake"),
+    "save": lambda db: (
+        db.scope("ann").session("trip").artifacts.save("menu.md", "cake", message_seq=1)
+    ),
+    "save to a new session": lambda db: (
+        db.scope("ann").session("new").artifacts.save("a.md", "cake")
+    ),
     "save a stream": lambda db: db.scope("ann").artifacts.save("large", io.BytesIO(LARGE)),
     "delete a version": lambda db: db.scope("ann").session("trip").artifacts.delete("menu.md", 2),
     "delete an artifact": lambda db: db.scope("ann").session("trip").artifacts.delete("menu.md"),
@@ -112,8 +122,12 @@ def fail_at(db: MemDB, nth: int, *, once: bool, write: Callable[[MemDB], object]
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Return the bytes of a closed file with one of everything."""
     path = tmp_path_factory.mktemp("prepared") / "agent.db"
-    embedder = type("E", (), {"name": "e", "dim": 8, "embed": lambda _s, t: [[1.0] * 8 for _ in t]})()
-    with memdb.open(path, embedder=embedder, counter="estimate", clock=lambda: 1_700_000_000_000) as db:
+    embedder = type(
+        "E", (), {"name": "e", "dim": 8, "embed": lambda _s, t: [[1.0] * 8 for _ in t]}
+    )()
+    with memdb.open(
+        path, embedder=embedder, counter="estimate", clock=lambda: 1_700_000_000_000
+    ) as db:
         prepare(db)
     return path.read_bytes()
 
@@ -125,7 +139,9 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, prepared: bytes, open_db: Any, make_embedder: Any) -> Callable[[str], MemDB]:
+def opened(
+    tmp_path: Path, prepared: bytes, open_db: Any, make_embedder: Any
+) -> Callable[[str], MemDB]:
     """Return a function that opens a fresh copy of the prepared file under a name."""
 
     def copy(name: str) -> MemDB:

@@ -36,7 +36,9 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="proc
 """
 
 
-def run_together(start_child: Callable[..., Any], program: str, arguments: list[tuple[Any, ...]]) -> None:
+def run_together(
+    start_child: Callable[..., Any], program: str, arguments: list[tuple[Any, ...]]
+) -> None:
     """Start a process per item, let all go at once, and wait; fail if one failed."""
     children = [start_child(program, *one) for one in arguments]
     [child.stdout.readline() for child in children]
@@ -59,7 +61,9 @@ def append_together(path: str, start_child: Callable[..., Any], each: int) -> No
         assert db.check() == []
 
 
-def test_eight_processes_append_without_error_or_gap(path: str, start_child: Callable[..., Any]) -> None:
+def test_eight_processes_append_without_error_or_gap(
+    path: str, start_child: Callable[..., Any]
+) -> None:
     """To one session and to their own, on a file that is new to all of them."""
     append_together(path, start_child, 100)
 

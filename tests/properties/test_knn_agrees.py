@@ -32,7 +32,9 @@ class Filled:
         centres = random.normal(size=(60, dim))
         noise = random.normal(size=(ROWS, dim))
         self.vectors = (centres[random.integers(0, 60, ROWS)] + 0.7 * noise).astype(np.float32)
-        self.queries = (centres[random.integers(0, 60, 20)] + 0.7 * random.normal(size=(20, dim))).astype(np.float32)
+        self.queries = (
+            centres[random.integers(0, 60, 20)] + 0.7 * random.normal(size=(20, dim))
+        ).astype(np.float32)
         self.refs = FIRST + np.sort(random.choice(ROWS * 3, ROWS, replace=False))
         self.database = database
         with database.write() as tx:
@@ -55,7 +57,9 @@ class Filled:
 
 
 @pytest.fixture(scope="module", params=[16, 20, 128, 384], ids=lambda dim: f"{dim} dimensions")
-def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Filled]:
     """Return a filled file of each dimension, also one that fills no whole byte."""
     path = str(tmp_path_factory.mktemp("knn") / "agent.db")
     database = Database(path, clock=lambda: 0, ids=str, durability="process")
@@ -73,7 +77,9 @@ def test_exact_search_is_brute_force(filled: Filled) -> None:
     for query in filled.queries:
         found, expected = filled.nearest(query, 25, exact=True), filled.brute(query, 25)
 
-        assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in expected], abs=1e-5)
+        assert [cosine for _, cosine in found] == pytest.approx(
+            [cosine for _, cosine in expected], abs=1e-5
+        )
         assert len(set(refs(found)) & set(refs(expected))) >= 24  # equal to float32's last digit
 
 
@@ -85,7 +91,9 @@ def test_sketches_miss_few(filled: Filled) -> None:
         truth = dict(filled.brute(query, ROWS))
         hits += len(set(refs(found)) & set(refs(expected)))
 
-        assert [cosine for _, cosine in found] == pytest.approx([truth[ref] for ref in refs(found)], abs=1e-5)
+        assert [cosine for _, cosine in found] == pytest.approx(
+            [truth[ref] for ref in refs(found)], abs=1e-5
+        )
 
     assert hits >= 0.95 * 10 * len(filled.queries)
 
@@ -147,15 +155,22 @@ def test_random_deletes_and_puts_keep_the_search_right(
     for _ in range(40):
         low = int(random.integers(0, 900))
         high = low + int(random.integers(0, 300))
-        fresh = {int(ref): random.normal(size=16).astype(np.float32) for ref in random.integers(0, 1_000, 30)}
+        fresh = {
+            int(ref): random.normal(size=16).astype(np.float32)
+            for ref in random.integers(0, 1_000, 30)
+        }
         with database.write() as tx:
             embeddings.delete_range(tx, "message", low, high)
-            embeddings.put(tx, space, "message", [(ref, row.tobytes()) for ref, row in fresh.items()])
+            embeddings.put(
+                tx, space, "message", [(ref, row.tobytes()) for ref, row in fresh.items()]
+            )
         truth = {ref: row for ref, row in truth.items() if not low <= ref <= high} | fresh
         query = random.normal(size=16).astype(np.float32)
         with database.read() as tx:
             found = nearest.find(tx, space, "message", query.tobytes(), (0, 1 << 62), limit=2_000)
-            buckets = [embeddings.sketches_match(tx, space, "message", bucket) for bucket in range(5)]
+            buckets = [
+                embeddings.sketches_match(tx, space, "message", bucket) for bucket in range(5)
+            ]
 
         assert sorted(refs(found)) == sorted(truth)
         assert buckets == [True] * 5

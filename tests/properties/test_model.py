@@ -61,7 +61,9 @@ class Life(RuleBasedStateMachine):
         assert found == [], f"{found} in {self.path}"
         shutil.rmtree(self.folder)
 
-    @rule(user=USERS, session=NAMES, text=TEXTS, role=st.sampled_from(["user", "assistant", "tool"]))
+    @rule(
+        user=USERS, session=NAMES, text=TEXTS, role=st.sampled_from(["user", "assistant", "tool"])
+    )
     def append(self, user: str, session: str, text: str, role: str) -> None:
         """Say something."""
         said = self.messages.setdefault((user, session), [])
@@ -90,7 +92,9 @@ class Life(RuleBasedStateMachine):
     def extend(self, user: str, session: str, texts: list[str]) -> None:
         """Say several things at once."""
         said = self.messages.setdefault((user, session), [])
-        self.file.scope(user).session(session).extend([{"role": "user", "text": text} for text in texts])
+        self.file.scope(user).session(session).extend(
+            [{"role": "user", "text": text} for text in texts]
+        )
         said += [("user", text) for text in texts]
 
     @rule(user=USERS, session=NAMES)
@@ -243,7 +247,9 @@ class Life(RuleBasedStateMachine):
             return
         for (user, name), said in self.messages.items():
             hits = self.db.scope(user).session(name).search("tea", limit=1_000)
-            expected = {seq for seq, (_, text) in enumerate(said, start=1) if text in ("tea", "green tea")}
+            expected = {
+                seq for seq, (_, text) in enumerate(said, start=1) if text in ("tea", "green tea")
+            }
             assert expected <= {hit.source.seq for hit in hits}
             assert all("tea" in hit.text.lower() for hit in hits)
 

@@ -4,7 +4,7 @@ What hosts hand in by mistake or malice: each works, or gets an error naming the
 After a refusal the file holds row for row what it held before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,11 @@ REFUSED: list[tuple[str, str, Call]] = [
     # (what is wrong, the field the error names, the call)
     ("NUL in a text", "text", lambda ann: chat(ann).append("user", NUL)),
     ("surrogate in a text", "text", lambda ann: chat(ann).append("user", SURROGATE)),
-    ("a text of 64 MB and one byte", "text", lambda ann: chat(ann).append("user", "x" * ((64 << 20) + 1))),
+    (
+        "a text of 64 MB and one byte",
+        "text",
+        lambda ann: chat(ann).append("user", "x" * ((64 << 20) + 1)),
+    ),
     ("a text that is a number", "text", lambda ann: chat(ann).append("user", 5)),  # type: ignore[arg-type]
     ("a text that is bytes", "text", lambda ann: chat(ann).append("user", b"x")),  # type: ignore[arg-type]
     ("a text that is None", "text", lambda ann: chat(ann).append("user", None)),  # type: ignore[arg-type]
@@ -50,27 +54,99 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("NUL in an author", "author", lambda ann: chat(ann).append("user", "x", author=NUL)),
     ("long author", "author", lambda ann: chat(ann).append("user", "x", author=LONG)),
     ("empty external id", "external_id", lambda ann: chat(ann).append("user", "x", external_id="")),
-    ("long external id", "external_id", lambda ann: chat(ann).append("user", "x", external_id=LONG)),
-    ("surrogate in an external id", "external_id", lambda ann: chat(ann).append("user", "x", external_id=SURROGATE)),
+    (
+        "long external id",
+        "external_id",
+        lambda ann: chat(ann).append("user", "x", external_id=LONG),
+    ),
+    (
+        "surrogate in an external id",
+        "external_id",
+        lambda ann: chat(ann).append("user", "x", external_id=SURROGATE),
+    ),
     ("a time of 2^63", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=2**63)),
-    ("a time in seconds as float", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=1.5)),  # type: ignore[arg-type]
-    ("a time before year 1", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=-(2**62))),
-    ("a time that is True", "created_ms", lambda ann: chat(ann).append("user", "x", created_ms=True)),
-    ("metadata that is a list", "metadata", lambda ann: chat(ann).append("user", "x", metadata=[1])),  # type: ignore[arg-type]
-    ("metadata with NaN", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": float("nan")})),
-    ("metadata with a set", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": {1}})),
-    ("metadata with number keys", "metadata", lambda ann: chat(ann).append("user", "x", metadata={1: "a"})),  # type: ignore[dict-item]
-    ("metadata with NUL", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": [NUL]})),
-    ("metadata with NUL in a key", "metadata", lambda ann: chat(ann).append("user", "x", metadata={NUL: 1})),
-    ("metadata with a surrogate", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": SURROGATE})),
-    ("metadata without a bottom", "metadata", lambda ann: chat(ann).append("user", "x", metadata={"a": DEEP})),
-    ("parts that are a dict", "parts", lambda ann: chat(ann).append("user", "x", parts={"type": "text"})),  # type: ignore[arg-type]
+    (
+        "a time in seconds as float",
+        "created_ms",
+        lambda ann: chat(ann).append("user", "x", created_ms=1.5),
+    ),  # type: ignore[arg-type]
+    (
+        "a time before year 1",
+        "created_ms",
+        lambda ann: chat(ann).append("user", "x", created_ms=-(2**62)),
+    ),
+    (
+        "a time that is True",
+        "created_ms",
+        lambda ann: chat(ann).append("user", "x", created_ms=True),
+    ),
+    (
+        "metadata that is a list",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata=[1]),
+    ),  # type: ignore[arg-type]
+    (
+        "metadata with NaN",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata={"a": float("nan")}),
+    ),
+    (
+        "metadata with a set",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata={"a": {1}}),
+    ),
+    (
+        "metadata with number keys",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata={1: "a"}),
+    ),  # type: ignore[dict-item]
+    (
+        "metadata with NUL",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata={"a": [NUL]}),
+    ),
+    (
+        "metadata with NUL in a key",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata={NUL: 1}),
+    ),
+    (
+        "metadata with a surrogate",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata={"a": SURROGATE}),
+    ),
+    (
+        "metadata without a bottom",
+        "metadata",
+        lambda ann: chat(ann).append("user", "x", metadata={"a": DEEP}),
+    ),
+    (
+        "parts that are a dict",
+        "parts",
+        lambda ann: chat(ann).append("user", "x", parts={"type": "text"}),
+    ),  # type: ignore[arg-type]
     ("parts that are a text", "parts", lambda ann: chat(ann).append("user", "x", parts="hello")),  # type: ignore[arg-type]
     ("parts with bytes", "parts", lambda ann: chat(ann).append("user", "x", parts=[b"x"])),
-    ("parts with NUL", "parts", lambda ann: chat(ann).append("user", parts=[{"type": "text", "text": NUL}])),
-    ("parts with a surrogate", "parts", lambda ann: chat(ann).append("user", parts=[{"type": "text", "text": SURROGATE}])),
-    ("expected_seq of 2^63", "expected_seq", lambda ann: chat(ann).append("user", "x", expected_seq=2**63)),
-    ("expected_seq below 0", "expected_seq", lambda ann: chat(ann).append("user", "x", expected_seq=-1)),
+    (
+        "parts with NUL",
+        "parts",
+        lambda ann: chat(ann).append("user", parts=[{"type": "text", "text": NUL}]),
+    ),
+    (
+        "parts with a surrogate",
+        "parts",
+        lambda ann: chat(ann).append("user", parts=[{"type": "text", "text": SURROGATE}]),
+    ),
+    (
+        "expected_seq of 2^63",
+        "expected_seq",
+        lambda ann: chat(ann).append("user", "x", expected_seq=2**63),
+    ),
+    (
+        "expected_seq below 0",
+        "expected_seq",
+        lambda ann: chat(ann).append("user", "x", expected_seq=-1),
+    ),
     ("empty session name", "session", lambda ann: ann.session("")),
     ("blank session name", "session", lambda ann: ann.session(" \t")),
     ("NUL in a session name", "session", lambda ann: ann.session(NUL)),
@@ -111,7 +187,11 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("entry id as text", "entry_id", lambda ann: ann.entries.get("1")),  # type: ignore[arg-type]
     ("update to nothing", "text", lambda ann: ann.entries.update(entry(ann), text="")),
     ("update to None", "text", lambda ann: ann.entries.update(entry(ann), text=None)),
-    ("update of keywords to None", "keywords", lambda ann: ann.entries.update(entry(ann), keywords=None)),
+    (
+        "update of keywords to None",
+        "keywords",
+        lambda ann: ann.entries.update(entry(ann), keywords=None),
+    ),
     ("list of an empty category", "category", lambda ann: list(ann.entries.list(category=""))),
     ("empty artifact name", "name", lambda ann: ann.artifacts.save("", b"x")),
     ("long artifact name", "name", lambda ann: ann.artifacts.save(LONG, b"x")),
@@ -119,11 +199,19 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("surrogate in an artifact name", "name", lambda ann: ann.artifacts.save(SURROGATE, b"x")),
     ("user: alone", "name", lambda ann: ann.artifacts.save("user:", b"x")),
     ("empty mime", "mime", lambda ann: ann.artifacts.save("a", b"x", mime="")),
-    ("artifact metadata with infinity", "metadata", lambda ann: ann.artifacts.save("a", b"x", metadata={"a": float("inf")})),
+    (
+        "artifact metadata with infinity",
+        "metadata",
+        lambda ann: ann.artifacts.save("a", b"x", metadata={"a": float("inf")}),
+    ),
     ("version 0", "version", lambda ann: ann.artifacts.load("a", 0)),
     ("version of 2^63", "version", lambda ann: ann.artifacts.load("a", 2**63)),
     ("delete of version -1", "version", lambda ann: ann.artifacts.delete("a", -1)),
-    ("message_seq of 2^63", "message_seq", lambda ann: chat(ann).artifacts.save("a", b"x", message_seq=2**63)),
+    (
+        "message_seq of 2^63",
+        "message_seq",
+        lambda ann: chat(ann).artifacts.save("a", b"x", message_seq=2**63),
+    ),
     ("recall of no text", "query", lambda ann: ann.recall(None)),  # type: ignore[arg-type]
     ("recall of a million and one characters", "query", lambda ann: ann.recall("x" * 1_000_001)),
     ("recall limit 0", "limit", lambda ann: ann.recall("x", limit=0)),
@@ -140,39 +228,52 @@ REFUSED: list[tuple[str, str, Call]] = [
 ]
 
 HOSTILE = [
-    '"', '""', '"""', "'", "''", "`", '" OR "', "a\" OR text:*", "*", "a*", "**", "^", "^a", "a^2",
+    '"', '""', '"""', "'", "''", "`", '" OR "', 'a" OR text:*', "*", "a*", "**", "^", "^a", "a^2",
     "(", ")", "((", "()", "(a", "a)", "NEAR(", "NEAR(a b)", "NEAR(a, 3)", "NEAR", "NEAR/2", "AND",
     "OR", "NOT", "a AND", "AND a", "a OR OR b", "NOT a", "a NOT", "text:", "text:a", "bigrams: a",
     "{text author}: a", "- text : a", "rowid:1", "-a", "--", "a -- b", "; DROP TABLE messages",
     "'; DELETE FROM messages; --", "a:b", "gpt-4o", "C++", "c#", "a.b.c", "x=y", "50%", "%", "_",
-    "\\", "\\\"", "/* x */", "?1", ":term", "@x", "$x", "#", "~", "\0", "a\0b", "\ud800", "a \udfff b",
+    "\\", '\\"', "/* x */", "?1", ":term", "@x", "$x", "#", "~", "\0", "a\0b", "\ud800", "a \udfff b",
     "\u200b", "\ufeff", "\u202e", "e\u0301", "🙂", "👩‍👩‍👧", "京", "ก", "\n\t\r", "0x00", "NaN", "null",
-    "+a +b", "a + b", "[a]", "<a>", "|a|", "a" * 5_000, "\" " * 500, "( " * 300, "é" * 100,
+    "+a +b", "a + b", "[a]", "<a>", "|a|", "a" * 5_000, '" ' * 500, "( " * 300, "é" * 100,
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemDB]:
+    """Return one file for all calls that change nothing, checked at the end."""
+    path = tmp_path_factory.mktemp("shared") / "agent.db"
+    with memdb.open(path, counter="estimate", durability="process") as db:
+        ann = db.scope("ann")
+        ann.session("trip").append("user", "hello", external_id="m1")
+        ann.session("trip").append("user", "ordinary words")
+        ann.remember("Ann likes tea.")
+        ann.artifacts.save("a", b"x")
+        db.run_pending()
+        yield db
+        assert db.check(deep=True) == []
+
+
 @pytest.fixture
-def ann(file_db: MemDB) -> memdb.Scope:
+def ann(shared: MemDB) -> memdb.Scope:
     """Return a scope that holds one of everything."""
-    ann = file_db.scope("ann")
-    ann.session("trip").append("user", "hello", external_id="m1")
-    ann.remember("Ann likes tea.")
-    ann.artifacts.save("a", b"x")
-    return ann
+    return shared.scope("ann")
 
 
-@pytest.mark.parametrize(("field", "call"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@pytest.mark.parametrize(
+    ("field", "call"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
 def test_what_cannot_be_stored_is_refused(
-    ann: memdb.Scope, path: str, dump: Any, field: str, call: Call
+    ann: memdb.Scope, shared: MemDB, dump: Any, field: str, call: Call
 ) -> None:
     """The error is an InvalidInput that names the field, and no row changed."""
-    before = dump(path)
+    before = dump(shared.path)
 
     with pytest.raises(memdb.InvalidInput) as caught:
         call(ann)
 
     assert field in str(caught.value)
-    assert dump(path) == before
+    assert dump(shared.path) == before
 
 
 @pytest.mark.parametrize(
@@ -188,17 +289,42 @@ def test_what_cannot_be_stored_is_refused(
         ("ann", LONG, "app"),
         ("ann", 7, "app"),
     ],
-    ids=["empty", "blank", "NUL", "surrogate", "long", "None", "empty app", "long app", "number app"],
+    ids=[
+        "empty",
+        "blank",
+        "NUL",
+        "surrogate",
+        "long",
+        "None",
+        "empty app",
+        "long app",
+        "number app",
+    ],
 )
-def test_a_scope_needs_names(file_db: MemDB, user: Any, app: Any, field: str) -> None:
+def test_a_scope_needs_names(shared: MemDB, user: Any, app: Any, field: str) -> None:
     """A scope with a name that cannot be stored is refused at once."""
     with pytest.raises(memdb.InvalidInput, match=field):
-        file_db.scope(user, app)
+        shared.scope(user, app)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["n" * 1_000, "n" * 1_024, "名" * 1_024, "a/b", "../x", "it's", '"x"', "100%", "_", "user:x", "a\nb", "🙂", "; --", "e\u0301"],
+    [
+        "n" * 1_000,
+        "n" * 1_024,
+        "名" * 1_024,
+        "a/b",
+        "../x",
+        "it's",
+        '"x"',
+        "100%",
+        "_",
+        "user:x",
+        "a\nb",
+        "🙂",
+        "; --",
+        "e\u0301",
+    ],
     ids=lambda name: ascii(name)[:16],
 )
 def test_every_name_that_can_be_stored_names_its_own(file_db: MemDB, name: str) -> None:
@@ -267,18 +393,18 @@ def test_extreme_numbers_that_fit_are_stored(file_db: MemDB) -> None:
 @pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query)[:24])
 def test_hostile_queries_are_answered(ann: memdb.Scope, query: str) -> None:
     """FTS syntax, quotes and broken text are words like others, or nothing."""
-    ann.session("trip").append("user", "ordinary words")
-
     assert isinstance(ann.recall(query), list)
     assert isinstance(ann.session("trip").search(query), list)
 
 
 @pytest.mark.parametrize(
-    "stored", [text for text in HOSTILE if "\0" not in text and text.isprintable()], ids=lambda text: ascii(text)[:24]
+    "stored",
+    [text for text in HOSTILE if "\0" not in text and text.isprintable()],
+    ids=lambda text: ascii(text)[:24],
 )
-def test_hostile_texts_are_found_by_themselves(file_db: MemDB, stored: str) -> None:
+def test_hostile_texts_are_found_by_themselves(shared: MemDB, stored: str) -> None:
     """What is stored can be asked for in the same words; the index stays sound."""
-    ann = file_db.scope("ann")
+    ann = shared.scope(f"user {HOSTILE.index(stored)}")
     ann.session("trip").append("user", f"{stored} needle")
     ann.remember(f"{stored} needle", keywords=[stored])
     ann.artifacts.save("x.txt", f"{stored} needle")

@@ -9,7 +9,11 @@ import pytest
 import memdb
 from memdb import MemDB, NewMessage
 
-THREE = [{"role": "user", "text": "one"}, {"role": "assistant", "text": "two"}, {"role": "user", "text": "three"}]
+THREE = [
+    {"role": "user", "text": "one"},
+    {"role": "assistant", "text": "two"},
+    {"role": "user", "text": "three"},
+]
 
 
 def texts(messages: Any) -> list[str]:
@@ -21,10 +25,17 @@ def test_append_returns_the_message_as_it_is_stored(db: MemDB) -> None:
     """What append answers equals what get reads."""
     chat = db.scope("ann").session("trip")
 
-    stored = chat.append("user", "We fly to Oslo.", author="Ann", external_id="m1", metadata={"a": [1]})
+    stored = chat.append(
+        "user", "We fly to Oslo.", author="Ann", external_id="m1", metadata={"a": [1]}
+    )
 
     assert stored == chat.get(1)
-    assert (stored.seq, stored.role, stored.text, stored.author) == (1, "user", "We fly to Oslo.", "Ann")
+    assert (stored.seq, stored.role, stored.text, stored.author) == (
+        1,
+        "user",
+        "We fly to Oslo.",
+        "Ann",
+    )
     assert (stored.external_id, stored.metadata, stored.session) == ("m1", {"a": [1]}, "trip")
 
 
@@ -50,7 +61,10 @@ def test_append_keeps_a_given_time(db: MemDB) -> None:
 
 def test_append_keeps_parts_as_they_are(db: MemDB) -> None:
     """The original parts come back unchanged, and their words are the text."""
-    parts = [{"type": "tool_call", "name": "read", "arguments": '{"path": "é"}'}, {"type": "x", "n": 1}]
+    parts = [
+        {"type": "tool_call", "name": "read", "arguments": '{"path": "é"}'},
+        {"type": "x", "n": 1},
+    ]
 
     stored = db.scope("ann").session("trip").append("assistant", parts=parts)
 
@@ -342,7 +356,10 @@ def test_sessions_lists_by_name(db: MemDB, clock: Any) -> None:
 
     found = ann.sessions()
 
-    assert [(one.name, one.last_seq, one.message_count) for one in found] == [("a", 3, 3), ("b", 1, 1)]
+    assert [(one.name, one.last_seq, one.message_count) for one in found] == [
+        ("a", 3, 3),
+        ("b", 1, 1),
+    ]
     assert found[0].created_ms - found[1].created_ms == 10
 
 

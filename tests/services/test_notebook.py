@@ -170,7 +170,9 @@ def test_list_crosses_pages(db: MemDB) -> None:
 def test_update_changes_what_is_given_and_keeps_the_rest(db: MemDB, clock: Any) -> None:
     """One field changes; version and time move; the old text is history."""
     ann = db.scope("ann")
-    old = ann.remember("Ann likes tea.", category="preferences", keywords=["drink"], importance=7).entry
+    old = ann.remember(
+        "Ann likes tea.", category="preferences", keywords=["drink"], importance=7
+    ).entry
     clock.advance(50)
 
     new = ann.entries.update(old.id, text="Ann likes coffee.")
@@ -198,7 +200,9 @@ def test_update_is_found_by_the_new_words_only(db: MemDB) -> None:
     ("change", "expected"),
     [
         pytest.param({"category": "profile"}, ("profile", (), 5, None, None), id="category"),
-        pytest.param({"keywords": ["a", " ", "b\nc"]}, ("events", ("a", "b c"), 5, None, None), id="keywords"),
+        pytest.param(
+            {"keywords": ["a", " ", "b\nc"]}, ("events", ("a", "b c"), 5, None, None), id="keywords"
+        ),
         pytest.param({"importance": 1}, ("events", (), 1, None, None), id="importance"),
         pytest.param({"expires_ms": 9}, ("events", (), 5, 9, None), id="expires"),
         pytest.param({"metadata": {"a": 1}}, ("events", (), 5, None, {"a": 1}), id="metadata"),
@@ -245,7 +249,10 @@ def test_history_keeps_every_version(db: MemDB) -> None:
     ann.entries.update(entry_id, text="two")
     ann.entries.update(entry_id, text="three")
 
-    assert [(was.version, was.text) for was in ann.entries.history(entry_id)] == [(1, "one"), (2, "two")]
+    assert [(was.version, was.text) for was in ann.entries.history(entry_id)] == [
+        (1, "one"),
+        (2, "two"),
+    ]
 
 
 def test_delete_removes_entry_history_index_and_vectors(db: MemDB) -> None:

@@ -52,7 +52,9 @@ def test_recall_finds_all_kinds_with_their_sources(db: MemDB) -> None:
 def test_recall_ranks_from_one_by_falling_score(db: MemDB) -> None:
     """Ranks count up while scores do not rise."""
     ann = db.scope("ann")
-    ann.session("s").extend([{"role": "user", "text": f"tea number {n} " + "x " * n} for n in range(20)])
+    ann.session("s").extend(
+        [{"role": "user", "text": f"tea number {n} " + "x " * n} for n in range(20)]
+    )
 
     hits = ann.recall("tea number 7", limit=8)
 
@@ -242,7 +244,7 @@ def test_a_failing_embedder_is_named(db: MemDB, embedder: Any) -> None:
     fill(ann)
     embedder.fail = RuntimeError("no model")
 
-    with pytest.raises(memdb.PortError, match="fake.*no model"):
+    with pytest.raises(memdb.PortError, match="fake.*no model"):  # noqa: RUF043
         ann.recall("tea")
 
 
@@ -263,7 +265,7 @@ def test_search_in_a_session_goes_by_words_alone(db: MemDB, embedder: Any) -> No
     [
         pytest.param("use gpt-4o-mini", "gpt-4o", id="hyphen and digit"),
         pytest.param("ratio a:b", "a:b", id="colon"),
-        pytest.param("He said \"stop\"", "\"stop\"", id="quotes"),
+        pytest.param('He said "stop"', '"stop"', id="quotes"),
         pytest.param("Café au lait", "cafe", id="accent"),
         pytest.param("running shoes", "run", id="stem"),
         pytest.param("我爱北京烤鸭", "北京", id="Chinese"),

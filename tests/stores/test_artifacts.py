@@ -64,7 +64,10 @@ def test_a_version_has_its_facts(tx: Tx) -> None:
     stored = artifacts.find(tx, place)
 
     assert stored is not None
-    assert (stored.info.metadata, stored.info.sha256) == ({"a": 1}, hashlib.sha256(b"x").hexdigest())
+    assert (stored.info.metadata, stored.info.sha256) == (
+        {"a": 1},
+        hashlib.sha256(b"x").hexdigest(),
+    )
     assert (stored.info.session, stored.info.message_seq, stored.info.created_ms) == (None, None, 1)
 
 
@@ -146,7 +149,9 @@ def test_damaged_blobs_are_named(tx: Tx) -> None:
     """Other bytes, broken compression, a missing chunk."""
     numbers = [blob(tx, data * 300) for data in (b"a", b"b", b"c", b"d")]
     tx.run("UPDATE blob_chunks SET data = x'00' WHERE blob_no = :n", {"n": numbers[1]})
-    tx.run("UPDATE blob_chunks SET data = x'00', codec = 'raw' WHERE blob_no = :n", {"n": numbers[2]})
+    tx.run(
+        "UPDATE blob_chunks SET data = x'00', codec = 'raw' WHERE blob_no = :n", {"n": numbers[2]}
+    )
     tx.run("DELETE FROM blob_chunks WHERE blob_no = :n", {"n": numbers[3]})
 
     assert list(blobs.damaged(tx)) == numbers[1:]
@@ -157,7 +162,10 @@ def test_delete_stale_takes_the_unused_and_the_old_unfinished(tx: Tx) -> None:
     used, unused = blob(tx, b"used"), blob(tx, b"unused")
     save(tx, Place(1, SHARED, "user:a"), 1, used)
     young, old = blobs.add(tx, None, 0), blobs.add(tx, None, 0)
-    tx.run("UPDATE blobs SET created_ms = :ms WHERE blob_no = :n", {"ms": tx.now_ms - blobs.STALE_MS - 1, "n": old})
+    tx.run(
+        "UPDATE blobs SET created_ms = :ms WHERE blob_no = :n",
+        {"ms": tx.now_ms - blobs.STALE_MS - 1, "n": old},
+    )
 
     assert blobs.delete_stale(tx) == 2
     assert tx.all("SELECT blob_no FROM blobs ORDER BY 1") == [(used,), (young,)]

@@ -30,7 +30,9 @@ ALL = (0, 1 << 62)
 
 def test_spaces_are_by_model_and_dimension(tx: Tx) -> None:
     """Numbered from 1; a model of another dimension is another space."""
-    assert [embeddings.find_space(tx, *key) for key in (("small", 2), ("large", 12), ("small", 12))] == [1, 2, None]
+    assert [
+        embeddings.find_space(tx, *key) for key in (("small", 2), ("large", 12), ("small", 12))
+    ] == [1, 2, None]
     assert embeddings.add_space(tx, "small", 12) == 3
     assert [(space.model, space.dim, space.vectors) for space in embeddings.list_spaces(tx)] == [
         ("small", 2, 0),
@@ -113,7 +115,13 @@ def test_a_ref_given_twice_is_stored_once(tx: Tx) -> None:
 
 def test_nearest_measures_the_cosine(tx: Tx) -> None:
     """Length does not matter; opposite is -1; equal ones go by ref."""
-    rows = [(1, vector(0, 9)), (2, vector(3, 0)), (3, vector(-1, 0)), (4, vector(5, 5)), (5, vector(1, 1))]
+    rows = [
+        (1, vector(0, 9)),
+        (2, vector(3, 0)),
+        (3, vector(-1, 0)),
+        (4, vector(5, 5)),
+        (5, vector(1, 1)),
+    ]
     embeddings.put(tx, 1, "entry", rows)
 
     found = nearest.find(tx, 1, "entry", vector(1, 0), ALL, limit=9)
@@ -129,8 +137,13 @@ def test_spaces_and_kinds_are_searched_apart(tx: Tx, exact: bool) -> None:
     embeddings.put(tx, 1, "message", [(2, vector(1, 0))])
     embeddings.put(tx, 2, "entry", [(3, vector(*range(12)))])
 
-    assert [ref for ref, _ in nearest.find(tx, 1, "entry", vector(1, 0), ALL, limit=9, exact=exact)] == [1]
-    assert [ref for ref, _ in nearest.find(tx, 2, "entry", vector(*range(12)), ALL, limit=9, exact=exact)] == [3]
+    assert [
+        ref for ref, _ in nearest.find(tx, 1, "entry", vector(1, 0), ALL, limit=9, exact=exact)
+    ] == [1]
+    assert [
+        ref
+        for ref, _ in nearest.find(tx, 2, "entry", vector(*range(12)), ALL, limit=9, exact=exact)
+    ] == [3]
 
 
 def test_delete_range_is_of_every_space(tx: Tx) -> None:
@@ -149,7 +162,11 @@ def test_delete_range_is_of_every_space(tx: Tx) -> None:
         (2, "entry", 1),
         (2, "entry", 1_000),
     ]
-    assert all(embeddings.sketches_match(tx, space, "entry", bucket) for space in (1, 2) for bucket in range(4))
+    assert all(
+        embeddings.sketches_match(tx, space, "entry", bucket)
+        for space in (1, 2)
+        for bucket in range(4)
+    )
 
 
 def test_deleting_a_space_deletes_its_vectors(tx: Tx) -> None:

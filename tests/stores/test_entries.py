@@ -6,7 +6,7 @@ import pytest
 
 import memdb
 from memdb.db.database import Database, Tx
-from memdb.stores import entries, scopes
+from memdb.stores import entries, history, scopes
 
 
 def row(number: int, **given: Any) -> dict[str, Any]:
@@ -45,20 +45,36 @@ def tx(database: Database) -> Any:
     """Return a write with a scope and five entries, the fourth inactive."""
     with database.write() as tx:
         scopes.ensure(tx, "app", "ann", "u")
-        [entries.add(tx, row(number, active=int(number != 4), category="ab"[number % 2])) for number in range(1, 6)]
+        [
+            entries.add(tx, row(number, active=int(number != 4), category="ab"[number % 2]))
+            for number in range(1, 6)
+        ]
         yield tx
 
 
 ID = 1 << 44
 
+# What an update sets: what is said, and where it was told.
+SAID = (
+    "category keywords importance expires_ms valid_from_ms metadata content_hash bigrams "
+    "session_id first_seq last_seq"
+).split()
+
 
 def test_add_keeps_every_column(tx: Tx) -> None:
     """Keywords as a tuple, metadata as a dict."""
-    entries.add(tx, row(9, key="k", keywords="one\ntwo", metadata='{"a":1}', expires_ms=7, valid_from_ms=6))
+    entries.add(
+        tx, row(9, key="k", keywords="one\ntwo", metadata='{"a":1}', expires_ms=7, valid_from_ms=6)
+    )
     entry = entries.find(tx, ID | 9)
 
     assert entry is not None
-    assert (entry.key, entry.keywords, entry.metadata, entry.expires_ms) == ("k", ("one", "two"), {"a": 1}, 7)
+    assert (entry.key, entry.keywords, entry.metadata, entry.expires_ms) == (
+        "k",
+        ("one", "two"),
+        {"a": 1},
+        7,
+    )
     assert (entry.text, entry.version, entry.active, entry.valid_from_ms) == ("fact 9", 1, True, 6)
 
 
@@ -118,7 +134,9 @@ def test_find_uid_is_by_range(tx: Tx) -> None:
     ],
     ids=str,
 )
-def test_list_page_filters(tx: Tx, category: str | None, inactive: bool, limit: int, expected: list[int]) -> None:
+def test_list_page_filters(
+    tx: Tx, category: str | None, inactive: bool, limit: int, expected: list[int]
+) -> None:
     """By category and activity, by id."""
     page = entries.list_page(tx, ID, ID | 99, category=category, inactive=inactive, limit=limit)
 
@@ -137,11 +155,16 @@ def test_live_ids_are_active_unexpired_and_of_the_time(tx: Tx) -> None:
 
 def test_update_moves_the_old_text_into_history(tx: Tx) -> None:
     """With its version, why, and when."""
-    said = {key: row(3)[key] for key in ("category", "keywords", "importance", "expires_ms", "metadata", "content_hash", "bigrams")}
-    versions = [entries.update(tx, ID | 3, {**said, "text": text}, "update") for text in ("new", "newer")]
+    said = {key: row(3)[key] for key in SAID}
+    versions = []
+    for text in ("new", "newer"):
+        history.keep(tx, ID | 3, "update")
+        versions.append(entries.update(tx, ID | 3, {**said, "text": text}))
 
     assert versions == [2, 3]
-    assert [(old.version, old.text, old.reason, old.replaced_ms) for old in entries.history(tx, ID | 3)] == [
+    assert [
+        (old.version, old.text, old.reason, old.replaced_ms) for old in history.list_all(tx, ID | 3)
+    ] == [
         (1, "fact 3", "update", tx.now_ms),
         (2, "new", "update", tx.now_ms),
     ]
@@ -162,12 +185,13 @@ def test_link_names_the_successor(tx: Tx) -> None:
 
 def test_delete_takes_the_history_and_leaves_a_tombstone(tx: Tx) -> None:
     """Again is False."""
-    said = {key: row(3)[key] for key in ("category", "text", "keywords", "importance", "expires_ms", "metadata", "content_hash", "bigrams")}
-    entries.update(tx, ID | 3, said, "update")
+    history.keep(tx, ID | 3, "update")
 
     assert [entries.delete(tx, ID | 3), entries.delete(tx, ID | 3)] == [True, False]
     assert tx.all("SELECT entry_id FROM entry_history") == []
-    assert tx.all("SELECT uid, kind, scope_no, ref FROM tombstones") == [("uid-3", "entry", 1, str(ID | 3))]
+    assert tx.all("SELECT uid, kind, scope_no, ref FROM tombstones") == [
+        ("uid-3", "entry", 1, str(ID | 3))
+    ]
 
 
 def test_count_is_of_a_range(tx: Tx) -> None:

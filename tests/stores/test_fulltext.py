@@ -23,7 +23,9 @@ def filled(db: MemDB) -> MemDB:
 
 
 @pytest.mark.parametrize("kind", ["message", "entry", "artifact"])
-def test_postings_are_the_ids_that_hold_a_term(filled: MemDB, database: Database, kind: str) -> None:
+def test_postings_are_the_ids_that_hold_a_term(
+    filled: MemDB, database: Database, kind: str
+) -> None:
     """A list per term; an unknown word has an empty one."""
     with database.read() as tx:
         found = fulltext.postings(tx, kind, ['"tea"', '"nowhere"'], *ALL)
@@ -36,7 +38,9 @@ def test_postings_are_the_ids_that_hold_a_term(filled: MemDB, database: Database
     [("message", '"zoe"'), ("entry", '"beverage"'), ("artifact", '"tealist"')],
     ids=["author", "keyword", "name"],
 )
-def test_other_columns_are_searched_too(filled: MemDB, database: Database, kind: str, term: str) -> None:
+def test_other_columns_are_searched_too(
+    filled: MemDB, database: Database, kind: str, term: str
+) -> None:
     """Who said it, what else to find it by, what it is called."""
     with database.read() as tx:
         assert len(fulltext.postings(tx, kind, [term], *ALL)[term]) == 1
@@ -57,7 +61,9 @@ def test_a_snippet_is_the_place_that_matches(filled: MemDB, database: Database) 
     with database.read() as tx:
         ((one,),) = fulltext.postings(tx, "message", ['"tea"'], *ALL).values()
 
-        assert fulltext.snippet(tx, "message", one, ['"tea"'], before="[", after="]") == "green [tea]"
+        assert (
+            fulltext.snippet(tx, "message", one, ['"tea"'], before="[", after="]") == "green [tea]"
+        )
         assert fulltext.snippet(tx, "message", one, ['"nowhere"']) is None
         assert fulltext.snippet(tx, "message", one, []) is None
 

@@ -30,7 +30,11 @@ def test_a_job_is_added_for_each_space(tx: Tx) -> None:
     """Once, however often it is noted; the first message to do stays the first."""
     [jobs.add_session(tx, SESSION, first) for first in (3, 7)]
 
-    assert [(job.subject, job.ref, job.space_no, job.next_seq) for space in (1, 2) for job in due(tx, space)] == [
+    assert [
+        (job.subject, job.ref, job.space_no, job.next_seq)
+        for space in (1, 2)
+        for job in due(tx, space)
+    ] == [
         ("session", SESSION, 1, 3),
         ("session", SESSION, 2, 3),
     ]
@@ -69,7 +73,10 @@ def test_finishing_proves_that_nothing_moved(tx: Tx, finish: str) -> None:
     """Who comes second is told so."""
     jobs.add_session(tx, SESSION, 1)
     (job,) = due(tx)
-    outcomes = [jobs.advance(tx, job, 4), jobs.done(tx, job) if finish == "done" else jobs.advance(tx, job, 9)]
+    outcomes = [
+        jobs.advance(tx, job, 4),
+        jobs.done(tx, job) if finish == "done" else jobs.advance(tx, job, 9),
+    ]
 
     assert outcomes == [True, False]
     assert [one.next_seq for one in due(tx)] == [4]
@@ -91,9 +98,10 @@ def test_a_failed_job_rests_and_says_why(tx: Tx) -> None:
     jobs.lease(tx, job)
     jobs.fail(tx, job, "e" * 900)
 
-    assert tx.all("SELECT attempts, length(error), lease_ms, due_ms - :now FROM jobs WHERE space_no = 1", {"now": tx.now_ms}) == [
-        (1, 500, 0, jobs.RETRY_MS)
-    ]
+    assert tx.all(
+        "SELECT attempts, length(error), lease_ms, due_ms - :now FROM jobs WHERE space_no = 1",
+        {"now": tx.now_ms},
+    ) == [(1, 500, 0, jobs.RETRY_MS)]
     assert (due(tx), due(tx, now_ms=tx.now_ms + jobs.RETRY_MS)[0].attempts) == ([], 1)
 
 

@@ -59,12 +59,20 @@ def test_add_keeps_every_column(database: Database, session: int) -> None:
         messages.add(tx, [given])
         stored = messages.find(tx, session, NAME, 1)
 
-    assert stored == memdb.Message(1, "user", "Ann", "hi", [{"a": 1}], 1, "c", "e", 10, {"b": 2}, NAME, given["id"], "uid-1")
+    assert stored == memdb.Message(
+        1, "user", "Ann", "hi", [{"a": 1}], 1, "c", "e", 10, {"b": 2}, NAME, given["id"], "uid-1"
+    )
 
 
 @pytest.mark.parametrize(
     "given",
-    [{"role": "robot"}, {"tokens": -1}, {"external_id": ""}, {"content_hash": b"short"}, {"text": None}],
+    [
+        {"role": "robot"},
+        {"tokens": -1},
+        {"external_id": ""},
+        {"content_hash": b"short"},
+        {"text": None},
+    ],
     ids=lambda given: next(iter(given)),
 )
 def test_add_is_held_to_the_schema(database: Database, session: int, given: dict[str, Any]) -> None:
@@ -98,9 +106,13 @@ def test_find_external_is_by_session(tx: Tx, session: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "limit", "expected"), [(0, 3, [1, 2, 3]), (5, 9, [6, 7]), (7, 9, []), (2, 0, [])], ids=str
+    ("after", "limit", "expected"),
+    [(0, 3, [1, 2, 3]), (5, 9, [6, 7]), (7, 9, []), (2, 0, [])],
+    ids=str,
 )
-def test_list_after_is_a_page(tx: Tx, session: int, after: int, limit: int, expected: list[int]) -> None:
+def test_list_after_is_a_page(
+    tx: Tx, session: int, after: int, limit: int, expected: list[int]
+) -> None:
     """Oldest first, within the session."""
     messages.add(tx, [row(session + (1 << 24), 1)])
 
@@ -108,9 +120,13 @@ def test_list_after_is_a_page(tx: Tx, session: int, after: int, limit: int, expe
 
 
 @pytest.mark.parametrize(
-    ("count", "before", "expected"), [(2, None, [6, 7]), (2, 4, [2, 3]), (9, 3, [1, 2]), (9, 1, [])], ids=str
+    ("count", "before", "expected"),
+    [(2, None, [6, 7]), (2, 4, [2, 3]), (9, 3, [1, 2]), (9, 1, [])],
+    ids=str,
 )
-def test_last_is_the_end_before_a_seq(tx: Tx, session: int, count: int, before: int | None, expected: list[int]) -> None:
+def test_last_is_the_end_before_a_seq(
+    tx: Tx, session: int, count: int, before: int | None, expected: list[int]
+) -> None:
     """Oldest of them first."""
     messages.add(tx, [row(session + (1 << 24), 1), row(session + (1 << 24), 2)])
 
@@ -121,7 +137,9 @@ def test_get_many_features_and_texts_are_of_the_ids_asked(tx: Tx, session: int) 
     """With the session's name where a whole message is given."""
     ids = f"[{session | 2},{session | 5},{session | 99}]"
 
-    assert {key & 255: (one.text, one.session) for key, one in messages.get_many(tx, ids).items()} == {
+    assert {
+        key & 255: (one.text, one.session) for key, one in messages.get_many(tx, ids).items()
+    } == {
         2: ("text 2", NAME),
         5: ("text 5", NAME),
     }
@@ -129,7 +147,10 @@ def test_get_many_features_and_texts_are_of_the_ids_asked(tx: Tx, session: int) 
         (session | 2, "text 2", None, 20),
         (session | 5, "text 5", None, 50),
     ]
-    assert messages.texts(tx, session | 3, session | 9, 2) == [(session | 3, "text 3"), (session | 4, "text 4")]
+    assert messages.texts(tx, session | 3, session | 9, 2) == [
+        (session | 3, "text 3"),
+        (session | 4, "text 4"),
+    ]
 
 
 def test_ids_between_is_half_open(tx: Tx, session: int) -> None:
@@ -139,7 +160,14 @@ def test_ids_between_is_half_open(tx: Tx, session: int) -> None:
 
 def test_count_and_authors_are_of_a_range(tx: Tx, session: int) -> None:
     """Each author once, by name; the unnamed not."""
-    messages.add(tx, [row(session, 8, author="Bob"), row(session, 9, author="Ann"), row(session, 10, author="Bob")])
+    messages.add(
+        tx,
+        [
+            row(session, 8, author="Bob"),
+            row(session, 9, author="Ann"),
+            row(session, 10, author="Bob"),
+        ],
+    )
 
     assert messages.count(tx, session | 2, session | 8) == 7
     assert messages.authors(tx, session, session | 99) == ["Ann", "Bob"]
@@ -168,8 +196,12 @@ def test_the_hash_does_not_mix_fields() -> None:
     """A text that moves from one column into the next is another row."""
     base = row(1 << 44, 1)
 
-    assert messages.hash_of({**base, "author": "ab", "text": "c"}) != messages.hash_of({**base, "author": "a", "text": "bc"})
-    assert messages.hash_of({**base, "author": None, "text": "\1"}) != messages.hash_of({**base, "author": "", "text": ""})
+    assert messages.hash_of({**base, "author": "ab", "text": "c"}) != messages.hash_of(
+        {**base, "author": "a", "text": "bc"}
+    )
+    assert messages.hash_of({**base, "author": None, "text": "\1"}) != messages.hash_of(
+        {**base, "author": "", "text": ""}
+    )
 
 
 def test_damaged_names_the_rows(tx: Tx, session: int) -> None:

@@ -33,7 +33,9 @@ def test_find_without_the_scope_is_none(database: Database) -> None:
     with database.write() as tx:
         scopes.ensure(tx, "app", "ann", "u")
 
-        assert [scopes.find(tx, *names) for names in (("app", "Ann"), ("ann", "app"), ("app", "ann "))] == [None] * 3
+        assert [
+            scopes.find(tx, *names) for names in (("app", "Ann"), ("ann", "app"), ("app", "ann "))
+        ] == [None] * 3
         assert scopes.find(tx, "app", "ann") == 1
 
 

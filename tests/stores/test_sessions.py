@@ -28,7 +28,9 @@ def test_add_takes_what_is_given(database: Database) -> None:
     """Title, metadata and times of an import."""
     with database.write() as tx:
         scope = scopes.ensure(tx, "app", "ann", "u")
-        sessions.add(tx, scope, "trip", "uid", title="T", metadata='{"a":1}', created_ms=1, updated_ms=2)
+        sessions.add(
+            tx, scope, "trip", "uid", title="T", metadata='{"a":1}', created_ms=1, updated_ms=2
+        )
         (info,) = sessions.list_page(tx, scope)
 
     assert (info.title, info.metadata, info.created_ms, info.updated_ms) == ("T", {"a": 1}, 1, 2)
@@ -39,7 +41,10 @@ def test_find_is_by_scope_and_name(database: Database) -> None:
     with database.write() as tx:
         mine = new(tx)
 
-        assert [sessions.find(tx, scope, name) for scope, name in ((1, "trip"), (1, "Trip"), (2, "trip"))] == [mine, None, None]
+        assert [
+            sessions.find(tx, scope, name)
+            for scope, name in ((1, "trip"), (1, "Trip"), (2, "trip"))
+        ] == [mine, None, None]
 
 
 def test_advance_gives_out_numbers_in_blocks(database: Database) -> None:
@@ -115,7 +120,9 @@ def test_delete_leaves_a_tombstone_and_no_number(database: Database) -> None:
         outcomes = [sessions.delete(tx, session), sessions.delete(tx, session)]
 
         assert outcomes == [True, False]
-        assert tx.all("SELECT uid, kind, scope_no, ref FROM tombstones") == [("uid of ann trip", "session", 1, "trip")]
+        assert tx.all("SELECT uid, kind, scope_no, ref FROM tombstones") == [
+            ("uid of ann trip", "session", 1, "trip")
+        ]
         assert new(tx) == session_id(1, 2)
 
 

@@ -19,7 +19,10 @@ def test_a_tombstone_is_added_once(database: Database) -> None:
 def test_tombstones_are_listed_by_uid_of_one_scope(database: Database) -> None:
     """Page by page."""
     with database.write() as tx:
-        [tombstones.add(tx, scope, Tombstone(uid, "session", "x", 5)) for scope, uid in ((1, "b"), (2, "c"), (1, "a"), (1, "d"))]
+        [
+            tombstones.add(tx, scope, Tombstone(uid, "session", "x", 5))
+            for scope, uid in ((1, "b"), (2, "c"), (1, "a"), (1, "d"))
+        ]
 
         assert [one.uid for one in tombstones.list_page(tx, 1)] == ["a", "b", "d"]
         assert [one.uid for one in tombstones.list_page(tx, 1, after="a", limit=1)] == ["b"]
@@ -40,9 +43,15 @@ def test_rows_that_are_back_lose_their_tombstone(database: Database) -> None:
 
 def test_state_is_added_once_and_listed_by_key(database: Database) -> None:
     """Of one user of one app."""
-    rows = [StateRow("app", "ann", session, key, "1", 1, 5) for session, key in (("", "b"), ("s", "a"), ("", "a"))]
+    rows = [
+        StateRow("app", "ann", session, key, "1", 1, 5)
+        for session, key in (("", "b"), ("s", "a"), ("", "a"))
+    ]
     with database.write() as tx:
-        added = [state.add(tx, row) for row in [*rows, rows[0].replace(value="2"), rows[0].replace(user="bob")]]
+        added = [
+            state.add(tx, row)
+            for row in [*rows, rows[0].replace(value="2"), rows[0].replace(user="bob")]
+        ]
         listed = state.list_page(tx, "app", "ann")
 
         assert added == [True, True, True, False, True]
