@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from memdb.models import FileInfo, SpaceInfo
+from memdb.models import FileInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,18 +30,6 @@ SELECT min(created_ms), max(created_ms) FROM messages
 
 SELECT_META = """/* info.meta */
 SELECT key, value FROM meta ORDER BY key
-"""
-
-SELECT_SPACES = """/* info.spaces */
-SELECT
-  model,
-  dim,
-  (
-    SELECT coalesce(sum(length(slots)), 0) FROM sketches
-    WHERE sketches.space_no = embedding_spaces.space_no
-  )
-FROM embedding_spaces
-ORDER BY space_no
 """
 
 SELECT_JOBS = """/* info.jobs */
@@ -86,6 +74,8 @@ COUNTED = (
 
 def info(db: Database) -> FileInfo:
     """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
+    from memdb.stores import embeddings
+
     with db.read() as tx:
         counts = tx.one(SELECT_COUNTS) or ()
         oldest_ms, newest_ms = tx.one(SELECT_TIMES) or (None, None)
@@ -98,7 +88,7 @@ def info(db: Database) -> FileInfo:
             wal_bytes=_size(f"{db.path}-wal"),
             counts=dict(zip(COUNTED, counts, strict=True)),
             bytes_per_store=dict(tx.all(SELECT_BYTES)),
-            spaces=tuple(SpaceInfo(*row) for row in tx.all(SELECT_SPACES)),
+            spaces=embeddings.list_spaces(tx),
             oldest_ms=oldest_ms,
             newest_ms=newest_ms,
             pending_jobs=pending[0],

@@ -95,22 +95,6 @@ ORDER BY rev_version
 LIMIT :limit
 """
 
-SELECT_NAMES = """/* artifacts.list */
-SELECT name
-FROM artifact_names
-WHERE
-  scope_no = :scope_no
-  AND session_no = :session_no
-  AND EXISTS (
-    SELECT 1 FROM artifacts
-    WHERE
-      artifacts.scope_no = artifact_names.scope_no
-      AND artifacts.session_no = artifact_names.session_no
-      AND artifacts.name = artifact_names.name
-  )
-ORDER BY name
-"""
-
 SELECT_ALL_NAMES = """/* artifacts.list_scope */
 SELECT name, session_no, last_version
 FROM artifact_names
@@ -261,12 +245,6 @@ def versions(tx: Tx, place: Place) -> list[Stored]:
     """Return every version, newest first."""
     values = {**place.key(), "low": 0, "high": REV_BASE, "limit": -1}
     return [_to_stored(row) for row in tx.all(SELECT_VERSIONS, values)]
-
-
-def names(tx: Tx, scope_no: int, session_no: int) -> list[str]:
-    """Return the names with at least one version in a session or in `SHARED`, sorted."""
-    values = {"scope_no": scope_no, "session_no": session_no}
-    return [row[0] for row in tx.all(SELECT_NAMES, values)]
 
 
 def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:

@@ -83,11 +83,6 @@ WHERE id = :id AND last_seq + :count <= 16777215
 RETURNING last_seq
 """
 
-UPDATE_TITLE = """/* sessions.describe */
-UPDATE sessions SET title = :title, metadata = :metadata, created_ms = :created_ms, uid = :uid
-WHERE id = :id
-"""
-
 UPDATE_SEQ_TO = """/* sessions.raise_seq */
 UPDATE sessions SET last_seq = max(last_seq, :last_seq), updated_ms = :updated_ms WHERE id = :id
 """
@@ -184,11 +179,6 @@ def advance(tx: Tx, session: int, count: int) -> int | None:
 def raise_seq(tx: Tx, session: int, last: int, updated_ms: int) -> None:
     """Make sure that seqs up to *last* count as given out (for imports)."""
     tx.run(UPDATE_SEQ_TO, {"id": session, "last_seq": last, "updated_ms": updated_ms})
-
-
-def describe(tx: Tx, session: int, **given: Any) -> None:
-    """Set `title`, `metadata` (JSON text), `created_ms` and `uid` of a session."""
-    tx.run(UPDATE_TITLE, {"id": session, **given})
 
 
 def delete(tx: Tx, session: int) -> bool:

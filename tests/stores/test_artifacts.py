@@ -104,7 +104,6 @@ def test_names_are_those_with_a_version(tx: Tx) -> None:
     artifacts.delete(tx, empty, stored)
     (name_id, _), (gone_id, _) = artifacts.find_name(tx, full), artifacts.find_name(tx, empty)  # type: ignore[misc]
 
-    assert artifacts.names(tx, 1, SHARED) == ["user:full"]
     assert artifacts.places(tx, 1) == [(empty, 3), (full, 1)]
     assert set(artifacts.get_many(tx, f"[{name_id},{gone_id}]")) == {name_id}
 
