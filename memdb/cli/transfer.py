@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 
 import click
 from click.core import ParameterSource
@@ -54,7 +53,10 @@ def import_(
     is made where it is new. A memdb export goes to the users that it names,
     unless there is --user; any other SOURCE needs --user.
     """
-    os.stat(source)  # noqa: PTH116 (before FILE is made)
+    from memdb.transfer.importer import require_format
+
+    # Before FILE is made.
+    require_format(source, has_owner=user is not None, session=session, format=format_)
     try:
         with opened(file, create=True) as db:
             with Bar("Importing") as bar:

@@ -61,22 +61,39 @@ def import_file(
 
     Transaction: one per chunk.
     """
-    file = Path(text_value(os.fspath(path), "path"))
-    optional_name(session, "session")
-    if format is None:
-        format = detect.format_of(file)  # noqa: A001
-    choice_value(format, "format", detect.FORMATS)
-    if session is not None and format not in LINE_FORMATS:
-        raise InvalidInput(f"session is given, but a {format} file names its own: leave it out")
-    if owner is None and format != "memdb":
-        raise InvalidInput(f"a {format} file does not say whose memory it is: give a user")
+    known = require_format(path, has_owner=owner is not None, session=session, format=format)
     sink = Sink(rooms, owner)
-    with detect.opened(file) as source:
-        _store(sink, _items(source, format, session), source, progress)
+    with detect.opened(Path(path)) as source:
+        _store(sink, _items(source, known, session), source, progress)
         sink.finish()
         if progress is not None:
             progress(source.total, source.total)
-    return sink.report(format)
+    return sink.report(known)
+
+
+def require_format(
+    path: str | os.PathLike[str],
+    *,
+    has_owner: bool,
+    session: str | None = None,
+    format: str | None = None,  # noqa: A002 (the word that users of files use)
+) -> str:
+    """
+    Return how to read *path*, before anything is opened to store it.
+
+    Raises:
+        FileError: *path* cannot be read.
+        InvalidInput: the format is unknown, or does not go with the rest.
+    """
+    file = Path(text_value(os.fspath(path), "path"))
+    optional_name(session, "session")
+    known = detect.format_of(file) if format is None else format
+    choice_value(known, "format", detect.FORMATS)
+    if session is not None and known not in LINE_FORMATS:
+        raise InvalidInput(f"session is given, but a {known} file names its own: leave it out")
+    if not has_owner and known != "memdb":
+        raise InvalidInput(f"a {known} file does not say whose memory it is: give a user (--user NAME)")
+    return known
 
 
 def _store(

@@ -56,7 +56,7 @@ class Filled:
         return [(int(refs[n]), float(measured[n])) for n in order]
 
 
-@pytest.fixture(scope="module", params=[16, 20, 128, 384], ids=lambda dim: f"{dim} dimensions")
+@pytest.fixture(scope="module", params=[20, 128, 384], ids=lambda dim: f"{dim} dimensions")
 def filled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Filled]:
