@@ -31,12 +31,13 @@ memdb.open(sys.argv[1], embedder=None).close()
 """
 
 
-def kill_after(child: Any, seconds: float) -> list[list[int]]:
-    """Kill *child* so long after it is ready; return the lines it had acknowledged."""
+def kill_after(child: Any, seconds: float, lines: int = 0) -> list[list[int]]:
+    """Kill *child* so long after so many *lines*; return all that it had acknowledged."""
     assert child.stdout.readline() == "ready\n"
+    out = "".join(child.stdout.readline() for _ in range(lines))
     time.sleep(seconds)
     child.kill()
-    out = child.stdout.read()
+    out += child.stdout.read()
     child.wait(60)
     return [[int(number) for number in line.split()] for line in out.split("\n")[:-1]]
 
@@ -62,7 +63,7 @@ def kill_often(
     total = 0
     for number in range(times):
         child = start_child(APPEND, path, durability, f"s{number}")
-        acknowledged = kill_after(child, moments.uniform(0, 0.15))
+        acknowledged = kill_after(child, moments.uniform(0, 0.05), moments.randrange(12))
         assert_nothing_lost(path, f"s{number}", acknowledged)
         total += len(acknowledged)
     return total
@@ -88,7 +89,7 @@ def test_a_hundred_kills_lose_nothing(
 def test_killed_writers_do_not_harm_each_other(path: str, start_child: Callable[..., Any]) -> None:
     """Three write at once, two are killed, the third goes on; then it is killed too."""
     children = [start_child(APPEND, path, "process", f"s{number}") for number in range(3)]
-    acknowledged = [kill_after(child, 0.2) for child in children]
+    acknowledged = [kill_after(child, 0.05, 5) for child in children]
 
     for number, lines in enumerate(acknowledged):
         assert_nothing_lost(path, f"s{number}", lines)
