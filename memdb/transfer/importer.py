@@ -92,7 +92,9 @@ def require_format(
     if session is not None and known not in LINE_FORMATS:
         raise InvalidInput(f"session is given, but a {known} file names its own: leave it out")
     if not has_owner and known != "memdb":
-        raise InvalidInput(f"a {known} file does not say whose memory it is: give a user (--user NAME)")
+        raise InvalidInput(
+            f"a {known} file does not say whose memory it is: give a user (--user NAME)"
+        )
     return known
 
 
