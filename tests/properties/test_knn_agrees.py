@@ -120,6 +120,20 @@ def test_a_span_is_kept_to(filled: Filled, exact: bool) -> None:
     assert refs(found)[0] == filled.brute(query, 1, where)[0][0]
 
 
+def test_a_wide_span_is_kept_to_by_sketches(filled: Filled) -> None:
+    """Nothing outside takes a candidate's place, though the nearest lie there."""
+    where = slice(700, 2_600)
+    low, high = int(filled.refs[where][0]), int(filled.refs[where][-1])
+    hits = 0
+    for query in filled.queries:
+        found = refs(filled.nearest(query, 10, span=(low, high)))
+        hits += len(set(found) & set(refs(filled.brute(query, 10, where))))
+
+        assert low <= min(found) <= max(found) <= high
+
+    assert hits >= 0.95 * 10 * len(filled.queries)
+
+
 def test_a_prefilter_acts_before_the_search(filled: Filled) -> None:
     """The nearest of the allowed ones come, though thousands are nearer."""
     query = filled.queries[2]

@@ -93,6 +93,14 @@ def test_to_vector_refuses(value: Any, error: type[Exception]) -> None:
         embeddings.to_vector(value, 2)
 
 
+def test_a_vector_of_zeros_is_told_from_a_short_one() -> None:
+    """The fix is another one."""
+    with pytest.raises(memdb.InvalidInput, match="all zero"):
+        embeddings.to_vector([0, 0], 2)
+    with pytest.raises(memdb.InvalidInput, match="scale it"):
+        embeddings.to_vector([1e-20, 0], 2)
+
+
 def test_put_and_find(tx: Tx) -> None:
     """By space, kind and ref; a second put replaces."""
     embeddings.put(tx, 1, "entry", [(5, vector(1, 0)), (6, vector(0, 1))])

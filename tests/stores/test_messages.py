@@ -34,9 +34,12 @@ def row(session: int, seq: int, text: str = "hi", **given: Any) -> dict[str, Any
 
 @pytest.fixture
 def session(database: Database) -> int:
-    """Return the id of an empty session."""
+    """Return the id of an empty session, between two others that hold a message each."""
     with database.write() as tx:
-        return sessions.add(tx, scopes.ensure(tx, "app", "ann", "u"), NAME, "s")
+        scope = scopes.ensure(tx, "app", "ann", "u")
+        before, mine, after = [sessions.add(tx, scope, name, name) for name in ("a", NAME, "z")]
+        messages.add(tx, [row(before, 99), row(after, 1)])
+    return mine
 
 
 @pytest.fixture
@@ -114,8 +117,6 @@ def test_list_after_is_a_page(
     tx: Tx, session: int, after: int, limit: int, expected: list[int]
 ) -> None:
     """Oldest first, within the session."""
-    messages.add(tx, [row(session + (1 << 24), 1)])
-
     assert seqs(messages.list_after(tx, session, NAME, after, limit)) == expected
 
 
@@ -127,9 +128,7 @@ def test_list_after_is_a_page(
 def test_last_is_the_end_before_a_seq(
     tx: Tx, session: int, count: int, before: int | None, expected: list[int]
 ) -> None:
-    """Oldest of them first."""
-    messages.add(tx, [row(session + (1 << 24), 1), row(session + (1 << 24), 2)])
-
+    """Oldest of them first, within the session."""
     assert seqs(messages.last(tx, session, NAME, count, before)) == expected
 
 
