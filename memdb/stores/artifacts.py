@@ -102,14 +102,6 @@ WHERE scope_no = :scope_no
 ORDER BY session_no, name
 """
 
-SELECT_NAMES_BY_ID = """/* artifacts.list_by_id */
-SELECT id, session_no, name, last_version
-FROM artifact_names
-WHERE id > :after AND id <= :high
-ORDER BY id
-LIMIT :limit
-"""
-
 SELECT_BY_UID = """/* artifacts.find_uid */
 SELECT rev_version FROM artifacts
 WHERE scope_no = :scope_no AND session_no = :session_no AND name = :name AND uid = :uid
@@ -251,16 +243,6 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
     """Return every name of the scope with its last version number, also empty ones."""
     rows = tx.all(SELECT_ALL_NAMES, {"scope_no": scope_no})
     return [(Place(scope_no, session_no, name), last) for name, session_no, last in rows]
-
-
-def list_by_id(
-    tx: Tx, scope_no: int, after: int, high: int, *, limit: int = 1000
-) -> list[tuple[int, Place, int]]:
-    """Return (id, name, last version) of up to *limit* names with *after* < id <= *high*."""
-    rows = tx.all(SELECT_NAMES_BY_ID, {"after": after, "high": high, "limit": limit})
-    return [
-        (row_id, Place(scope_no, session_no, name), last) for row_id, session_no, name, last in rows
-    ]
 
 
 def find_uid(tx: Tx, place: Place, uid: str) -> int | None:

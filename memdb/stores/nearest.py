@@ -89,11 +89,16 @@ def find(
     if not exact and sum(len(slots) for _, slots, _ in buckets) > SMALL_FACTOR * wanted:
         refs: Collection[int] = _by_sketch(buckets, sketch_of(vector), span, wanted, allowed)
     elif allowed is None:
-        return [(ref, 1 - distance) for ref, distance in tx.all(SELECT_EXACT, values)]
+        return _cosines(tx.all(SELECT_EXACT, values))
     else:
         refs = [ref for ref in allowed if low <= ref <= high]
     rows = tx.all(SELECT_DISTANCES, {**values, "refs": f"[{','.join(map(str, refs))}]"})
-    return [(ref, 1 - distance) for ref, distance in rows]
+    return _cosines(rows)
+
+
+def _cosines(rows: list[Row]) -> list[tuple[int, float]]:
+    """Return (ref, cosine); a damaged vector has none and is left to `check`."""
+    return [(ref, 1 - distance) for ref, distance in rows if distance is not None]
 
 
 def _by_sketch(

@@ -233,11 +233,8 @@ def _entry_line(tx: Tx, entry: Entry, uids: dict[int, str]) -> str:
 
 
 def _artifact_lines(tx: Tx, scope_no: int) -> Iterator[str]:
-    after, high = scope_range(scope_no)
-    while page := artifacts.list_by_id(tx, scope_no, after, high, limit=PAGE):
-        for _, place, last in page:
-            yield from _version_lines(tx, place, last)
-        after = page[-1][0]
+    for place, last in artifacts.places(tx, scope_no):
+        yield from _version_lines(tx, place, last)
 
 
 def _version_lines(tx: Tx, place: Place, last: int) -> Iterator[str]:

@@ -138,6 +138,22 @@ def test_reading_a_damaged_value_is_corrupt(
     assert seen(path) != []
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    ["zeroblob(length(vector))", "CAST(x'0000c07f' || substr(vector, 5) AS BLOB)"],
+    ids=["zeros", "NaN"],
+)
+def test_a_damaged_vector_stops_no_search(path: str, sound: bytes, raw: Any, damaged: str) -> None:
+    """Its distance is no number; the words still find the row."""
+    Path(path).write_bytes(sound)
+    connection = raw(path)
+    connection.execute(f"UPDATE embeddings SET vector = {damaged}")
+    connection.close()
+
+    with memdb.open(path, counter="estimate") as db:
+        assert [hit.text for hit in db.scope("ann").recall("333", limit=1)] == ["tea number 333"]
+
+
 @pytest.mark.slow
 def test_flipped_bytes_never_crash_the_process(path: str, sound: bytes) -> None:
     """Two thousand single flips: open, check and read answer or raise a memdb error."""

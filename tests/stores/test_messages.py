@@ -96,7 +96,7 @@ def test_add_of_a_taken_place_or_external_id_fails(tx: Tx, session: int) -> None
 def test_find_without_the_message_is_none(tx: Tx, session: int) -> None:
     """Behind the end, or in another session."""
     assert messages.find(tx, session, NAME, 8) is None
-    assert messages.find(tx, session + (1 << 24), NAME, 1) is None
+    assert messages.find(tx, session + (1 << 24), NAME, 7) is None
 
 
 def test_find_external_is_by_session(tx: Tx, session: int) -> None:
