@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, T
 from memdb import holdings, memory
 from memdb import scope as scopes
 from memdb import session as sessions
+from memdb.errors import Closed
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from memdb.models import Entry, Message
@@ -36,11 +38,19 @@ S = TypeVar("S")
 PAGE = 500
 
 
+class _Worker(ThreadPoolExecutor):
+    """The one thread of an open file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(1, thread_name_prefix="memdb")
+        self.path = path
+
+
 class _Wrapper(Protocol[S]):
     """Something that does in its worker what a synchronous object does."""
 
     _sync: S
-    _worker: ThreadPoolExecutor
+    _worker: _Worker
 
 
 def _later(
@@ -50,8 +60,7 @@ def _later(
 
     @functools.wraps(method)
     async def call(self: _Wrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        work = functools.partial(method, self._sync, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        return await _run(self._worker, functools.partial(method, self._sync, *args, **kwargs))
 
     return call
 
@@ -59,7 +68,7 @@ def _later(
 class Session:
     """A conversation; see `memdb.Session`."""
 
-    def __init__(self, sync: sessions.Session, worker: ThreadPoolExecutor) -> None:
+    def __init__(self, sync: sessions.Session, worker: _Worker) -> None:
         """Use `scope.session(name)` instead."""
         self._sync = sync
         self._worker = worker
@@ -100,11 +109,15 @@ class Session:
         """The artifacts of this session, and the `user:` ones of its scope."""
         return Artifacts(self._sync.artifacts, self._worker)
 
+    def __repr__(self) -> str:
+        """Name the session and whose it is."""
+        return _repr(self._sync)
+
 
 class Entries:
     """Long-term entries; see `memdb.holdings.Entries`."""
 
-    def __init__(self, sync: holdings.Entries, worker: ThreadPoolExecutor) -> None:
+    def __init__(self, sync: holdings.Entries, worker: _Worker) -> None:
         """Use `scope.entries` instead."""
         self._sync = sync
         self._worker = worker
@@ -126,7 +139,7 @@ class Entries:
 class Artifacts:
     """Named bytes in versions; see `memdb.holdings.Artifacts`."""
 
-    def __init__(self, sync: holdings.Artifacts, worker: ThreadPoolExecutor) -> None:
+    def __init__(self, sync: holdings.Artifacts, worker: _Worker) -> None:
         """Use `scope.artifacts` or `session.artifacts` instead."""
         self._sync = sync
         self._worker = worker
@@ -137,11 +150,23 @@ class Artifacts:
     versions = _later(holdings.Artifacts.versions)
     delete = _later(holdings.Artifacts.delete)
 
+    async def open(
+        self, name: str, version: int | None = None, *, session: str | None = None
+    ) -> io.BufferedReader:
+        """
+        Return a version as a binary stream that can seek, opened in the worker.
+
+        Its reads happen in the thread of the caller and block it: read a long
+        one with `await asyncio.to_thread(stream.read)`.
+        """
+        opener = functools.partial(self._sync.open, name, version, session=session)
+        return await _run(self._worker, opener)
+
 
 class Scope:
     """Somebody's memory; see `memdb.Scope`."""
 
-    def __init__(self, sync: scopes.Scope, worker: ThreadPoolExecutor) -> None:
+    def __init__(self, sync: scopes.Scope, worker: _Worker) -> None:
         """Use `db.scope(user)` instead."""
         self._sync = sync
         self._worker = worker
@@ -167,11 +192,15 @@ class Scope:
         """The artifacts of all sessions, and the `user:` ones they share."""
         return Artifacts(self._sync.artifacts, self._worker)
 
+    def __repr__(self) -> str:
+        """Name the app and the user."""
+        return _repr(self._sync)
+
 
 class MemDB:
     """An open file; see `memdb.MemDB`. An asynchronous context manager."""
 
-    def __init__(self, sync: memory.MemDB, worker: ThreadPoolExecutor) -> None:
+    def __init__(self, sync: memory.MemDB, worker: _Worker) -> None:
         """Use `memdb.aio.open()` instead."""
         self._sync = sync
         self._worker = worker
@@ -182,6 +211,8 @@ class MemDB:
     check = _later(memory.MemDB.check)
     rebuild = _later(memory.MemDB.rebuild)
     backup = _later(memory.MemDB.backup)
+    import_file = _later(memory.MemDB.import_file)
+    export = _later(memory.MemDB.export)
     info = _later(memory.MemDB.info)
 
     def scope(self, user: str, app: str = "default") -> Scope:
@@ -192,6 +223,13 @@ class MemDB:
         """Return every scope that was written to, by app and user."""
         found = await _run(self._worker, self._sync.scopes)
         return [Scope(scope, self._worker) for scope in found]
+
+    async def export_lines(
+        self, *, user: str | None = None, app: str = "default", embeddings: bool = True
+    ) -> list[str]:
+        """Return what `export` writes, line by line, without line ends; all in memory."""
+        lines = self._sync.export_lines
+        return await _run(self._worker, lambda: [*lines(user=user, app=app, embeddings=embeddings)])
 
     async def close(self) -> None:
         """Finish the calls under way and close the file; again does nothing."""
@@ -209,10 +247,14 @@ class MemDB:
         """Close the file."""
         await self.close()
 
+    def __repr__(self) -> str:
+        """Name the file."""
+        return _repr(self._sync)
+
 
 async def open(path: str, **options: Any) -> MemDB:  # noqa: A001 (as memdb.open)
     """Open a memdb file; arguments and errors as in `memdb.open`."""
-    worker = ThreadPoolExecutor(1, thread_name_prefix="memdb")
+    worker = _Worker(str(path))
     try:
         sync = await _run(worker, lambda: memory.open(path, **options))
     except BaseException:
@@ -221,8 +263,17 @@ async def open(path: str, **options: Any) -> MemDB:  # noqa: A001 (as memdb.open
     return MemDB(sync, worker)
 
 
-async def _run(worker: ThreadPoolExecutor, work: Callable[[], R]) -> R:
-    return await asyncio.get_running_loop().run_in_executor(worker, work)
+async def _run(worker: _Worker, work: Callable[[], R]) -> R:
+    try:
+        done = asyncio.get_running_loop().run_in_executor(worker, work)
+    except RuntimeError as error:  # the executor takes nothing after its shutdown
+        raise Closed(f"{worker.path} was closed: open it again with memdb.aio.open()") from error
+    return await done
+
+
+def _repr(sync: object) -> str:
+    """Return the repr of a synchronous object, as that of its wrapper."""
+    return f"<aio.{repr(sync)[1:]}"
 
 
 def _page(read: Callable[[int, int], Any], after_seq: int, size: int) -> list[Message]:

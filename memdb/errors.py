@@ -41,9 +41,21 @@ class MemDBError(Exception):
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the sentence and the facts: pools carry errors between processes."""
+        return _restore, (type(self), self.args, vars(self))
+
     def facts(self) -> dict[str, Any]:
         """Return what the error knows besides its sentence, as JSON values."""
         return {name: value for name, value in sorted(vars(self).items()) if name[0] != "_"}
+
+
+def _restore(kind: type[MemDBError], args: tuple[Any, ...], facts: dict[str, Any]) -> MemDBError:
+    """Return a pickled error as it was, whatever its `__init__` asks for."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(facts)
+    return error
 
 
 class InvalidInput(MemDBError, ValueError):
@@ -279,15 +291,15 @@ SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
     2: (StorageError, "SQLite reports a bug of its own; please report it"),
     3: (IOFailed, "the file may not be accessed: check its permissions"),
     4: (Interrupted, "the operation was stopped by a callback: try again"),
-    5: (Busy, "another process is writing: try again, or open with a longer timeout"),
+    5: (Busy, "another process has been writing for long: try again"),
     6: (Busy, "another connection of this process is writing: try again"),
     7: (StorageError, "SQLite ran out of memory: use smaller batches"),
     8: (IOFailed, "the file is read-only: check its permissions and its folder's"),
     9: (Interrupted, "the operation was interrupted: try again"),
     10: (IOFailed, "the disk failed to read or write: check it, then run `memdb check`"),
-    11: (Corrupt, "the file is damaged: run `memdb check`, then restore a backup"),
+    11: (Corrupt, "the file is damaged: restore a backup; `memdb check` shows where"),
     12: (StorageError, "SQLite met an unknown operation; please report it"),
-    13: (DiskFull, "the disk is full: free some space and try again; nothing was written"),
+    13: (DiskFull, "the disk is full: free some space and try again; this step wrote nothing"),
     14: (IOFailed, "the file cannot be opened: check that its folder exists and is writable"),
     15: (Busy, "the file is locked in an unusual way: try again"),
     16: (StorageError, "SQLite reports an internal state; please report it"),

@@ -33,7 +33,8 @@ class Entries:
         """
         Change `text`, `category`, `keywords`, `importance`, `expires_ms` or `metadata`.
 
-        What the entry said before goes into its history.
+        What the entry said before goes into its history; changes that leave it
+        as it is make no version.
 
         Raises:
             NotFound: this scope has no such entry.
@@ -50,7 +51,7 @@ class Entries:
         return self._notebook.delete(self._owner, entry_id)
 
     def list(self, *, category: str | None = None, inactive: bool = False) -> Iterator[Entry]:
-        """Iterate over the entries by id; *inactive* ones only on request."""
+        """Iterate over the entries by id; *inactive* and expired ones only on request."""
         return self._notebook.list(self._owner, category=category, inactive=inactive)
 
 

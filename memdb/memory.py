@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from memdb.models import FileInfo, Finding
+    from memdb.models import FileInfo, Finding, SpaceInfo
     from memdb.ports import Embedder, TokenCounter
     from memdb.runtime import Clock, Ids
     from memdb.transfer.importer import ImportReport
@@ -131,12 +131,20 @@ class MemDB:
             int_value(limit, "limit", 0, 1 << 62)
         return self._rooms.indexer.run_pending(limit, progress=progress)
 
-    def pending(self) -> int:
-        """Return how many jobs are due: sessions and entries with something to embed."""
-        from memdb.stores import jobs
+    def spaces(self) -> tuple[SpaceInfo, ...]:
+        """Return the embedding spaces of the file, oldest first."""
+        from memdb.stores import embeddings
 
         with self._db.read() as tx:
-            return jobs.count(tx)
+            return embeddings.list_spaces(tx)
+
+    def pending(self) -> int:
+        """
+        Return how many jobs `run_pending` has to do: sessions and entries to embed.
+
+        What waits for another embedder than this one is not counted.
+        """
+        return self._rooms.indexer.pending()
 
     def check(self, *, deep: bool = False) -> list[Finding]:
         """

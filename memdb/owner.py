@@ -11,7 +11,8 @@ from memdb.stores import scopes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
 
 
 class Owner:

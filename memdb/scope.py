@@ -50,10 +50,10 @@ class Scope:
         self,
         text: str,
         *,
-        category: str = "events",
+        category: str | None = None,
         key: str | None = None,
         keywords: Sequence[str] = (),
-        importance: int = 5,
+        importance: int | None = None,
         session: str | None = None,
         seq: int | None = None,
         valid_from_ms: int | None = None,
@@ -64,22 +64,28 @@ class Scope:
         """
         Store a long-term entry and say what that did: "added", "merged" or "ignored".
 
+        Without *key* it is always "added". An active entry with the same key is
+        updated instead: "merged", or "ignored" when it says all of this
+        already. It keeps what is not said (None, or no keywords), but not a
+        time of expiry that has passed.
+
         Args:
             text: One fact, in a sentence that can stand alone.
             category: What kind of fact it is, for example "profile",
-                "preferences", "entities", "events", "cases" or "patterns".
+                "preferences", "entities", "events", "cases" or "patterns";
+                "events" for a new entry that does not say.
             key: Names the fact it states, for example "home_city": a later
                 entry with the same key replaces this one and keeps it as
                 history.
             keywords: Other words to find it by.
-            importance: 1 to 10; 5 is neutral.
+            importance: 1 to 10; 5 is neutral, and what a new entry gets.
             session: Where it was told, with *seq* the message.
             valid_from_ms: Since when it holds in the world.
             expires_ms: From when on it is not recalled any more.
 
         Raises:
             InvalidInput: a field cannot be stored.
-            NotFound: there is no such session.
+            NotFound: there is no such session, or no message *seq* in it.
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:

@@ -20,7 +20,7 @@ from memdb.cli.base import CONTEXT, LazyGroup, Loaded, tolerate_encoding
 COMMANDS = {
     "demo": Loaded("demo", "Show in a few seconds what memdb does"),
     "info": Loaded("file", "Show what is in FILE: rows, bytes, times and whose memory it is"),
-    "chat": Loaded("chat", "Add, show and search the messages of conversations"),
+    "chat": Loaded("chat", "Add, show, search and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
     "entry": Loaded("entry", "List, show, edit and delete long-term entries"),

@@ -29,6 +29,7 @@ from memdb.cli.output import (
     when,
 )
 from memdb.errors import AlreadyExists, NotFound
+from memdb.transfer.places import refuse_database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def load(
             if to_stdout:
                 _to_stdout(data)
             else:
-                _to_file(data, output or "", replace=replace)
+                _to_file(scope, data, output or "", replace=replace)
     if as_json:
         print_json(found.to_dict())
     elif not to_stdout:
@@ -260,10 +261,11 @@ def _to_stdout(data: BinaryIO) -> None:
     sys.stdout.buffer.flush()
 
 
-def _to_file(data: BinaryIO, path: str, *, replace: bool) -> None:
+def _to_file(scope: Scope, data: BinaryIO, path: str, *, replace: bool) -> None:
     """Write *data* beside *path*, and give it the name when it is whole."""
     if os.path.exists(path) and not replace:  # noqa: PTH110
         raise AlreadyExists("file", click.format_filename(path))
+    refuse_database(scope._rooms.db, path)
     partial = f"{path}.partial"
     try:
         with open(partial, "wb") as out:  # noqa: PTH123

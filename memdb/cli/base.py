@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Function = Callable[..., Any]
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+TEXT, QUERY = "text", "query"  # arguments that may begin with a dash; "-" for TEXT is stdin
 STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
 
 
@@ -35,6 +36,21 @@ class Loaded:
 
 class Command(click.Command):
     """A command that ends with a sentence and an exit code, never with a traceback."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read *args*; say what to do where a text was taken for an option."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            names = {param.name for param in self.params if isinstance(param, click.Argument)}
+            if not names & {TEXT, QUERY}:
+                raise
+            advice = " To give a text, put -- before a text that begins with a dash"
+            if TEXT in names:
+                advice += ", or give - and the text on standard input"
+            raise click.NoSuchOption(
+                error.option_name, f"{error.message}{advice}.", error.possibilities, ctx
+            ) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; report what it raises."""

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import Noun, example, file_argument, json_option, scope_options
+from memdb.cli.base import (
+    Noun,
+    confirm,
+    confirm_options,
+    example,
+    file_argument,
+    json_option,
+    scope_options,
+)
 from memdb.cli.opening import opened_scope
 from memdb.cli.output import (
     Column,
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Noun)
 def chat() -> None:
-    """Add, show and search the messages of conversations."""
+    """Add, show, search and delete the messages of conversations."""
 
 
 @chat.command(
@@ -180,6 +188,48 @@ def search(
         ],
         empty="Nothing found.",
     )
+
+
+@chat.command(epilog=example("memdb chat delete agent.db trip --dry-run"))
+@file_argument
+@click.argument("session")
+@confirm_options
+@scope_options
+@json_option
+def delete(
+    file: str,
+    session: str,
+    yes: bool,
+    dry_run: bool,
+    user: str | None,
+    app: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Remove a conversation with its messages and artifacts.
+
+    Entries that were told in it stay, and artifacts that are shared by all.
+    """
+    with opened_scope(file, user, app) as scope:
+        found = _existing(scope, session)
+        (known,) = [one for one in scope.sessions() if one.name == session]
+        artifacts = sum(one.session == session for one in scope.artifacts.list())
+        parts = [counted(known.message_count, "message"), counted(artifacts, "artifact")]
+        what = f"{one_line(session)}, {', '.join(parts)}"
+        if not dry_run:
+            confirm(f"Delete {what}?", yes=yes)
+        deleted = not dry_run and found.delete()
+    if as_json:
+        print_json(
+            {
+                "deleted": deleted,
+                "dry_run": dry_run,
+                "session": known.to_dict(),
+                "artifacts": artifacts,
+            }
+        )
+    else:
+        click.echo(f"{'Would delete' if dry_run else 'Deleted'} {what}.")
 
 
 def _existing(scope: Scope, name: str) -> Session:

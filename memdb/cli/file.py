@@ -89,8 +89,11 @@ def check(file: str, deep: bool, as_json: bool) -> None:
         columns = [Column("RULE"), Column("MENDED BY"), Column("WHERE", cut=True)]
         rows = [(one.code, "rebuild" if one.rebuildable else "-", one.text) for one in findings]
         print_table(columns, rows)
-        mended = all(one.rebuildable for one in findings)
-        advice = "run `memdb rebuild`" if mended else "restore a backup"
+        advice = "run `memdb rebuild`"
+        if not any(one.rebuildable for one in findings):
+            advice = "restore a backup"
+        elif not all(one.rebuildable for one in findings):
+            advice += ", then restore a backup for the rest"
         note(f"{counted(len(findings), 'problem')} found: {advice}.")
     if findings:
         click.get_current_context().exit(StorageError.exit_code)

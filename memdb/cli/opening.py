@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import click
 
-from memdb.cli.output import note
-from memdb.errors import FileError, InvalidInput
+from memdb.cli.output import note, one_line
+from memdb.errors import FileError, InvalidInput, NotFound, StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_APP = "default"
 MAX_NAMED = 10
+STATIC_MODEL = "static-en-1"  # the name of `memdb.models_local.static_embedder`, not loaded here
 
 
 class WhichUser(InvalidInput):
@@ -40,10 +41,27 @@ class WhichUser(InvalidInput):
         )
 
 
+class UnknownUser(NotFound):
+    """The file has no memory of the user that was named."""
+
+    def __init__(self, path: str, scope: Scope, scopes: list[dict[str, str]]) -> None:
+        """Say that *scope* is none of the *scopes* of the file at *path*."""
+        super().__init__("user", scope.user)
+        self.scopes = scopes
+        apps = [known["app"] for known in scopes if known["user"] == scope.user]
+        advice = f"it has {_names(scopes) or 'nobody yet'}"
+        if apps:
+            advice += f"; {scope.user} is a user of app {apps[0]!r}: give --app {apps[0]}"
+        self.args = (f"no user {scope.user!r} of app {scope.app!r} in {path}: {advice}",)
+
+
 @contextmanager
 def opened(path: str, *, create: bool = False) -> Iterator[MemDB]:
     """
     Open the file at *path* for a `with` block.
+
+    A file that a program embeds with its own model stays so: the vectors of
+    another model beside them would be of no use to that program.
 
     Args:
         create: Make it where it is absent or empty.
@@ -59,8 +77,27 @@ def opened(path: str, *, create: bool = False) -> Iterator[MemDB]:
     if not create and not _size(path):
         what = "does not exist: check the path" if _size(path) is None else "is empty"
         raise FileError(f"{shown} {what}; `memdb import` or `memdb remember` make a file", shown)
-    with memdb.open(path) as db:
+    db = memdb.open(path)
+    try:
+        models = _models(db)
+        if models and STATIC_MODEL not in models:
+            db.close()
+            db = memdb.open(path, embedder=None)
+            note(
+                f"{shown} is embedded by {', '.join(map(one_line, models))}, which is not part "
+                "of the command line: recall goes by words alone, and nothing is embedded."
+            )
         yield db
+    finally:
+        db.close()
+
+
+def _models(db: MemDB) -> list[str]:
+    """Return the models of the file's vectors; [] where a damaged file cannot tell."""
+    try:
+        return [space.model for space in db.spaces()]
+    except StorageError:
+        return []  # `memdb check` has to open it too, and says what is damaged
 
 
 @contextmanager
@@ -77,6 +114,7 @@ def opened_scope(
 
     Raises:
         WhichUser: *user* is None, and there is not exactly one scope.
+        UnknownUser: it is absent, and *create* is False.
         FileError: as `opened` does.
     """
     if create and user is None and not _size(path):
@@ -90,11 +128,11 @@ def choose_scope(db: MemDB, user: str | None, app: str | None, *, new: bool = Fa
     Return the scope that *user* and *app* mean.
 
     Args:
-        new: Whether it may be a new one. If not, and it is absent, a note tells
-            the user so: what they read then is empty.
+        new: Whether it may be a new one.
 
     Raises:
         WhichUser: *user* is None, and there is not exactly one scope.
+        UnknownUser: it is absent, and *new* is False.
     """
     if user is not None and new:
         return db.scope(user, app or DEFAULT_APP)
@@ -106,8 +144,7 @@ def choose_scope(db: MemDB, user: str | None, app: str | None, *, new: bool = Fa
         raise WhichUser(click.format_filename(db.path), as_dicts(known))
     chosen = db.scope(user, app or DEFAULT_APP)
     if all((scope.app, scope.user) != (chosen.app, chosen.user) for scope in known):
-        listed = _names(as_dicts(known)) or "nobody"
-        note(f"There is no user {user!r} of app {chosen.app!r} in this file; it has: {listed}.")
+        raise UnknownUser(click.format_filename(db.path), chosen, as_dicts(known))
     return chosen
 
 

@@ -9,6 +9,7 @@ from memdb.cli.base import STOPPED, Command, example, file_argument, json_option
 from memdb.cli.opening import DEFAULT_APP, choose_scope, opened
 from memdb.cli.output import note, print_json
 from memdb.cli.progress import Bar, Counter
+from memdb.errors import Corrupt, InvalidInput, MemDBError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,14 +51,17 @@ def import_(
 
     What FILE has already is left as it is, so an import can be run again. FILE
     is made where it is new. A memdb export goes to the users that it names,
-    unless there is --user; any other SOURCE needs --user.
+    unless there is --user, and brings its vectors; any other SOURCE needs --user
+    and is embedded when it is stored.
     """
     from memdb.transfer.importer import require_format
 
     # Before FILE is made.
     require_format(source, has_owner=user is not None, session=session, format=format_)
+    begun = False
     try:
         with opened(file, create=True) as db:
+            begun = True
             with Bar("Importing") as bar:
                 report = db.import_file(
                     source,
@@ -67,17 +71,27 @@ def import_(
                     format=format_,
                     progress=bar.to,
                 )
-            embedded = 0 if no_embed else embed(db)
+            # A memdb export brings its vectors; recall makes those that it lacks.
+            embedded = 0 if no_embed or report.format == "memdb" else embed(db)
     except KeyboardInterrupt:
-        note(
-            f"\nStopped. {click.format_filename(file)} is sound and keeps what was imported so "
-            "far. Run the same command again to go on: what is there is not added twice."
-        )
+        note(f"\nStopped. {_kept(file)}")
         click.get_current_context().exit(STOPPED)
+    except MemDBError as error:
+        if begun and not isinstance(error, (InvalidInput, Corrupt)):
+            note(_kept(file))
+        raise
     if as_json:
         print_json({**report.to_dict(), "embedded": embedded})
     else:
         click.echo(report)
+
+
+def _kept(file: str) -> str:
+    """Say what an import that did not come to its end leaves behind."""
+    return (
+        f"{click.format_filename(file)} is sound and keeps what was imported so far. Run the "
+        "same command again to go on: what is there is not added twice."
+    )
 
 
 def embed(db: MemDB) -> int:
@@ -92,7 +106,7 @@ def embed(db: MemDB) -> int:
     cls=Command,
     epilog=example(
         "memdb export agent.db ann.jsonl --user ann",
-        "memdb export agent.db --all-users | gzip > agent.jsonl.gz",
+        "memdb export agent.db all.jsonl --all-users --replace",
     ),
 )
 @file_argument

@@ -37,7 +37,7 @@ def copy_to(db: Database, target: str, *, replace: bool = False) -> int:
     """
     if os.path.exists(target) and not replace:  # noqa: PTH110 (pathlib is slow to load)
         raise AlreadyExists("file", target)
-    if _is_open_file(db, target):
+    if is_open_file(db, target):
         raise FileError(f"{target} is the open file itself: choose another place", target)
     partial = f"{target}.partial"
     try:
@@ -78,11 +78,15 @@ def _copy(db: Database, partial: str) -> None:
     _sync(partial)
 
 
-def _is_open_file(db: Database, target: str) -> bool:
-    try:
-        return os.path.samefile(db.path, target)  # noqa: PTH121
-    except OSError:
-        return False
+def is_open_file(db: Database, target: str) -> bool:
+    """Say whether *target* is the file of *db*, or the WAL or index beside it."""
+    for own in (db.path, f"{db.path}-wal", f"{db.path}-shm"):
+        try:
+            if os.path.samefile(own, target):  # noqa: PTH121
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def _open_new(partial: str) -> apsw.Connection:

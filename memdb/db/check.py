@@ -8,8 +8,8 @@ Every rule has a code. A finding that is `rebuildable` goes away with
 from __future__ import annotations
 
 from memdb.db.connection import MEMORY
-from memdb.db.database import Tx
-from memdb.errors import Corrupt, MemDBError
+from memdb.db.transaction import Tx
+from memdb.errors import Corrupt, ReadOnly, StorageError
 from memdb.models import Finding
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memdb.db.database import Database
 
 MAX_PER_RULE = 20
+SQLITE_READONLY = 8
 
 QUICK_CHECK = """/* check.quick */
 PRAGMA quick_check(20)
@@ -203,11 +204,21 @@ def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
 
 
 def _full_text(db: Database) -> Iterator[Finding]:
+    """
+    Compare each index with its rows; nothing where the file cannot be written.
+
+    Raises:
+        Busy: another process kept the write lock, which the comparing needs.
+    """
     for table, sql in CHECK_FTS.items():
         try:
             with db.write() as tx:
                 tx.run(sql)
         except Corrupt as error:
             yield Finding(table, str(error), rebuildable=True)
-        except MemDBError as error:
-            yield Finding(table, f"could not be checked: {error}", rebuildable=False)
+        except ReadOnly:
+            return
+        except StorageError as error:
+            if error.sqlite_code & 0xFF == SQLITE_READONLY:
+                return
+            raise

@@ -39,21 +39,24 @@ MMAP_BYTES = 256 << 20
 SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 
 
-def connect(path: str, *, durability: str, timeout_ms: int, writable: bool) -> apsw.Connection:
+def connect(
+    path: str, *, durability: str, timeout_ms: int, writable: bool, create: bool = False
+) -> apsw.Connection:
     """
     Open *path* and apply the connection policy.
 
     Args:
-        path: A file, created if absent and *writable*; or `:memory:`.
+        path: A file, or `:memory:`.
         durability: "power" or "process", a key of `SYNCHRONOUS`.
         timeout_ms: How long to wait for another process's lock.
         writable: False gives a connection that refuses every write.
+        create: Make the file if it is absent.
 
     Raises:
         FileError, ReadOnly: the file cannot be opened.
         NotAMemDB: it is not a SQLite database.
     """
-    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if writable else 0)
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     try:
         connection = apsw.Connection(path, flags=flags)
     except apsw.Error as error:
@@ -146,8 +149,8 @@ def open_error(error: apsw.Error, path: str) -> FileError | StorageError:
     if not os.path.isdir(folder):  # noqa: PTH112
         return FileError(f"{folder} does not exist: create the folder first", path)
     return ReadOnly(
-        f"{path} cannot be opened for writing, and a file in WAL mode needs a writable folder "
-        "to be read: check the permissions, or copy the file to a folder of your own",
+        f"{path} cannot be opened: its folder must be writable, also to read a file in WAL "
+        "mode. Check the permissions, or copy the file to a folder of your own",
         path,
     )
 

@@ -13,120 +13,19 @@ import os
 # start of 12.
 from _thread import RLock, get_ident
 
-import apsw
-
-from memdb.db.connection import MEMORY, connect, load_vector_functions
+from memdb.db.connection import MEMORY, connect
 from memdb.db.schema import prepare
-from memdb.errors import Closed, InvalidInput, MemDBError, WrongProcess, from_sqlite
+from memdb.db.transaction import Tx
+from memdb.errors import Closed, InvalidInput, MemDBError, WrongProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from types import TracebackType
     from typing import Any, Self
 
+    import apsw
+
     from memdb.runtime import Clock, Ids
-
-    Row = tuple[Any, ...]
-    Values = Mapping[str, Any]
-
-
-class Tx:
-    """
-    A transaction in progress: runs statements, all under one fixed time.
-
-    Attributes:
-        now_ms: The time of everything written in it.
-    """
-
-    __slots__ = ("_connection", "_execute", "_has_vectors", "_lost", "_open", "now_ms")
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        """Run statements on *connection*."""
-        self._connection = connection
-        self._execute = connection.execute
-        self._has_vectors = False
-        self._open = False
-        self._lost: MemDBError | None = None
-        self.now_ms = 0
-
-    def all(self, sql: str, values: Values | None = None) -> list[Row]:
-        """Return every row of a query."""
-        if self._lost is not None:
-            raise self._lost
-        try:
-            return self._execute(sql, values).fetchall()
-        except (apsw.Error, UnicodeDecodeError) as error:
-            raise self._failed(error) from error
-
-    def one(self, sql: str, values: Values | None = None) -> Row | None:
-        """Return the first row of a query, None without one."""
-        if self._lost is not None:
-            raise self._lost
-        try:
-            return self._execute(sql, values).fetchone()
-        except (apsw.Error, UnicodeDecodeError) as error:
-            raise self._failed(error) from error
-
-    def run(self, sql: str, values: Values | None = None) -> int:
-        """Run a statement that returns nothing; the answer is how many rows it changed."""
-        if self._lost is not None:
-            raise self._lost
-        try:
-            self._execute(sql, values).fetchall()
-        except apsw.Error as error:
-            raise self._failed(error) from error
-        return self._connection.changes()
-
-    def many(self, sql: str, rows: Iterable[Values]) -> None:
-        """Run a statement once per item of *rows*."""
-        if self._lost is not None:
-            raise self._lost
-        try:
-            self._connection.executemany(sql, rows)
-        except apsw.Error as error:
-            raise self._failed(error) from error
-
-    def begin(self) -> None:
-        """Take the write lock, waiting for other writers."""
-        self.run("BEGIN IMMEDIATE")
-        self._open = True
-
-    def end(self) -> None:
-        """Note that the outermost transaction is over."""
-        self._open = False
-        self._lost = None
-
-    def _failed(self, error: apsw.Error | UnicodeDecodeError) -> MemDBError:
-        """
-        Return what to raise for *error*.
-
-        A full disk may have ended the whole transaction. Whatever comes after
-        it would be stored alone, so from then on the same error is raised
-        until the transaction is left.
-        """
-        found = translate(error)
-        if self._open and not self._connection.in_transaction:
-            self._lost = found
-        return found
-
-    @property
-    def raw(self) -> apsw.Connection:
-        """The connection itself, for what no statement can do: scripts and backups."""
-        return self._connection
-
-    def use_vectors(self) -> None:
-        """Make sqlite-vec's functions usable in this transaction's statements."""
-        if not self._has_vectors:
-            load_vector_functions(self._connection)
-            self._has_vectors = True
-
-    def close(self) -> None:
-        """Close the connection under it; where another thread reads, that one does it."""
-        try:
-            self._connection.close()
-        except apsw.ThreadingViolationError:
-            return
 
 
 class _Read:
@@ -194,7 +93,8 @@ class Database:
         """
         if durability not in ("power", "process"):
             raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
-        self.path = path
+        # A later connection must find the same file wherever the process has gone.
+        self.path = path if path == MEMORY else os.path.abspath(path)  # noqa: PTH100
         self.clock = clock
         self.ids = ids
         self._options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
@@ -207,8 +107,10 @@ class Database:
         self._reading: set[int] = set()
         self._closed = False
         self._shared = path == MEMORY
+        self._creating = True
         try:
             prepare(self)
+            self._creating = False
         except BaseException:
             self.close()
             raise
@@ -237,7 +139,24 @@ class Database:
 
     def connection(self, *, writable: bool) -> apsw.Connection:
         """Open one more connection to the file, for whoever closes it again."""
-        return connect(self.path, writable=writable, **self._options)
+        create = writable and self._creating
+        return connect(self.path, writable=writable, create=create, **self._options)
+
+    def foreign_keys(self, *, on: bool) -> None:
+        """Switch the writer's foreign keys, for a migration; not inside a transaction."""
+        self._writing().run("PRAGMA foreign_keys = ON" if on else "PRAGMA foreign_keys = OFF")
+
+    def snapshot(self) -> Tx:
+        """
+        Return a read transaction of its own, for a reader that may stand still.
+
+        Whoever asked closes it. Only for files: in memory there is one
+        connection.
+        """
+        self._guard()
+        reader = Tx(self.connection(writable=False))
+        reader.run("BEGIN")
+        return reader
 
     def close(self) -> None:
         """
@@ -262,6 +181,8 @@ class Database:
     def _checkpoint(writer: Tx) -> None:
         """Move the WAL into the file; a reader elsewhere may keep a part of it."""
         try:
+            # Not waiting for that reader: writers would wait with us.
+            writer.raw.set_busy_handler(None)
             writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
         except MemDBError:
             return  # the next close does it: the WAL is as safe as the file
@@ -295,6 +216,9 @@ class Database:
             return self._writing(), False
         if self._shared:
             self._lock.acquire()
+            if self._closed:
+                self._lock.release()
+                self._guard()
             return self._writing(), True
         reader = self._readers.get(me)
         if reader is None:
@@ -377,12 +301,3 @@ class Database:
             if writer.raw.in_transaction:
                 self._undo(writer, nested=False)
             writer.end()
-
-
-def translate(error: apsw.Error | UnicodeDecodeError) -> MemDBError:
-    """Return the memdb error for an error of the driver, or for a text that is none."""
-    if isinstance(error, UnicodeDecodeError):
-        return from_sqlite(apsw.SQLITE_CORRUPT, str(error))
-    if isinstance(error, apsw.ConnectionClosedError):
-        return Closed("the file was closed meanwhile: open it again with memdb.open()")
-    return from_sqlite(getattr(error, "extendedresult", 1), str(error))

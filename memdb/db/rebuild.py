@@ -6,7 +6,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
 
 REBUILD_FTS = (
     """/* rebuild.messages_fts */
@@ -129,7 +130,7 @@ WHERE EXISTS (
         AND embeddings.ref = messages.id
     )
 )
-ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1
+ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1, lease_ms = 0
 """
 
 INSERT_ENTRY_JOBS = """/* rebuild.entry_jobs */

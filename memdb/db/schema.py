@@ -105,17 +105,26 @@ def _migrate(db: Database, version: int) -> None:
     """Bring the file from *version* to `FORMAT`, after copying it aside."""
     from memdb.db.backup import copy_to  # rarely needed
 
-    if db.path != MEMORY:
-        copy_to(db, f"{db.path}.v{version}.bak", replace=True)
     try:
+        # Changing a table that others refer to means replacing it: no ON DELETE then.
+        db.foreign_keys(on=False)
         with db.write() as tx:
             found = _version(tx.one(SELECT_MARKS), db.path)
+            if found == FORMAT:
+                return  # another process was faster, and its copy is the old file
+            # Under the lock, so that the copy is what the steps begin with.
+            copy_to(db, f"{db.path}.v{found}.bak", replace=True)
             for step in range(found + 1, FORMAT + 1):
                 _run_script(tx.raw, read_migration(step))
             if _version(tx.one(SELECT_MARKS), db.path) != FORMAT:
                 raise MigrationFailed(db.path, version, FORMAT)  # a step forgot its number
+            broken = tx.one("PRAGMA foreign_key_check")
+            if broken is not None:
+                raise MigrationFailed(db.path, version, FORMAT)
     except (apsw.Error, MemDBError) as error:
         raise MigrationFailed(db.path, version, FORMAT) from error
+    finally:
+        db.foreign_keys(on=True)
 
 
 def _run_script(connection: apsw.Connection, script: str) -> None:

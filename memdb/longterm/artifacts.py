@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
     from memdb.owner import Owner
     from memdb.stores.artifacts import Stored
 
@@ -268,9 +269,13 @@ class Shelf:
             artifacts.delete(tx, place, stored)
             blobs.delete_if_unused(tx, stored.blob_no)
         newest = artifacts.find(tx, place)
+        if newest is not None and newest.info.version > doomed[0].info.version:
+            return True  # what is searched stays the same
         said = _searched("", b"")
-        if newest is not None:
-            said = _searched(newest.info.mime, blobs.read(tx, newest.blob_no))
+        if newest is not None and _is_text_mime(newest.info.mime):
+            sha256 = bytes.fromhex(newest.info.sha256)
+            head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
+            said = _searched(newest.info.mime, head)
         fulltext.drop_artifact(tx, known[0])
         artifacts.set_name(tx, known[0], known[1], said)
         fulltext.index_artifact(tx, known[0])
@@ -325,11 +330,15 @@ def _is_text(head: bytes) -> bool:
         return len(head) >= 4096 and error.start > 4092  # noqa: PLR2004 (a cut character)
 
 
+def _is_text_mime(mime: str) -> bool:
+    kind = mime.partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in _TEXT_MIMES or kind.endswith(("+json", "+xml"))
+
+
 def _searched(mime: str, head: bytes) -> dict[str, str | None]:
     """Return the text and bigrams to search, None where *mime* or *head* is no text."""
-    kind = mime.partition(";")[0].strip().lower()
     nothing: dict[str, str | None] = {"text": None, "bigrams": None}
-    if not (kind.startswith("text/") or kind in _TEXT_MIMES or kind.endswith(("+json", "+xml"))):
+    if not _is_text_mime(mime):
         return nothing
     text = head[: 4 * MAX_INDEXED_CHARS].decode("utf-8", errors="replace")[:MAX_INDEXED_CHARS]
     if "\0" in text:

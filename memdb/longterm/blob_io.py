@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 
-from memdb.errors import InvalidInput, NotFound
+from memdb.errors import InvalidInput, MemDBError, NotFound
 from memdb.stores import blobs
 
 TYPE_CHECKING = False
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
     from memdb.stores.artifacts import Stored
 
 # Data up to this size is written in one transaction (10 ms); larger data in
@@ -75,10 +76,14 @@ class Upload:
         return blob_no
 
     def abandon(self) -> None:
-        """Remove what was written; after a crash `rebuild` does it."""
-        if self._blob_no is not None:
+        """Remove what was written; where that fails, as after a crash, `rebuild` does it."""
+        if self._blob_no is None:
+            return
+        try:
             with self._db.write() as tx:
                 blobs.delete_if_unused(tx, self._blob_no)
+        except MemDBError:
+            return  # the first error is on its way
 
 
 class BlobStream(io.RawIOBase):
@@ -89,6 +94,7 @@ class BlobStream(io.RawIOBase):
         super().__init__()
         self._db = db
         self._stored = stored
+        self._sha256 = bytes.fromhex(stored.info.sha256)
         self._position = 0
 
     def readable(self) -> bool:
@@ -111,7 +117,7 @@ class BlobStream(io.RawIOBase):
         """Fill *buffer* from the current chunk and return how many bytes came, 0 at the end."""
         chunk_no, skip = divmod(self._position, blobs.CHUNK_BYTES)
         with self._db.read() as tx:
-            chunk = blobs.read_chunk(tx, self._stored.blob_no, chunk_no)
+            chunk = blobs.read_chunk(tx, self._stored.blob_no, chunk_no, self._sha256)
         if chunk is None:
             if self._position < self._stored.info.size_bytes:
                 raise NotFound("artifact", f"{self._stored.info.name} was deleted while reading")

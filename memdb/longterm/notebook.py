@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, NotFound
 from memdb.ids import MAX_SEQ, scope_range
 from memdb.models import Entry, EntryVersion, Remembered
-from memdb.stores import embeddings, entries, fulltext, history, jobs, scopes, sessions
+from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, scopes, sessions
 from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     int_value,
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
     from memdb.owner import Owner
 
     Prepare = Callable[[Tx], object]
@@ -54,10 +55,10 @@ class Notebook:
         owner: Owner,
         text: str,
         *,
-        category: str = DEFAULT_CATEGORY,
+        category: str | None = None,
         key: str | None = None,
         keywords: Sequence[str] = (),
-        importance: int = DEFAULT_IMPORTANCE,
+        importance: int | None = None,
         session: str | None = None,
         seq: int | None = None,
         valid_from_ms: int | None = None,
@@ -70,21 +71,36 @@ class Notebook:
         Remember *text* and say what that did.
 
         An active entry with the same *key* is updated in place ("merged", or
-        "ignored" when it says the same already); else a new one is "added".
+        "ignored" when it says the same already); else a new one is "added". An
+        update keeps what is not said: None, and no keywords. A time of expiry
+        that has passed is not kept.
 
         Args:
-            category: What kind of fact it is, any name.
+            category: What kind of fact it is, any name; "events" for a new one.
             key: Names the fact it states, so that a later one replaces it.
-            importance: 1 to 10; 5 is neutral.
+            importance: 1 to 10; 5 is neutral, and what a new one gets.
             session: Where it was told, with *seq* the message.
             valid_from_ms: Since when it holds in the world.
             expires_ms: From when on recall leaves it out.
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
-            NotFound: the session does not exist.
+            NotFound: the session, or the message in it, does not exist.
         """
-        row = self._said(text, category, keywords, importance)
+        given = {
+            "category": category,
+            "keywords": keywords or None,
+            "importance": importance,
+            "metadata": metadata,
+            "valid_from_ms": valid_from_ms,
+            "expires_ms": expires_ms,
+        }
+        row = self._said(
+            text,
+            DEFAULT_CATEGORY if category is None else category,
+            keywords,
+            DEFAULT_IMPORTANCE if importance is None else importance,
+        )
         row |= {
             "key": optional_name(key, "key"),
             "metadata": json_object(metadata, "metadata"),
@@ -100,9 +116,12 @@ class Notebook:
             self._before_write(tx)
             scope_no = owner.ensure(tx)
             row |= self._told(tx, owner, session, (span, span))
+            if span is not None and not messages.uids(tx, f"[{row['session_id'] | span}]"):
+                raise NotFound("message", f"{session}#{span}")
             known = None if key is None else entries.find_key(tx, scope_no, key)
             if known is not None:
-                return self._merge(tx, owner, known, row)
+                unsaid = [field for field, value in given.items() if value is None]
+                return self._merge(tx, owner, known, row, unsaid)
             entry_id = self.insert(tx, scope_no, row)
             return Remembered("added", self._stored(tx, entry_id))
 
@@ -133,6 +152,8 @@ class Notebook:
         """
         Change what an entry says; what it said before goes into its history.
 
+        Changes that leave it as it is make no version.
+
         Args:
             changes: `text`, `category`, `keywords`, `importance`, `expires_ms`,
                 `metadata`; the others stay as they are.
@@ -153,30 +174,37 @@ class Notebook:
             said["metadata"] = json_object(new["metadata"], "metadata")
             said["expires_ms"] = time_value(new["expires_ms"], "expires_ms")
             said["valid_from_ms"] = old.valid_from_ms
+            if self._says_the_same(old, said):
+                return old
             said |= self._told(tx, owner, old.session, (old.first_seq, old.last_seq))
             self._rewrite(tx, old, said, "update")
             return self._stored(tx, entry_id)
 
-    def _merge(self, tx: Tx, owner: Owner, known: int, row: dict[str, Any]) -> Remembered:
-        """Update the entry *known*; what *row* does not say stays as it was."""
+    def _merge(
+        self, tx: Tx, owner: Owner, known: int, row: dict[str, Any], unsaid: list[str]
+    ) -> Remembered:
+        """Update the entry *known*; the fields in *unsaid* stay as they were."""
         old = self._stored(tx, known)
         if row["session_id"] is None:
             row |= self._told(tx, owner, old.session, (old.first_seq, old.last_seq))
-        before = {
-            "keywords": "\n".join(old.keywords),
-            "metadata": json_object(old.metadata, "metadata"),
-            "expires_ms": old.expires_ms,
-            "valid_from_ms": old.valid_from_ms,
-        }
-        row |= {field: value for field, value in before.items() if not row[field]}
+        before = self._content(old)
+        if old.expires_ms is not None and old.expires_ms <= self._db.clock():
+            before["expires_ms"] = None  # said again, so it holds again
+        row |= {field: before[field] for field in unsaid}
+        row["bigrams"] = bigrams_of(f"{row['text']}\n{row['keywords']}")
         if self._says_the_same(old, row):
             return Remembered("ignored", old)
         self._rewrite(tx, old, row, "merge")
         return Remembered("merged", self._stored(tx, known))
 
+    @classmethod
+    def _says_the_same(cls, old: Entry, row: dict[str, Any]) -> bool:
+        return all(row[field] == value for field, value in cls._content(old).items())
+
     @staticmethod
-    def _says_the_same(old: Entry, row: dict[str, Any]) -> bool:
-        known = {
+    def _content(old: Entry) -> dict[str, Any]:
+        """Return the columns of *old* that a later statement can change."""
+        return {
             "text": old.text,
             "category": old.category,
             "importance": old.importance,
@@ -185,7 +213,6 @@ class Notebook:
             "expires_ms": old.expires_ms,
             "valid_from_ms": old.valid_from_ms,
         }
-        return all(row[field] == value for field, value in known.items())
 
     def _rewrite(self, tx: Tx, old: Entry, said: dict[str, Any], reason: str) -> None:
         fulltext.drop_entry(tx, old.id)
@@ -281,7 +308,7 @@ class Notebook:
     def list(
         self, owner: Owner, *, category: str | None = None, inactive: bool = False
     ) -> Iterator[Entry]:
-        """Yield the entries of the scope by id; *inactive* ones only on request."""
+        """Yield the entries of the scope by id; *inactive* and expired ones only on request."""
         optional_name(category, "category")
         after = 0
         while True:
@@ -296,6 +323,7 @@ class Notebook:
                     category=category,
                     inactive=inactive,
                     limit=PAGE,
+                    now_ms=self._db.clock(),
                 )
             yield from page
             if len(page) < PAGE:

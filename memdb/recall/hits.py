@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
     from memdb.recall.query import Query
     from memdb.recall.ranking import Ranked
 
@@ -57,6 +57,32 @@ class Question(Record):
     def timed(self) -> bool:
         """Whether only a part of time is asked about."""
         return self.since_ms > MIN_MS or self.until_ms <= MAX_MS
+
+
+class Field(Record):
+    """
+    What of one kind is searched for a question.
+
+    Attributes:
+        span: First and last id.
+        allowed: Which ids of the span count; None: all.
+        total: How many rows that are.
+        postings: For each term that was looked up, those of them that hold it.
+    """
+
+    span: tuple[int, int]
+    allowed: set[int] | None
+    total: int
+    postings: dict[str, list[int]]
+
+    def holds(self, row_id: int) -> bool:
+        """Say whether a row is in the field, if there is such a row."""
+        low, high = self.span
+        return low <= row_id <= high and (self.allowed is None or row_id in self.allowed)
+
+    def terms(self) -> list[str]:
+        """Return the terms that some row holds."""
+        return [term for term, ids in self.postings.items() if ids]
 
 
 def json_ids(ids: Iterable[int]) -> str:

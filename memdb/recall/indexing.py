@@ -9,7 +9,7 @@ job behind, so nothing stays unembedded for good.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput, MemDBError, PortError
+from memdb.errors import InvalidInput, PortError
 from memdb.ids import session_range
 from memdb.stores import embeddings, entries, jobs, messages
 from memdb.text.validate import int_value, name_value
@@ -18,16 +18,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
     from memdb.ports import Embedder
     from memdb.stores.jobs import Job
 
 # Texts per call of the embedder and per write transaction.
 BATCH = 256
 
+# Failures in a row after which the embedder counts as gone.
+MAX_FAILURES = 3
+
+# A text that every embedder takes: if it fails, the embedder does, not a text.
+PROBE = "memory"
+
 MAX_DIM = 65_536
 MAX_ID = (1 << 63) - 1
-EVERYTHING = (0, MAX_ID)
 
 
 class Indexer:
@@ -68,74 +74,107 @@ class Indexer:
             self._space_no = found
         return self._space_no
 
+    def pending(self) -> int:
+        """Return how many jobs wait for this embedder."""
+        with self._db.read() as tx:
+            return jobs.count(tx, self.find_space(tx) or 0)
+
     def run_pending(
-        self,
-        limit: int | None = None,
-        span: tuple[int, int] = EVERYTHING,
-        progress: Callable[[int], object] | None = None,
+        self, limit: int | None = None, progress: Callable[[int], object] | None = None
     ) -> int:
         """
         Embed what is due and return how many texts that were.
 
+        Jobs that failed before are tried again at once.
+
         Args:
             limit: Stop after this many texts; None: go on until nothing is due.
-            span: Only messages and entries with ids in this range.
             progress: Called after each batch with the number of its texts.
 
         Raises:
             PortError: the embedder failed on some of it. Those jobs stay, for a
-                later try; the others were done.
+                later try; the others were done, unless it failed
+                `MAX_FAILURES` times in a row.
         """
         if self.embedder is None:
             return 0
+        total = failed = low = 0
+        failures: list[PortError] = []
+        while failed < MAX_FAILURES and (limit is None or total < limit):
+            batch = BATCH if limit is None else min(BATCH, limit - total)
+            due = self._due((low, MAX_ID), batch, early=True)
+            if not due:
+                break
+            # A session's job moves on; entries that failed are not asked for again.
+            low = due[-1].ref + (due[-1].subject == "entry")
+            try:
+                done = self._run(due, batch, failures)
+            except PortError as error:
+                failures.append(error)
+                failed += 1
+                low = due[-1].ref + 1
+                continue
+            failed = 0
+            total += done
+            if progress is not None:
+                progress(done)
+        if failures:
+            raise failures[0]
+        return total
+
+    def drain(self, span: tuple[int, int], limit: int) -> None:
+        """
+        Embed up to *limit* texts of an id range, as a recall does before it reads.
+
+        Raises:
+            PortError: the embedder failed; it is not asked again before the
+                job's time has come.
+        """
+        total = 0
+        while self.embedder is not None and total < limit:
+            due = self._due(span, limit - total, early=False)
+            if not due:
+                return
+            total += self._run(due, limit - total, [])
+
+    def _due(self, span: tuple[int, int], limit: int, *, early: bool) -> list[Job]:
+        """Return the next job of a session, or jobs of entries up to *limit*."""
         with self._db.read() as tx:
             space_no = self.find_space(tx)
         if space_no is None:
             with self._db.write() as tx:
                 space_no = self.ensure_space(tx)
         assert space_no is not None
-        total = 0
-        failure: PortError | None = None
-        while limit is None or total < limit:
-            batch = BATCH if limit is None else min(BATCH, limit - total)
-            with self._db.read() as tx:
-                due = jobs.due(tx, space_no, *span, self._db.clock(), 1)
-            if not due:
-                break
-            try:
-                done = self._run(due[0], batch)
-            except PortError as error:
-                failure = failure or error
-                continue
-            total += done
-            if progress is not None:
-                progress(done)
-        if failure is not None:
-            raise failure
-        return total
+        with self._db.read() as tx:
+            found = jobs.due(tx, space_no, *span, self._db.clock(), limit, early=early)
+        same = [job for job in found if job.subject == "entry"]
+        return same if found and found[0].subject == "entry" else found[:1]
 
-    def _run(self, job: Job, batch: int) -> int:
+    def _run(self, due: list[Job], batch: int, skipped: list[PortError]) -> int:
         with self._db.write() as tx:
-            if not jobs.lease(tx, job):
-                return 0
+            taken = [job for job in due if jobs.lease(tx, job)]
+        if not taken:
+            return 0
         try:
-            if job.subject == "session":
-                return self._embed_session(job, batch)
-            return self._embed_entry(job)
+            if taken[0].subject == "session":
+                return self._embed_session(taken[0], batch, skipped)
+            return self._embed_entries(taken, skipped)
         except PortError as error:
             with self._db.write() as tx:
-                jobs.fail(tx, job, str(error))
+                for job in taken:
+                    jobs.fail(tx, job, str(error))
             raise
 
-    def _embed_session(self, job: Job, batch: int) -> int:
+    def _embed_session(self, job: Job, batch: int, skipped: list[PortError]) -> int:
         _, high = session_range(job.ref)
         with self._db.read() as tx:
             texts = messages.texts(tx, job.ref | job.next_seq, high, batch)
-        vectors = self.embed([text for _, text in texts])
+        vectors = self._embed_all([text for _, text in texts])
+        skipped += [one for one in vectors if isinstance(one, PortError)]
         found = [
             (ref, vector)
             for (ref, _), vector in zip(texts, vectors, strict=True)
-            if vector is not None
+            if isinstance(vector, bytes)
         ]
         after = texts[-1][0] + 1 if texts else job.ref | job.next_seq
         with self._db.write() as tx:
@@ -146,17 +185,55 @@ class Indexer:
             embeddings.put(tx, job.space_no, "message", found)
         return len(texts)
 
-    def _embed_entry(self, job: Job) -> int:
+    def _embed_entries(self, taken: list[Job], skipped: list[PortError]) -> int:
         with self._db.read() as tx:
-            found = entries.text(tx, job.ref)
-        (vector,) = self.embed([found[0]]) if found else [None]
+            found = [entries.text(tx, job.ref) for job in taken]
+        vectors = self._embed_all([text[0] if text else "" for text in found])
         with self._db.write() as tx:
-            if not jobs.done(tx, job):
-                return 0  # it was changed or deleted meanwhile
-            embeddings.delete_range(tx, "entry", job.ref, job.ref, job.space_no)
-            if vector is not None:
-                embeddings.put(tx, job.space_no, "entry", [(job.ref, vector)])
-        return 1
+            for job, vector in zip(taken, vectors, strict=True):
+                if isinstance(vector, PortError):
+                    jobs.fail(tx, job, str(vector))
+                    skipped.append(vector)
+                elif jobs.done(tx, job):  # else it was changed or deleted meanwhile
+                    embeddings.delete_range(tx, "entry", job.ref, job.ref, job.space_no)
+                    if vector is not None:
+                        embeddings.put(tx, job.space_no, "entry", [(job.ref, vector)])
+        return sum(not isinstance(vector, PortError) for vector in vectors)
+
+    def _embed_all(self, texts: Sequence[str]) -> list[bytes | PortError | None]:
+        """
+        Return the vector of each text, None for those that say nothing.
+
+        In place of the vector of a text that a working embedder refuses stands
+        its error: one text must not keep a whole session without vectors. A
+        message is stepped over, and `rebuild` makes it due again; an entry's
+        job stays.
+
+        Raises:
+            PortError: the embedder failed, and not because of one of the texts.
+        """
+        said = [text for text in texts if text.strip()]
+        vectors = iter(self._embed_or_skip(said) if said else [])
+        return [next(vectors) if text.strip() else None for text in texts]
+
+    def _embed_or_skip(self, texts: Sequence[str]) -> list[bytes | PortError | None]:
+        """Embed *texts*, by halves where a working embedder refuses some."""
+        try:
+            return [*self.embed(texts)]
+        except PortError as error:
+            if not self._works():
+                raise
+            if len(texts) == 1:
+                return [error]
+        half = len(texts) // 2
+        return self._embed_or_skip(texts[:half]) + self._embed_or_skip(texts[half:])
+
+    def _works(self) -> bool:
+        try:
+            self.embed([PROBE])
+        except PortError:
+            return False
+        return True
 
     def embed(self, texts: Sequence[str]) -> list[bytes | None]:
         """
@@ -170,10 +247,10 @@ class Indexer:
         name = f"embedder {self.embedder.name!r}"
         try:
             vectors = list(self.embedder.embed(texts)) if texts else []
-        except MemDBError:
+        except PortError:
             raise
         except Exception as error:
-            raise PortError(name, str(error)) from error
+            raise PortError(name, str(error) or type(error).__name__) from error
         if len(vectors) != len(texts):
             raise PortError(name, f"gave {len(vectors)} vectors for {len(texts)} texts")
         dim = self.embedder.dim

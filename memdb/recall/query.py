@@ -40,12 +40,10 @@ _YEAR_ALONE = re.compile(rf"(?<![\d.,-])({_YEAR})(?![\d-]|[.,]\d)")
 # Month names that are also words ("may", "march", "mar", "sep") count alone only after one of
 # these, so that "what may Ann eat" names no month; after the second group only with a capital.
 _PLAIN_MONTHS = frozenset(_MONTH_NAMES) - {"may", "march"}
-_IN_MONTH = re.compile(
-    r"\b(?:in|during|since|until|last|next|early|late|mid)[\s-]+$", re.IGNORECASE
-)
-_BY_MONTH = re.compile(
-    r"\b(?:on|of|by|till|before|after|from|to|between|and|this)\s+$", re.IGNORECASE
-)
+_IN_MONTH = frozenset("in during since until last next early late mid".split())
+_BY_MONTH = frozenset("on of by till before after from to between and this".split())
+_NO_WORD = re.compile(r"\W+")
+_GAP = re.compile(r"[\s-]+")
 
 _ASKING_WORDS = """
     who whom whose what which when where why how is are was were do does did can could would should
@@ -53,6 +51,14 @@ _ASKING_WORDS = """
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
 _ASKING_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
+
+
+# More marks upon one letter than any language has; signs and emoji are no part of words either.
+_PILE = re.compile(r"([^\w\s\x00-\x7f]{64})[^\w\s\x00-\x7f]+")
+
+# Dates are looked for so far into a query; what precedes a month name is a short word.
+_DATE_CHARS = 10_000
+_BEFORE_CHARS = 24
 
 
 class DateMention(Record):
@@ -113,7 +119,9 @@ class Query(Record):
 
 def parse_query(text: str, authors: Iterable[str] = ()) -> Query:
     """
-    Return what *text* says; never fails. Cost: about 70 µs for a sentence.
+    Return what *text* says; never fails. Dates count in its first 10,000 characters.
+
+    Cost: about 70 µs for a sentence, 20 ms for 100 KB.
 
     Args:
         text: The query.
@@ -123,7 +131,7 @@ def parse_query(text: str, authors: Iterable[str] = ()) -> Query:
     >>> sorted(query.authors), query.dates
     (['Ann Lee'], (DateMention(year=None, month=5, day=3),))
     """
-    words = query_words(text)
+    words = query_words(_without_piles(text))
     return Query(
         text=text,
         words=tuple(words),
@@ -149,33 +157,43 @@ def asks(text: str) -> bool:
 
 def _named(text: str, words: set[str], authors: Iterable[str]) -> frozenset[str]:
     named: set[str] = set()
+    capital: dict[str, bool] = {}
     for author in authors:
         for part in query_words(author):
             if part not in words:
                 continue
             # "Will" and "May" are names only with a capital.
-            if part in STOP_WORDS and not re.search(rf"\b{part.capitalize()}\b", text):
+            if part in STOP_WORDS and part not in capital:
+                capital[part] = re.search(rf"\b{part.capitalize()}\b", text) is not None
+            if not capital.get(part, True):
                 continue
             named.add(author)
             break
     return frozenset(named)
 
 
+def _without_piles(text: str) -> str:
+    """Return *text* with long runs of marks cut: putting those in order takes quadratic time."""
+    return text if text.isascii() else _PILE.sub(r"\1", text)
+
+
 def _only(piece: str, gone: set[str]) -> bool:
-    words = query_words(piece)
+    words = query_words(_without_piles(piece))
     return bool(words) and all(word in gone for word in words)
 
 
 def _dates(text: str) -> list[DateMention]:
     found: list[tuple[int, DateMention]] = []
-    rest = text
+    rest = text[:_DATE_CHARS]
 
     def take(pattern: re.Pattern[str], parts: str) -> None:
         nonlocal rest
-        for match in list(pattern.finditer(rest)):
-            mention = _mention(parts, match.groups())
-            found.append((match.start(), mention))
-            rest = rest[: match.start()] + "#" * len(match.group()) + rest[match.end() :]
+
+        def blank(match: re.Match[str]) -> str:
+            found.append((match.start(), _mention(parts, match.groups())))
+            return "#" * len(match.group())
+
+        rest = pattern.sub(blank, rest)
 
     take(_NUMERIC, "ymd")
     take(_DAY_FIRST, "dmy")
@@ -191,10 +209,16 @@ def _dates(text: str) -> list[DateMention]:
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:
-    word, before = match.group(), text[: match.start()]
-    if word.lower() in _PLAIN_MONTHS or _IN_MONTH.search(before):
+    word = match.group()
+    if word.lower() in _PLAIN_MONTHS:
         return True
-    return word[0].isupper() and _BY_MONTH.search(before) is not None
+    before = text[max(0, match.start() - _BEFORE_CHARS) : match.start()]
+    found = _GAP.match(before[::-1])
+    if found is None:
+        return False
+    gap = found.group()
+    last = _NO_WORD.split(before[: -len(gap)])[-1].lower()
+    return last in _IN_MONTH or (word[0].isupper() and last in _BY_MONTH and "-" not in gap)
 
 
 def _mention(parts: str, values: tuple[str | None, ...]) -> DateMention:

@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.db.database import Database, Tx
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
     from memdb.models import Message, SessionInfo
     from memdb.owner import Owner
 

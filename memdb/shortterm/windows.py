@@ -25,8 +25,18 @@ def cost_tokens(message: Message, counting: Counting) -> int:
     """Return what *message* costs in a window, by the file's counter."""
     tokens = message.tokens
     if message.counter != counting.name:
-        (tokens,) = counting.count_many([message.text])
+        (tokens,) = counting.count_many([_said(message)])
     return tokens + MESSAGE_OVERHEAD_TOKENS
+
+
+def _said(message: Message) -> str:
+    """Return what is counted of *message*: its text, and what its tools were told and gave."""
+    if not message.body:
+        return message.text
+    from memdb.text.parts import payload_of  # only for such messages
+
+    extra = payload_of(message.body)
+    return message.text if extra in ("", message.text) else f"{message.text}\n{extra}"
 
 
 def newest_within(

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.database import Row, Tx
+    from memdb.db.transaction import Row, Tx
 
 REV_BASE = (1 << 63) - 1
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
 
 CHUNK_BYTES = 256 << 10
 
@@ -49,7 +49,10 @@ UPDATE blobs SET sha256 = :sha256, size_bytes = :size_bytes WHERE blob_no = :blo
 """
 
 SELECT_CHUNK = """/* blobs.chunk */
-SELECT codec, data FROM blob_chunks WHERE blob_no = :blob_no AND chunk_no = :chunk_no
+SELECT codec, data
+FROM blob_chunks
+JOIN blobs ON blobs.blob_no = blob_chunks.blob_no
+WHERE blob_chunks.blob_no = :blob_no AND chunk_no = :chunk_no AND sha256 = :sha256
 """
 
 SELECT_CHUNKS = """/* blobs.chunks */
@@ -134,9 +137,25 @@ def read(tx: Tx, blob_no: int) -> bytes:
     return b"".join([_unpack(codec, data) for codec, data in rows])
 
 
-def read_chunk(tx: Tx, blob_no: int, chunk_no: int) -> bytes | None:
-    """Return one chunk of a blob, None behind its end."""
-    row = tx.one(SELECT_CHUNK, {"blob_no": blob_no, "chunk_no": chunk_no})
+def read_head(tx: Tx, blob_no: int, sha256: bytes, limit_bytes: int) -> bytes:
+    """Return the first *limit_bytes* of a blob or a little more, all of a shorter one."""
+    head = b""
+    for chunk_no in range(-(-limit_bytes // CHUNK_BYTES)):
+        chunk = read_chunk(tx, blob_no, chunk_no, sha256)
+        if chunk is None:
+            break
+        head += chunk
+    return head
+
+
+def read_chunk(tx: Tx, blob_no: int, chunk_no: int, sha256: bytes) -> bytes | None:
+    """
+    Return one chunk of a blob, None behind its end.
+
+    None too when *blob_no* now stands for other bytes than those of *sha256*:
+    SQLite gives a number again after a delete.
+    """
+    row = tx.one(SELECT_CHUNK, {"blob_no": blob_no, "chunk_no": chunk_no, "sha256": sha256})
     return None if row is None else _unpack(*row)
 
 
@@ -158,7 +177,7 @@ def damaged(tx: Tx) -> Iterable[int]:
         digest = sha256()
         chunk_no = 0
         try:
-            while chunk := read_chunk(tx, blob_no, chunk_no):
+            while chunk := read_chunk(tx, blob_no, chunk_no, stored):
                 digest.update(chunk)
                 chunk_no += 1
         except Corrupt:

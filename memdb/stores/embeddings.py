@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
 
 # Squared lengths that sqlite-vec's float32 sums can hold without overflow or
 # loss; outside them its cosine is no number.

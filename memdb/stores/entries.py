@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.db.database import Row, Tx
+    from memdb.db.transaction import Row, Tx
 
 INSERT_ENTRY = """/* entries.insert */
 INSERT INTO entries (
@@ -116,7 +116,10 @@ WHERE
   entries.id > :after
   AND entries.id <= :high
   AND (:category IS NULL OR category = :category)
-  AND (active = 1 OR :inactive)
+  AND (
+    :inactive
+    OR (active = 1 AND (:now_ms IS NULL OR expires_ms IS NULL OR expires_ms > :now_ms))
+  )
 ORDER BY entries.id
 LIMIT :limit
 """
@@ -161,6 +164,11 @@ WHERE
   AND (expires_ms IS NULL OR expires_ms > :now_ms)
   AND created_ms >= :since_ms
   AND created_ms < :until_ms
+  AND (:session_id IS NULL OR session_id = :session_id)
+"""
+
+SELECT_IMPORTANCE = """/* entries.importance */
+SELECT id, importance FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_COUNT = """/* entries.count */
@@ -266,15 +274,30 @@ def find_uids(tx: Tx, low: int, high: int, uids: str) -> dict[str, int]:
 
 
 def list_page(
-    tx: Tx, after: int, high: int, *, category: str | None, inactive: bool, limit: int
+    tx: Tx,
+    after: int,
+    high: int,
+    *,
+    category: str | None,
+    inactive: bool,
+    limit: int,
+    now_ms: int | None = None,
 ) -> list[Entry]:
-    """Return up to *limit* entries with *after* < id <= *high*, by id."""
+    """
+    Return up to *limit* entries with *after* < id <= *high*, by id.
+
+    Args:
+        category: Only these; None: of every category.
+        inactive: Whether inactive and expired ones are wanted too.
+        now_ms: What has expired by then is left out; None: nothing has.
+    """
     values = {
         "after": after,
         "high": high,
         "category": category,
         "inactive": inactive,
         "limit": limit,
+        "now_ms": now_ms,
     }
     return [_to_entry(row) for row in tx.all(SELECT_PAGE, values)]
 
@@ -290,14 +313,34 @@ def text(tx: Tx, entry_id: int) -> tuple[str, int] | None:
     return None if row is None else (row[0], row[1])
 
 
-def live_ids(tx: Tx, low: int, high: int, *, now_ms: int, since_ms: int, until_ms: int) -> set[int]:
-    """Return the ids in a range that are active, unexpired and made in [since, until)."""
+def importance(tx: Tx, ids: str) -> dict[int, int]:
+    """Return the importance of the entries whose id is in the JSON array *ids*, by id."""
+    return dict(tx.all(SELECT_IMPORTANCE, {"ids": ids}))
+
+
+def live_ids(
+    tx: Tx,
+    low: int,
+    high: int,
+    *,
+    now_ms: int,
+    since_ms: int,
+    until_ms: int,
+    session: int | None = None,
+) -> set[int]:
+    """
+    Return the ids in a range that are active, unexpired and made in [since, until).
+
+    Args:
+        session: Only those told in it; None: wherever they were told.
+    """
     values = {
         "low": low,
         "high": high,
         "now_ms": now_ms,
         "since_ms": since_ms,
         "until_ms": until_ms,
+        "session_id": session,
     }
     return {row[0] for row in tx.all(SELECT_LIVE, values)}
 

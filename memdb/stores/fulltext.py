@@ -11,10 +11,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
+
+    Postings = dict[str, list[int]]
 
 INSERT_MESSAGE = """/* fulltext.insert_message */
 INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, :author, :bigrams)
@@ -88,6 +90,11 @@ _POSTINGS = {
 }
 
 
+# Terms that are looked up together: the words of a long paragraph. A common word costs 30 ms in a
+# scope of 400,000 messages, 2,000 words 10 s.
+TERMS_AT_ONCE = 64
+
+
 def index_messages(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
     """Add new messages to the index. Cost: 8 µs per row in bulk, 60 µs for one alone."""
     tx.many(INSERT_MESSAGE, rows)
@@ -144,6 +151,32 @@ def postings(
         if newest is not None:
             values["limit"] = newest
         found[term] = [row[0] for row in tx.all(sql, values)]
+    return found
+
+
+def first_postings(
+    tx: Tx,
+    kind: str,
+    terms: Sequence[str],
+    span: tuple[int, int],
+    keep: Callable[[Postings], Postings],
+    newest: int | None = None,
+) -> Postings:
+    """
+    Return the postings of the first 64 terms, of the next 64 too while there are none, and so on.
+
+    Args:
+        terms: As in `postings`; those that say most come first.
+        span: First and last id to look at.
+        keep: Leaves out of some postings the ids that do not count.
+        newest: As in `postings`.
+    """
+    found: Postings = {}
+    for start in range(0, len(terms), TERMS_AT_ONCE):
+        some = terms[start : start + TERMS_AT_ONCE]
+        found |= keep(postings(tx, kind, some, *span, newest=newest))
+        if any(found.values()):
+            break
     return found
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
 
 INSERT_CURRENT = """/* history.keep */
 INSERT INTO entry_history (

@@ -9,10 +9,11 @@ that nothing moved meanwhile (`next_seq`), so nothing is done twice.
 from __future__ import annotations
 
 from memdb.record import Record
+from memdb.text.validate import MAX_INT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
 
 # How long a job stays with the process that took it. A batch of embeddings
 # takes well under a second; a process that died gives its jobs back after this.
@@ -49,7 +50,7 @@ FROM jobs
 WHERE
   space_no = :space_no
   AND ref BETWEEN :low AND :high
-  AND due_ms <= :now_ms
+  AND due_ms <= :due_ms
   AND lease_ms <= :now_ms
 ORDER BY ref, kind, subject
 LIMIT :limit
@@ -104,7 +105,7 @@ WHERE kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')
 """
 
 SELECT_COUNT = """/* jobs.count */
-SELECT count(*) FROM jobs
+SELECT count(*) FROM jobs WHERE space_no IN (0, :space_no)
 """
 
 
@@ -151,9 +152,24 @@ def add_everything(tx: Tx, space_no: int) -> None:
     tx.run(INSERT_WHOLE_SPACE, {"space_no": space_no, "now_ms": tx.now_ms})
 
 
-def due(tx: Tx, space_no: int, low: int, high: int, now_ms: int, limit: int) -> list[Job]:
-    """Return up to *limit* jobs of a space and id range that nobody works on."""
+def due(
+    tx: Tx,
+    space_no: int,
+    low: int,
+    high: int,
+    now_ms: int,
+    limit: int,
+    *,
+    early: bool = False,
+) -> list[Job]:
+    """
+    Return up to *limit* jobs of a space and id range that nobody works on, by ref.
+
+    Args:
+        early: Also those that failed and wait to be tried again.
+    """
     values = {"space_no": space_no, "low": low, "high": high, "now_ms": now_ms, "limit": limit}
+    values["due_ms"] = MAX_INT if early else now_ms
     return [Job(*row) for row in tx.all(SELECT_DUE, values)]
 
 
@@ -184,7 +200,7 @@ def drop(tx: Tx, subject: str, ref: int) -> None:
     tx.run(DELETE_SUBJECT, {"subject": subject, "ref": ref})
 
 
-def count(tx: Tx) -> int:
-    """Return how many jobs wait, leased and failed ones included."""
-    row = tx.one(SELECT_COUNT)
+def count(tx: Tx, space_no: int) -> int:
+    """Return how many jobs of a space wait, leased and failed ones included."""
+    row = tx.one(SELECT_COUNT, {"space_no": space_no})
     return 0 if row is None else int(row[0])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.db.database import Row, Tx
+    from memdb.db.transaction import Row, Tx
 
 INSERT_MESSAGE = """/* messages.insert */
 INSERT INTO messages (

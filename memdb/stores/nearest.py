@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from memdb.db.database import Row, Tx
+    from memdb.db.transaction import Row, Tx
 
 # Sketches are coarse: this many times the asked number, and at least the
 # floor, are measured exactly. Source: bench/run.py nearest.

@@ -13,7 +13,7 @@ from memdb.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
 
 INSERT_SCOPE = """/* scopes.insert */
 INSERT INTO scopes (scope_no, uid, app, user, created_ms)

@@ -7,7 +7,8 @@ are never given out twice, also after deletes.
 
 from __future__ import annotations
 
-from memdb.ids import session_id
+from memdb.errors import TooLarge
+from memdb.ids import MAX_SESSION_NO, session_id
 from memdb.models import SessionInfo
 from memdb.text.validate import parse_json
 
@@ -15,10 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.database import Row, Tx
+    from memdb.db.transaction import Row, Tx
 
 UPDATE_NEXT_NO = """/* sessions.next_no */
-UPDATE scopes SET last_session_no = last_session_no + 1 WHERE scope_no = :scope_no
+UPDATE scopes SET last_session_no = last_session_no + 1
+WHERE scope_no = :scope_no AND last_session_no < :most
 RETURNING last_session_no
 """
 
@@ -83,6 +85,18 @@ WHERE id = :id AND last_seq + :count <= 16777215
 RETURNING last_seq
 """
 
+UPDATE_TIMES = """/* sessions.set_times */
+UPDATE sessions
+SET
+  created_ms = coalesce(:created_ms, created_ms),
+  updated_ms = coalesce(:updated_ms, updated_ms)
+WHERE id = :id
+"""
+
+SELECT_UPDATED = """/* sessions.updated_ms */
+SELECT updated_ms FROM sessions WHERE id = :id
+"""
+
 UPDATE_SEQ_TO = """/* sessions.raise_seq */
 UPDATE sessions SET last_seq = max(last_seq, :last_seq), updated_ms = :updated_ms WHERE id = :id
 """
@@ -112,9 +126,13 @@ def add(tx: Tx, scope_no: int, name: str, uid: str, **given: Any) -> int:
     Args:
         given: `title`, `metadata` (JSON text), `created_ms` and `updated_ms`,
             where they are known; the times default to now.
+
+    Raises:
+        TooLarge: the scope gave out its last number; nothing was changed.
     """
-    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no})
-    assert row is not None
+    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no, "most": MAX_SESSION_NO})
+    if row is None:
+        raise TooLarge("number of sessions in one scope", MAX_SESSION_NO, MAX_SESSION_NO + 1)
     new_id = session_id(scope_no, int(row[0]))
     defaults = {
         "title": None,
@@ -174,6 +192,18 @@ def advance(tx: Tx, session: int, count: int) -> int | None:
     """
     row = tx.one(UPDATE_LAST_SEQ, {"id": session, "count": count, "now_ms": tx.now_ms})
     return None if row is None else int(row[0])
+
+
+def updated_ms(tx: Tx, session: int) -> int:
+    """Return when the session changed last."""
+    row = tx.one(SELECT_UPDATED, {"id": session})
+    return 0 if row is None else int(row[0])
+
+
+def set_times(tx: Tx, session: int, created_ms: int | None, updated_ms: int | None) -> None:
+    """Say when the session was made and changed, for imports; None leaves it as it is."""
+    values = {"id": session, "created_ms": created_ms, "updated_ms": updated_ms}
+    tx.run(UPDATE_TIMES, values)
 
 
 def raise_seq(tx: Tx, session: int, last: int, updated_ms: int) -> None:

@@ -11,7 +11,7 @@ from memdb.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.db.database import Row, Tx
+    from memdb.db.transaction import Row, Tx
 
 INSERT_STATE = """/* state.insert */
 INSERT INTO state (app, user, session, key, value, revision, updated_ms)

@@ -11,7 +11,7 @@ from memdb.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
 
 INSERT_TOMBSTONE = """/* tombstones.insert */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)

@@ -12,13 +12,21 @@ from memdb.errors import InvalidInput, MemDBError
 from memdb.ids import MAX_SEQ
 from memdb.record import Record
 from memdb.stores import artifacts, fulltext, scopes, tombstones
-from memdb.text.validate import json_object, name_value, optional_name, text_value, time_value
-from memdb.transfer.items import bytes_of, count_of, located, needed, needed_ms, refuse_unknown
+from memdb.text.validate import json_object, name_value, optional_name, time_value
+from memdb.transfer.items import (
+    bytes_of,
+    count_of,
+    located,
+    needed,
+    needed_ms,
+    refuse_unknown,
+    utf8_of,
+)
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
     from memdb.stores.artifacts import Place
     from memdb.transfer.target import Target
 
@@ -30,7 +38,7 @@ NAME_FIELDS = frozenset(("session", "name", "last_version"))
 MESSAGE_FIELDS = frozenset(("session", "seq"))
 
 SHARED_PREFIX = "user:"
-MAX_VERSION = artifacts.REV_BASE - 1
+MAX_VERSION = 1 << 53  # what any JSON reader holds exactly; leaves room for the next ones
 
 
 class ArtifactLine(Record):
@@ -116,7 +124,7 @@ def _read_data(fields: dict[str, Any]) -> bytes:
         raise InvalidInput("an artifact needs text or data (base64): give one of them")
     if "data" in fields:
         return bytes_of(fields, "data")
-    return text_value(fields["text"], "text").encode()
+    return utf8_of(fields, "text")
 
 
 def _read_made_by(given: Any) -> tuple[str, int] | None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
+from memdb.transfer.places import SQLITE_MAGIC
 from memdb.transfer.source import BLOCK_BYTES, BOM, Source, parse_line
 
 if TYPE_CHECKING:
@@ -30,14 +31,19 @@ def opened(path: Path) -> Source:
 
     Raises:
         FileError: it cannot be read.
-        InvalidInput: an archive without `conversations.json`.
+        InvalidInput: an archive without `conversations.json`, or a database.
     """
     with ExitStack() as files:
         try:
             stream: IO[bytes] = files.enter_context(path.open("rb"))
             total = path.stat().st_size
             name = path.name
-            if stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC:
+            head = stream.read(len(SQLITE_MAGIC))
+            if head == SQLITE_MAGIC:
+                raise InvalidInput(
+                    f"{name}: this is a database: export it first with `memdb export`"
+                )
+            if head.startswith(ZIP_MAGIC):
                 archive = files.enter_context(zipfile.ZipFile(stream))
                 member = _member(archive, name)
                 stream = files.enter_context(archive.open(member))

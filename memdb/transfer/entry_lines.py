@@ -22,11 +22,12 @@ from memdb.text.validate import (
     time_value,
 )
 from memdb.transfer.items import count_of, flag_of, located, needed, needed_ms, refuse_unknown
+from memdb.transfer.target import digest_of
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
     from memdb.transfer.target import Target
 
 TOLD_FIELDS = frozenset(
@@ -201,6 +202,7 @@ class EntryWriter:
             if line.row is None:
                 added = self._remember(tx, line, known)
             else:
+                self._target.said[line.uid] = digest_of(line.row["text"])
                 added = line.uid not in known
                 if added:
                     known[line.uid] = self._restore(tx, line, line.row)

@@ -17,18 +17,20 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import AlreadyExists, FileError
 from memdb.ids import scope_range, seq_of, session_id, session_of
-from memdb.stores import artifacts, blobs, entries, messages, scopes, sessions
+from memdb.stores import artifacts, blobs, entries, jobs, messages, scopes, sessions
 from memdb.stores import embeddings as vectors
 from memdb.stores import history as histories
 from memdb.stores import state as states
 from memdb.stores import tombstones as graves
 from memdb.text.validate import parse_json, text_value
+from memdb.transfer.places import refuse_database
+from memdb.transfer.target import ANY_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
     from memdb.models import Entry, Message, SessionInfo
     from memdb.owner import Owner
     from memdb.rooms import Rooms
@@ -64,11 +66,13 @@ def export_file(
 
     Raises:
         AlreadyExists: something is at *path*, and *replace* is False.
-        FileError: *path* cannot be written.
+        FileError: *path* cannot be written, or is a database: this one, its WAL,
+            or another.
     """
     target = Path(text_value(os.fspath(path), "path"))
     if target.exists() and not replace:
         raise AlreadyExists("file", str(target))
+    refuse_database(rooms.db, str(target))
     partial = target.with_name(f"{target.name}.partial")
     lines = export_lines(rooms, owners, embeddings=embeddings)
     try:
@@ -285,7 +289,8 @@ def _embedding_lines(tx: Tx, scope_no: int) -> Iterator[str]:
         for of in ("message", "entry"):
             after, high = scope_range(scope_no)
             while page := vectors.list_page(tx, space_no, of, after, high, PAGE):
-                named = _named(tx, of, [ref for ref, _ in page])
+                refs = [ref for ref, _ in page]
+                named = _named(tx, of, refs if of == "message" else _settled(tx, space_no, refs))
                 for ref, vector in page:
                     if ref in named:
                         coded = b64encode(vector).decode()
@@ -293,6 +298,13 @@ def _embedding_lines(tx: Tx, scope_no: int) -> Iterator[str]:
                             "embedding", model=model, dim=dim, of=of, **named[ref], vector=coded
                         )
                 after = page[-1][0]
+
+
+def _settled(tx: Tx, space_no: int, refs: list[int]) -> list[int]:
+    """Return the entries whose vector is that of what they say now: no job is due."""
+    found = jobs.due(tx, space_no, refs[0], refs[-1], ANY_TIME, -1)
+    changed = {job.ref for job in found if job.subject == "entry"}
+    return [ref for ref in refs if ref not in changed]
 
 
 def _named(tx: Tx, of: str, refs: list[int]) -> dict[int, dict[str, Any]]:

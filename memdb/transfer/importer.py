@@ -27,6 +27,9 @@ __all__ = ["ImportReport", "import_file"]
 
 LINE_FORMATS = ("memdb", "jsonl")
 
+BEFORE = "The lines before it are stored"
+REST = "What was stored before it stays"
+
 
 def import_file(
     rooms: Rooms,
@@ -65,7 +68,7 @@ def import_file(
     sink = Sink(rooms, owner)
     with detect.opened(Path(path)) as source:
         _store(sink, _items(source, known, session), source, progress)
-        sink.finish()
+        _finish(sink.finish)
         if progress is not None:
             progress(source.total, source.total)
     return sink.report(known)
@@ -87,8 +90,12 @@ def require_format(
     """
     file = Path(text_value(os.fspath(path), "path"))
     optional_name(session, "session")
-    known = detect.format_of(file) if format is None else format
-    choice_value(known, "format", detect.FORMATS)
+    if format is None:
+        known = detect.format_of(file)
+    else:
+        known = choice_value(format, "format", detect.FORMATS)
+        with detect.opened(file):
+            pass  # it can be read, and is no database
     if session is not None and known not in LINE_FORMATS:
         raise InvalidInput(f"session is given, but a {known} file names its own: leave it out")
     if not has_owner and known != "memdb":
@@ -108,12 +115,26 @@ def _store(
         for item in items:
             sink.add(item)
             if sink.full:
-                sink.flush()
+                _finish(sink.flush)
                 if progress is not None:
                     progress(source.done, source.total)
-    except InvalidInput:
-        sink.flush()
+    except _Told:
         raise
+    except InvalidInput as error:
+        _finish(sink.flush)
+        raise InvalidInput(f"{error}. {BEFORE}: mend it and import again") from error
+
+
+class _Told(InvalidInput):
+    """An error that says already what is stored."""
+
+
+def _finish(store: Callable[[], None]) -> None:
+    """Store what waits; an error of it says that its chunk may be stored in part."""
+    try:
+        store()
+    except InvalidInput as error:
+        raise _Told(f"{error}. {REST}: mend it and import again") from error
 
 
 def _items(source: Source, format_: str, session: str | None) -> Iterator[Item]:

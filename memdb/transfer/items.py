@@ -5,6 +5,7 @@ What readers hand to the sink, and what all of them share: checks, times, roles.
 from __future__ import annotations
 
 import binascii
+import math
 from base64 import b64decode
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -121,11 +122,26 @@ def flag_of(fields: dict[str, Any], name: str) -> bool:
 
 def bytes_of(fields: dict[str, Any], name: str) -> bytes:
     """Return the bytes of a base64 field that must be there."""
-    coded = text_value(needed(fields, name), name)
+    coded = needed(fields, name)
+    if not isinstance(coded, str):
+        raise InvalidInput(f"{name} is {type(coded).__name__}: give base64 text")
     try:
         return b64decode(coded, validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidInput(f"{name} is not base64 ({error}): encode the bytes again") from error
+
+
+def utf8_of(fields: dict[str, Any], name: str) -> bytes:
+    """Return a text that must be there as UTF-8; it may be longer than a text of a row."""
+    text = fields.get(name)
+    if not isinstance(text, str) or "\0" in text:
+        text_value(text, name)  # which says what is wrong with it
+    try:
+        return str(text).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"{name} holds a lone surrogate at position {error.start}: give the bytes as data"
+        ) from error
 
 
 def any_time(value: object, field: str) -> int | None:
@@ -142,6 +158,8 @@ def any_time(value: object, field: str) -> int | None:
         return iso_time(value, field)
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise InvalidInput(f"{field} is {type(value).__name__}: give milliseconds or ISO 8601 text")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInput(f"{field} is {value}: give milliseconds or ISO 8601 text")
     if abs(value) >= MAX_SECONDS:
         return time_value(round(value), field)
     return seconds(value, field)

@@ -101,10 +101,12 @@ def _bare_message(given: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput('it has neither kind nor role: write {"role": "user", "text": "..."}')
     rest = dict(given)
     fields: dict[str, Any] = {name: rest.pop(name) for name in BARE_FIELDS if name in rest}
+    said_as = {}
     for name, others in SYNONYMS.items():
         for other in others:
             if fields.get(name) is None and rest.get(other) is not None:
                 fields[name] = rest.pop(other)
+                said_as[name] = other
     if isinstance(fields.get("role"), str):
         fields["role"] = ROLES.get(fields["role"], fields["role"])
     if isinstance(fields.get("text"), list) and fields.get("parts") is None:
@@ -113,7 +115,8 @@ def _bare_message(given: dict[str, Any]) -> dict[str, Any]:
         fields["text"] = ""
     if isinstance(fields.get("external_id"), int):
         fields["external_id"] = str(fields["external_id"])
-    fields["created_ms"] = any_time(fields.get("created_ms"), "created_ms")
+    time_name = said_as.get("created_ms", "created_ms")
+    fields["created_ms"] = any_time(fields.get("created_ms"), time_name)
     kept = {name: value for name, value in rest.items() if value is not None}
     if kept:
         fields["metadata"] = {**kept, **(fields.get("metadata") or {})}

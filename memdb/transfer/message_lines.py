@@ -17,13 +17,13 @@ from memdb.record import Record
 from memdb.stores import embeddings, fulltext, jobs, messages, sessions, tombstones
 from memdb.text.validate import json_object, name_value, text_value, time_value
 from memdb.transfer.items import count_of, located, needed, needed_ms, refuse_unknown
-from memdb.transfer.target import embedding_jobs
+from memdb.transfer.target import Seat, embedding_jobs
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.database import Tx
-    from memdb.transfer.target import Seat, Target
+    from memdb.db.transaction import Tx
+    from memdb.transfer.target import Target
 
 SESSION_FIELDS = frozenset(
     ("name", "title", "last_seq", "metadata", "created_ms", "updated_ms", "uid")
@@ -81,10 +81,10 @@ def write_sessions(target: Target, tx: Tx, lines: list[SessionLine]) -> None:
     for line in lines:
         session = sessions.find(tx, scope_no, line.name)
         fresh = session is None
-        own = fresh
+        own = fresh and line.last_seq is not None
+        given = {name: value for name, value in line.row.items() if value is not None}
         if session is None:
             uid = line.uid or target.rooms.db.ids(tx.now_ms)
-            given = {name: value for name, value in line.row.items() if value is not None}
             session = sessions.add(tx, scope_no, line.name, uid, **given)
             if line.uid is not None:
                 tombstones.drop(tx, json.dumps([uid]))
@@ -96,7 +96,10 @@ def write_sessions(target: Target, tx: Tx, lines: list[SessionLine]) -> None:
                 # Seqs of the file are given out, so nobody takes them meanwhile.
                 updated_ms = max(info.updated_ms, line.row["updated_ms"])
                 sessions.raise_seq(tx, session, line.last_seq, updated_ms)
-            target.place_session(line.name, session, own=own, fresh=fresh)
+        if fresh or line.last_seq is not None:
+            made, changed = (name in given for name in ("created_ms", "updated_ms"))
+            seat = Seat(session, own=own, fresh=fresh, made=made, changed=changed)
+            target.place_session(line.name, seat)
 
 
 def read_message(target: Target, place: str, fields: dict[str, Any]) -> MessageLine:
@@ -295,6 +298,7 @@ def _place(target: Target, tx: Tx, seat: Seat, fresh: list[MessageLine]) -> None
     """Give ids at the end to messages that have none yet, and note what to embed."""
     late = [line for line in fresh if "id" not in line.row]
     if late:
+        changed_ms = sessions.updated_ms(tx, seat.id)
         last = sessions.advance(tx, seat.id, len(late))
         if last is None:
             raise located(late[0].place, InvalidInput("the session is full: use another one"))
@@ -302,11 +306,30 @@ def _place(target: Target, tx: Tx, seat: Seat, fresh: list[MessageLine]) -> None
             line.row["id"] = seat.id | seq
             if line.seq is not None:
                 target.moved[line.session, line.seq] = seq
+        _date(tx, seat, late, changed_ms)
     if fresh:
         first_seq = min(line.row["id"] for line in fresh) - seat.id
         jobs.add_session(tx, seat.id, first_seq)
         if not seat.fresh and any(line.seq is not None for line in fresh):
             _embed_from(tx, seat.id, first_seq)
+
+
+def _date(tx: Tx, seat: Seat, late: list[MessageLine], changed_ms: int) -> None:
+    """
+    Give the session the times of its messages, where the file gives it none.
+
+    Args:
+        changed_ms: When it changed last before *late* came.
+    """
+    times = [line.row["created_ms"] for line in late]
+    said = [tx.now_ms if time is None else time for time in times]
+    first_ms = None if seat.made_told else said[0]
+    if seat.changed_told:
+        newest_ms = changed_ms
+    else:
+        newest_ms = max(said) if not seat.dated else max(changed_ms, *said)
+    sessions.set_times(tx, seat.id, first_ms, newest_ms)
+    seat.made_told = seat.dated = True
 
 
 def _insert(target: Target, tx: Tx, placed: list[MessageLine]) -> None:

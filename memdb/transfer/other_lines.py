@@ -17,12 +17,12 @@ from memdb.stores.state import StateRow
 from memdb.stores.tombstones import Tombstone
 from memdb.text.validate import choice_value, json_value, name_value, optional_name, text_value
 from memdb.transfer.items import bytes_of, count_of, needed, needed_ms, refuse_unknown
-from memdb.transfer.target import embedding_jobs
+from memdb.transfer.target import digest_of, embedding_jobs
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
     from memdb.transfer.target import Target
 
 VECTOR_FIELDS = frozenset(("model", "dim", "of", "session", "seq", "entry", "vector"))
@@ -86,10 +86,10 @@ def write_vectors(target: Target, tx: Tx, lines: list[VectorLine]) -> None:
             jobs.add_everything(tx, space_no)
         _put(target, tx, space_no, "message", _message_refs(target, tx, space_no, group))
         entry_refs = _entry_refs(target, tx, group)
-        _put(target, tx, space_no, "entry", entry_refs)
-        for entry_id in entry_refs:
-            for job in embedding_jobs(tx, space_no, "entry", entry_id):
-                jobs.done(tx, job)
+        due = [job for ref in entry_refs for job in embedding_jobs(tx, space_no, "entry", ref)]
+        _put(target, tx, space_no, "entry", entry_refs, anew={job.ref for job in due})
+        for job in due:
+            jobs.done(tx, job)
 
 
 def _message_refs(
@@ -108,14 +108,27 @@ def _message_refs(
 
 
 def _entry_refs(target: Target, tx: Tx, lines: list[VectorLine]) -> dict[int, bytes]:
-    """Return vector by entry id, for the entries that are here."""
+    """Return vector by entry id, for the entries here that say what they say in the file."""
     by_uid = {line.entry: line.vector for line in lines if line.entry is not None}
     here = entries.find_uids(tx, *target.span(tx), json.dumps(list(by_uid))) if by_uid else {}
-    return {entry_id: by_uid[uid] for uid, entry_id in here.items()}
+    found = entries.get_many(tx, json.dumps(list(here.values())))
+    return {
+        entry_id: by_uid[uid]
+        for uid, entry_id in here.items()
+        if target.said.get(uid) == digest_of(found[entry_id].text)
+    }
 
 
-def _put(target: Target, tx: Tx, space_no: int, kind: str, refs: dict[int, bytes]) -> None:
-    here = embeddings.present(tx, space_no, kind, json.dumps(list(refs)))
+def _put(
+    target: Target,
+    tx: Tx,
+    space_no: int,
+    kind: str,
+    refs: dict[int, bytes],
+    anew: frozenset[int] | set[int] = frozenset(),
+) -> None:
+    """Store the vectors of what has none, and of what is in *anew*: it has an old one."""
+    here = embeddings.present(tx, space_no, kind, json.dumps(list(refs))) - anew
     fresh = [(ref, vector) for ref, vector in refs.items() if ref not in here]
     embeddings.put(tx, space_no, kind, fresh)
     target.added["embeddings_added"] += len(fresh)

@@ -22,7 +22,7 @@ from memdb.transfer.target import Target
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
     from memdb.rooms import Rooms
     from memdb.transfer.items import Item
 

@@ -7,6 +7,7 @@ exported from; else it is added at the end, and what refers to it is told so.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
@@ -17,7 +18,7 @@ from memdb.stores.artifacts import SHARED, Place
 if TYPE_CHECKING:
     from collections import Counter
 
-    from memdb.db.database import Tx
+    from memdb.db.transaction import Tx
     from memdb.models import Message
     from memdb.owner import Owner
     from memdb.rooms import Rooms
@@ -33,6 +34,11 @@ def embedding_jobs(tx: Tx, space_no: int, subject: str, ref: int) -> list[Job]:
     return [job for job in found if job.subject == subject]
 
 
+def digest_of(text: str) -> bytes:
+    """Return what tells one text of an entry from another."""
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
 class Seat:
     """
     Where a session of the file stands.
@@ -41,15 +47,23 @@ class Seat:
         own: It is the session that was exported, so seqs mean the same.
         fresh: This import made it, so it holds nothing that the import did not
             put there.
+        made_told: The file says when it was made, or it was here before.
+        changed_told: The file says when it changed last.
+        dated: Its `updated_ms` is not just the time of this import.
     """
 
-    __slots__ = ("fresh", "id", "own")
+    __slots__ = ("changed_told", "dated", "fresh", "id", "made_told", "own")
 
-    def __init__(self, session: int, *, own: bool, fresh: bool) -> None:
-        """Stand at the session with id *session*."""
+    def __init__(
+        self, session: int, *, own: bool, fresh: bool, made: bool = False, changed: bool = False
+    ) -> None:
+        """Stand at the session with id *session*; *made*, *changed*: the file says when."""
         self.id = session
         self.own = own
         self.fresh = fresh
+        self.made_told = made or not fresh
+        self.changed_told = changed
+        self.dated = changed or not fresh
 
 
 class Target:
@@ -60,6 +74,7 @@ class Target:
         added: What the import did so far, by the names of `ImportReport`.
         moved: By session and seq in the file, the seq a message got here.
         embedded: The (space, session) pairs that got vectors.
+        said: By uid, the `digest_of` what an entry says in the file.
     """
 
     def __init__(self, rooms: Rooms, owner: Owner, added: Counter[str]) -> None:
@@ -69,6 +84,7 @@ class Target:
         self.added = added
         self.moved: dict[tuple[str, int], int] = {}
         self.embedded: set[tuple[int, int]] = set()
+        self.said: dict[str, bytes] = {}
         self._seats: dict[str, Seat] = {}
         self._last_seqs: dict[str, int] = {}
 
@@ -95,9 +111,9 @@ class Target:
             raise InvalidInput(f"no line before told of the session {name!r}: put its line first")
         return self._last_seqs[name]
 
-    def place_session(self, name: str, session: int, *, own: bool, fresh: bool) -> None:
-        """Note where an exported session stands."""
-        self._seats[name] = Seat(session, own=own, fresh=fresh)
+    def place_session(self, name: str, seat: Seat) -> None:
+        """Note where a session stands that has a line of its own."""
+        self._seats[name] = seat
 
     def seat(self, tx: Tx, name: str) -> Seat:
         """Return where a session stands, making it where it is new."""

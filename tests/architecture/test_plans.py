@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.db.database import Database, Tx
+from memdb.db.database import Database
+from memdb.db.transaction import Tx
 
 ROOT = Path(memdb.__file__).parent
 CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
@@ -25,7 +26,6 @@ MAY_SCAN = {
     "jobs.embed_everything": "a new space makes everything due, once",
     "jobs.embed_session": "a file has a handful of spaces",
     "jobs.embed_entry": "a file has a handful of spaces",
-    "jobs.count": "counts the work that is due, which is little",
     "blobs.delete_stale": "only rebuild runs it",
     "blobs.hashes": "only a deep check runs it",
 }

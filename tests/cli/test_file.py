@@ -140,13 +140,13 @@ def test_check_on_a_terminal(run, stale, terminal):
     assert run("check", stale).stdout.startswith("RULE            MENDED BY  WHERE\n")
 
 
-def test_check_says_when_only_a_backup_helps(run, torn):
+def test_check_says_when_a_backup_helps(run, torn):
     """A damaged row cannot be rebuilt, and the advice says so."""
     done = run("check", torn)
 
     assert done.exit_code == 7
     assert "message_hash" in done.stdout
-    assert "restore a backup." in done.stderr
+    assert "then restore a backup for the rest.\n" in done.stderr
 
 
 def test_rebuild_mends_what_is_derived(run, run_json, stale):

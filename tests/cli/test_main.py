@@ -36,6 +36,7 @@ LEAVES = [
     ("chat", "show"),
     ("chat", "list"),
     ("chat", "search"),
+    ("chat", "delete"),
     ("remember",),
     ("recall",),
     ("entry", "list"),

@@ -180,14 +180,12 @@ def test_a_write_does_not_guess_between_users(run, crowd, words):
     assert run(*_line(words, crowd), input="x").exit_code == 5
 
 
-def test_an_unknown_user_has_nothing(run, trip):
-    """--user with a name that is not in the file reads nothing, and a note lists who is."""
+def test_an_unknown_user_is_not_found(run, trip):
+    """--user with a name that is not in the file exits 3, and the error lists who is."""
     done = run("entry", "list", trip, "--user", "an")
 
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr.startswith(
-        "There is no user 'an' of app 'default' in this file; it has: ann.\n"
-    )
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert done.stderr == f"Error: no user 'an' of app 'default' in {trip}: it has ann\n"
 
 
 def test_the_app_tells_users_apart(run_json, crowd):

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.db.database import Database, Tx
+from memdb.db.database import Database
+from memdb.db.transaction import Tx
 
 PUT = "INSERT INTO meta (key, value) VALUES (:key, 'x')"
 KEYS = "SELECT key FROM meta WHERE key < 'b' ORDER BY key"

@@ -306,3 +306,102 @@ def test_a_seq_without_its_session_is_refused(db: MemDB) -> None:
     """A number alone names no message."""
     with pytest.raises(memdb.InvalidInput, match="seq"):
         db.scope("ann").remember("x", seq=3)
+
+
+def test_a_fact_said_again_after_it_expired_holds_again(db: MemDB, clock: Any) -> None:
+    """A time of expiry that has passed is not inherited."""
+    ann = db.scope("ann")
+    ann.remember("Ann is in Rome.", key="place", expires_ms=clock.now_ms + 1_000)
+    clock.advance(1_000)
+
+    done = ann.remember("Ann is in Rome.", key="place")
+
+    assert (done.action, done.entry.expires_ms) == ("merged", None)
+    assert [hit.text for hit in ann.recall("Rome")] == ["Ann is in Rome."]
+
+
+def test_a_fact_said_again_keeps_an_expiry_to_come(db: MemDB, clock: Any) -> None:
+    """What was not said stays as it was."""
+    ann = db.scope("ann")
+    ann.remember("Ann is in Rome.", key="place", expires_ms=clock.now_ms + 1)
+
+    done = ann.remember("Ann is in Bari.", key="place")
+
+    assert done.entry.expires_ms == clock.now_ms + 1
+
+
+@pytest.mark.parametrize("field", ["valid_from_ms", "expires_ms"])
+def test_zero_is_said(db: MemDB, field: str) -> None:
+    """The year 1970 began at 0: that is a time, not silence."""
+    ann = db.scope("ann")
+    ann.remember("Ann is in Rome.", key="place", valid_from_ms=7, expires_ms=2_000_000_000_000)
+
+    done = ann.remember("Ann is in Rome.", key="place", **{field: 0})  # type: ignore[arg-type]
+
+    assert (done.action, getattr(done.entry, field)) == ("merged", 0)
+
+
+def test_a_merge_keeps_category_importance_and_keywords_that_are_not_said(db: MemDB) -> None:
+    """The defaults are those of a new entry only."""
+    ann = db.scope("ann")
+    ann.remember("Ann is in Rome.", key="place", category="profile", importance=9, keywords=["it"])
+
+    kept = ann.remember("Ann is in Bari.", key="place").entry
+    said = ann.remember("Ann is in Bari.", key="place", category="events", importance=5).entry
+    new = ann.remember("Ann is here.").entry
+
+    assert (kept.category, kept.importance, kept.keywords) == ("profile", 9, ("it",))
+    assert (said.category, said.importance, said.keywords) == ("events", 5, ("it",))
+    assert (new.category, new.importance, new.keywords) == ("events", 5, ())
+
+
+def test_a_kept_keyword_without_spaces_between_words_is_still_found(db: MemDB) -> None:
+    """The pairs in the index are those of the text and of the keywords it ends up with."""
+    ann = db.scope("ann")
+    ann.remember("Ann lives there.", key="home", keywords=["我爱北京烤鸭"])
+
+    ann.remember("Ann still lives there.", key="home")
+
+    assert ann.recall("北京", kinds=["entry"])[0].explanation is None
+    with db._db.read() as tx:
+        assert tx.all("SELECT rowid FROM entries_fts WHERE entries_fts MATCH '\"北京\"'") != []
+
+
+@pytest.mark.parametrize("seq", [2, 16_777_215])
+def test_an_entry_told_in_an_unknown_message_is_refused(db: MemDB, seq: int) -> None:
+    """The error names session and message; nothing is written."""
+    ann = db.scope("ann")
+    ann.session("s").append("user", "hello")
+
+    with pytest.raises(memdb.NotFound) as caught:
+        ann.remember("x", session="s", seq=seq)
+
+    assert (caught.value.kind, caught.value.ref) == ("message", f"s#{seq}")
+    assert list(ann.entries.list(inactive=True)) == []
+
+
+def test_an_update_that_changes_nothing_makes_no_version(db: MemDB, clock: Any) -> None:
+    """Neither with the same values nor with none; nothing is due for embedding."""
+    ann = db.scope("ann")
+    entry = ann.remember("Ann likes tea.", keywords=["drink"], metadata={"a": 1}).entry
+    db.run_pending()
+    clock.advance(5)
+
+    same = ann.entries.update(entry.id, text="Ann likes tea.", keywords=["drink"])
+
+    assert (same, ann.entries.update(entry.id)) == (entry, entry)
+    assert (ann.entries.history(entry.id), db.pending()) == ([], 0)
+
+
+def test_list_leaves_out_expired_entries(db: MemDB, clock: Any) -> None:
+    """From its time on an entry is listed only with the inactive ones."""
+    ann = db.scope("ann")
+    kept = ann.remember("later", expires_ms=clock.now_ms + 1_001).entry
+    gone = ann.remember("soon", expires_ms=clock.now_ms + 1_000).entry
+    before = list(ann.entries.list())
+
+    clock.advance(1_000)
+
+    assert before == [kept, gone]
+    assert list(ann.entries.list()) == [kept]
+    assert list(ann.entries.list(inactive=True)) == [kept, gone]

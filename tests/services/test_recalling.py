@@ -8,6 +8,8 @@ import pytest
 
 import memdb
 from memdb import MemDB, Source
+from memdb.recall import search
+from memdb.stores import fulltext
 
 START_MS = 1_700_000_000_000
 
@@ -194,7 +196,7 @@ def test_an_unknown_scope_finds_nothing(db: MemDB) -> None:
 
 
 def test_expired_entries_are_not_recalled(db: MemDB, clock: Any) -> None:
-    """From its time on; get and list still have it."""
+    """From its time on; a list of the inactive ones still has it."""
     ann = db.scope("ann")
     ann.remember("The tea is ready.", expires_ms=START_MS + 1_000)
     before = found(ann.recall("tea"))
@@ -203,7 +205,7 @@ def test_expired_entries_are_not_recalled(db: MemDB, clock: Any) -> None:
 
     assert before == ["The tea is ready."]
     assert ann.recall("tea") == []
-    assert len(list(ann.entries.list())) == 1
+    assert len(list(ann.entries.list(inactive=True))) == 1
 
 
 def test_recall_finds_by_meaning_what_shares_no_word(db: MemDB) -> None:
@@ -312,3 +314,178 @@ def test_an_answer_is_no_longer_than_asked(db: MemDB) -> None:
     fill(ann)
 
     assert len(ann.recall("tea", limit=2)) == 2
+
+
+class Angles:
+    """Gives "near" one direction and texts with "far" another, at the cosine it is told."""
+
+    def __init__(self, name: str = "angles", cosine: float = 0.8, known: bool = True) -> None:
+        """Be a model with this name; *known*: it knows every word."""
+        self.name = name
+        self.dim = 2
+        self._far = [cosine, (1 - cosine**2) ** 0.5]
+        self._known = known
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        """Return one of two directions per text."""
+        return [self._far if "far" in text else [1.0, 0.0] for text in texts]
+
+    def covers(self, _text: str) -> bool:
+        """Say whether it is a model of this language."""
+        return self._known
+
+
+@pytest.mark.parametrize("crowd", ["expired", "of another session"])
+def test_entries_that_do_not_count_crowd_out_none_that_does(
+    path: str, open_db: Callable[..., MemDB], clock: Any, crowd: str
+) -> None:
+    """The vector arm looks only at live entries, and of the session only."""
+    db = open_db(path, embedder=Angles())
+    ann = db.scope("ann")
+    for name in ("here", "there"):
+        ann.session(name).append("user", "hello")
+    place = {"session": "there"} if crowd != "expired" else {"expires_ms": clock.now_ms + 1}
+    with db._db.write():
+        for n in range(250):
+            ann.remember(f"near {n}", **place)  # type: ignore[arg-type]
+    ann.remember("far away", session="here")
+    db.run_pending()
+    clock.advance(1)
+
+    hits = ann.recall("near", kinds=["entry"], session=None if crowd == "expired" else "here")
+
+    assert found(hits) == ["far away"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"session": "old"}, id="session"),
+        pytest.param({"until": 1_000}, id="until"),
+        pytest.param({"session": "old", "since": 1, "until": 1_000}, id="both"),
+    ],
+)
+def test_old_messages_of_a_large_scope_are_found_where_asked_for(
+    db: MemDB, monkeypatch: pytest.MonkeyPatch, asked: Any
+) -> None:
+    """Lists that are cut to the newest are not cut where those do not count."""
+    monkeypatch.setattr(search, "LARGE_SCOPE", 10)
+    monkeypatch.setattr(search, "MAX_POSTINGS", 5)
+    ann = db.scope("ann")
+    for n in range(3):
+        ann.session("old").append("user", f"tea {n}", created_ms=100)
+    ann.session("new").extend([{"role": "user", "text": "tea"} for _ in range(20)])
+
+    hits = ann.recall("tea", kinds=["message"], explain=True, **asked)
+
+    assert set(found(hits)) == {"tea 0", "tea 1", "tea 2"}
+    assert all(hit.explanation["lexical"] > 0 for hit in hits if hit.explanation)
+
+
+def test_a_limit_of_a_thousand_is_kept(db: MemDB) -> None:
+    """Every message and entry that holds the word comes, and so for meaning alone."""
+    ann = db.scope("ann")
+    ann.session("s").extend([{"role": "user", "text": f"tea {n}"} for n in range(600)])
+    ann.session("s").extend([{"role": "user", "text": "cake"} for _ in range(600)])
+    with db._db.write():
+        for n in range(600):
+            ann.remember(f"tea {n}")
+    db.run_pending()
+
+    assert len(ann.session("s").search("tea", limit=1_000)) == 600
+    assert len(ann.recall("tea", limit=1_000, kinds=["entry"])) == 600
+    messages = ann.recall("tea", limit=1_000, kinds=["message"])
+    assert sum(text.startswith("tea") for text in found(messages)) == 600
+
+
+def test_a_limit_of_a_thousand_is_kept_by_meaning(path: str, open_db: Callable[..., MemDB]) -> None:
+    """Where no word is shared the vector arm brings as many as are asked for."""
+    db = open_db(path, embedder=Angles())
+    ann = db.scope("ann")
+    ann.session("s").extend([{"role": "user", "text": f"far {n}"} for n in range(900)])
+    db.run_pending()
+
+    assert len(ann.recall("near", limit=800)) == 800
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows by each term that is looked up from now on."""
+    terms: list[str] = []
+    postings = fulltext.postings
+
+    def note(tx: Any, kind: str, some: list[str], *rest: Any, **more: Any) -> Any:
+        terms.extend(some)
+        return postings(tx, kind, some, *rest, **more)
+
+    monkeypatch.setattr(fulltext, "postings", note)
+    return terms
+
+
+def test_of_a_long_query_the_longest_words_are_looked_up(
+    db: MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once they found something the common short ones are left alone."""
+    ann = db.scope("ann")
+    ann.session("s").append("user", "tea with extraordinarily")
+    terms = looked_up(monkeypatch)
+
+    hits = ann.session("s").search("tea extraordinarily " + " ".join(f"w{n}" for n in range(1_500)))
+
+    assert found(hits) == ["tea with extraordinarily"]
+    assert len(terms) == 64
+    assert terms[0] == '"extraordinarily"'
+
+
+@pytest.mark.parametrize("kind", ["message", "entry", "artifact"])
+def test_a_shared_word_is_found_wherever_it_stands(path: str, kind: str, open_db: Any) -> None:
+    """Also the shortest of many, and where an earlier one is only in what does not count."""
+    ann = open_db(path, embedder=None).scope("ann")
+    fill(ann)
+    ann.remember("extraordinarily", expires_ms=1)
+    ann.session("other").append("user", "extraordinarily")
+    ann.session("other").artifacts.save("x.md", "extraordinarily")
+    words = ["extraordinarily", *(f"word{n}" for n in range(1_500)), "tea"]
+
+    hits = ann.recall(" ".join(words), kinds=[kind], session="trip")
+
+    assert len(hits) >= 1
+    assert "tea" in hits[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "cosine", "expected"),
+    [
+        pytest.param("static-en-1", 0.10, [], id="noise"),
+        pytest.param("static-en-1", 0.30, ["far away"], id="meaning"),
+        pytest.param("other", 0.10, ["far away"], id="another scale"),
+    ],
+)
+def test_what_shares_no_word_and_no_meaning_is_not_found(
+    path: str, open_db: Callable[..., MemDB], name: str, cosine: float, expected: list[str]
+) -> None:
+    """The built-in model has a floor, below which a cosine says nothing; others have none."""
+    ann = open_db(path, embedder=Angles(name, cosine)).scope("ann")
+    ann.session("s").append("user", "far away")
+    ann.remember("far away")
+
+    assert found(ann.recall("near", kinds=["message"])) == expected
+    assert found(ann.recall("near", kinds=["entry"])) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "query", "expected"),
+    [
+        pytest.param(True, "tea", {"tea", "far away"}, id="known words"),
+        pytest.param(False, "tea", {"tea"}, id="found by words"),
+        pytest.param(False, "cake", {"tea", "far away"}, id="found by nothing else"),
+    ],
+)
+def test_a_model_that_does_not_know_the_words_is_asked_last(
+    path: str, open_db: Callable[..., MemDB], known: bool, query: str, expected: set[str]
+) -> None:
+    """Its vector says little then; without it there may be nothing at all."""
+    ann = open_db(path, embedder=Angles(known=known)).scope("ann")
+    ann.remember("tea")
+    ann.remember("far away")
+
+    assert set(found(ann.recall(query))) == expected

@@ -8,6 +8,20 @@ from memdb import MemDB
 FRAME = 4  # tokens a message costs besides its text
 
 
+class Letters:
+    """Counts letters."""
+
+    name = "letters"
+
+    def count(self, text: str) -> int:
+        """Return the length of *text*."""
+        return len(text)
+
+    def count_many(self, texts: list[str]) -> list[int]:
+        """Return the length of each text."""
+        return [len(text) for text in texts]
+
+
 def say(db: MemDB, *roles: str, text: str = "abcd") -> memdb.Session:
     """Return a session with a message of one token per role."""
     chat = db.scope("ann").session("trip")
@@ -109,16 +123,6 @@ def test_a_window_of_an_unknown_session_is_empty(db: MemDB) -> None:
 
 def test_messages_counted_otherwise_are_counted_again(path: str, open_db: object) -> None:
     """A file opened with another counter keeps to that counter's budget."""
-
-    class Letters:
-        name = "letters"
-
-        def count(self, text: str) -> int:
-            return len(text)
-
-        def count_many(self, texts: list[str]) -> list[int]:
-            return [len(text) for text in texts]
-
     first = open_db(path)  # type: ignore[operator]
     first.scope("ann").session("trip").append("user", "x" * 40)
     first.close()
@@ -126,6 +130,23 @@ def test_messages_counted_otherwise_are_counted_again(path: str, open_db: object
     chat = open_db(path, counter=Letters()).scope("ann").session("trip")  # type: ignore[operator]
 
     assert chat.window().tokens == 40 + FRAME
+
+
+def test_counting_again_counts_what_tools_were_told(path: str, open_db: object) -> None:
+    """Text and tool call cost the same whether counted when written or when read."""
+    call = {"type": "tool_call", "name": "read", "arguments": '{"path": "a"}'}
+    parts = [{"type": "text", "text": "I look."}, call]
+    first = open_db(path)  # type: ignore[operator]
+    first.scope("ann").session("old").append("assistant", "I look.", parts=parts)
+    first.scope("ann").session("alone").append("assistant", "", parts=[call])
+    first.close()
+
+    ann = open_db(path, counter=Letters()).scope("ann")  # type: ignore[operator]
+    ann.session("new").append("assistant", "I look.", parts=parts)
+
+    assert ann.session("old").window().tokens == ann.session("new").window().tokens
+    assert ann.session("old").window().tokens == len('I look.\nread({"path": "a"})') + FRAME
+    assert ann.session("alone").window().tokens == len('read({"path": "a"})') + FRAME
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.db.database import Database, Tx
+from memdb.db.database import Database
+from memdb.db.transaction import Tx
 from memdb.stores import artifacts, blobs, scopes
 from memdb.stores.artifacts import SHARED, Place
 
@@ -129,8 +130,10 @@ def test_a_chunk_is_compressed_where_it_pays(tx: Tx, data: bytes, codec: str) ->
     number = blob(tx, data)
 
     assert blobs.pack(data)[0] == codec
-    assert (blobs.read(tx, number), blobs.read_chunk(tx, number, 0)) == (data, data)
-    assert blobs.read_chunk(tx, number, 1) is None
+    digest = hashlib.sha256(data).digest()
+    assert (blobs.read(tx, number), blobs.read_chunk(tx, number, 0, digest)) == (data, data)
+    assert blobs.read_chunk(tx, number, 1, digest) is None
+    assert blobs.read_chunk(tx, number, 0, hashlib.sha256(b"other").digest()) is None
 
 
 def test_a_blob_is_found_when_it_is_complete(tx: Tx) -> None:

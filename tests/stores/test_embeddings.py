@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.db.database import Database, Tx
+from memdb.db.database import Database
+from memdb.db.transaction import Tx
 from memdb.sketch import sketch_of
 from memdb.stores import embeddings, nearest
 

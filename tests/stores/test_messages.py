@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.db.database import Database, Tx
+from memdb.db.database import Database
+from memdb.db.transaction import Tx
 from memdb.ids import message_id
 from memdb.stores import messages, scopes, sessions
 

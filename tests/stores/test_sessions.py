@@ -3,7 +3,8 @@
 import pytest
 
 import memdb
-from memdb.db.database import Database, Tx
+from memdb.db.database import Database
+from memdb.db.transaction import Tx
 from memdb.ids import MAX_SEQ, MAX_SESSION_NO, session_id
 from memdb.stores import scopes, sessions
 

@@ -1,0 +1,209 @@
+"""What an import takes and refuses at the edges: sizes, times, vectors, full scopes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from memdb.errors import InvalidInput, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb.memory import MemDB
+
+    Lines = Callable[..., str]
+
+MESSAGE = {"role": "user", "text": "hi", "session": "s"}
+
+
+@pytest.mark.parametrize(
+    "data", [b"x" * 3000, b"\0\xff" * 1500, "ü".encode() * 1500], ids=["text", "binary", "wide"]
+)
+def test_artifacts_have_no_limit_of_texts(
+    db: MemDB, open_db: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    """An artifact over the limit of a text comes back byte for byte."""
+    db.scope("ann").artifacts.save("big", data)
+    db.export(tmp_path / "a.jsonl")
+    copy = open_db(":memory:")
+    monkeypatch.setattr("memdb.text.validate.MAX_TEXT_BYTES", 2000)
+
+    copy.import_file(tmp_path / "a.jsonl")
+
+    assert copy.scope("ann").artifacts.load("user:big").data == data
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"text": "a\0b"}, "text holds a NUL"),
+        ({"text": "a\ud800"}, "text holds a lone surrogate"),
+        ({"text": 7}, "text is int"),
+        ({"data": 7}, "data is int"),
+        ({"data": "é"}, "data is not base64"),
+    ],
+    ids=["nul", "surrogate", "text type", "data type", "no base64"],
+)
+def test_artifact_contents_are_checked(
+    db: MemDB, lines: Lines, field: dict[str, Any], message: str
+) -> None:
+    """What no bytes can be made of is refused by its line and field."""
+    path = lines({"kind": "artifact", "name": "a", **field})
+
+    with pytest.raises(InvalidInput, match=f"line 1: {message}"):
+        db.import_file(path, user="ann", format="jsonl")
+
+
+@pytest.mark.parametrize("time", ["1e999", "-1e999", "Infinity", "NaN"])
+@pytest.mark.parametrize("name", ["time", "created_ms"])
+def test_a_time_that_is_no_number_is_refused(db: MemDB, lines: Lines, time: str, name: str) -> None:
+    """Infinity and NaN, which JSON of Python reads, are named by line and field."""
+    path = lines(MESSAGE, f'{{"role": "user", "text": "b", "session": "s", "{name}": {time}}}')
+
+    with pytest.raises(InvalidInput, match=f"line 2: {name} is (-?inf|nan)"):
+        db.import_file(path, user="ann")
+
+
+def test_last_version_has_a_limit(db: MemDB, lines: Lines) -> None:
+    """A number near the end of int64 would leave no next version."""
+    fields = {"kind": "artifact_name", "name": "a", "last_version": 2**53}
+    db.import_file(lines(fields), user="ann", format="jsonl")
+
+    with pytest.raises(InvalidInput, match="last_version is 9007199254740993"):
+        db.import_file(lines({**fields, "last_version": 2**53 + 1}), user="ann", format="jsonl")
+
+
+def test_the_error_says_that_the_lines_before_it_are_stored(db: MemDB, lines: Lines) -> None:
+    """Whoever mends a line knows what is there by then."""
+    with pytest.raises(InvalidInput, match=r"line 2: .*The lines before it are stored"):
+        db.import_file(lines(MESSAGE, {**MESSAGE, "role": "x"}), user="ann")
+
+    assert db.scope("ann").session("s").last_seq == 1
+
+
+def test_a_full_scope_takes_no_session(db: MemDB) -> None:
+    """The session after the last number is TooLarge, and nothing is changed."""
+    db.scope("ann").session("first").append("user", "hi")
+    with db._db.write() as tx:
+        tx.run("UPDATE scopes SET last_session_no = 1048575")
+
+    with pytest.raises(TooLarge, match="number of sessions in one scope is 1,048,576"):
+        db.scope("ann").session("second").append("user", "hi")
+
+    assert [info.name for info in db.scope("ann").sessions()] == ["first"]
+
+
+@pytest.fixture
+def old(db: MemDB, tmp_path: Path) -> str:
+    """Return an export of an entry with its vector; the entry says something newer by now."""
+    entry = db.scope("ann").remember("Ann lives in Oslo.").entry
+    db.run_pending()
+    db.export(tmp_path / "old.jsonl")
+    db.scope("ann").entries.update(entry.id, text="Ann lives in Rome, by the river.")
+    return str(tmp_path / "old.jsonl")
+
+
+def _vectors(db: MemDB) -> list[bytes]:
+    with db._db.read() as tx:
+        return [row[0] for row in tx.all("SELECT vector FROM embeddings WHERE kind = 'entry'")]
+
+
+def test_the_vector_of_an_old_text_is_not_taken(db: MemDB, old: str) -> None:
+    """The entry keeps its job, and its vector is made from what it says now."""
+    before = db.pending()
+    db.import_file(old)
+
+    assert (before, db.pending()) == (1, 1)
+    stale = _vectors(db)
+    db.run_pending()
+    assert _vectors(db) != stale
+
+
+def test_a_vector_of_an_old_text_does_not_stand_for_a_missing_one(db: MemDB, old: str) -> None:
+    """An entry whose vector was never made does not get the old one."""
+    with db._db.write() as tx:
+        tx.run("DELETE FROM embeddings")
+        tx.run("DELETE FROM sketches")
+    db.import_file(old)
+
+    assert (_vectors(db), db.pending()) == ([], 1)
+    db.run_pending()
+
+
+def test_a_vector_of_the_same_text_replaces_a_stale_one(
+    db: MemDB, old: str, open_db: Any, tmp_path: Path
+) -> None:
+    """The vector of what an entry says now is taken, and its job is done."""
+    other = open_db(":memory:")
+    other.import_file(old)
+    with other._db.read() as tx:
+        entry_id = tx.one("SELECT id FROM entries")[0]
+    other.scope("ann").entries.update(entry_id, text="Ann lives in Rome, by the river.")
+    other.run_pending()
+    other.export(tmp_path / "new.jsonl")
+
+    db.import_file(tmp_path / "new.jsonl")
+
+    assert (_vectors(db), db.pending()) == (_vectors(other), 0)
+
+
+def test_a_vector_that_is_due_anew_is_not_exported(
+    db: MemDB, old: str, open_db: Any, exported: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    """An export between a change and its embedding does not carry the old vector."""
+    db.export(tmp_path / "new.jsonl")
+    copy = open_db(":memory:")
+    copy.import_file(tmp_path / "new.jsonl")
+
+    assert [line for line in exported(db) if json.loads(line)["kind"] == "embedding"] == []
+    assert exported(copy) == exported(db)
+    assert copy.pending() == 1
+
+
+def _times(db: MemDB) -> dict[str, tuple[int, int]]:
+    return {s.name: (s.created_ms, s.updated_ms) for s in db.scope("ann").sessions()}
+
+
+def test_a_session_has_the_times_of_its_messages(
+    db: MemDB, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made at its first message, changed at its newest, over all chunks."""
+    monkeypatch.setattr("memdb.transfer.sink.CHUNK_ITEMS", 2)
+    said = [
+        {"role": "user", "text": f"{n}", "session": "s", "created_ms": n * 10**12}
+        for n in (1, 3, 2, 1)
+    ]
+    titled = [
+        {"kind": "session", "name": "t", "title": "T"},
+        {"kind": "session", "name": "u", "created_ms": 7},
+        {"kind": "session", "name": "v", "created_ms": 7, "updated_ms": 8},
+        *({**said[0], "session": name} for name in "tuv"),
+    ]
+
+    db.import_file(lines(*said, *titled), user="ann")
+
+    one = 10**12
+    assert _times(db) == {"s": (one, 3 * one), "t": (one, one), "u": (7, one), "v": (7, 8)}
+
+
+def test_an_import_that_goes_on_keeps_the_times(db: MemDB, lines: Lines) -> None:
+    """Messages that come by a second import count by their own times too."""
+    said = [
+        {"role": "user", "text": f"{n}", "session": "s", "created_ms": n * 10**12} for n in (1, 2)
+    ]
+    db.import_file(lines(said[0]), user="ann")
+    db.import_file(lines(*said), user="ann")
+
+    assert _times(db) == {"s": (10**12, 2 * 10**12)}
+
+
+def test_without_times_a_session_has_those_of_the_import(db: MemDB, lines: Lines) -> None:
+    """Messages without a time are said now, and so is their session."""
+    db.import_file(lines(MESSAGE), user="ann")
+
+    (message,) = db.scope("ann").session("s").messages()
+    assert _times(db) == {"s": (message.created_ms, message.created_ms)}
