@@ -105,8 +105,7 @@ class Indexer:
             due = self._due((low, MAX_ID), batch, early=True)
             if not due:
                 break
-            # A session's job moves on; entries that failed are not asked for again.
-            low = due[-1].ref + (due[-1].subject == "entry")
+            told = len(failures)
             try:
                 done = self._run(due, batch, failures)
             except PortError as error:
@@ -114,6 +113,8 @@ class Indexer:
                 failed += 1
                 low = due[-1].ref + 1
                 continue
+            if len(failures) > told and due[0].subject == "entry":
+                low = due[-1].ref + 1  # those that were refused are not asked for again
             failed = 0
             total += done
             if progress is not None:

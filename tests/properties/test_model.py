@@ -146,8 +146,10 @@ class Life(RuleBasedStateMachine):
     def update(self, data: st.DataObject, text: str) -> None:
         """Change an entry."""
         number = data.draw(st.sampled_from(sorted(self.entries)))
-        self.file.scope(self.entries[number]["user"]).entries.update(number, text=text)
-        self._change(number, text)
+        known = self.entries[number]
+        self.file.scope(known["user"]).entries.update(number, text=text)
+        if text != known["text"]:
+            self._change(number, text)
 
     @precondition(lambda self: self.entries)
     @rule(data=st.data())
