@@ -71,12 +71,9 @@ class Scope:
 
         Args:
             text: One fact, in a sentence that can stand alone.
-            category: What kind of fact it is, for example "profile",
-                "preferences", "entities", "events", "cases" or "patterns";
-                "events" for a new entry that does not say.
-            key: Names the fact it states, for example "home_city": a later
-                entry with the same key replaces this one and keeps it as
-                history.
+            category: What kind of fact it is: "profile", "preferences",
+                "entities", "events" (the default), "cases", "patterns" or yours.
+            key: Names the fact it states; what it said before becomes history.
             keywords: Other words to find it by.
             importance: 1 to 10; 5 is neutral, and what a new entry gets.
             session: Where it was told, with *seq* the message.

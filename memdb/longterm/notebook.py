@@ -70,18 +70,10 @@ class Notebook:
         """
         Remember *text* and say what that did.
 
-        An active entry with the same *key* is updated in place ("merged", or
-        "ignored" when it says the same already); else a new one is "added". An
-        update keeps what is not said: None, and no keywords. A time of expiry
-        that has passed is not kept.
-
-        Args:
-            category: What kind of fact it is, any name; "events" for a new one.
-            key: Names the fact it states, so that a later one replaces it.
-            importance: 1 to 10; 5 is neutral, and what a new one gets.
-            session: Where it was told, with *seq* the message.
-            valid_from_ms: Since when it holds in the world.
-            expires_ms: From when on recall leaves it out.
+        Arguments as in `Scope.remember`. An active entry with the same *key* is
+        updated in place ("merged", or "ignored" when it says the same already);
+        else a new one is "added". An update keeps what is not said: None, and
+        no keywords. A time of expiry that has passed is not kept.
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
@@ -112,15 +104,27 @@ class Notebook:
         if seq is not None and session is None:
             raise InvalidInput("seq is given without session: name the session too")
         span = None if seq is None else int_value(seq, "seq", 1, MAX_SEQ)
+        unsaid = [field for field, value in given.items() if value is None]
+        return self._store(owner, row, session, span, unsaid)
+
+    def _store(
+        self,
+        owner: Owner,
+        row: dict[str, Any],
+        session: str | None,
+        span: int | None,
+        unsaid: list[str],
+    ) -> Remembered:
+        """Write a validated row: as a new entry, or over the one with its key."""
         with self._db.write() as tx:
             self._before_write(tx)
             scope_no = owner.ensure(tx)
             row |= self._told(tx, owner, session, (span, span))
             if span is not None and not messages.uids(tx, f"[{row['session_id'] | span}]"):
                 raise NotFound("message", f"{session}#{span}")
+            key = row["key"]
             known = None if key is None else entries.find_key(tx, scope_no, key)
             if known is not None:
-                unsaid = [field for field, value in given.items() if value is None]
                 return self._merge(tx, owner, known, row, unsaid)
             entry_id = self.insert(tx, scope_no, row)
             return Remembered("added", self._stored(tx, entry_id))
