@@ -146,18 +146,6 @@ class Database:
         """Switch the writer's foreign keys, for a migration; not inside a transaction."""
         self._writing().run("PRAGMA foreign_keys = ON" if on else "PRAGMA foreign_keys = OFF")
 
-    def snapshot(self) -> Tx:
-        """
-        Return a read transaction of its own, for a reader that may stand still.
-
-        Whoever asked closes it. Only for files: in memory there is one
-        connection.
-        """
-        self._guard()
-        reader = Tx(self.connection(writable=False))
-        reader.run("BEGIN")
-        return reader
-
     def close(self) -> None:
         """
         Close the file; calling it again does nothing.

@@ -249,10 +249,9 @@ class Shelf:
                 return
             number = session_no_of(found)
             for place, _ in artifacts.places(tx, scope_no):
-                if place.session_no == number:
-                    self._delete(tx, place, None)
-                    known = artifacts.find_name(tx, place)
-                    assert known is not None
+                known = artifacts.find_name(tx, place) if place.session_no == number else None
+                if known is not None:
+                    _delete_versions(tx, place, artifacts.versions(tx, place))
                     fulltext.drop_artifact(tx, known[0])
                     artifacts.delete_name(tx, known[0])
 
@@ -265,9 +264,7 @@ class Shelf:
             doomed = [] if one is None else [one]
         if known is None or not doomed:
             return False
-        for stored in doomed:
-            artifacts.delete(tx, place, stored)
-            blobs.delete_if_unused(tx, stored.blob_no)
+        _delete_versions(tx, place, doomed)
         newest = artifacts.find(tx, place)
         if newest is not None and newest.info.version > doomed[0].info.version:
             return True  # what is searched stays the same
@@ -299,6 +296,13 @@ class Shelf:
                 places = [place for place in places if place.session_no in wanted]
             newest = [artifacts.find(tx, place) for place in places]
         return [stored.info for stored in newest if stored is not None]
+
+
+def _delete_versions(tx: Tx, place: Place, doomed: list[Stored]) -> None:
+    """Remove versions, and the bytes that no other version shares."""
+    for stored in doomed:
+        artifacts.delete(tx, place, stored)
+        blobs.delete_if_unused(tx, stored.blob_no)
 
 
 def full_name(session: str | None, name: str) -> str:
