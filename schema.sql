@@ -56,14 +56,15 @@ CREATE TABLE sessions (
 ) STRICT;
 
 
--- One utterance, tool call or tool result. Rows never change once written.
+-- One utterance, tool call or tool result. What was said never changes; a cold
+-- row may hand text, body and metadata over to an archive segment.
 -- `text` is what is searched and counted; `body` is the whole original.
 CREATE TABLE messages (
   id INTEGER PRIMARY KEY CHECK (id & 0xFFFFFF <> 0),
   uid TEXT NOT NULL,
   role TEXT NOT NULL CHECK (role IN ('system', 'user', 'assistant', 'tool')),
   author TEXT,                         -- NULL: only the role is known
-  text TEXT NOT NULL,
+  text TEXT,                           -- NULL: archived, with body and metadata
   body TEXT,                           -- JSON array of parts; NULL: the text is all there is
   external_id TEXT CHECK (external_id <> ''),   -- the host's id, unique in its session; NULL: none
   tokens INTEGER NOT NULL CHECK (tokens >= 0),
@@ -71,7 +72,8 @@ CREATE TABLE messages (
   metadata TEXT,                       -- JSON object; NULL: none
   content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
   created_ms INTEGER NOT NULL,
-  bigrams TEXT                         -- derived from text: CJK bigrams; NULL: no such characters
+  bigrams TEXT,                        -- derived from text: CJK bigrams; NULL: no such characters
+  CHECK (text IS NOT NULL OR (body IS NULL AND metadata IS NULL AND bigrams IS NULL))
 ) STRICT;
 
 -- id >> 24 is the session. Partial: rows without an external id cost nothing.
@@ -80,44 +82,44 @@ CREATE UNIQUE INDEX messages_external ON messages (id >> 24, external_id)
 
 
 -- The summary DAG: text that stands for a span of messages of one session.
--- Depth 0 is a leaf, made from messages; depth n is made from nodes of n - 1.
+-- Depth 0 is a leaf, made from messages; depth n is made from neighbouring
+-- nodes of n - 1, which then say so in `condensed_into`. Leaves follow each
+-- other without a gap, so the nodes without one cover each message once.
 CREATE TABLE nodes (
   id INTEGER PRIMARY KEY,
-  uid TEXT NOT NULL,
+  uid TEXT NOT NULL,                   -- hash of session, span and sources: the same for whoever makes it
   session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
   depth INTEGER NOT NULL CHECK (depth BETWEEN 0 AND 31),
   first_seq INTEGER NOT NULL CHECK (first_seq >= 1),
   last_seq INTEGER NOT NULL CHECK (last_seq >= first_seq),
-  text TEXT NOT NULL,
+  condensed_into INTEGER REFERENCES nodes (id) ON DELETE SET NULL,   -- NULL: nobody stands for it yet
+  text TEXT,                           -- NULL: pruned; can be made again from its sources
   hint TEXT,                           -- what expanding it would show; NULL: not said
-  quality TEXT NOT NULL CHECK (quality IN ('extractive', 'model', 'fallback')),
-  live INTEGER NOT NULL DEFAULT 1 CHECK (live IN (0, 1)),   -- 0: replaced by a better one
+  quality TEXT NOT NULL CHECK (quality IN ('fallback', 'extractive', 'model')),
+  summarizer TEXT NOT NULL,            -- name of what wrote the text
   tokens INTEGER NOT NULL CHECK (tokens >= 0),
   counter TEXT NOT NULL,
+  content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
   created_ms INTEGER NOT NULL,
-  bigrams TEXT                         -- derived, as in messages
+  bigrams TEXT,                        -- derived, as in messages
+  CHECK (text IS NOT NULL OR (quality = 'extractive' AND bigrams IS NULL))
 ) STRICT;
 
--- At most one live node per span and depth, whoever summarises first.
-CREATE UNIQUE INDEX nodes_live ON nodes (session_id, depth, first_seq, last_seq) WHERE live = 1;
-CREATE INDEX nodes_session ON nodes (session_id, depth, first_seq);
-
-CREATE TABLE node_sources (
-  node_id INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
-  source_id INTEGER NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
-  PRIMARY KEY (node_id, source_id)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX node_sources_source ON node_sources (source_id);
+-- One node per place, whoever summarises first.
+CREATE UNIQUE INDEX nodes_place ON nodes (session_id, depth, first_seq);
+CREATE UNIQUE INDEX nodes_uid ON nodes (session_id, uid);
+CREATE INDEX nodes_frontier ON nodes (session_id, depth, first_seq) WHERE condensed_into IS NULL;
+CREATE INDEX nodes_condensed ON nodes (condensed_into, first_seq) WHERE condensed_into IS NOT NULL;
 
 
--- Cold messages of a session, compressed: the rows of a span, oldest first.
+-- What cold messages said, compressed: text, body and metadata of a span. The
+-- rows of `messages` stay where they are, as its index cards.
 CREATE TABLE archive_segments (
   session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
   first_seq INTEGER NOT NULL CHECK (first_seq >= 1),
   last_seq INTEGER NOT NULL CHECK (last_seq >= first_seq),
   message_count INTEGER NOT NULL CHECK (message_count >= 1),
-  codec TEXT NOT NULL CHECK (codec IN ('zlib', 'zstd')),
+  codec TEXT NOT NULL CHECK (codec IN ('zlib')),
   data BLOB NOT NULL,
   sha256 BLOB NOT NULL CHECK (length(sha256) = 32),   -- of the data before compression
   created_ms INTEGER NOT NULL,
@@ -313,6 +315,12 @@ CREATE TABLE tombstones (
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
   text, author, bigrams,
   content="messages", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+);
+-- The words of archived messages, without a content table because no row holds
+-- them any more: made again from the segments (ADR-0009).
+CREATE VIRTUAL TABLE archived_fts USING fts5 (
+  text, bigrams,
+  content="", tokenize="porter unicode61 remove_diacritics 2"
 );
 CREATE VIRTUAL TABLE entries_fts USING fts5 (
   text, keywords, bigrams,

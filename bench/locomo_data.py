@@ -23,8 +23,12 @@ def files(folder: Path = FOLDER) -> list[Path]:
     return sorted(folder.glob("*.json"))
 
 
-def load(scope: memdb.Scope, path: Path) -> int:
-    """Store the conversation at *path* in *scope*; return the number of messages."""
+def load(scope: memdb.Scope, path: Path, session: str | None = None) -> int:
+    """
+    Store the conversation at *path* in *scope*; return the number of messages.
+
+    Its sessions stay apart, or become one that is called *session*.
+    """
     content = json.loads(path.read_text())
     talk = content.get("conversation", content)
     count = 0
@@ -41,7 +45,7 @@ def load(scope: memdb.Scope, path: Path) -> int:
             )
             for place, turn in enumerate(talk.get(f"session_{number}") or [])
         ]
-        scope.session(f"session_{number}").extend(turns)
+        scope.session(session or f"session_{number}").extend(turns)
         count += len(turns)
         number += 1
     return count

@@ -81,6 +81,8 @@ class Session:
     find = _later(sessions.Session.find)
     search = _later(sessions.Session.search)
     window = _later(sessions.Session.window)
+    archive = _later(sessions.Session.archive)
+    unarchive = _later(sessions.Session.unarchive)
     delete = _later(sessions.Session.delete)
 
     async def last_seq(self) -> int:
@@ -210,6 +212,7 @@ class MemDB:
     pending = _later(memory.MemDB.pending)
     check = _later(memory.MemDB.check)
     rebuild = _later(memory.MemDB.rebuild)
+    vacuum = _later(memory.MemDB.vacuum)
     backup = _later(memory.MemDB.backup)
     import_file = _later(memory.MemDB.import_file)
     export = _later(memory.MemDB.export)

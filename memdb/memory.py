@@ -8,21 +8,24 @@ import os
 
 from memdb.db.connection import MEMORY
 from memdb.db.database import Database
+from memdb.errors import InvalidInput
 from memdb.owner import Owner
-from memdb.rooms import STATIC, Rooms
+from memdb.rooms import STATIC, WORK, Rooms
 from memdb.runtime import system_clock, uuid7
 from memdb.scope import Scope
 from memdb.text.validate import int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from memdb.models import FileInfo, Finding, SpaceInfo
-    from memdb.ports import Embedder, TokenCounter
+    from memdb.ports import Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
+    from memdb.summary_models import SummaryPolicy
     from memdb.transfer.importer import ImportReport
+    from memdb.worker import Worker
 
 
 def open(  # noqa: A001 (memdb.open, like gzip.open)
@@ -31,6 +34,9 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     durability: str = "power",
     embedder: Embedder | str | None = STATIC,
     counter: TokenCounter | str | None = None,
+    model: Model | None = None,
+    summarizer: Summarizer | None = None,
+    summaries: SummaryPolicy | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -46,6 +52,10 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             for search by words alone.
         counter: "cl100k_base" (the default), "o200k_base", "estimate", or your
             own.
+        model: A language model that writes summaries; None: they are extracts
+            of what was said, made offline.
+        summarizer: Your own way to summarise, in place of asking *model*.
+        summaries: When and how conversations are summarised; None: the defaults.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -64,7 +74,10 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         name_value(name, "path")
     database = Database(name, durability=durability, clock=clock, ids=ids)
     try:
-        return MemDB(database, Rooms(database, embedder, counter))
+        rooms = Rooms(
+            database, embedder, counter, model=model, summarizer=summarizer, summaries=summaries
+        )
+        return MemDB(database, rooms)
     except BaseException:
         database.close()
         raise
@@ -81,6 +94,7 @@ class MemDB:
         """Use `memdb.open()` instead."""
         self._db = database
         self._rooms = rooms
+        self._worker: Worker | None = None
 
     @property
     def path(self) -> str:
@@ -109,27 +123,64 @@ class MemDB:
         return [self.scope(user, app) for _, app, user in found]
 
     def run_pending(
-        self, limit: int | None = None, progress: Callable[[int], object] | None = None
+        self,
+        limit: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        status: Callable[[str, str], object] | None = None,
+        *,
+        kinds: Sequence[str] = WORK,
     ) -> int:
         """
-        Do the work that is due, now: embed what has no vector yet.
+        Do the work that is due, now: embed and summarise what is not yet.
 
-        Recall does a part of it by itself; calling this after a large import
-        makes the first recall fast.
+        Recall and context do a part of it by themselves; calling this after a
+        large import makes the first ones fast. Only here, in `compact` and in
+        a worker is a model asked for summaries.
 
         Args:
-            limit: Stop after about this many texts; None: do it all.
-            progress: Called after each batch with the number of its texts.
+            limit: Stop after about this many texts and summaries; None: do it all.
+            progress: Called after each batch with how many it was.
+            status: Called with ("active", what is done) before a model is asked.
+            kinds: Which work: "embed", "summarize".
 
         Returns:
-            How many texts were embedded.
+            How many texts were embedded and summaries made.
 
         Raises:
-            PortError: the embedder failed; its work stays due.
+            PortError: the embedder or the model failed on some of it. All else
+                was done, extracts stand in for the summaries, and what failed
+                is due again later.
         """
         if limit is not None:
             int_value(limit, "limit", 0, 1 << 62)
-        return self._rooms.indexer.run_pending(limit, progress=progress)
+        for kind in kinds:
+            if kind not in WORK:
+                raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
+        return self._rooms.run_pending(limit, progress, status, kinds=kinds)
+
+    def start_worker(self, interval_s: float = 1.0) -> Worker:
+        """
+        Do due work in a thread of this process until it is stopped or the file closed.
+
+        Args:
+            interval_s: Pause between two looks when nothing is due; after a
+                failure it grows up to a minute.
+
+        Returns:
+            The worker, the same one if it runs already; `stop()` ends it.
+
+        Raises:
+            InvalidInput: *interval_s* is not a number above 0.
+        """
+        if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
+            raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
+        if self._worker is None or not self._worker.running:
+            from memdb.worker import Worker
+
+            run = self._rooms.run_pending
+            self._worker = Worker(lambda most: run(most, early=False), interval_s)
+            self._worker.start()
+        return self._worker
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
@@ -140,7 +191,7 @@ class MemDB:
 
     def pending(self) -> int:
         """
-        Return how many jobs `run_pending` has to do: sessions and entries to embed.
+        Return how many jobs `run_pending` has to do: what to embed, what to summarise.
 
         What waits for another embedder than this one is not counted.
         """
@@ -165,6 +216,22 @@ class MemDB:
         from memdb.db.rebuild import rebuild
 
         rebuild(self._db)
+
+    def vacuum(self) -> int:
+        """
+        Give back what archiving and deleting left free; return how many bytes.
+
+        Needs as much free disk as the file is large, and keeps writers waiting
+        meanwhile. Cost: 1 s per 100 MB.
+
+        Raises:
+            Busy: others write or read. If it is reading, the file gets smaller
+                when they have closed it, or at the next vacuum.
+            InvalidInput: called inside a transaction.
+        """
+        from memdb.db.vacuum import vacuum
+
+        return vacuum(self._db)
 
     def backup(self, path: str | os.PathLike[str], *, replace: bool = False) -> int:
         """
@@ -250,7 +317,9 @@ class MemDB:
         return info(self._db)
 
     def close(self) -> None:
-        """Close the file; calling it again does nothing."""
+        """Close the file, after the work in progress; calling it again does nothing."""
+        if self._worker is not None:
+            self._worker.stop()
         self._db.close()
 
     def _owner(self, user: str, app: str) -> Owner:

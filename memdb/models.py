@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from memdb.summary_models import Piece
+
 ROLES = ("system", "user", "assistant", "tool")
 
 
@@ -76,12 +78,39 @@ class ContextWindow(Record):
 
     Attributes:
         tokens: What they cost by the file's counter, overhead included.
-        budget_tokens: The limit that *tokens* keeps to; None: no limit given.
+        budget_tokens: The limit that *tokens* keeps to (the strategy
+            "token_window" may go over it); None: no limit given.
+        pieces: What each token was spent on, in the order of the messages, and
+            why; () for a plain window.
+
+    Messages that were never stored (summaries, excerpts) have seq 0.
     """
 
     messages: tuple[Message, ...]
     tokens: int
     budget_tokens: int | None
+    pieces: tuple[Piece, ...] = ()
+
+    def to(self, shape: str) -> dict[str, Any]:
+        """
+        Return the messages as the keyword arguments of a model's client, JSON-ready.
+
+        Args:
+            shape: "openai", "anthropic" or "gemini"; see `memdb.shapes.to_shape`.
+
+        Raises:
+            InvalidInput: there is no such shape.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     chat = db.scope("ann").session("tea")
+        ...     said = chat.append("user", "Green, please.")
+        ...     chat.window().to("openai")
+        {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
+        """
+        from memdb.shapes import to_shape  # only for sending
+
+        return to_shape(self.messages, shape)
 
 
 class SessionInfo(Record):

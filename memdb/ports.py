@@ -11,7 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from memdb.summary_models import SourceItem, Summary
 
 
 @runtime_checkable
@@ -53,5 +56,70 @@ class Embedder(Protocol):
         A vector is `(dim,)` numbers or `4 * dim` bytes of little-endian float32,
         finite and not all zero; None for a text in which there is nothing to
         embed.
+        """
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Completes a chat: a language model."""
+
+    @property
+    def name(self) -> str:
+        """Identify the model; stored beside what it made."""
+        ...
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        timeout_s: float = 30.0,
+        max_tokens: int | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> str:
+        """
+        Return the answer to *messages* as text.
+
+        Args:
+            messages: Oldest first, each with "role" ("system", "user" or
+                "assistant") and "content".
+            schema: A JSON schema that the answer should keep to; None: prose.
+            timeout_s: Give up after this many seconds.
+            max_tokens: Longest answer wanted; None: as the model likes.
+            cancelled: Asked now and then; True: give up as soon as possible.
+
+        Raises:
+            PortError: no answer came: refused, unreachable, too late, cancelled.
+                The text names no secret.
+        """
+        ...
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Makes a short text that stands for a longer one."""
+
+    @property
+    def name(self) -> str:
+        """Identify it; stored beside each summary."""
+        ...
+
+    @property
+    def quality(self) -> str:
+        """Return "model" if a language model writes, "extractive" if none does."""
+        ...
+
+    def summarize(self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+        """
+        Return a summary of *source*.
+
+        Args:
+            source: What was said, oldest first, never empty.
+            depth: Of the node to be made: 0 from messages, n from nodes of n - 1.
+            limit_tokens: Most tokens of the summary's text, from 1.
+
+        Raises:
+            PortError: it could not; the offline one takes its place.
         """
         ...

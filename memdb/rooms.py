@@ -7,30 +7,54 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, PortError
 from memdb.shortterm.conversation import Conversations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from memdb.db.database import Database
     from memdb.longterm.artifacts import Shelf
     from memdb.longterm.notebook import Notebook
-    from memdb.ports import Embedder, TokenCounter
+    from memdb.ports import Embedder, Model, Summarizer, TokenCounter
     from memdb.recall.indexing import Indexer
     from memdb.recall.search import Recaller
+    from memdb.shortterm.archive import Archivist
+    from memdb.shortterm.calling import Caller
+    from memdb.shortterm.context import Contexts
+    from memdb.shortterm.dag import Summaries
+    from memdb.shortterm.tree import Trees
     from memdb.shortterm.writing import Writer
+    from memdb.summary_models import SummaryPolicy
     from memdb.text.counting import Counting
 
 STATIC = "static"
+
+# What there is to do in the background.
+WORK = ("embed", "summarize")
 
 
 class Rooms:
     """What a MemDB, its scopes and its sessions delegate to."""
 
     def __init__(
-        self, db: Database, embedder: Embedder | str | None, counter: TokenCounter | str | None
+        self,
+        db: Database,
+        embedder: Embedder | str | None,
+        counter: TokenCounter | str | None,
+        *,
+        model: Model | None = None,
+        summarizer: Summarizer | None = None,
+        summaries: SummaryPolicy | None = None,
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
+        if model is not None:
+            _require(model, "model", ("name", "complete"))
+        if summarizer is not None:
+            _require(summarizer, "summarizer", ("name", "quality", "summarize"))
+        if summaries is not None:
+            _check_policy(summaries)
         if isinstance(embedder, str):
             if embedder != STATIC:
                 raise InvalidInput(
@@ -51,6 +75,13 @@ class Rooms:
         self._notebook: Notebook | None = None
         self._recaller: Recaller | None = None
         self._shelf: Shelf | None = None
+        self._model = model
+        self._summarizer = summarizer
+        self._policy = summaries
+        self._caller: Caller | None = None
+        self._summaries: Summaries | None = None
+        self._trees: Trees | None = None
+        self._contexts: Contexts | None = None
 
     @property
     def counting(self) -> Counting:
@@ -112,6 +143,89 @@ class Rooms:
             self._shelf = Shelf(self.db)
         return self._shelf
 
+    @property
+    def archivist(self) -> Archivist:
+        """What moves cold messages into segments."""
+        from memdb.shortterm.archive import Archivist
+
+        return Archivist(self.db)
+
+    @property
+    def caller(self) -> Caller | None:
+        """What asks the model, None without one."""
+        if self._caller is None and self._model is not None:
+            from memdb.shortterm.calling import Caller
+
+            self._caller = Caller(self._model)
+        return self._caller
+
+    @property
+    def summaries(self) -> Summaries:
+        """What makes summaries."""
+        if self._summaries is None:
+            from memdb.shortterm.dag import Summaries
+            from memdb.shortterm.summarizing import SummaryMaker
+            from memdb.summary_models import SummaryPolicy
+
+            port = self._summarizer
+            if port is None and self.caller is not None:
+                from memdb.shortterm.prompts import ModelSummarizer
+
+                port = ModelSummarizer(self.caller)
+            maker = SummaryMaker(self.counting, port)
+            policy = self._policy or SummaryPolicy()
+            self._summaries = Summaries(self.db, self.counting, maker, policy)
+        return self._summaries
+
+    def run_pending(
+        self,
+        limit: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        status: Callable[[str, str], object] | None = None,
+        *,
+        kinds: Sequence[str] = WORK,
+        early: bool = True,
+    ) -> int:
+        """Embed, then summarise; see `MemDB.run_pending`. *early*: also what waits for a retry."""
+        failure: PortError | None = None
+        done = 0
+        if "embed" in kinds:
+            try:
+                done = self.indexer.run_pending(limit, progress, early=early)
+            except PortError as error:
+                failure = error
+        if "summarize" in kinds:
+            rest = None if limit is None else max(limit - done, 0)
+            made, failures = self.summaries.run_pending(rest, progress, status, early=early)
+            done += made
+            failure = failure or failures.first
+        if failure is not None:
+            raise failure
+        return done
+
+    @property
+    def trees(self) -> Trees:
+        """What shows summaries, and what they were made from."""
+        if self._trees is None:
+            from memdb.shortterm.tree import Trees
+
+            self._trees = Trees(self.db, self.summaries)
+        return self._trees
+
+    @property
+    def contexts(self) -> Contexts:
+        """What fits a conversation into a budget."""
+        if self._contexts is None:
+            from memdb.shortterm.context import Contexts
+
+            self._contexts = Contexts(
+                self.db,
+                self.counting,
+                self.summaries,
+                lambda *asked, **options: self.recaller.recall(*asked, **options),  # noqa: PLW0108 (made when asked)
+            )
+        return self._contexts
+
 
 def _require(port: object, field: str, names: tuple[str, ...]) -> None:
     """Refuse an object that cannot be the port, before anything is written."""
@@ -126,3 +240,13 @@ def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
     from memdb.models_local.static_embedder import StaticEmbedder
 
     return StaticEmbedder()
+
+
+def _check_policy(policy: SummaryPolicy) -> None:
+    """Refuse a policy under which summarising would not end, or say nothing."""
+    from memdb.text.validate import int_value
+
+    int_value(policy.chunk, "summaries.chunk", 2, 1000)
+    int_value(policy.group, "summaries.group", 2, 50)
+    int_value(policy.condense_at, "summaries.condense_at", policy.group + 1, 100)
+    int_value(policy.max_depth, "summaries.max_depth", 0, 31)

@@ -6,13 +6,15 @@ from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from memdb.holdings import Artifacts
     from memdb.models import ContextWindow, Hit, Message, NewMessage
     from memdb.owner import Owner
     from memdb.rooms import Rooms
+    from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
+    from memdb.tools import Tools
 
 MAX_COUNT = (1 << 24) - 1
 
@@ -114,33 +116,181 @@ class Session:
         """
         return self._rooms.recaller.search(self._owner, self.name, query, limit)
 
-    def window(self, *, last: int | None = None, budget_tokens: int | None = None) -> ContextWindow:
+    def window(
+        self,
+        strategy: str | None = None,
+        *,
+        last: int | None = None,
+        budget_tokens: int | None = None,
+        keep_last: int | None = None,
+        progress: Callable[[str, str], object] | None = None,
+    ) -> ContextWindow:
         """
-        Return the newest messages that keep to both limits, oldest of them first.
+        Return the newest messages that *strategy* chooses, oldest of them first.
 
         Args:
-            last: Most messages; None: all that fit.
+            strategy: None keeps to both limits and skips tool results whose
+                call would be missing. The others never begin inside a tool
+                call and its results, and go back to a user's message for the
+                first, also where that is over a limit: "buffer_window" for the
+                newest *last* (20), "token_window" for those within
+                *budget_tokens* (8,000), but the newest *keep_last* (5) at
+                least, "none" for all. "summary_buffer" never is over
+                *budget_tokens* (8,000): from 85 % of it on, summaries stand
+                for all but the newest 56 to 71 %.
+            last: Most messages; None: all that fit, or the strategy's number.
             budget_tokens: Most tokens by the file's counter, 4 per message for
-                its frame included; None: no limit.
-
-        A tool result is never the first: its call would be missing.
+                its frame included; None: no limit, or the strategy's number.
+            keep_last: See "token_window".
+            progress: Called with status and message before a model is asked
+                for summaries, which only "summary_buffer" does.
 
         Raises:
-            TooLarge: the newest message alone is over the budget.
+            InvalidInput: no such strategy, or an argument does not apply to it.
+            TooLarge: without a strategy, the newest message alone is over the
+                budget.
         """
+        from memdb.shortterm.strategies import Source, refuse_others, window_by
         from memdb.shortterm.windows import newest_within
 
+        options = {
+            "last": last,
+            "budget_tokens": budget_tokens,
+            "keep_last": keep_last,
+            "progress": progress,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        conversations = self._rooms.conversations
+        source = Source(
+            lambda count, before: conversations.last(self._owner, self.name, count, before),
+            self._rooms.counting,
+            lambda budget, tell: self._rooms.contexts.summary_buffer(
+                self._owner, self.name, budget, tell
+            ),
+        )
+        if strategy is not None:
+            return window_by(strategy, source, given)
+        refuse_others("a window without a strategy", ("last", "budget_tokens"), given)
         if last is not None:
             int_value(last, "last", 0, MAX_COUNT)
         if budget_tokens is not None:
             int_value(budget_tokens, "budget_tokens", 1, 1 << 62)
-        conversations = self._rooms.conversations
-        return newest_within(
-            lambda count, before: conversations.last(self._owner, self.name, count, before),
-            self._rooms.counting,
-            last=last,
-            budget_tokens=budget_tokens,
+        return newest_within(source.read, source.counting, last=last, budget_tokens=budget_tokens)
+
+    def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:
+        """
+        Return what to hand to a model: the whole conversation, in any budget.
+
+        In this order: the system messages at its start; summaries of what is
+        older than the fresh tail, oldest first; entries and older messages that
+        *query* is about; the newest messages word for word. What is not shown
+        is named, and `expand` leads back to it.
+
+        Args:
+            budget_tokens: Most tokens by the file's counter, 4 per message for
+                its frame included.
+            query: What the model will be asked, usually the user's last words;
+                None: nothing is looked up, and the beginning of the context
+                stays the same for several turns (a prompt cache keeps hitting).
+
+        Returns:
+            The messages, their tokens, and `pieces`: what each token was spent
+            on and why. A newest message that is over the budget is handed over
+            as a view of its beginning and end. The first message that is not
+            the system's is a user's.
+
+        Raises:
+            TooLarge: the budget cannot hold the system text and a view of the
+                newest message with its tool calls.
+
+        Cost: 5 ms for any number of messages, with a query the time of a
+        recall besides. What is not yet summarised is condensed without a model.
+        """
+        return self._rooms.contexts.context(self._owner, self.name, budget_tokens, query)
+
+    def tree(self) -> SummaryTree:
+        """Return the summaries of this session, and what has none yet."""
+        return self._rooms.trees.tree(self._owner, self.name)
+
+    def expand(self, node_id: str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
+        """
+        Return a page of what a summary stands for: nodes one level down, or messages.
+
+        Args:
+            node_id: A node's `id`; or a span as "first-last", as contexts name
+                it: the node of that span, else its messages.
+            after_seq: `next_seq` of the page before; 0: the first.
+            limit: Most nodes or messages on a page, 1 to 1,000.
+
+        Raises:
+            NotFound: the session has no such node, or no message in the span.
+        """
+        return self._rooms.trees.expand(self._owner, self.name, node_id, after_seq, limit)
+
+    def search_summaries(self, query: str, limit: int = 10) -> list[Node]:
+        """Return the summaries of this session that share words with *query*, best first."""
+        return self._rooms.trees.search(self._owner, self.name, query, limit)
+
+    def summary_index(self, budget_tokens: int = 400) -> str:
+        """
+        Return a list of the summaries that cover this session, for a system prompt.
+
+        One line for each that no other stands for, oldest first, with the id
+        that `memory_expand` takes. Where not all fit, the newest are listed and
+        the rest is named. "" without summaries, or if not even one line fits.
+        """
+        return self._rooms.trees.index(self._owner, self.name, budget_tokens)
+
+    def compact(
+        self,
+        *,
+        keep_last: int | None = None,
+        progress: Callable[[str, str], object] | None = None,
+    ) -> Compacted:
+        """
+        Finish the summaries, drop what can be made again, and archive what is cold.
+
+        Nothing that was said is lost, and no summary by a model is dropped.
+
+        Args:
+            keep_last: Archive all but so many of the newest messages; None:
+                archive nothing.
+            progress: Called with status ("active", "done" or "error") and what
+                is being done, also before each call of a model.
+
+        Raises:
+            PortError: the model failed on a summary: an extract takes its
+                place, and it is tried again later. All else was done.
+        """
+        from memdb.shortterm.compaction import compact
+
+        rooms = self._rooms
+        return compact(
+            rooms.db,
+            rooms.summaries,
+            lambda: rooms.archivist,
+            self._owner,
+            self.name,
+            keep_last=keep_last,
+            progress=progress,
         )
+
+    def upgrade(self) -> int:
+        """
+        Make every summary that no model wrote due to be written by the model; how many.
+
+        `run_pending` or a worker then does it, sources first.
+
+        Raises:
+            InvalidInput: the file was opened without a model.
+        """
+        return self._rooms.trees.upgrade(self._owner, self.name)
+
+    def tools(self) -> Tools:
+        """Return `memory_expand`, `memory_search` and `memory_compact` for this session."""
+        from memdb.tools import Tools
+
+        return Tools(self)
 
     @property
     def artifacts(self) -> Artifacts:
@@ -148,6 +298,39 @@ class Session:
         from memdb.holdings import Artifacts
 
         return Artifacts(self._rooms, self._owner, self.name)
+
+    def archive(
+        self, keep_last: int = 1000, progress: Callable[[int], object] | None = None
+    ) -> Archived:
+        """
+        Compress all but the newest *keep_last* messages, in the same file.
+
+        Nothing else changes: they are read, found and exported as before. What
+        is archived already stays. `MemDB.vacuum` then makes the file smaller.
+
+        Args:
+            keep_last: Messages that stay as they are, 0 for none.
+            progress: Called with the number of messages after each step of
+                about 2,000, which is whole or not at all.
+
+        Raises:
+            Corrupt: a message is damaged; those of earlier steps are archived.
+
+        Cost: 0.1 ms per message; reading 50 archived ones takes 1 ms.
+        """
+        return self._rooms.archivist.archive(self._owner, self.name, keep_last, progress)
+
+    def unarchive(self, progress: Callable[[int], object] | None = None) -> Archived:
+        """
+        Bring every archived message back, byte for byte, to where it was.
+
+        Args:
+            progress: As in `archive`.
+
+        Raises:
+            Corrupt: a part of the archive is damaged; what is before it is back.
+        """
+        return self._rooms.archivist.unarchive(self._owner, self.name, progress)
 
     def delete(self) -> bool:
         """

@@ -176,10 +176,18 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
     """Return a function that opens a path with the small embedder; see `make_database`."""
 
     def make(
-        path: str, *, embedder: Any = embedder, counter: Any = "estimate", **options: Any
+        path: str,
+        *,
+        embedder: Any = embedder,
+        counter: Any = "estimate",
+        model: Any = None,
+        summarizer: Any = None,
+        summaries: Any = None,
+        **options: Any,
     ) -> MemDB:
         database = make_database(path, **options)
-        return MemDB(database, Rooms(database, embedder, counter))
+        ports = {"model": model, "summarizer": summarizer, "summaries": summaries}
+        return MemDB(database, Rooms(database, embedder, counter, **ports))
 
     return make
 

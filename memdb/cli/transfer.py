@@ -99,7 +99,7 @@ def embed(db: MemDB) -> int:
     if not db.pending():
         return 0
     with Counter("Embedding", "texts") as counter:
-        return db.run_pending(progress=counter.add)
+        return db.run_pending(progress=counter.add, kinds=("embed",))
 
 
 @click.command(

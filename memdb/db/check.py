@@ -7,6 +7,7 @@ Every rule has a code. A finding that is `rebuildable` goes away with
 
 from __future__ import annotations
 
+from memdb.db import check_archive, check_nodes
 from memdb.db.connection import MEMORY
 from memdb.db.transaction import Tx
 from memdb.errors import Corrupt, ReadOnly, StorageError
@@ -96,6 +97,7 @@ SELECT kind || ' of ' || subject || ' ' || ref FROM jobs
 WHERE
   (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
   OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
+  OR (subject = 'node' AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = ref))
 ORDER BY kind, subject, ref, space_no
 LIMIT 20
 """
@@ -110,10 +112,14 @@ LIMIT 20
 """
 
 # Only the form with a rank compares the index with its content table; the one
-# without, and PRAGMA integrity_check, overlook a ghost row.
+# without, and PRAGMA integrity_check, overlook a ghost row. Archived messages
+# have no content table: `check_archive` compares their index.
 CHECK_FTS = {
     "messages_fts": """/* check.messages_fts */
 INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)
+""",
+    "archived_fts": """/* check.archived_fts */
+INSERT INTO archived_fts (archived_fts) VALUES ('integrity-check')
 """,
     "entries_fts": """/* check.entries_fts */
 INSERT INTO entries_fts (entries_fts, rank) VALUES ('integrity-check', 1)
@@ -136,6 +142,8 @@ RULES = (
     ("vector_size", SELECT_WRONG_SIZES, True),
     ("job_without_subject", SELECT_LOST_JOBS, True),
     ("blob_unused", SELECT_UNUSED_BLOBS, True),
+    *check_archive.RULES,
+    *check_nodes.RULES,
 )
 
 
@@ -144,7 +152,8 @@ def check(db: Database, *, deep: bool = False) -> list[Finding]:
     Return every inconsistency, at most 20 per rule; [] when all is well.
 
     Args:
-        deep: Also read every page, and the bytes of every artifact.
+        deep: Also read every page, the bytes of every artifact, and the words
+            of archived messages.
 
     Transaction: one read; the full-text rules need the write lock for a moment,
     though they change nothing.
@@ -155,7 +164,8 @@ def check(db: Database, *, deep: bool = False) -> list[Finding]:
             return damaged  # what the rules would read cannot be trusted
         with db.read() as tx:
             found = [*_rules(tx), *_hashes(tx, deep=deep)]
-        return found + list(_full_text(db))
+        found += _full_text(db)
+        return [*found, *check_archive.words(db)] if deep and not found else found
     except Corrupt as error:
         return [Finding("page", str(error), rebuildable=False)]
 
@@ -190,6 +200,8 @@ def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
 
     from memdb.stores import blobs, embeddings, entries, messages
 
+    yield from islice(check_archive.damaged(tx), MAX_PER_RULE)
+
     for space_no, kind, bucket in tx.all(SELECT_BUCKETS):
         if not embeddings.sketches_match(tx, space_no, kind, bucket):
             yield Finding("sketch_differs", f"{kind} bucket {bucket}", rebuildable=True)
@@ -198,6 +210,8 @@ def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
         yield Finding("message_hash", f"message {row_id}", rebuildable=False)
     for row_id in islice(entries.damaged(tx), MAX_PER_RULE):
         yield Finding("entry_hash", f"entry {row_id}", rebuildable=False)
+    for uid in islice(check_nodes.damaged(tx), MAX_PER_RULE):
+        yield Finding("node_hash", f"node {uid}", rebuildable=False)
     if deep:
         for blob_no in islice(blobs.damaged(tx), MAX_PER_RULE):
             yield Finding("blob_hash", f"blob {blob_no}", rebuildable=False)

@@ -21,7 +21,8 @@ SELECT
   (SELECT count(*) FROM entries),
   (SELECT count(*) FROM artifact_names),
   (SELECT count(*) FROM artifacts),
-  (SELECT count(*) FROM embeddings)
+  (SELECT count(*) FROM embeddings),
+  (SELECT count(*) FROM archive_segments)
 """
 
 SELECT_TIMES = """/* info.times */
@@ -69,6 +70,7 @@ COUNTED = (
     "artifacts",
     "artifact versions",
     "embeddings",
+    "archive segments",
 )
 
 

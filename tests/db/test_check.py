@@ -17,7 +17,9 @@ REBUILDABLE = {
     "sketch_differs": "UPDATE sketches SET planes = zeroblob(length(planes))",
     "job_without_subject": "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('embed', 'entry', 5, 0)",
     "blob_unused": "INSERT INTO blobs (sha256, size_bytes, created_ms) VALUES (zeroblob(32), 0, 0)",
+    "node_beyond_session": "UPDATE sessions SET last_seq = 0 WHERE name = 'long'",
     "messages_fts": "INSERT INTO messages_fts (rowid, text) VALUES (5, 'ghost')",
+    "archived_fts": "INSERT INTO archived_fts (rowid, text) VALUES (5, 'ghost')",
     "entries_fts": "INSERT INTO entries_fts (entries_fts, rowid, text, keywords) SELECT 'delete', id, text, keywords FROM entries",
     "nodes_fts": "INSERT INTO nodes_fts (rowid, text) VALUES (5, 'ghost')",
     "artifacts_fts": "INSERT INTO artifacts_fts (rowid, name, text) VALUES (5, 'ghost', 'ghost')",
@@ -28,6 +30,14 @@ FINAL = {
     "message_without_session": "DELETE FROM sessions",
     "message_hash": "UPDATE messages SET author = 'Eve' WHERE author IS NULL",
     "entry_hash": "UPDATE entries SET importance = 1",
+    "archived_without_segment": "DELETE FROM archive_segments",
+    "segment_rows": "UPDATE messages SET text = 'back' WHERE text IS NULL AND id & 255 = 1",
+    "segment_overlap": "INSERT INTO archive_segments SELECT session_id, first_seq + 1, last_seq, message_count, codec, data, sha256, created_ms FROM archive_segments",
+    "segment": "UPDATE archive_segments SET sha256 = zeroblob(32)",
+    "node_gap": "DELETE FROM nodes WHERE depth = 0 AND first_seq = 11",
+    "node_sources": "UPDATE nodes SET condensed_into = NULL WHERE first_seq = 1 AND depth = 0",
+    "node_link": "UPDATE nodes SET condensed_into = id WHERE first_seq = 31",
+    "node_hash": "UPDATE nodes SET hint = 'other' WHERE first_seq = 31",
     "blob_hash": "UPDATE blob_chunks SET data = x'00', codec = 'raw'",
 }
 
@@ -48,8 +58,14 @@ MORE_DAMAGE = {
         "UPDATE messages SET created_ms = created_ms + 1 WHERE id & 255 = 1",
     ),
     "a changed role": ("message_hash", "UPDATE messages SET role = 'system' WHERE id & 255 = 1"),
-    "changed parts": ("message_hash", "UPDATE messages SET body = '[1]' WHERE id & 255 = 1"),
-    "changed metadata": ("message_hash", "UPDATE messages SET metadata = '{}' WHERE id & 255 = 1"),
+    "changed parts": (
+        "message_hash",
+        "UPDATE messages SET body = '[1]' WHERE id & 255 = 1 AND text IS NOT NULL",
+    ),
+    "changed metadata": (
+        "message_hash",
+        "UPDATE messages SET metadata = '{}' WHERE id & 255 = 1 AND text IS NOT NULL",
+    ),
     "a changed external id": (
         "message_hash",
         "UPDATE messages SET external_id = 'm9' WHERE id & 255 = 1",
@@ -57,6 +73,42 @@ MORE_DAMAGE = {
     "a changed uid": ("entry_hash", "UPDATE entries SET uid = 'other'"),
     "a changed key": ("entry_hash", "UPDATE entries SET key = 'other'"),
     "a changed category": ("entry_hash", "UPDATE entries SET category = 'other'"),
+    "a segment that cannot be unpacked": ("segment", "UPDATE archive_segments SET data = x'00'"),
+    "a segment that was cut short": (
+        "segment",
+        "UPDATE archive_segments SET data = substr(data, 1, length(data) - 1)",
+    ),
+    "a segment that moved": (
+        "segment",
+        "UPDATE archive_segments SET first_seq = first_seq + 1, last_seq = last_seq + 1",
+    ),
+    "a message whose segment is damaged": (
+        "message_hash",
+        "UPDATE archive_segments SET data = x'00'",
+    ),
+    "a changed time of an archived message": (
+        "message_hash",
+        "UPDATE messages SET created_ms = created_ms + 1 WHERE text IS NULL",
+    ),
+    "a message that lost its text": (
+        "archived_without_segment",
+        "UPDATE messages SET text = NULL, bigrams = NULL WHERE id & 255 = 3",
+    ),
+    "a lost row of an archived message": (
+        "segment_rows",
+        "DELETE FROM messages WHERE text IS NULL AND id & 255 = 1",
+    ),
+    "an empty index of archived messages": (
+        "archived_fts",
+        "INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')",
+    ),
+    "other words in the index of archived messages": (
+        "archived_fts",
+        """INSERT INTO archived_fts (archived_fts, rowid, text)
+        SELECT 'delete', id, 'cold tea 1' FROM messages WHERE text IS NULL AND id & 255 = 1;
+        INSERT INTO archived_fts (rowid, text)
+        SELECT id, 'cold coffee 1' FROM messages WHERE text IS NULL AND id & 255 = 1""",
+    ),
     "a lost chunk": ("blob_hash", "DELETE FROM blob_chunks WHERE chunk_no = 0"),
     "a lost blob": ("foreign_key", "DELETE FROM blobs"),
     "lost names": ("foreign_key", "DELETE FROM artifact_names"),
@@ -75,6 +127,9 @@ def damage(path: str, open_db: Callable[..., MemDB], raw: Any) -> Callable[[str]
     db = open_db(path)
     ann = db.scope("ann")
     ann.session("trip").extend([{"role": "user", "text": f"tea number {n}"} for n in range(3)])
+    ann.session("cold").extend([{"role": "user", "text": f"cold tea {n}"} for n in range(1, 3)])
+    ann.session("cold").archive(keep_last=0)
+    ann.session("long").extend([{"role": "user", "text": f"long tea {n}"} for n in range(65)])
     ann.remember("Ann likes tea.", key="drink", session="trip", seq=1)
     [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
     db.run_pending()
@@ -142,7 +197,7 @@ def test_every_rule_is_tested_here() -> None:
 
 def test_findings_name_the_place(damage: Callable[[str], MemDB]) -> None:
     """Somebody has to find it."""
-    db = damage("UPDATE sessions SET last_seq = 1")
+    db = damage("UPDATE sessions SET last_seq = 1 WHERE name = 'trip'")
 
     (finding,) = db.check()
 
@@ -203,6 +258,48 @@ def test_rebuild_mends_bigrams(path: str, open_db: Callable[..., MemDB], raw: An
     db.rebuild()
 
     assert {hit.kind for hit in db.scope("ann").recall("北京")} == {"message", "entry", "artifact"}
+
+
+def test_rebuild_beside_a_damaged_segment_leaves_only_that(
+    damage: Callable[[str], MemDB],
+) -> None:
+    """What can be derived is right again; the messages that are lost are told of."""
+    db = damage("UPDATE archive_segments SET data = x'00'")
+
+    db.rebuild()
+
+    assert codes(db) == {"segment", "message_hash"}
+
+
+def test_rebuild_makes_the_words_of_archived_messages_anew(damage: Callable[[str], MemDB]) -> None:
+    """They come from the segments."""
+    db = damage("INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')")
+    before = len(db.scope("ann").session("cold").search("cold"))
+
+    db.rebuild()
+
+    assert (before, len(db.scope("ann").session("cold").search("cold"))) == (0, 2)
+
+
+def test_words_of_archived_messages_are_compared_in_memory_too(db: MemDB) -> None:
+    """Only a deep check does it."""
+    db.scope("ann").session("s").append("user", "tea")
+    db.scope("ann").session("s").archive(keep_last=0)
+    with db._db.write() as tx:
+        tx.run(
+            "INSERT INTO archived_fts (archived_fts, rowid, text) "
+            "SELECT 'delete', id, 'tea' FROM messages"
+        )
+        tx.run("INSERT INTO archived_fts (rowid, text) SELECT id, 'cup' FROM messages")
+
+    found = [(one.code, one.text) for one in db.check(deep=True)]
+    shallow = db.check()
+    db.rebuild()
+
+    assert (shallow, found) == (
+        [],
+        [("archived_fts", "word 'cup'"), ("archived_fts", "word 'tea'")],
+    )
 
 
 def test_check_in_memory_sees_the_same(db: MemDB) -> None:

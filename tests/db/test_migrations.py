@@ -73,6 +73,7 @@ def test_every_released_format_is_frozen(number: int) -> None:
 
     assert tables == set(re.findall(r"INSERT INTO (\w+) \(\w+", script)) - {
         "messages_fts",
+        "archived_fts",
         "entries_fts",
         "nodes_fts",
         "artifacts_fts",

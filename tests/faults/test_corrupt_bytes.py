@@ -24,7 +24,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         [ann.remember(f"fact number {n}") for n in range(20)]
         ann.artifacts.save("menu.md", "soup " * 100)
         ann.artifacts.save("picture.png", bytes(range(256)) * 100)
-        db.run_pending()
+        db.run_pending(kinds=("embed",))
     return path.read_bytes()
 
 

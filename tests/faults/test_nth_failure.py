@@ -46,6 +46,8 @@ def prepare(db: MemDB) -> None:
     )
     ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1)
     [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
+    ann.session("cold").extend([{"role": "user", "text": f"cold {n} 北京"} for n in range(3)])
+    ann.session("cold").archive(keep_last=1)
     db.run_pending()
     ann.session("trip").append("user", "not embedded yet")
 
@@ -79,6 +81,10 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
     "delete a version": lambda db: db.scope("ann").session("trip").artifacts.delete("menu.md", 2),
     "delete an artifact": lambda db: db.scope("ann").session("trip").artifacts.delete("menu.md"),
     "delete a session": lambda db: db.scope("ann").session("trip").delete(),
+    "archive": lambda db: db.scope("ann").session("trip").archive(keep_last=1),
+    "archive more": lambda db: db.scope("ann").session("cold").archive(keep_last=0),
+    "unarchive": lambda db: db.scope("ann").session("cold").unarchive(),
+    "delete an archived session": lambda db: db.scope("ann").session("cold").delete(),
     "run_pending": lambda db: db.run_pending(),
     "rebuild": lambda db: db.rebuild(),
 }

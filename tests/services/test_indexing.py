@@ -79,7 +79,7 @@ def test_run_pending_goes_in_batches(db: MemDB) -> None:
     db.scope("ann").session("s").extend([{"role": "user", "text": f"m{n}"} for n in range(600)])
     heard: list[int] = []
 
-    total = db.run_pending(progress=heard.append)
+    total = db.run_pending(progress=heard.append, kinds=("embed",))
 
     assert (total, sum(heard)) == (600, 600)
     assert max(heard) <= 256

@@ -75,7 +75,7 @@ def test_add_keeps_every_column(database: Database, session: int) -> None:
         {"tokens": -1},
         {"external_id": ""},
         {"content_hash": b"short"},
-        {"text": None},
+        {"text": None, "body": "[]"},
     ],
     ids=lambda given: next(iter(given)),
 )

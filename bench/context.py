@@ -1,0 +1,144 @@
+"""
+What a context is worth, and what it costs.
+
+    python bench/context.py [--useful] [--cost] [--folder DIR]
+
+Useful: each LoCoMo conversation becomes one session; for each question the share
+of its evidence turns that stand word for word in `context(budget, query)`, beside
+the same for the newest messages alone. No model takes part. The data set is not
+part of memdb: evaluation only (CC BY-NC 4.0).
+
+Cost: a session of 10,000 and one of 100,000 messages, appended one at a time
+where it says so; summaries made, time per append at the start and at the end,
+time per context with and without a question.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import corpus
+import locomo_data
+
+import memdb
+
+BUDGETS = (2_000, 4_000, 8_000)
+
+
+def useful(folder: Path) -> None:
+    """Print the mean share of evidence turns that each budget shows."""
+    shown: dict[tuple[str, int], list[float]] = {}
+    over = 0
+    took_ms = []
+    with tempfile.TemporaryDirectory() as place:
+        for path in locomo_data.files(folder):
+            with memdb.open(f"{place}/{path.stem}.db", durability="process") as db:
+                scope = db.scope("them")
+                locomo_data.load(scope, path, session="all")
+                db.run_pending()
+                chat = scope.session("all")
+                known = {one.external_id for one in chat.messages()}
+                asked = locomo_data.questions(path, known)
+                for budget in BUDGETS:
+                    recent = seen(chat.window(budget_tokens=budget), chat)
+                    for question, _, evidence in asked:
+                        start = time.perf_counter()
+                        window = chat.context(budget, question)
+                        took_ms.append((time.perf_counter() - start) * 1000)
+                        over += window.tokens > budget
+                        for name, got in (("context", seen(window, chat)), ("recent", recent)):
+                            share = len(evidence & got) / len(evidence)
+                            shown.setdefault((name, budget), []).append(share)
+    for (name, budget), shares in sorted(shown.items()):
+        print(f"{name:8} {budget:6} tokens: {sum(shares) / len(shares):.3f}  n={len(shares)}")
+    print(f"over budget: {over}; context p50 {median(took_ms):.1f} ms")
+
+
+def seen(window: memdb.ContextWindow, chat: memdb.Session) -> set[str | None]:
+    """Return the external ids of the messages that stand in *window* word for word."""
+    whole = {one.external_id for one in window.messages if one.seq}
+    text = "\n".join(one.text for one in window.messages if not one.seq)
+    for piece in window.pieces:
+        if piece.kind == "recalled":
+            assert piece.first_seq is not None
+            message = chat.get(piece.first_seq)
+            assert message.text in text
+            whole.add(message.external_id)
+    return whole
+
+
+def cost(sizes: tuple[int, ...]) -> None:
+    """Print what appending and asking for contexts costs."""
+    with tempfile.TemporaryDirectory() as place:
+        for size in sizes:
+            with memdb.open(f"{place}/{size}.db", durability="process") as db:
+                one_by_one = size <= 10_000
+                chat = db.scope("ann").session("long")
+                texts = corpus.texts(size, seed=7)
+                append_ms = fill(chat, texts, one_by_one=one_by_one)
+                start = time.perf_counter()
+                db.run_pending()
+                pending_s = time.perf_counter() - start
+                tree = chat.tree()
+                expected = sum(size / share for share in (10, 30, 90, 270))
+                print(f"{size} messages: {len(tree.nodes)} nodes, {expected:.0f} by the formula")
+                print(f"  embedding and summarising: {pending_s:.1f} s")
+                if one_by_one:
+                    tenth = size // 10
+                    first, last = median(append_ms[:tenth]), median(append_ms[-tenth:])
+                    print(f"  append p50: {first:.3f} -> {last:.3f} ms, {last / first:.2f} x")
+                rng = random.Random(3)
+                asked = [" ".join(rng.choice(texts).split()[:6]) for _ in range(40)]
+                for budget in BUDGETS:
+                    print(f"  context({budget}): {timed(chat, budget, [None] * 40)}")
+                    print(f"  context({budget}, query): {timed(chat, budget, asked)}")
+
+
+def fill(chat: memdb.Session, texts: list[str], *, one_by_one: bool) -> list[float]:
+    """Add *texts* to a session in turns of two speakers; return the time of each append, in ms."""
+    roles = ("user", "assistant")
+    if not one_by_one:
+        chat.extend([memdb.NewMessage(roles[n % 2], text) for n, text in enumerate(texts)])
+        return []
+    took = []
+    for number, text in enumerate(texts):
+        start = time.perf_counter()
+        chat.append(roles[number % 2], text)
+        took.append((time.perf_counter() - start) * 1000)
+    return took
+
+
+def timed(chat: memdb.Session, budget: int, queries: list[str | None]) -> str:
+    """Return p50 and p99 of a context for each of *queries*."""
+    took = []
+    for query in queries:
+        start = time.perf_counter()
+        chat.context(budget, query)
+        took.append((time.perf_counter() - start) * 1000)
+    took.sort()
+    return f"p50 {median(took):.1f} ms, p99 {took[-1]:.1f} ms"
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+    parser.add_argument("--useful", action="store_true")
+    parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--folder", type=Path, default=locomo_data.FOLDER)
+    given = parser.parse_args()
+    both = not (given.useful or given.cost)
+    if (given.useful or both) and not locomo_data.files(given.folder):
+        print(f"no conversations in {given.folder.name}: give --folder")
+    elif given.useful or both:
+        useful(given.folder)
+    if given.cost or both:
+        cost((10_000, 100_000))
+
+
+if __name__ == "__main__":
+    main()

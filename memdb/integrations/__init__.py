@@ -1,0 +1,57 @@
+"""
+What memdb can be plugged into, and what can be plugged into memdb.
+
+One file per client, each an extra of its own; a client is imported when it is
+used, never before.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.ports import Model
+
+FORMS = "llm:NAME, openai:NAME or openai:NAME@http://HOST:PORT/v1"
+
+
+def model_by_name(spec: str) -> Model:
+    """
+    Return the language model that *spec* names.
+
+    Args:
+        spec: `llm:NAME` for a model or alias of the llm package and its
+            plugins; `openai:NAME` for OpenAI, with the key in OPENAI_API_KEY;
+            `openai:NAME@URL` for another server of the same protocol (Ollama,
+            LM Studio, llama.cpp).
+
+    Raises:
+        InvalidInput: no such form, the extra is not installed (the error says
+            how to), or there is no such model.
+
+    >>> model_by_name("gpt")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    memdb.errors.InvalidInput: the model 'gpt' has no valid form: use llm:NAME, openai:NAME ...
+    """
+    kind, _, rest = spec.partition(":")
+    name, url = _name_and_url(rest)
+    if kind == "llm" and rest.strip():
+        from memdb.integrations.llm_models import LLMModel
+
+        return LLMModel(rest)
+    if kind == "openai" and name.strip():
+        from memdb.integrations.openai_models import OpenAIModel
+
+        return OpenAIModel(name, base_url=url)
+    from memdb.text.redact import redact
+
+    raise InvalidInput(f"the model {redact(spec)!r} has no valid form: use {FORMS}")
+
+
+def _name_and_url(text: str) -> tuple[str, str | None]:
+    """Cut NAME@URL; a name may hold `:` and `@` itself, a URL may hold `@`."""
+    starts = [at for at in (text.find("@http://"), text.find("@https://")) if at >= 0]
+    if not starts:
+        return text, None
+    return text[: min(starts)], text[min(starts) + 1 :]

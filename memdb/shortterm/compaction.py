@@ -1,0 +1,60 @@
+"""
+Compacting a session: everything that was said stays readable.
+
+Its summaries are finished, what can be made again is dropped, what is cold is
+compressed.
+"""
+
+from __future__ import annotations
+
+from memdb.ids import MAX_SEQ
+from memdb.shortterm.conversation import find_session
+from memdb.summary_models import Compacted
+from memdb.text.validate import int_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb.db.database import Database
+    from memdb.owner import Owner
+    from memdb.shortterm.archive import Archivist
+    from memdb.shortterm.dag import Summaries
+
+
+def compact(
+    db: Database,
+    summaries: Summaries,
+    archivist: Callable[[], Archivist],
+    owner: Owner,
+    session: str,
+    *,
+    keep_last: int | None,
+    progress: Callable[[str, str], object] | None,
+) -> Compacted:
+    """
+    Compact a session; see `Session.compact`.
+
+    Raises:
+        PortError: a model failed on a summary. All else was done.
+    """
+    if keep_last is not None:
+        int_value(keep_last, "keep_last", 0, MAX_SEQ)
+    tell = progress or (lambda _status, _message: None)
+    with db.read() as tx:
+        target = find_session(tx, owner, session)
+    if target is None:
+        return Compacted(0, 0, 0)
+    tell("active", f"Summarising {session}")
+    summarized, failures = summaries.catch_up(target, status=progress)
+    tell("active", f"Dropping what can be made again in {session}")
+    pruned = summaries.prune(target)
+    archived = 0
+    if keep_last is not None:
+        tell("active", f"Archiving {session}")
+        archived = archivist().archive(owner, session, keep_last).messages
+    if failures.first is not None:
+        tell("error", str(failures.first))
+        raise failures.first
+    tell("done", f"{session} is compact")
+    return Compacted(summarized, pruned, archived)

@@ -1,0 +1,306 @@
+"""
+A conversation of any length in any budget: the messages to hand to a model.
+
+System text, summaries of what is older, what was found for the question, and
+the newest messages word for word. Each token goes to one piece, and each piece
+says why it is there. The tail begins where a leaf of the summary DAG begins,
+so the beginning of the context stays the same for several turns, and a
+provider's prompt cache keeps hitting.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import TooLarge
+from memdb.models import ContextWindow, Message
+from memdb.record import Record
+from memdb.shortterm.blocks import block, note
+from memdb.shortterm.conversation import find_session
+from memdb.shortterm.coverage import Cover, Coverage
+from memdb.shortterm.planning import head_seq
+from memdb.shortterm.recalled import Excerpts
+from memdb.shortterm.shortening import shorten
+from memdb.shortterm.units import unit_starts
+from memdb.shortterm.windows import MESSAGE_OVERHEAD_TOKENS, cost_tokens
+from memdb.stores import messages, nodes
+from memdb.summary_models import Piece
+from memdb.text.validate import int_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
+    from memdb.owner import Owner
+    from memdb.shortterm.blocks import Block
+    from memdb.shortterm.dag import Summaries
+    from memdb.shortterm.recalled import Found, Recall
+    from memdb.text.counting import Counting
+
+# Of the budget that the system text leaves, for what is found for the question;
+# of the rest, for the fresh tail. Shares in per mille.
+# Source: 0.6 for recent messages as in flowcraft; bench/context.py for recall.
+RECALL_PER_MILLE = 500
+TAIL_PER_MILLE = 600
+
+# Room for the sentence that names what is left out.
+NAMING_TOKENS = 24
+
+# Nodes that a context makes by itself before it reads: after an import, some
+# tenths of a second once.
+DRAIN_NODES = 1_000
+
+FIRST_PAGE = 64
+MAX_PAGE = 1024
+
+MAX_BUDGET = 1 << 40
+
+# Model APIs want a user's message first.
+OPENING = "[The conversation begins with the assistant.]"
+
+
+class Tail(Record):
+    """The newest messages, oldest first, with the cost of each."""
+
+    messages: tuple[Message, ...]
+    costs: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        """What they cost together."""
+        return sum(self.costs)
+
+
+class Contexts:
+    """Fits the conversations of a file into budgets."""
+
+    def __init__(
+        self, db: Database, counting: Counting, summaries: Summaries, recall: Recall
+    ) -> None:
+        """Read *db*, count by *counting*; *recall* finds what a question is about."""
+        self._db = db
+        self._counting = counting
+        self._summaries = summaries
+        self._excerpts = Excerpts(counting, recall)
+
+    def context(
+        self, owner: Owner, session: str, budget_tokens: int, query: str | None = None
+    ) -> ContextWindow:
+        """Return the messages to hand to a model; see `Session.context`."""
+        int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
+        found = None if query is None else self._excerpts.find(owner, session, query)
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+        if target is not None:
+            self._summaries.drain(target, DRAIN_NODES)
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            plan = _Plan(self, tx, (target or 0, session), budget_tokens)
+            return plan.window(found)
+
+    def summary_buffer(
+        self,
+        owner: Owner,
+        session: str,
+        budget_tokens: int,
+        progress: Callable[[str, str], object] | None = None,
+    ) -> ContextWindow:
+        """Return the window of that strategy; a model that fails costs quality, nothing else."""
+        from memdb.shortterm.summary_buffer import Measured, summary_buffer
+
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            if target is None:
+                return ContextWindow((), 0, budget_tokens)
+            known = Measured(tx, self._counting, (target, session), budget_tokens)
+        if not (known.whole or self._db.writing):
+            self._summaries.catch_up(target, status=progress)
+        with self._db.read() as tx:
+            return summary_buffer(
+                tx, self._summaries, self._counting, (target, session), budget_tokens
+            )
+
+
+class _Plan:
+    """One context being put together, inside one read."""
+
+    def __init__(
+        self, contexts: Contexts, tx: Tx, place: tuple[int, str], budget_tokens: int
+    ) -> None:
+        self._tx = tx
+        self._place = place
+        self._budget = budget_tokens
+        self._counting = contexts._counting
+        self._summaries = contexts._summaries
+        self._excerpts = contexts._excerpts
+        self._shortened: set[int] = set()
+        self._head = self._system() if place[0] else Tail((), ())
+        self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1
+
+    def window(self, found: Found | None) -> ContextWindow:
+        """Return the context; *found* is what `Excerpts.find` gave, None without a query."""
+        left = self._budget - self._head.tokens
+        newest, complete = self._newest(left)
+        if complete and newest.tokens + self._opening_cost(newest) <= left:
+            return self._joined(None, self._block(found, newest, left - newest.tokens), newest)
+        recall_limit = 0 if found is None else left * RECALL_PER_MILLE // 1000
+        tail, cover = self._split(newest, left, recall_limit)
+        spent = tail.tokens + (0 if cover is None else cover.tokens)
+        recalled = self._block(found, tail, min(max(recall_limit, 0), left - spent))
+        return self._joined(cover, recalled, tail)
+
+    def _system(self) -> Tail:
+        """Return the system messages that the session begins with."""
+        head = head_seq(self._tx, *self._place)
+        found = messages.list_after(self._tx, *self._place, 0, head) if head else []
+        found = [one for one in found if one.seq <= head]
+        tail = self._costed(found)
+        if tail.tokens >= self._budget and found:
+            least = tail.tokens + NAMING_TOKENS
+            raise TooLarge("tokens of the system text", self._budget, least)
+        return tail
+
+    def _costed(self, found: list[Message]) -> Tail:
+        return Tail(tuple(found), tuple([cost_tokens(one, self._counting) for one in found]))
+
+    def _newest(self, limit: int) -> tuple[Tail, bool]:
+        """
+        Return the newest messages up to the first beyond *limit*, and whether these are all.
+
+        At least one unit is whole: reading goes on while the first message is
+        a tool's.
+        """
+        found: list[Message] = []
+        costs: list[int] = []
+        before: int | None = None
+        page_size = FIRST_PAGE
+        total = 0
+        while self._place[0]:
+            page = messages.last(self._tx, *self._place, page_size, before)
+            page = [one for one in page if one.seq >= self._first]
+            some = [cost_tokens(one, self._counting) for one in page]
+            found, costs = page + found, some + costs
+            total += sum(some)
+            if len(page) < page_size:
+                break
+            if total > limit and found[0].role != "tool":
+                return Tail(tuple(found), tuple(costs)), False
+            before = page[0].seq
+            page_size = min(2 * page_size, MAX_PAGE)
+        return Tail(tuple(found), tuple(costs)), True
+
+    def _split(self, newest: Tail, left: int, recall_limit: int) -> tuple[Tail, Cover | None]:
+        """
+        Return the fresh tail and what tells all that is older, within *left* tokens together.
+
+        What the summaries need less than their share goes to the tail. Both
+        follow from where the tail begins, not from how far it has grown, so
+        the summaries stay word for word the same until it begins elsewhere.
+        """
+        room = left - recall_limit
+        tail_limit = room * TAIL_PER_MILLE // 1000
+        limit = room - tail_limit
+        coverage = Coverage(self._tx, self._summaries, self._counting, self._place)
+        starts = self._starts(newest, coverage)
+        base = self._start_within(newest, starts, tail_limit)
+        if base is None:
+            return self._narrow(newest, unit_starts(newest.messages)[-1], left, coverage)
+        cover = self._cover(coverage, newest, base, limit)
+        best = (base, cover)
+        spare = limit - (0 if cover is None else cover.tokens)
+        wider = self._start_within(newest, starts, tail_limit + max(spare, 0))
+        if wider is not None and wider < base:
+            cover = self._cover(coverage, newest, wider, limit)
+            tokens = sum(newest.costs[wider:]) + (0 if cover is None else cover.tokens)
+            if tokens <= room:
+                best = (wider, cover)
+        start, cover = best
+        tail = Tail(newest.messages[start:], newest.costs[start:])
+        if tail.tokens + (0 if cover is None else cover.tokens) > left:
+            return self._narrow(newest, start, left, coverage)
+        return tail, cover
+
+    def _starts(self, newest: Tail, coverage: Coverage) -> list[int]:
+        """Return where a tail may begin, as places in *newest*: newest first."""
+        first = newest.messages[0].seq if newest.messages else 1
+        leaves = nodes.leaf_starts(self._tx, self._place[0], first - 1)
+        return [
+            place
+            for place in reversed(unit_starts(newest.messages))
+            if (seq := newest.messages[place].seq) in leaves or seq > coverage.covered_seq
+        ]
+
+    @staticmethod
+    def _start_within(newest: Tail, starts: list[int], limit: int) -> int | None:
+        """Return the first place of the longest tail within *limit*, None if none is."""
+        best = None
+        tokens = 0
+        end = len(newest.costs)
+        for place in starts:
+            tokens += sum(newest.costs[place:end])
+            end = place
+            if tokens > limit:
+                break
+            best = place
+        return best
+
+    def _cover(self, coverage: Coverage, newest: Tail, start: int, limit: int) -> Cover | None:
+        return coverage.before(self._first, newest.messages[start].seq - 1, limit)
+
+    def _narrow(
+        self, newest: Tail, start: int, left: int, coverage: Coverage
+    ) -> tuple[Tail, Cover | None]:
+        """Return the newest unit, shortened where it must be, and all else in what it leaves."""
+        unit = list(newest.messages[start:])
+        older = unit[0].seq > self._first
+        room = left - (NAMING_TOKENS if older else self._opening_cost(newest))
+        if sum(newest.costs[start:]) > room:
+            whole, unit = unit, shorten(unit, room, self._counting)
+            self._shortened = {old.seq for old, new in zip(whole, unit, strict=True) if old != new}
+        tail = self._costed(unit)
+        return tail, self._cover(coverage, newest, start, left - tail.tokens)
+
+    def _opening_cost(self, newest: Tail) -> int:
+        """Return what it costs to let a user's message come first."""
+        if not newest.messages or newest.messages[0].role == "user":
+            return 0
+        (tokens,) = self._counting.count_many([OPENING])
+        return tokens + MESSAGE_OVERHEAD_TOKENS
+
+    def _block(self, found: Found | None, tail: Tail, limit: int) -> Block | None:
+        if found is None:
+            return None
+        known = {one.seq for one in (*self._head.messages, *tail.messages)}
+        return self._excerpts.block(found, known, limit, self._place[1])
+
+    def _joined(self, cover: Cover | None, recalled: Block | None, tail: Tail) -> ContextWindow:
+        """Return all parts in order, with their pieces."""
+        said: list[Message] = list(self._head.messages)
+        pieces = [
+            Piece("system", one.seq, one.seq, cost, "system text, always whole")
+            for one, cost in zip(self._head.messages, self._head.costs, strict=True)
+        ]
+        blocks = []
+        if cover is not None:
+            blocks.append(block(cover.lines, cover.frame, self._counting, self._place[1]))
+        if recalled is not None:
+            blocks.append(recalled)
+        for one in blocks:
+            said.append(one.message)
+            pieces += one.pieces
+        if tail.messages and tail.messages[0].role != "user" and not blocks:
+            opening = note(OPENING, self._counting, self._place[1])
+            said.append(opening)
+            cost = opening.tokens + MESSAGE_OVERHEAD_TOKENS
+            pieces.append(
+                Piece("frame", None, None, cost, "model APIs want a user's message first")
+            )
+        said += tail.messages
+        newest = len(tail.messages) - 1
+        for place, (message, cost) in enumerate(zip(tail.messages, tail.costs, strict=True)):
+            reason = "the newest message" if place == newest else "fresh tail, word for word"
+            if message.seq in self._shortened:
+                reason += ", shortened: it is over the budget"
+            pieces.append(Piece("message", message.seq, message.seq, cost, reason))
+        tokens = sum(piece.tokens for piece in pieces)
+        return ContextWindow(tuple(said), tokens, self._budget, tuple(pieces))

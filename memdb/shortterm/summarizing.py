@@ -1,0 +1,175 @@
+"""
+From sources to one accepted summary: ask, ask for less, do without.
+
+Whatever the summariser does (nothing, garbage, too much, too late, an error),
+a summary comes out: the extractive one takes the place of a failed one, with
+quality 'fallback', so that it is tried again later and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput, PortError
+from memdb.record import Record
+from memdb.summary_models import SourceItem
+from memdb.text.validate import text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memdb.models import Message
+    from memdb.ports import Summarizer
+    from memdb.summary_models import Node, Summary
+    from memdb.text.counting import Counting
+
+# A summary is accepted up to this share of its source's tokens.
+# Source: flowcraft, section 7.2. In per mille: no rounding of floats.
+ACCEPTED_PER_MILLE = 800
+
+# Shorter ones are accepted whatever the source: a summary of three short lines
+# can hardly be shorter than they are.
+ALWAYS_ACCEPTED_TOKENS = 16
+
+# Longest summary at all: a chunk of 20,000-token messages must not make a
+# summary that fits no window.
+MAX_SUMMARY_TOKENS = 1_000
+
+# What is asked for: of a model half, then a third, with room for a sentence
+# or two; an extract is a third at once, and no longer than a short paragraph.
+MODEL_SHARES = (2, 3)
+MODEL_LEAST_TOKENS = 48
+EXTRACT_SHARE = 3
+EXTRACT_MOST_TOKENS = 240
+EXTRACT_LEAST_TOKENS = 24
+
+# Stands for messages that say nothing: images, empty texts.
+WORDLESS = "(no words)"
+
+
+class Made(Record):
+    """An accepted summary, ready to be stored."""
+
+    text: str
+    hint: str | None
+    quality: str
+    summarizer: str
+    tokens: int
+
+
+class SummaryMaker:
+    """Makes summaries by a port, or without one."""
+
+    def __init__(self, counting: Counting, port: Summarizer | None) -> None:
+        """Ask *port*; None: the extractive summariser does it alone."""
+        from memdb.models_local.extractive import ExtractiveSummarizer
+
+        self._counting = counting
+        self._local = ExtractiveSummarizer(counting.count_many)
+        self.port = port
+
+    @property
+    def local_name(self) -> str:
+        """Name of the offline summariser."""
+        return self._local.name
+
+    def make(
+        self, source: Sequence[SourceItem], depth: int, *, local: bool = False
+    ) -> tuple[Made, PortError | None]:
+        """
+        Return a summary of *source*, and why the port failed if it did.
+
+        Args:
+            source: Oldest first, not empty.
+            depth: Of the node it is for.
+            local: Do not ask the port.
+        """
+        source_tokens = sum(self._counting.count_many([item.text for item in source]))
+        if not any(item.text.strip() for item in source):
+            return self._made(WORDLESS, None, "extractive", self._local.name), None
+        failure = None
+        if self.port is not None and not local:
+            made, failure = self._ask(self.port, source, depth, source_tokens)
+            if made is not None:
+                return made, None
+        quality = "extractive" if failure is None else "fallback"
+        limit = min(
+            accepted_tokens(source_tokens),
+            max(EXTRACT_LEAST_TOKENS, min(source_tokens // EXTRACT_SHARE, EXTRACT_MOST_TOKENS)),
+        )
+        extract = self._local.summarize(source, depth=depth, limit_tokens=limit)
+        text = extract.text or WORDLESS
+        return self._made(text, extract.hint, quality, self._local.name), failure
+
+    def _ask(
+        self, port: Summarizer, source: Sequence[SourceItem], depth: int, source_tokens: int
+    ) -> tuple[Made | None, PortError | None]:
+        """Return what the port gave at the first or second try, else why it was refused."""
+        failure = PortError(f"summarizer {port.name!r}", "gave nothing")
+        for share in MODEL_SHARES:
+            limit = max(MODEL_LEAST_TOKENS, source_tokens // share)
+            try:
+                summary = port.summarize(source, depth=depth, limit_tokens=limit)
+                made = self._accept(port, summary, source_tokens)
+            except PortError as error:
+                failure = error
+            except Exception as error:  # noqa: BLE001 (a port may raise anything)
+                failure = PortError(f"summarizer {port.name!r}", str(error) or repr(error))
+            else:
+                return made, None
+        return None, failure
+
+    def _accept(self, port: Summarizer, summary: Summary, source_tokens: int) -> Made:
+        """
+        Return the port's summary if it can stand for its source.
+
+        Raises:
+            PortError: it is empty, too long, or cannot be stored.
+        """
+        name = f"summarizer {port.name!r}"
+        try:
+            text = text_value(summary.text, "text").strip()
+            hint = None if summary.hint is None else text_value(summary.hint, "hint").strip()
+        except InvalidInput as error:
+            raise PortError(name, str(error)) from error
+        if not text:
+            raise PortError(name, "gave an empty summary")
+        made = self._made(text, hint or None, port.quality, port.name)
+        most = accepted_tokens(source_tokens)
+        if made.tokens > most:
+            raise PortError(
+                name, f"gave {made.tokens} tokens for {source_tokens}; at most {most} are accepted"
+            )
+        return made
+
+    def _made(self, text: str, hint: str | None, quality: str, name: str) -> Made:
+        (tokens,) = self._counting.count_many([text])
+        return Made(text, hint, quality, name, tokens)
+
+
+def accepted_tokens(source_tokens: int) -> int:
+    """
+    Return the most tokens that a summary of so many may have.
+
+    >>> accepted_tokens(1_000), accepted_tokens(10), accepted_tokens(90_000)
+    (800, 16, 1000)
+    """
+    share = source_tokens * ACCEPTED_PER_MILLE // 1000
+    return min(max(share, ALWAYS_ACCEPTED_TOKENS), MAX_SUMMARY_TOKENS)
+
+
+def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
+    """Return messages as a summariser reads them, with what their tools were told and gave."""
+    from memdb.shortterm.windows import said_by
+
+    return [
+        SourceItem(one.seq, one.seq, one.author or one.role, one.role, said_by(one), one.created_ms)
+        for one in messages
+    ]
+
+
+def items_of_nodes(nodes: Sequence[Node], texts: Sequence[str]) -> list[SourceItem]:
+    """Return nodes, and the text of each, as a summariser reads them."""
+    return [
+        SourceItem(node.first_seq, node.last_seq, "summary", None, text)
+        for node, text in zip(nodes, texts, strict=True)
+    ]
