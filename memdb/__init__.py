@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         VersionConflict,
         WrongProcess,
     )
+    from memdb.forget_models import Proof, Receipt
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.models import (
         Artifact,
@@ -92,7 +93,9 @@ __all__ = [
     "NotAMemDB",
     "NotFound",
     "PortError",
+    "Proof",
     "ReadOnly",
+    "Receipt",
     "Remembered",
     "SchemaTooNew",
     "Scope",
@@ -114,6 +117,8 @@ _HOMES = {
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
+    "Proof": ("memdb.forget_models",),
+    "Receipt": ("memdb.forget_models",),
     "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.session",),
 }

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
+    from memdb.forget_models import Receipt
     from memdb.holdings import Artifacts
     from memdb.models import ContextWindow, Hit, Message, NewMessage
     from memdb.owner import Owner
@@ -341,6 +342,38 @@ class Session:
         with self._rooms.db.write():
             self._rooms.shelf.delete_session(self._owner, self.name)
             return self._rooms.writer.delete(self._owner, self.name)
+
+    def forget(
+        self,
+        seqs: int | Iterable[int] | None = None,
+        *,
+        artifacts: bool = False,
+        prove: bool = False,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """
+        Remove messages for good, and the entries that they told; see `Scope.forget`.
+
+        Their seqs stay gaps. Summaries over them are written anew.
+
+        Args:
+            seqs: Of the messages; None: the session as a whole.
+            artifacts: Also the artifacts that these messages saved.
+            prove: Take the bytes off the disk too, and prove it.
+            dry_run: Remove nothing, say what would be.
+
+        Raises:
+            InvalidInput: a seq is none.
+            Busy: others kept writing.
+            Corrupt: an archived message cannot be taken out of a damaged part.
+        """
+        from memdb.forgetting import Forgetter
+
+        forgetter = Forgetter(self._rooms, self._owner)
+        options = {"artifacts": artifacts, "prove": prove, "dry_run": dry_run}
+        if seqs is None:
+            return forgetter.session(self.name, **options)
+        return forgetter.messages(self.name, [seqs] if isinstance(seqs, int) else seqs, **options)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

@@ -24,6 +24,8 @@ ROOM_OF_FILE = {
     "ids": "base",
     "record": "base",
     "summary_models": "base",
+    "forget_models": "base",
+    "forgetting": "door",
     "shapes": "base",
     "packing": "base",
     "sketch": "base",
