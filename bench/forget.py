@@ -30,7 +30,7 @@ KINDS = ("messages", "archived messages", "session", "entry", "query", "artifact
 
 def word(rng: random.Random) -> str:
     """Return a word that no other text has."""
-    return "".join(rng.choices(LETTERS, k=rng.randint(9, 16)))
+    return "".join(rng.choices(LETTERS, k=rng.randint(12, 18)))
 
 
 def sentence(rng: random.Random) -> str:
@@ -102,7 +102,7 @@ def forget(
 def pieces(texts: list[str]) -> list[bytes]:
     """Return every word of *texts* from its third letter on, but for its last two."""
     found = {one.strip(".").lower() for text in texts for one in text.split()}
-    return sorted(one[2:-2].encode() for one in found if len(one) >= 9)
+    return sorted(one[2:-2].encode() for one in found if len(one) >= 12)
 
 
 def left(path: Path, wanted: list[bytes]) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memdb.ports import Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
     from memdb.summary_models import SummaryPolicy
+    from memdb.text.secret_policy import SecretPolicy
     from memdb.transfer.importer import ImportReport
     from memdb.worker import Worker
 
@@ -37,6 +38,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     model: Model | None = None,
     summarizer: Summarizer | None = None,
     summaries: SummaryPolicy | None = None,
+    secrets: SecretPolicy | str | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -56,6 +58,10 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             of what was said, made offline.
         summarizer: Your own way to summarise, in place of asking *model*.
         summaries: When and how conversations are summarised; None: the defaults.
+        secrets: What to do with keys, tokens and passwords in entries and in
+            what a model learns from: "refuse" (the default), "redact" or
+            "allow"; a SecretPolicy says it for messages too, which else are
+            kept word for word.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -75,7 +81,13 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     database = Database(name, durability=durability, clock=clock, ids=ids)
     try:
         rooms = Rooms(
-            database, embedder, counter, model=model, summarizer=summarizer, summaries=summaries
+            database,
+            embedder,
+            counter,
+            model=model,
+            summarizer=summarizer,
+            summaries=summaries,
+            secrets=secrets,
         )
         return MemDB(database, rooms)
     except BaseException:

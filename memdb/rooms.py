@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
 from memdb.shortterm.conversation import Conversations
+from memdb.text.secret_policy import policy_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from memdb.shortterm.writing import Writer
     from memdb.summary_models import SummaryPolicy
     from memdb.text.counting import Counting
+    from memdb.text.secret_policy import SecretPolicy
 
 STATIC = "static"
 
@@ -47,8 +49,10 @@ class Rooms:
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         summaries: SummaryPolicy | None = None,
+        secrets: SecretPolicy | str | None = None,
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
+        self.secrets = policy_of(secrets)
         if model is not None:
             _require(model, "model", ("name", "complete"))
         if summarizer is not None:
@@ -104,7 +108,7 @@ class Rooms:
         if self._writer is None:
             from memdb.shortterm.writing import Writer
 
-            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space)
+            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space, self.secrets)
         return self._writer
 
     @property

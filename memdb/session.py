@@ -40,6 +40,7 @@ class Session:
         created_ms: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> Message:
         """
         Add a message and return it as stored, with its seq and tokens.
@@ -55,9 +56,12 @@ class Session:
             metadata: A JSON object that is kept beside it.
             expected_seq: `last_seq` as you know it: if somebody added a message
                 since, nothing is written.
+            secrets: "refuse", "redact" or "allow" keys and passwords in it;
+                None: as the file was opened, which keeps them as they are said.
 
         Raises:
             InvalidInput: a field cannot be stored.
+            SecretFound: it holds a secret, and those are refused.
             AlreadyExists: *external_id* belongs to a different message.
             VersionConflict: the session is not at *expected_seq*.
 
@@ -69,11 +73,15 @@ class Session:
         from memdb.models import NewMessage
 
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq)
+        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq, secrets)
         return stored
 
     def extend(
-        self, messages: Iterable[NewMessage | dict[str, Any]], *, expected_seq: int | None = None
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> list[Message]:
         """
         Add many messages in one transaction, all or none; see `append`.
@@ -86,7 +94,7 @@ class Session:
         from memdb.shortterm.writing import to_new
 
         new = [to_new(message) for message in messages]
-        return self._rooms.writer.append(self._owner, self.name, new, expected_seq)
+        return self._rooms.writer.append(self._owner, self.name, new, expected_seq, secrets)
 
     @property
     def last_seq(self) -> int:

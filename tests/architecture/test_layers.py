@@ -26,6 +26,7 @@ ROOM_OF_FILE = {
     "summary_models": "base",
     "forget_models": "base",
     "forgetting": "door",
+    "secret_search": "door",
     "shapes": "base",
     "packing": "base",
     "sketch": "base",
