@@ -38,11 +38,13 @@ if TYPE_CHECKING:
         VersionConflict,
         WrongProcess,
     )
+    from memdb.longterm.categories import Categories, Category
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.models import (
         Artifact,
         ArtifactVersion,
         ContextWindow,
+        Decision,
         Entry,
         EntryVersion,
         FileInfo,
@@ -66,10 +68,13 @@ __all__ = [
     "ArtifactVersion",
     "BadQuery",
     "Busy",
+    "Categories",
+    "Category",
     "Closed",
     "Conflict",
     "ContextWindow",
     "Corrupt",
+    "Decision",
     "DimensionMismatch",
     "DiskFull",
     "Entry",
@@ -107,6 +112,8 @@ __all__ = [
 
 # Where a name comes from, if not from `memdb.errors` or `memdb.models`.
 _HOMES = {
+    "Categories": ("memdb.longterm.categories",),
+    "Category": ("memdb.longterm.categories",),
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
