@@ -40,11 +40,13 @@ if TYPE_CHECKING:
         WrongProcess,
     )
     from memdb.forget_models import Proof, Receipt
+    from memdb.longterm.categories import Categories, Category
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.models import (
         Artifact,
         ArtifactVersion,
         ContextWindow,
+        Decision,
         Entry,
         EntryVersion,
         FileInfo,
@@ -69,10 +71,13 @@ __all__ = [
     "ArtifactVersion",
     "BadQuery",
     "Busy",
+    "Categories",
+    "Category",
     "Closed",
     "Conflict",
     "ContextWindow",
     "Corrupt",
+    "Decision",
     "DimensionMismatch",
     "DiskFull",
     "Entry",
@@ -114,6 +119,8 @@ __all__ = [
 
 # Where a name comes from, if not from `memdb.errors` or `memdb.models`.
 _HOMES = {
+    "Categories": ("memdb.longterm.categories",),
+    "Category": ("memdb.longterm.categories",),
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
