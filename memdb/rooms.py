@@ -144,8 +144,10 @@ class Rooms:
         """What keeps entries."""
         if self._notebook is None:
             from memdb.longterm.notebook import Notebook
+            from memdb.longterm.screening import Screen
 
-            self._notebook = Notebook(self.db, self.indexer.ensure_space, self.categories)
+            screen = Screen(self.secrets)
+            self._notebook = Notebook(self.db, self.indexer.ensure_space, self.categories, screen)
         return self._notebook
 
     @property

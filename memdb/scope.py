@@ -98,11 +98,14 @@ class Scope:
             shared: Whether it is for all users of the app; None: as its category
                 says. Nothing is by default.
             source: What puts it here, for example "extracted".
-            trust: "trusted" (the default), "untrusted" or "flagged"; it never
-                changes what is trusted more.
+            trust: "trusted", "untrusted" or "flagged"; it never changes what is
+                trusted more. None: "flagged" where it reads like an order to a
+                model, else "trusted".
 
         Raises:
             InvalidInput: a field cannot be stored.
+            SecretFound: it holds a key or password, and the file was not opened
+                to redact or allow those.
             NotFound: there is no such session, or no message *seq* in it.
 
         Cost: 2 ms with 1,000 entries; an arbiter that is asked comes on top.

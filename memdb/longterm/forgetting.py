@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput
 from memdb.ids import SCOPE_SHIFT, scope_range, session_range
+from memdb.longterm import ledger
 from memdb.record import Record
-from memdb.stores import artifacts, blobs, embeddings, entries, fulltext, jobs, removal
+from memdb.stores import artifacts, blobs, entries, fulltext, removal
 from memdb.stores import history as histories
 from memdb.stores.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
@@ -101,10 +102,7 @@ def entry_values(tx: Tx, entry_id: int) -> Iterator[str | None]:
 
 def remove_entry(tx: Tx, entry_id: int) -> bool:
     """Remove an entry with its history, index row, vectors and jobs; False if it is absent."""
-    fulltext.drop_entry(tx, entry_id)
-    embeddings.delete_range(tx, "entry", entry_id, entry_id)
-    jobs.drop(tx, "entry", entry_id)
-    return entries.delete(tx, entry_id)
+    return ledger.delete(tx, entry_id)
 
 
 def version_values(rows: tuple[Row, ...]) -> Iterator[str | None]:
