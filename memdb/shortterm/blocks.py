@@ -66,6 +66,29 @@ def quoted(text: str) -> str:
     return text
 
 
+def clipped(text: str, chars: int) -> str:
+    """
+    Return *text* in one line of at most *chars* characters and a mark of the cut.
+
+    Cut between words where there are any near the end: some scripts have none.
+
+    >>> clipped("one two three", 9), clipped("a b", 9), clipped("你 好好好好好好", 4)
+    ('one two …', 'a b', '你 好好 …')
+    """
+    line = " ".join(text.split())
+    if len(line) <= chars:
+        return line
+    head = line[: chars + 1]
+    gap = head.rfind(" ")
+    return f"{head[:gap] if gap * 2 > chars else head[:chars]} …"
+
+
+def omitted_tokens(first_seq: int, last_seq: int, counting: Counting) -> int:
+    """Return what a message costs that only names a span as not shown."""
+    (tokens,) = counting.count_many([f"{OMITTED.format(first=first_seq, last=last_seq)}\n"])
+    return tokens + MESSAGE_OVERHEAD_TOKENS
+
+
 def with_costs(lines: Sequence[Line], counting: Counting) -> list[Line]:
     """Return *lines* with the tokens of each in its piece."""
     counts = counting.count_many([f"{line.text}\n" for line in lines])

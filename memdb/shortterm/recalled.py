@@ -36,6 +36,11 @@ class Found(Record):
     entries: tuple[Hit, ...]
     messages: tuple[Hit, ...]
 
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing was found at all."""
+        return not (self.entries or self.messages)
+
 
 class Excerpts:
     """Finds what a question is about, and words it for a context."""
@@ -61,7 +66,8 @@ class Excerpts:
         room = limit - frame_tokens(RECALLED, self._counting) - 1
         if room <= 0:
             return None
-        entries = self._chosen([_entry_line(hit) for hit in found.entries], room // 4)
+        most = room * ENTRIES_PER_MILLE // 1000
+        entries = self._chosen([_entry_line(hit) for hit in found.entries], most)
         room -= sum(line.piece.tokens for line in entries)
         said = [hit for hit in found.messages if hit.source.seq not in known]
         told = self._chosen([_message_line(hit) for hit in said], room)
