@@ -18,8 +18,8 @@ from memdb.shortterm.conversation import find_session
 from memdb.shortterm.coverage import Coverage
 from memdb.shortterm.planning import head_seq
 from memdb.shortterm.recalled import Excerpts
-from memdb.shortterm.shortening import shorten
-from memdb.shortterm.units import unit_starts, unknown_answers
+from memdb.shortterm.shortening import LEAST_TOKENS, shorten
+from memdb.shortterm.units import orphans, unit_starts, unknown_answers
 from memdb.shortterm.windows import MESSAGE_OVERHEAD_TOKENS, cost_tokens
 from memdb.stores import messages, nodes
 from memdb.summary_models import Piece
@@ -270,6 +270,9 @@ class _Plan:
         self, newest: Tail, start: int, left: int, share: int, coverage: Coverage
     ) -> tuple[Tail, Block | None]:
         """Return the newest unit, shortened where it must be, and all else in what it leaves."""
+        least = sum(min(cost, LEAST_TOKENS) for cost in newest.costs[start:])
+        if least + LEAST_LEFT_TOKENS > left:
+            start = self._within_unit(newest, start, left // 2)
         unit = list(newest.messages[start:])
         end = unit[0].seq - 1
         room = left - (
@@ -283,6 +286,24 @@ class _Plan:
         tail = self._costed(unit)
         rest = left - tail.tokens
         return tail, self._cover(coverage, newest, start, rest - rest * share // 1000)
+
+    @staticmethod
+    def _within_unit(newest: Tail, start: int, limit: int) -> int:
+        """
+        Return where a unit may be cut so that its end is within *limit*; *start*: nowhere.
+
+        Tool messages that answer nothing make one unit, however many there
+        are; between them nothing is torn.
+        """
+        loose = orphans(newest.messages)
+        place = len(newest.messages)
+        tokens = 0
+        while place > start and newest.messages[place - 1].seq in loose:
+            tokens += newest.costs[place - 1]
+            if tokens > limit and place < len(newest.messages):
+                break
+            place -= 1
+        return start if place == len(newest.messages) else place
 
     def _opening_cost(self, tail: Tail) -> int:
         """Return what it costs to let a user's message come first."""
