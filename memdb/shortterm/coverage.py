@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 FAR_PER_MILLE = 250
 FAR_DEPTH = 2
 
+# What naming its span adds to a part's tokens, about.
+SPAN_TOKENS = 8
+
 # How many parts are looked at: a line costs more than 20 tokens as a rule, told in
 # few words too.
 TOKENS_PER_PART = 20
@@ -62,6 +65,7 @@ class Part(Record):
     last_seq: int
     depth: int
     text: str
+    tokens: int
     node_id: str | None
 
 
@@ -156,7 +160,7 @@ class Coverage:
         for chunk in chunks:
             if chunk:
                 made, _ = self._summaries.maker.make(items_of_messages(chunk), 0, local=True)
-                found.append(Part(start, chunk[-1].seq, 0, made.text, None))
+                found.append(Part(start, chunk[-1].seq, 0, made.text, made.tokens, None))
                 start = chunk[-1].seq + 1
         if found:
             found[-1] = found[-1].replace(last_seq=end_seq)
@@ -167,18 +171,14 @@ class Coverage:
         Return a line for each part, newest first, as long as they fit.
 
         Each of two zones has its own limit, and leaves to the other what it
-        does not need.
+        does not need. Only the lines that are looked at are counted.
         """
-        whole = with_costs([_whole(part) for part in parts], self._counting)
-        far = sum(
-            line.piece.tokens
-            for line, part in zip(whole, parts, strict=True)
-            if part.depth >= FAR_DEPTH
-        )
+        far = sum(part.tokens + SPAN_TOKENS for part in parts if part.depth >= FAR_DEPTH)
         left = {"far": min(far, limit * FAR_PER_MILLE // 1000)}
         left["mid"] = limit - left["far"]
         lines: list[Line] = []
-        for line, part in zip(whole, parts, strict=True):
+        for part in parts:
+            (line,) = with_costs([_whole(part)], self._counting)
             zone = "far" if part.depth >= FAR_DEPTH else "mid"
             if zone == "far" and left["mid"] > 0:
                 left["far"] += left["mid"]
@@ -206,7 +206,7 @@ class Coverage:
 
 
 def _part(node: Node) -> Part:
-    return Part(node.first_seq, node.last_seq, node.depth, node.text, node.id)
+    return Part(node.first_seq, node.last_seq, node.depth, node.text, node.tokens, node.id)
 
 
 def _piece(part: Part, reason: str) -> Piece:

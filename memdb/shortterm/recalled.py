@@ -4,6 +4,8 @@ What is found for a question: long-term entries and older messages, word for wor
 
 from __future__ import annotations
 
+from itertools import islice
+
 from memdb.record import Record
 from memdb.shortterm.blocks import RECALLED, Block, Line, block, frame_tokens, quoted, with_costs
 from memdb.summary_models import Piece
@@ -11,7 +13,7 @@ from memdb.text.times import iso_day
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
 
     from memdb.models import Hit
     from memdb.owner import Owner
@@ -28,6 +30,9 @@ ENTRIES_PER_MILLE = 250
 
 # Hits in a row that are too long for what is left, after which no more are tried.
 MAX_MISSES = 8
+
+# Lines that are counted in one call: most hits are never looked at.
+COUNTED_AT_ONCE = 32
 
 
 class Found(Record):
@@ -67,10 +72,10 @@ class Excerpts:
         if room <= 0:
             return None
         most = room * ENTRIES_PER_MILLE // 1000
-        entries = self._chosen([_entry_line(hit) for hit in found.entries], most)
+        entries = self._chosen(map(_entry_line, found.entries), most)
         room -= sum(line.piece.tokens for line in entries)
-        said = [hit for hit in found.messages if hit.source.seq not in known]
-        told = self._chosen([_message_line(hit) for hit in said], room)
+        said = (hit for hit in found.messages if hit.source.seq not in known)
+        told = self._chosen(map(_message_line, said), room)
         if not entries and not told:
             return None
         told.sort(key=lambda line: line.piece.first_seq or 0)
@@ -80,17 +85,18 @@ class Excerpts:
                 return made if entries or told else None
             (told or entries).pop()
 
-    def _chosen(self, lines: Sequence[Line], room: int) -> list[Line]:
+    def _chosen(self, lines: Iterator[Line], room: int) -> list[Line]:
         """Return the first of *lines* that fit *room*; longer ones are passed over."""
         chosen: list[Line] = []
         misses = 0
-        for line in with_costs(lines, self._counting):
-            if line.piece.tokens <= room:
-                chosen.append(line)
-                room -= line.piece.tokens
-                misses = 0
-            elif (misses := misses + 1) > MAX_MISSES:
-                break
+        while some := list(islice(lines, COUNTED_AT_ONCE)):
+            for line in with_costs(some, self._counting):
+                if line.piece.tokens <= room:
+                    chosen.append(line)
+                    room -= line.piece.tokens
+                    misses = 0
+                elif (misses := misses + 1) > MAX_MISSES:
+                    return chosen
         return chosen
 
 
