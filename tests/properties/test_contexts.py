@@ -264,7 +264,7 @@ def test_a_conversation_fits_any_budget(
     asked=ASKED,
     counter=st.sampled_from(["estimate", "cl100k_base", "o200k_base"]),
 )
-@settings(max_examples=1_500, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=300, deadline=None, suppress_health_check=CALM)
 def test_many_conversations_fit_any_budget(
     steps: list[tuple[list[dict[str, Any]], str]],
     asked: list[tuple[int, str | None]],
