@@ -176,7 +176,8 @@ def assert_fits(chat: Session, window: ContextWindow, budget: int, counter: Any)
     for one in window.messages:
         if one.seq and one.seq not in shortened:
             assert one == stored[one.seq]
-    spoken = [one.role for one in window.messages if one.seq > chat.tree().head_seq or not one.seq]
+    head = {piece.first_seq for piece in window.pieces if piece.kind == "system"}
+    spoken = [one.role for one in window.messages if one.seq not in head]
     assert spoken[:1] in ([], ["user"])
 
 
@@ -250,7 +251,7 @@ CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @given(steps=LIVES, asked=ASKED)
-@settings(max_examples=60, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=30, deadline=None, suppress_health_check=CALM)
 def test_a_conversation_fits_any_budget(
     steps: list[tuple[list[dict[str, Any]], str]], asked: list[tuple[int, str | None]]
 ) -> None:
