@@ -93,7 +93,7 @@ class Contexts:
     ) -> ContextWindow:
         """Return the messages to hand to a model; see `Session.context`."""
         int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
-        found = None if query is None else self._excerpts.find(owner, session, query)
+        found = None if query is None else self._excerpts.find(owner, session, query, budget_tokens)
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
         if target is not None:

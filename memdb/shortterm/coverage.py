@@ -103,16 +103,12 @@ class Coverage:
 
     def _block(self, lines: list[Line], first_seq: int, end_seq: int) -> Block:
         """Return *lines*, newest first, and the naming of what is older, as a message."""
-        if not lines:
-            return self._framed([_omitted(first_seq, end_seq)], BARE)
-        oldest = lines[-1].piece.first_seq
+        oldest = lines[-1].piece.first_seq if lines else end_seq + 1
         assert oldest is not None
         if oldest > first_seq:
-            lines = [*lines, _omitted(first_seq, oldest - 1)]
-        return self._framed(lines[::-1], SUMMARIES)
-
-    def _framed(self, lines: list[Line], frame: tuple[str, str]) -> Block:
-        return block(with_costs(lines, self._counting), frame, self._counting, self._name)
+            lines = [*lines, *with_costs([_omitted(first_seq, oldest - 1)], self._counting)]
+        frame = SUMMARIES if oldest <= end_seq else BARE
+        return block(lines[::-1], frame, self._counting, self._name)
 
     def _parts(self, first_seq: int, end_seq: int, most: int) -> list[Part]:
         """

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     Recall = Callable[..., list[Hit]]
 
-# Hits that are asked for: more than fit a budget of 8,000 tokens.
+# Hits that are asked for: one for so many tokens of the budget, twice what fits as
+# a rule, since those of the tail are there already.
+TOKENS_PER_HIT = 40
+LEAST_MESSAGES = 20
 MOST_MESSAGES = 200
 MOST_ENTRIES = 20
 
@@ -55,10 +58,11 @@ class Excerpts:
         self._counting = counting
         self._recall = recall
 
-    def find(self, owner: Owner, session: str, query: str) -> Found:
-        """Return the entries of the scope and the messages of the session that match."""
+    def find(self, owner: Owner, session: str, query: str, budget_tokens: int) -> Found:
+        """Return what matches: entries of the scope, and messages of the session."""
+        most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
         entries = self._recall(owner, query, MOST_ENTRIES, kinds=("entry",))
-        said = self._recall(owner, query, MOST_MESSAGES, kinds=("message",), session=session)
+        said = self._recall(owner, query, most, kinds=("message",), session=session)
         return Found(tuple(entries), tuple(said))
 
     def block(self, found: Found, known: set[int], limit: int, session: str) -> Block | None:
