@@ -11,12 +11,11 @@ from memdb.cli.output import (
     counted,
     drawable,
     note,
-    on_terminal,
     one_line,
     print_json,
     print_message,
     print_table,
-    terminal_width,
+    screen_width,
     whole_text,
 )
 from memdb.cli.progress import Line
@@ -166,7 +165,7 @@ def _print(found: ContextWindow, shape: str | None, *, as_json: bool) -> None:
 def _print_budget(found: ContextWindow) -> None:
     """Print what the tokens are spent on: a line for each piece, and one for all."""
     whole = max(found.budget_tokens or 0, found.tokens, 1)
-    wide = terminal_width() if on_terminal() else SHARES_FROM
+    wide = screen_width() or SHARES_FROM
     columns = [Column("KIND"), Column("SPAN", cut=True), Column("TOKENS", right=True)]
     columns += [Column("SHARE", right=True)] * (wide >= SHARES_FROM)
     columns += [Column("")] * (wide >= BARS_FROM)

@@ -12,10 +12,9 @@ import click
 from memdb.cli.output import (
     counted,
     drawable,
-    on_terminal,
     one_line,
+    screen_width,
     shorten,
-    terminal_width,
     width_of,
 )
 
@@ -48,7 +47,7 @@ class Row:
 
 def print_tree(session: str, tree: SummaryTree, depth: int | None) -> None:
     """Print the summaries of *tree*, *depth* levels below those on top; None: all."""
-    width = terminal_width() if on_terminal() else None
+    width = screen_width()
     count = counted(len(tree.nodes), "summary", "summaries")
     head = one_line(f"{session}: {counted(tree.last_seq, 'message')}, {count}")
     click.secho(head if width is None else shorten(head, width), bold=True)

@@ -142,6 +142,11 @@ def terminal_width() -> int:
     return max(40, get_terminal_size().columns)
 
 
+def screen_width() -> int | None:
+    """Return the columns that a person sees, None where a program reads."""
+    return terminal_width() if on_terminal() else None
+
+
 def _pad(text: str, width: int, *, right: bool) -> str:
     space = " " * max(0, width - width_of(text))
     return space + text if right else text + space

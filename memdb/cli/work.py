@@ -89,8 +89,8 @@ class _Shown:
 
     def tell(self, doing: str | None) -> None:
         """Show what is being done now."""
-        now = f"  {doing}" if doing else ""
-        self._line.say(f"Working  {self.done:,} done{now}")
+        now = f": {doing}" if doing else ""
+        self._line.say(f"Working {self.done:,} done{now}")
 
 
 def _work(db: MemDB, limit: int | None, *, as_json: bool) -> None:
