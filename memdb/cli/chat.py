@@ -185,6 +185,10 @@ def search(
     )
 
 
+for _command in (context, window, tree, expand, compact, archive, unarchive):
+    chat.add_command(_command)
+
+
 @chat.command(epilog=example("memdb chat delete agent.db trip --dry-run"))
 @file_argument
 @click.argument("session")
@@ -226,8 +230,5 @@ def delete(
     else:
         click.echo(f"{'Would delete' if dry_run else 'Deleted'} {what}.")
 
-
-for _command in (context, window, tree, expand, compact, archive, unarchive):
-    chat.add_command(_command)
 
 COMMANDS = {"chat": chat}

@@ -18,7 +18,6 @@ from memdb.cli.output import (
     screen_width,
     whole_text,
 )
-from memdb.cli.progress import Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +57,9 @@ shape_option = click.option(
     metavar="TOKENS",
     help="Most tokens of all messages together.",
 )
-@click.option("--query", metavar="TEXT", help="What the model will be asked; nothing without it.")
+@click.option(
+    "--query", metavar="TEXT", help="What the model will be asked; without it nothing is looked up."
+)
 @shape_option
 @scope_options
 @json_option
@@ -130,14 +131,9 @@ def window(
     with summaries for what is older. none: all of them.
     """
     _refuse_both(shape, as_json)
-    with opened_scope(file, user, app) as scope, Line() as line:
-        chat = session_of(scope, session)
-        found = chat.window(
-            strategy,
-            last=last,
-            budget_tokens=budget,
-            keep_last=keep_last,
-            progress=(lambda _, doing: line.say(doing)) if strategy == "summary_buffer" else None,
+    with opened_scope(file, user, app) as scope:
+        found = session_of(scope, session).window(
+            strategy, last=last, budget_tokens=budget, keep_last=keep_last
         )
     _print(found, shape, as_json=as_json)
 

@@ -168,14 +168,14 @@ def compact(
         raise click.UsageError("--upgrade needs --model NAME: extracts cannot be improved alone.")
     with opened_scope(file, user, app, model=model) as scope, Line() as line:
         chat = session_of(scope, session)
-        told = {"session": session, "upgraded": _upgraded(chat, line) if upgrade else 0}
         done = chat.compact(keep_last=keep_last, progress=lambda _, doing: line.say(doing))
+        upgraded = _upgraded(chat, line) if upgrade else 0
     if as_json:
-        print_json({**told, **done.to_dict()})
+        print_json({"session": session, **done.to_dict(), "upgraded": upgraded})
         return
     parts = [f"{counted(done.summarized, 'summary', 'summaries')} made"]
     if upgrade:
-        parts.append(f"{told['upgraded']:,} improved")
+        parts.append(f"{upgraded:,} improved")
     parts.append(f"{done.pruned:,} dropped that can be made again")
     if keep_last is not None:
         parts.append(f"{counted(done.archived, 'message')} archived")

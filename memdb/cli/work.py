@@ -58,9 +58,9 @@ def work(
     """
     Embed and summarise what is due in FILE.
 
-    Recall and contexts do a part of this by themselves; only here a model writes
-    summaries. Any number of processes may work on one FILE. With --watch and
-    --json, each line is a JSON object.
+    Recall and contexts do a part of this by themselves, but only here and in
+    `chat compact` a model writes summaries. Any number of processes may work on
+    one FILE. With --watch and --json, each line is a JSON object.
     """
     context = click.get_current_context()
     if watch and limit is not None:
