@@ -117,6 +117,7 @@ class Scope:
         until: int | datetime | None = None,
         session: str | None = None,
         explain: bool = False,
+        rerank: bool = True,
     ) -> list[Hit]:
         """
         Return what this scope knows about *query*, best first.
@@ -133,6 +134,8 @@ class Scope:
             until: Only what was said before this time.
             session: Only messages and artifacts of this session.
             explain: Give each hit the terms of its score.
+            rerank: Also compare the words of the best messages with those of the
+                query by meaning; False saves 3 ms.
 
         Returns:
             Hits whose score falls; [] when the scope shares no word or meaning
@@ -153,6 +156,7 @@ class Scope:
             until=until,
             session=session,
             explain=explain,
+            rerank=rerank,
         )
 
     @property

@@ -40,6 +40,7 @@ class Question(Record):
 
     Attributes:
         context: Whether a message may be found by what its neighbours say.
+        rerank: Whether words of similar meaning count in the candidates.
     """
 
     query: Query
@@ -52,6 +53,7 @@ class Question(Record):
     session: str | None
     explain: bool
     context: bool
+    rerank: bool
 
     @property
     def timed(self) -> bool:

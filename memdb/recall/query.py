@@ -107,13 +107,14 @@ class Query(Record):
         >>> parse_query("What does Ann drink?", ["Ann"]).vector_text()
         'What does drink?'
         """
-        gone = self._names().union(drop)
+        gone = self.names().union(drop)
         if not any(word not in gone and word not in STOP_WORDS for word in self.words):
             return self.text
         kept = [piece for piece in self.text.split() if not _only(piece, gone)]
         return " ".join(kept)
 
-    def _names(self) -> set[str]:
+    def names(self) -> set[str]:
+        """Return the words of the authors that it names."""
         return {word for author in self.authors for word in query_words(author)}
 
 

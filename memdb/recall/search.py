@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from memdb.errors import FileError, InvalidInput, PortError, StorageError
 from memdb.ids import session_range
-from memdb.recall import ranking
+from memdb.recall import lexical, ranking
+from memdb.recall.fields import field_of
 from memdb.recall.hits import Field, Found, Question, json_ids, merge
+from memdb.recall.lexical import Lexical, lexical_scores
 from memdb.recall.query import parse_query
-from memdb.recall.ranking import DOCUMENTS, MESSAGES, Row
-from memdb.stores import artifacts, entries, fulltext, messages, nearest, sessions
+from memdb.recall.ranking import Row
+from memdb.recall.weights import DOCUMENTS, MESSAGES
+from memdb.stores import entries, fulltext, messages, nearest, sessions
 from memdb.text.terms import word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from memdb.db.database import Database
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
     from memdb.models import Hit
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
-    from memdb.recall.ranking import Weights
+    from memdb.recall.ranking import Fused
+    from memdb.recall.weights import Weights
 
 KINDS = ("message", "entry", "artifact")
 MAX_LIMIT = 1000
@@ -37,11 +41,6 @@ MAX_QUERY_CHARS = 1_000_000
 # Most words of a query that may be looked up: a page of text. 20 µs each where they are rare;
 # those after the first 64 only while nothing was found.
 MAX_WORDS = 2_000
-
-# In a scope of more messages than this, only the newest of a common word's rows
-# are looked at: such a word says little, and 20,000 rows take 8 ms.
-LARGE_SCOPE = 100_000
-MAX_POSTINGS = 20_000
 
 # A word in more than this share of the scope says nothing to the vector arm.
 # Source: retrieval evidence, worth 0.19 of recall at 10.
@@ -86,6 +85,7 @@ class Recaller:
         session: str | None = None,
         explain: bool = False,
         vectors: bool = True,
+        rerank: bool = True,
     ) -> list[Hit]:
         """Return the hits of all *kinds*, best first; see `Scope.recall`."""
         if not isinstance(kinds, (list, tuple, set, frozenset)):
@@ -111,8 +111,10 @@ class Recaller:
                 until_ms=MAX_MS + 1 if until_ms is None else until_ms,
                 explain=explain,
                 context=vectors,
+                rerank=rerank,
             )
-            fields = {kind: self._field(tx, asked, kind) for kind in kinds}
+            now_ms = self._db.clock()
+            fields = {kind: field_of(tx, asked, kind, now_ms) for kind in kinds}
         vector = self._query_vector(asked, fields) if vectors else None
         with self._db.read() as tx:
             found = [self._find(tx, asked, kind, fields[kind], vector) for kind in kinds]
@@ -152,7 +154,7 @@ class Recaller:
         if len(terms) > fulltext.TERMS_AT_ONCE:
             terms.sort(key=len, reverse=True)  # long words are rare, and say most
         return Question(
-            query, scope_no, span, terms, limit, MIN_MS, MAX_MS + 1, session, False, True
+            query, scope_no, span, terms, limit, MIN_MS, MAX_MS + 1, session, False, True, True
         )
 
     def _known_authors(self, tx: Tx, scope_no: int, talk: tuple[int, int]) -> list[str]:
@@ -162,39 +164,6 @@ class Recaller:
         if known is None or known[0] != total:
             known = self._authors[talk] = (total, messages.authors(tx, *talk))
         return known[1]
-
-    def _field(self, tx: Tx, asked: Question, kind: str) -> Field:
-        """Return what is searched of a kind, and which of it holds which word."""
-        span, session = asked.span, None
-        if asked.session is not None:
-            session = sessions.find(tx, asked.scope_no, asked.session)
-            if session is None:
-                return Field((0, 0), set(), 0, {})  # deleted between two reads
-        if kind == "artifact":
-            return _artifact_field(tx, asked)
-        if kind == "entry":
-            return self._entry_field(tx, asked, session)
-        total = sessions.total(tx, asked.scope_no)
-        if session is not None:
-            span, total = session_range(session), sessions.last_seq(tx, session)
-        allowed, cut = None, MAX_POSTINGS if total > LARGE_SCOPE else None
-        if asked.timed:
-            allowed, cut = messages.ids_between(tx, *span, asked.since_ms, asked.until_ms), None
-            total = len(allowed)
-        return _looked_up(tx, asked, kind, span, allowed, total, cut)
-
-    def _entry_field(self, tx: Tx, asked: Question, session: int | None) -> Field:
-        live = entries.live_ids(
-            tx,
-            *asked.span,
-            now_ms=self._db.clock(),
-            since_ms=asked.since_ms,
-            until_ms=asked.until_ms,
-            session=session,
-        )
-        # Where all of them are live nothing has to be left out, which is faster.
-        whole = len(live) == entries.count(tx, *asked.span) > 0
-        return _looked_up(tx, asked, "entry", asked.span, None if whole else live, len(live))
 
     def _query_vector(self, asked: Question, fields: dict[str, Field]) -> bytes | None:
         """
@@ -244,90 +213,93 @@ class Recaller:
             limit=max(VECTOR_ARM, asked.limit),
             allowed=field.allowed,
         )
-        floor = NOISE.get(self._indexer.embedder.name, 0.0)
+        return self._telling(found)
+
+    def _measured(
+        self, tx: Tx, kind: str, vector: bytes | None, refs: Sequence[int]
+    ) -> dict[int, float]:
+        """Return the cosines of certain rows that say something."""
+        space_no = self._indexer.find_space(tx)
+        if vector is None or space_no is None or not refs:
+            return {}
+        return self._telling(nearest.measure(tx, space_no, kind, vector, refs))
+
+    def _telling(self, found: Iterable[tuple[int, float]]) -> dict[int, float]:
+        embedder = self._indexer.embedder
+        floor = 0.0 if embedder is None else NOISE.get(embedder.name, 0.0)
         return {one: cosine for one, cosine in found if cosine > floor}
 
     def _find_messages(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
         weights = _weights(MESSAGES, asked.limit)
-        lexical = ranking.lexical_scores(field.postings, field.total, weights)
+        arm = Lexical(field.postings, field.total, weights)
+        by_words = arm.scores
         cosine = self._nearest(tx, asked, "message", field, vector)
+        if cosine:
+            # The best by words get their cosine too, or the vector arm would pass over them.
+            missing = [one for one in lexical.top(by_words, weights.arm) if one not in cosine]
+            cosine |= self._measured(tx, "message", vector, missing)
         if not asked.context:
             held = {one for ids in field.postings.values() for one in ids}
-            lexical = {one: value for one, value in lexical.items() if one in held}
-        fused = ranking.fuse(lexical, cosine, weights)
-        fused = fused.replace(
-            score={
+            by_words = {one: value for one, value in by_words.items() if one in held}
+
+        def fused(similar: dict[int, float]) -> Fused:
+            made = ranking.fuse(by_words, cosine, weights, similar)
+            score = {
                 one: value
-                for one, value in fused.score.items()
-                if field.holds(one) and (asked.context or one in lexical)
+                for one, value in made.score.items()
+                if field.holds(one) and (asked.context or one in by_words)
             }
-        )
-        chosen = ranking.best(fused, max(SECOND_STAGE, 2 * asked.limit))
+            return made.replace(score=score)
+
+        first = fused({})
+        chosen = ranking.best(first, max(SECOND_STAGE, 2 * asked.limit))
         rows = {
             row_id: Row(text, author, created_ms)
             for row_id, text, author, created_ms in messages.features(tx, json_ids(chosen))
         }
+        if cosine and asked.rerank:
+            first = fused(arm.similar(_near(asked, field, rows, weights)))
         ranked = ranking.rank(
-            asked.query, fused, rows, weights=weights, limit=asked.limit, explain=asked.explain
+            asked.query, first, rows, weights=weights, limit=asked.limit, explain=asked.explain
         )
-        return Found("message", ranked, _quality(field, lexical, cosine))
+        return Found("message", ranked, _quality(field, by_words, cosine))
 
     def _find_entries(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
         weights = _weights(DOCUMENTS, asked.limit)
-        lexical = ranking.lexical_scores(field.postings, field.total, weights)
+        by_words = lexical_scores(field.postings, field.total, weights)
         cosine = self._nearest(tx, asked, "entry", field, vector)
         ranked = ranking.rank_entries(
-            lexical,
+            by_words,
             cosine,
-            entries.importance(tx, json_ids({*lexical, *cosine})),
+            entries.importance(tx, json_ids({*by_words, *cosine})),
             weights=weights,
             limit=asked.limit,
             explain=asked.explain,
         )
-        return Found("entry", ranked, _quality(field, lexical, cosine))
+        return Found("entry", ranked, _quality(field, by_words, cosine))
 
 
-def _looked_up(
-    tx: Tx,
-    asked: Question,
-    kind: str,
-    span: tuple[int, int],
-    allowed: set[int] | None,
-    total: int,
-    newest: int | None = None,
-) -> Field:
-    """Return the field with the postings of the query's words in it."""
-    if not total:
-        return Field(span, set(), 0, {})
+def _near(
+    asked: Question, field: Field, rows: dict[int, Row], weights: Weights
+) -> dict[str, dict[int, float]]:
+    """Return, for each term, which of *rows* hold a word of about its meaning, and how near."""
+    from memdb.recall.similar import near_words
 
-    def keep(found: dict[str, list[int]]) -> dict[str, list[int]]:
-        return found if allowed is None else _only(found, allowed)
-
-    found = fulltext.first_postings(tx, kind, asked.terms, span, keep, newest)
-    return Field(span, allowed, total, found)
-
-
-def _artifact_field(tx: Tx, asked: Question) -> Field:
-    if asked.timed:
-        return Field(asked.span, set(), 0, {})  # a version has a time, its text as a whole none
-    names: set[int] = set()
-
-    def keep(found: dict[str, list[int]]) -> dict[str, list[int]]:
-        known = artifacts.get_many(tx, json_ids({one for ids in found.values() for one in ids}))
-        names.update(key for key, name in known.items() if asked.session in {None, name.session})
-        return _only(found, names)
-
-    found = fulltext.first_postings(tx, "artifact", asked.terms, asked.span, keep)
-    return Field(asked.span, names, max(len(names), 1), found)
+    names = asked.query.names()
+    words = [word for word in asked.query.content if word not in names]
+    words = [word for word in words if field.postings.get(f'"{word}"')]
+    texts = {key: row.text for key, row in rows.items()}
+    near = near_words(words, texts, weights.similar_floor)
+    return {f'"{word}"': found for word, found in near.items()}
 
 
 def _find_artifacts(asked: Question, field: Field) -> Found:
     weights = _weights(DOCUMENTS, asked.limit)
-    lexical = ranking.lexical_scores(field.postings, field.total, weights)
+    by_words = lexical_scores(field.postings, field.total, weights)
     ranked = ranking.rank_entries(
-        lexical, {}, {}, weights=weights, limit=asked.limit, explain=asked.explain
+        by_words, {}, {}, weights=weights, limit=asked.limit, explain=asked.explain
     )
-    return Found("artifact", ranked, _quality(field, lexical, {}))
+    return Found("artifact", ranked, _quality(field, by_words, {}))
 
 
 def _weights(weights: Weights, limit: int) -> Weights:
@@ -354,11 +326,7 @@ def query_text(text: str) -> str:
     return text_value(clean, "query")
 
 
-def _only(postings: dict[str, list[int]], allowed: Any) -> dict[str, list[int]]:
-    return {term: [one for one in ids if one in allowed] for term, ids in postings.items()}
-
-
-def _quality(field: Field, lexical: dict[int, float], cosine: dict[int, float]) -> float:
+def _quality(field: Field, by_words: dict[int, float], cosine: dict[int, float]) -> float:
     """
     Return how well the best candidate fits: covered share of the query plus best cosine.
 
@@ -367,6 +335,6 @@ def _quality(field: Field, lexical: dict[int, float], cosine: dict[int, float]) 
     whose best row holds all.
     """
     lengths = [len(ids) for ids in field.postings.values()]
-    every_word = sum(ranking.idf(length, max(field.total, length)) for length in lengths)
-    covered = max(lexical.values(), default=0.0) / every_word if every_word else 0.0
+    every_word = sum(lexical.idf(length, max(field.total, length)) for length in lengths)
+    covered = max(by_words.values(), default=0.0) / every_word if every_word else 0.0
     return covered + max(cosine.values(), default=0.0)

@@ -8,7 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, Source
-from memdb.recall import search
+from memdb.recall import fields
 from memdb.stores import fulltext
 
 START_MS = 1_700_000_000_000
@@ -219,6 +219,21 @@ def test_recall_finds_by_meaning_what_shares_no_word(db: MemDB) -> None:
     assert hit.text == "zzz!"
 
 
+def test_similar_words_count_unless_they_are_not_wanted() -> None:
+    """The words of a question look for those of about the same meaning; the explanation says so."""
+    with memdb.open(":memory:", counter="estimate") as db:
+        ann = db.scope("ann")
+        ann.session("s").append("user", "The physician was friendly.")
+        ann.session("t").append("user", "No doctor today.")
+
+        with_them = ann.recall("doctor", explain=True)
+        without = ann.recall("doctor", explain=True, rerank=False)
+
+    assert [hit.text for hit in with_them][1] == "The physician was friendly."
+    assert with_them[1].explanation["similar"] > 0  # type: ignore[index]
+    assert all(hit.explanation["similar"] == 0 for hit in without)  # type: ignore[index]
+
+
 def test_recall_embeds_what_was_just_said(db: MemDB) -> None:
     """No call is needed between saying and finding; afterwards nothing is due."""
     ann = db.scope("ann")
@@ -369,8 +384,8 @@ def test_old_messages_of_a_large_scope_are_found_where_asked_for(
     db: MemDB, monkeypatch: pytest.MonkeyPatch, asked: Any
 ) -> None:
     """Lists that are cut to the newest are not cut where those do not count."""
-    monkeypatch.setattr(search, "LARGE_SCOPE", 10)
-    monkeypatch.setattr(search, "MAX_POSTINGS", 5)
+    monkeypatch.setattr(fields, "LARGE_SCOPE", 10)
+    monkeypatch.setattr(fields, "MAX_POSTINGS", 5)
     ann = db.scope("ann")
     for n in range(3):
         ann.session("old").append("user", f"tea {n}", created_ms=100)
