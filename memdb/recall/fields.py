@@ -7,6 +7,7 @@ from __future__ import annotations
 from memdb.ids import session_range
 from memdb.recall.hits import Field, Question, json_ids
 from memdb.stores import artifacts, entries, fulltext, messages, sessions
+from memdb.text.terms import word_terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,8 +72,20 @@ def _looked_up(
     def keep(found: dict[str, list[int]]) -> dict[str, list[int]]:
         return found if allowed is None else _only(found, allowed)
 
+    dropped = _dropped(tx, asked, kind, span)
     found = fulltext.first_postings(tx, kind, asked.terms, span, keep, newest)
-    return Field(span, allowed, total, found)
+    if dropped:
+        found = {term: [one for one in ids if one not in dropped] for term, ids in found.items()}
+    return Field(span, allowed, total, found, dropped)
+
+
+def _dropped(tx: Tx, asked: Question, kind: str, span: tuple[int, int]) -> frozenset[int]:
+    """Return the rows that hold a word which the query excludes."""
+    terms = word_terms(asked.query.excluded, fulltext.TERMS_AT_ONCE)
+    if not terms:
+        return frozenset()
+    found = fulltext.first_postings(tx, kind, terms, span, lambda all_of_them: all_of_them, None)
+    return frozenset(one for ids in found.values() for one in ids)
 
 
 def _artifact_field(tx: Tx, asked: Question) -> Field:
@@ -85,8 +98,10 @@ def _artifact_field(tx: Tx, asked: Question) -> Field:
         names.update(key for key, name in known.items() if asked.session in {None, name.session})
         return _only(found, names)
 
+    dropped = _dropped(tx, asked, "artifact", asked.span)
     found = fulltext.first_postings(tx, "artifact", asked.terms, asked.span, keep)
-    return Field(asked.span, names, max(len(names), 1), found)
+    found = _only(found, names - dropped) if dropped else found
+    return Field(asked.span, names, max(len(names), 1), found, dropped)
 
 
 def _only(postings: dict[str, list[int]], allowed: Any) -> dict[str, list[int]]:

@@ -70,17 +70,21 @@ class Field(Record):
         allowed: Which ids of the span count; None: all.
         total: How many rows that are.
         postings: For each term that was looked up, those of them that hold it.
+        dropped: Those that hold a word which the query excludes.
     """
 
     span: tuple[int, int]
     allowed: set[int] | None
     total: int
     postings: dict[str, list[int]]
+    dropped: frozenset[int] = frozenset()
 
     def holds(self, row_id: int) -> bool:
         """Say whether a row is in the field, if there is such a row."""
         low, high = self.span
-        return low <= row_id <= high and (self.allowed is None or row_id in self.allowed)
+        if not low <= row_id <= high or row_id in self.dropped:
+            return False
+        return self.allowed is None or row_id in self.allowed
 
     def terms(self) -> list[str]:
         """Return the terms that some row holds."""

@@ -24,9 +24,10 @@ from memdb.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from memdb.recall.query import DateMention, Query
+    from memdb.recall.dates import DateMention
+    from memdb.recall.query import Query
     from memdb.recall.weights import Weights
 
 _SESSION_SHIFT = 24
@@ -148,7 +149,7 @@ def rank(
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
     """
-    dates = _DateScorer(query.dates, weights)
+    dates = _DateScorer(query, weights)
     scores: dict[int, float] = {}
     for message, row in rows.items():
         author, question, length = _factors(query, row, weights)
@@ -262,17 +263,22 @@ def _session_bonus(scores: Mapping[int, float], weights: Weights) -> dict[int, f
 class _DateScorer:
     """Date scores of one query; each day is looked at once."""
 
-    def __init__(self, dates: Iterable[DateMention], weights: Weights) -> None:
-        self._dates = tuple(dates)
+    def __init__(self, query: Query, weights: Weights) -> None:
+        self._dates = query.dates
+        self._spans = query.spans
         self._weights = weights
         self._by_day: dict[int, float] = {}
 
     def score(self, created_ms: int) -> float:
-        if not self._dates:
+        if not (self._dates or self._spans):
             return 0.0
         day = created_ms // 86_400_000
         if day not in self._by_day:
-            self._by_day[day] = max(self._match(mention, day) for mention in self._dates)
+            named = [self._match(mention, day) for mention in self._dates]
+            for first, last in self._spans:
+                gain = self._weights.day if first == last else self._weights.month
+                named.append(gain if first <= day <= last else 0.0)
+            self._by_day[day] = max(named)
         return self._by_day[day]
 
     def _match(self, mention: DateMention, day: int) -> float:

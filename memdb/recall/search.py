@@ -11,6 +11,7 @@ from __future__ import annotations
 from memdb.errors import FileError, InvalidInput, PortError, StorageError
 from memdb.ids import session_range
 from memdb.recall import lexical, ranking
+from memdb.recall.dates import dates_in
 from memdb.recall.fields import field_of
 from memdb.recall.hits import Field, Found, Question, json_ids, merge
 from memdb.recall.lexical import Lexical, lexical_scores
@@ -18,7 +19,7 @@ from memdb.recall.query import parse_query
 from memdb.recall.ranking import Row
 from memdb.recall.weights import DOCUMENTS, MESSAGES
 from memdb.stores import entries, fulltext, messages, nearest, sessions
-from memdb.text.terms import word_terms
+from memdb.text.terms import phrase_terms, word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from memdb.models import Hit
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
+    from memdb.recall.query import Query
     from memdb.recall.ranking import Fused
     from memdb.recall.weights import Weights
 
@@ -58,6 +60,11 @@ VECTOR_ARM = 200
 # its own scale, so only the built-in one has a floor.
 # Source: bench/locomo.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
 NOISE = {"static-en-1": 0.15}
+
+# "Last week" is counted back from today, or from the newest message where the
+# last was said longer ago than this: people come back to old conversations.
+PAUSE_MS = 30 * 86_400_000
+DAY_MS = 86_400_000
 
 # Texts that a recall embeds by itself before it answers: 40 ms with the static
 # table. `run_pending` does the rest.
@@ -149,13 +156,30 @@ class Recaller:
             if found is None:
                 return None
             talk = session_range(found)
-        query = parse_query(text, self._known_authors(tx, scope_no, talk))
+        query = self._parsed(tx, text, scope_no, talk)
         terms = word_terms(query.content, MAX_WORDS)
         if len(terms) > fulltext.TERMS_AT_ONCE:
             terms.sort(key=len, reverse=True)  # long words are rare, and say most
+        terms += phrase_terms(query.phrases)
         return Question(
             query, scope_no, span, terms, limit, MIN_MS, MAX_MS + 1, session, False, True, True
         )
+
+    def _parsed(self, tx: Tx, text: str, scope_no: int, talk: tuple[int, int]) -> Query:
+        """Return what the query says, with what it counts back from and the user's birthday."""
+        authors = self._known_authors(tx, scope_no, talk)
+        now_ms = self._db.clock()
+        query = parse_query(text, authors, now_ms // DAY_MS)
+        if query.spans:
+            newest_ms = messages.newest_ms(tx, *talk)
+            if newest_ms is not None and newest_ms < now_ms - PAUSE_MS:
+                query = parse_query(text, authors, newest_ms // DAY_MS)
+        if "birthday" in query.words:
+            known = entries.find_key(tx, scope_no, "birthday")
+            told = None if known is None else entries.text(tx, known)
+            days = [one.replace(year=None) for one in dates_in(told[0] if told else "") if one.day]
+            query = query.replace(dates=(*query.dates, *days))
+        return query
 
     def _known_authors(self, tx: Tx, scope_no: int, talk: tuple[int, int]) -> list[str]:
         """Return who speaks in a range of messages; read again once some were added."""
@@ -268,6 +292,7 @@ class Recaller:
         weights = _weights(DOCUMENTS, asked.limit)
         by_words = lexical_scores(field.postings, field.total, weights)
         cosine = self._nearest(tx, asked, "entry", field, vector)
+        cosine = {one: value for one, value in cosine.items() if one not in field.dropped}
         ranked = ranking.rank_entries(
             by_words,
             cosine,

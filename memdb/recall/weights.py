@@ -29,8 +29,8 @@ class Weights(Record):
         question: Loss of a message that asks something itself; 0.817 without.
         length: Gain of a message of `length_words` words or more, in proportion below that; it
             moves nDCG@10, 0.639 without, 0.640 with it and 0.642 with 0.3.
-        month, day: Added when the query names the message's month or year, or its day; 0.808
-            without both.
+        month, day: Added when the query names the message's month or year, or its day, or counts
+            back to a time around it, or to its day; 0.808 without both.
         session: Share of its session's best score that is added to each message; 0.809 without.
         seeds: Messages whose words are spread to their neighbours; more change nothing.
         pool: Once so many messages hold a rarer word, a commoner word adds no new ones.

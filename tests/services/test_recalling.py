@@ -219,6 +219,64 @@ def test_recall_finds_by_meaning_what_shares_no_word(db: MemDB) -> None:
     assert hit.text == "zzz!"
 
 
+@pytest.mark.parametrize(
+    ("query", "seq"), [('"green tea"', 4), ("recall/search.py", 10)], ids=["quotes", "file name"]
+)
+def test_a_phrase_is_better_than_its_words(query: str, seq: int) -> None:
+    """In quotes, or joined as in a file name."""
+    said = ["the tea was green"] * 3 + ["a cup of green tea please"] + ["other things"] * 5
+    said += ["see memdb/recall/search.py"] + ["other things"] * 5
+    said += ["py search in recall of memdb"] * 3
+    with memdb.open(":memory:", counter="estimate") as db:
+        db.scope("ann").session("s").extend([{"role": "user", "text": text} for text in said])
+
+        hits = db.scope("ann").recall(query)
+
+    assert hits[0].source.seq == seq
+
+
+@pytest.mark.parametrize("kind", ["message", "entry", "artifact"])
+def test_excluded_words_leave_out_what_holds_them(db: MemDB, kind: str) -> None:
+    """`-word` is kept by words and by meaning."""
+    ann = db.scope("ann")
+    for place, text in enumerate(["cake with nuts", "cake with cream"]):
+        ann.session("s").append("user", text)
+        ann.remember(text)
+        ann.artifacts.save(f"user:{place}.md", text)
+
+    assert found(ann.recall("cake -nuts", kinds=[kind])) == ["cake with cream"]
+
+
+@pytest.mark.parametrize("pause_days", [0, 400], ids=["today", "an old conversation"])
+def test_relative_dates_are_counted_from_today_or_from_the_last_message(
+    db: MemDB, clock: Any, pause_days: int
+) -> None:
+    """An old conversation is asked about as if it were going on."""
+    day_ms = 86_400_000
+    now_ms = db._db.clock()
+    chat = db.scope("ann").session("s")
+    for back in (21, 14, 7, 0):
+        at_ms = now_ms - (back + pause_days) * day_ms
+        chat.append("user", "we ate soup", created_ms=at_ms)
+
+    hits = db.scope("ann").recall("what did we eat two weeks ago? soup", kinds=["message"])
+
+    assert hits[0].source.seq == 2
+
+
+def test_my_birthday_is_a_date_once_it_is_known(db: MemDB) -> None:
+    """It is looked up in the entry of that key."""
+    ann = db.scope("ann")
+    ann.remember("Ann was born on 3 May 1990.", key="birthday")
+    at_ms = {"march": 1_741_000_000_000, "may": 1_746_273_600_000}  # 3 May 2025, 12:00
+    for when in ("march", "may"):
+        ann.session(when).append("user", "we had cake", created_ms=at_ms[when])
+
+    hits = ann.recall("did we have cake on my birthday?", kinds=["message"])
+
+    assert hits[0].source.session == "may"
+
+
 def test_similar_words_count_unless_they_are_not_wanted() -> None:
     """The words of a question look for those of about the same meaning; the explanation says so."""
     with memdb.open(":memory:", counter="estimate") as db:
