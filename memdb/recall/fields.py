@@ -74,8 +74,6 @@ def _looked_up(
 
     dropped = _dropped(tx, asked, kind, span)
     found = fulltext.first_postings(tx, kind, asked.terms, span, keep, newest)
-    if dropped:
-        found = {term: [one for one in ids if one not in dropped] for term, ids in found.items()}
     return Field(span, allowed, total, found, dropped)
 
 
@@ -100,7 +98,6 @@ def _artifact_field(tx: Tx, asked: Question) -> Field:
 
     dropped = _dropped(tx, asked, "artifact", asked.span)
     found = fulltext.first_postings(tx, "artifact", asked.terms, asked.span, keep)
-    found = _only(found, names - dropped) if dropped else found
     return Field(asked.span, names, max(len(names), 1), found, dropped)
 
 

@@ -41,6 +41,7 @@ class Question(Record):
     Attributes:
         context: Whether a message may be found by what its neighbours say.
         rerank: Whether words of similar meaning count in the candidates.
+        grouped: Whether sessions are wanted rather than messages.
     """
 
     query: Query
@@ -51,9 +52,10 @@ class Question(Record):
     since_ms: int
     until_ms: int
     session: str | None
-    explain: bool
-    context: bool
-    rerank: bool
+    explain: bool = False
+    context: bool = True
+    rerank: bool = True
+    grouped: bool = False
 
     @property
     def timed(self) -> bool:
@@ -82,9 +84,7 @@ class Field(Record):
     def holds(self, row_id: int) -> bool:
         """Say whether a row is in the field, if there is such a row."""
         low, high = self.span
-        if not low <= row_id <= high or row_id in self.dropped:
-            return False
-        return self.allowed is None or row_id in self.allowed
+        return low <= row_id <= high and (self.allowed is None or row_id in self.allowed)
 
     def terms(self) -> list[str]:
         """Return the terms that some row holds."""

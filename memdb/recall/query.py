@@ -50,7 +50,7 @@ class Query(Record):
         dates: Days, months and years that it names, each once, in order.
         spans: Days that it counts back from today, each once.
         phrases: Runs of words that belong together: in quotes, or joined as in `file_name.py`.
-        excluded: Words that a hit must not hold, from `-word`.
+        excluded: Words that put what holds them last, from `-word`.
         is_question: It ends with a question mark or begins with an asking word.
     """
 
@@ -109,6 +109,9 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
     if excluded:
         clean = _EXCLUDED.sub(" ", clean)
     words = query_words(clean)
+    if excluded and not words:  # nothing but exclusions: they are what is asked about
+        excluded, clean = (), _without_piles(text)
+        words = query_words(clean)
     return Query(
         text=text,
         words=tuple(words),

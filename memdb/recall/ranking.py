@@ -9,7 +9,8 @@ session.
 
 Score of a message, in the names of `Ranked.terms`:
 
-    (lexical + similar + vector + previous + next) * author * question * length + date + session
+    ((lexical + similar + vector + previous + next) * author * question * length + date + session)
+        * excluded
 
 Equal scores are ordered by id, newest first. Source of the recipe: LoCoMo, see `Weights`.
 """
@@ -24,7 +25,7 @@ from memdb.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from memdb.recall.dates import DateMention
     from memdb.recall.query import Query
@@ -135,6 +136,7 @@ def rank(
     weights: Weights = MESSAGES,
     limit: int = 10,
     explain: bool = False,
+    excluded: Collection[int] = (),
 ) -> list[Ranked]:
     """
     Return the best *limit* messages of *rows*, best first; equal scores newest first.
@@ -148,6 +150,7 @@ def rank(
         weights: All but those of the first stage are used.
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
+        excluded: Ids of messages that hold a word which the query excludes; they come last.
     """
     dates = _DateScorer(query, weights)
     scores: dict[int, float] = {}
@@ -158,6 +161,8 @@ def rank(
     bonus = _session_bonus(scores, weights)
     for message in scores:
         scores[message] += bonus[message >> _SESSION_SHIFT]
+        if message in excluded:
+            scores[message] *= weights.excluded
     found = []
     for message in top(scores, limit):
         terms: dict[str, float] = {}
@@ -174,6 +179,8 @@ def rank(
             }
             factors = _factors(query, row, weights)
             terms.update(zip(("author", "question", "length"), factors, strict=True))
+            if message in excluded:
+                terms["excluded"] = weights.excluded
         found.append(Ranked(message, scores[message], terms))
     return found
 
@@ -186,6 +193,7 @@ def rank_entries(
     weights: Weights = DOCUMENTS,
     limit: int = 10,
     explain: bool = False,
+    excluded: Collection[int] = (),
 ) -> list[Ranked]:
     """
     Return the best *limit* entries, best first; equal scores newest first.
@@ -198,12 +206,14 @@ def rank_entries(
         lexical: Scores by id, as `lexical_scores` gives them.
         cosine: Cosine similarity by id, higher is nearer.
         importance: 1 to 10 by id; 5 where it is absent.
-        weights, limit, explain: As in `rank`.
+        weights, limit, explain, excluded: As in `rank`.
     """
     fused = fuse(lexical, cosine, weights)
     gain, scale = weights.importance / 5, weights.entry_scale
     factors = {entry: 1.0 + gain * (importance.get(entry, 5) - 5) for entry in fused.score}
     scores = {entry: value * factors[entry] * scale for entry, value in fused.score.items()}
+    for entry in scores.keys() & set(excluded):
+        scores[entry] *= weights.excluded
     found = []
     for entry in top(scores, limit):
         terms: dict[str, float] = {}
@@ -214,6 +224,8 @@ def rank_entries(
                 "importance": factors[entry],
                 "scale": scale,
             }
+            if entry in excluded:
+                terms["excluded"] = weights.excluded
         found.append(Ranked(entry, scores[entry], terms))
     return found
 
@@ -231,7 +243,8 @@ def score_of(terms: Mapping[str, float]) -> float:
     added = sum(terms.get(name, 0.0) for name in _ADDED)
     for name in ("author", "question", "length", "importance", "scale"):
         added *= terms.get(name, 1.0)
-    return added + terms.get("date", 0.0) + terms.get("session", 0.0)
+    added += terms.get("date", 0.0) + terms.get("session", 0.0)
+    return added * terms.get("excluded", 1.0)
 
 
 def _scaled(scores: Mapping[int, float], scale: float) -> dict[int, float]:

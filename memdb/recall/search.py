@@ -8,35 +8,36 @@ moment ago is found by meaning too.
 
 from __future__ import annotations
 
-from memdb.errors import FileError, InvalidInput, PortError, StorageError
-from memdb.ids import session_range
-from memdb.recall import lexical, ranking
+from memdb.errors import FileError, InvalidInput, NotFound, PortError, StorageError
+from memdb.ids import MAX_SEQ, session_range
+from memdb.models import Hits
+from memdb.recall.candidates import Finder
 from memdb.recall.dates import dates_in
+from memdb.recall.explain import why
 from memdb.recall.fields import field_of
-from memdb.recall.hits import Field, Found, Question, json_ids, merge
-from memdb.recall.lexical import Lexical, lexical_scores
+from memdb.recall.grouping import grouped
+from memdb.recall.hits import Field, Found, Question, merge
 from memdb.recall.query import parse_query
-from memdb.recall.ranking import Row
-from memdb.recall.weights import DOCUMENTS, MESSAGES
-from memdb.stores import entries, fulltext, messages, nearest, sessions
+from memdb.stores import entries, fulltext, messages, sessions
 from memdb.text.terms import phrase_terms, word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
-    from memdb.models import Hit
+    from memdb.models import Hit, Why
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
     from memdb.recall.query import Query
-    from memdb.recall.ranking import Fused
-    from memdb.recall.weights import Weights
 
 KINDS = ("message", "entry", "artifact")
+
+# How hits are found, as the terms of a score name it.
+ARMS = ("lexical", "vector", "similar")
 MAX_LIMIT = 1000
 MAX_QUERY_CHARS = 1_000_000
 
@@ -47,19 +48,6 @@ MAX_WORDS = 2_000
 # A word in more than this share of the scope says nothing to the vector arm.
 # Source: retrieval evidence, worth 0.19 of recall at 10.
 COMMON_SHARE = 0.15
-
-# Messages whose text the second stage sees; 1,000 find no more.
-# Source: LoCoMo development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
-SECOND_STAGE = 200
-
-# Rows that the vector arm brings: 100 find less (R@10 0.809 against 0.818,
-# LoCoMo development split).
-VECTOR_ARM = 200
-
-# Cosines below this say nothing: two sentences on different things come to less. Every model has
-# its own scale, so only the built-in one has a floor.
-# Source: bench/locomo.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
-NOISE = {"static-en-1": 0.15}
 
 # "Last week" is counted back from today, or from the newest message where the
 # last was said longer ago than this: people come back to old conversations.
@@ -78,6 +66,7 @@ class Recaller:
         """Search *db*, by meaning where *indexer* has an embedder."""
         self._db = db
         self._indexer = indexer
+        self._finder = Finder(indexer)
         self._authors: dict[tuple[int, int], tuple[int, list[str]]] = {}
 
     def recall(
@@ -93,14 +82,99 @@ class Recaller:
         explain: bool = False,
         vectors: bool = True,
         rerank: bool = True,
-    ) -> list[Hit]:
+    ) -> Hits:
         """Return the hits of all *kinds*, best first; see `Scope.recall`."""
-        if not isinstance(kinds, (list, tuple, set, frozenset)):
-            raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
-        for kind in kinds:
-            if kind not in KINDS:
-                raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
-        kinds = tuple(kind for kind in KINDS if kind in kinds)
+        found = self._found(
+            owner,
+            text,
+            kinds_value(kinds),
+            limit=limit,
+            since=since,
+            until=until,
+            session=session,
+            explain=explain,
+            vectors=vectors,
+            rerank=rerank,
+        )
+        if found is None:
+            return Hits((), (), {})
+        asked, parts, missing = found
+        with self._db.read() as tx:
+            hits = merge(tx, asked, parts)
+        return _answer(hits, missing)
+
+    def sessions(
+        self,
+        owner: Owner,
+        text: str,
+        limit: int = 10,
+        *,
+        since: Any = None,
+        until: Any = None,
+        rerank: bool = True,
+    ) -> Hits:
+        """Return the sessions that say most about the query, best first; see `Scope.recall`."""
+        int_value(limit, "limit", 1, MAX_LIMIT)
+        found = self._found(
+            owner, text, ("message",), since=since, until=until, rerank=rerank, grouped=True
+        )
+        if found is None:
+            return Hits((), (), {})
+        asked, (part,), missing = found
+        with self._db.read() as tx:
+            return _answer(grouped(tx, asked, part, limit), missing)
+
+    def why(
+        self,
+        owner: Owner,
+        text: str,
+        place: tuple[str, int],
+        limit: int = 10,
+        *,
+        since: Any = None,
+        until: Any = None,
+        rerank: bool = True,
+    ) -> Why:
+        """Return why a message is where it is in an answer, or not in it; see `Scope.why`."""
+        int_value(limit, "limit", 1, MAX_LIMIT)
+        name, seq = name_value(place[0], "session"), int_value(place[1], "seq", 1, MAX_SEQ)
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            target = None if scope_no is None else sessions.find(tx, scope_no, name)
+            known = None if target is None else messages.find(tx, target, name, seq)
+        if known is None:
+            raise NotFound("message", f"{name}#{seq}")
+        found = self._found(
+            owner,
+            text,
+            ("message",),
+            limit=MAX_LIMIT,
+            since=since,
+            until=until,
+            explain=True,
+            rerank=rerank,
+        )
+        if found is None:
+            raise NotFound("message", f"{name}#{seq}")  # deleted between two reads
+        asked, (part,), _ = found
+        return why(asked, part, known, limit)
+
+    def _found(
+        self,
+        owner: Owner,
+        text: str,
+        kinds: tuple[str, ...],
+        *,
+        limit: int = MAX_LIMIT,
+        since: Any = None,
+        until: Any = None,
+        session: str | None = None,
+        explain: bool = False,
+        vectors: bool = True,
+        rerank: bool = True,
+        grouped: bool = False,
+    ) -> tuple[Question, list[Found], dict[str, str | PortError]] | None:
+        """Return what each kind says, and why arms are missing; None for an unknown scope."""
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
         since_ms = moment_ms(since, "since")
@@ -112,23 +186,29 @@ class Recaller:
         with self._db.read() as tx:
             asked = self._question(tx, owner, text, limit, session)
             if asked is None:
-                return []
+                return None
             asked = asked.replace(
                 since_ms=MIN_MS if since_ms is None else since_ms,
                 until_ms=MAX_MS + 1 if until_ms is None else until_ms,
                 explain=explain,
                 context=vectors,
                 rerank=rerank,
+                grouped=grouped,
             )
             now_ms = self._db.clock()
             fields = {kind: field_of(tx, asked, kind, now_ms) for kind in kinds}
-        vector = self._query_vector(asked, fields) if vectors else None
+        missing: dict[str, str | PortError] = {}
+        vector = self._query_vector(asked, fields, missing) if vectors else None
+        if not vectors:
+            missing["vector"] = "only words were asked for"
+        if vector is None or not rerank:
+            missing["similar"] = "it was not wanted" if vector else "it needs the vector arm"
         with self._db.read() as tx:
-            found = [self._find(tx, asked, kind, fields[kind], vector) for kind in kinds]
-            held = fields["artifact"].terms() if "artifact" in fields else []
-            return merge(tx, asked.replace(terms=held), found)
+            found = [self._finder.find(tx, asked, kind, fields[kind], vector) for kind in kinds]
+        held = fields["artifact"].terms() if "artifact" in fields else []
+        return asked.replace(terms=held), found, missing
 
-    def search(self, owner: Owner, session: str, query: str, limit: int) -> list[Hit]:
+    def search(self, owner: Owner, session: str, query: str, limit: int) -> Hits:
         """Return the messages of a session that share words with *query*, best first."""
         return self.recall(owner, query, limit, kinds=("message",), session=session, vectors=False)
 
@@ -162,7 +242,18 @@ class Recaller:
             terms.sort(key=len, reverse=True)  # long words are rare, and say most
         terms += phrase_terms(query.phrases)
         return Question(
-            query, scope_no, span, terms, limit, MIN_MS, MAX_MS + 1, session, False, True, True
+            query,
+            scope_no,
+            span,
+            terms,
+            limit,
+            MIN_MS,
+            MAX_MS + 1,
+            session,
+            False,
+            True,
+            True,
+            False,
         )
 
     def _parsed(self, tx: Tx, text: str, scope_no: int, talk: tuple[int, int]) -> Query:
@@ -189,15 +280,23 @@ class Recaller:
             known = self._authors[talk] = (total, messages.authors(tx, *talk))
         return known[1]
 
-    def _query_vector(self, asked: Question, fields: dict[str, Field]) -> bytes | None:
+    def _query_vector(
+        self, asked: Question, fields: dict[str, Field], missing: dict[str, str | PortError]
+    ) -> bytes | None:
         """
         Embed the query, without the words that would draw it to everything.
 
-        None where the model does not know its words and others do find something.
+        None where there is no embedder, it fails, or the model does not know the
+        query's words and others do find something; *missing* then says so.
         """
-        covers = getattr(self._indexer.embedder, "covers", None)
+        embedder = self._indexer.embedder
+        if embedder is None:
+            missing["vector"] = "the file was opened without an embedder"
+            return None
+        covers = getattr(embedder, "covers", None)
         by_words = any(any(field.postings.values()) for field in fields.values())
         if by_words and covers is not None and not covers(asked.query.text):
+            missing["vector"] = f"{embedder.name} does not know these words"
             return None
         common: list[str] = []
         if "message" in fields:
@@ -207,131 +306,33 @@ class Recaller:
                 for word in asked.query.content
                 if len(lists.get(f'"{word}"', ())) > COMMON_SHARE * total
             ]
-        (vector,) = self._indexer.embed([asked.query.vector_text(common)])
+        try:
+            (vector,) = self._indexer.embed([asked.query.vector_text(common)])
+        except PortError as error:
+            missing["vector"] = error
+            return None
+        if vector is None:
+            missing["vector"] = f"{embedder.name} finds nothing to embed in the query"
         return vector
 
-    def _find(
-        self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None
-    ) -> Found:
-        if kind == "message":
-            return self._find_messages(tx, asked, field, vector)
-        if kind == "entry":
-            return self._find_entries(tx, asked, field, vector)
-        return _find_artifacts(asked, field)
 
-    def _nearest(
-        self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None
-    ) -> dict[int, float]:
-        """Return the cosines that say something."""
-        space_no = self._indexer.find_space(tx)
-        if vector is None or space_no is None or self._indexer.embedder is None:
-            return {}
-        if field.allowed is not None and not field.allowed:
-            return {}
-        found = nearest.find(
-            tx,
-            space_no,
-            kind,
-            vector,
-            field.span,
-            limit=max(VECTOR_ARM, asked.limit),
-            allowed=field.allowed,
-        )
-        return self._telling(found)
-
-    def _measured(
-        self, tx: Tx, kind: str, vector: bytes | None, refs: Sequence[int]
-    ) -> dict[int, float]:
-        """Return the cosines of certain rows that say something."""
-        space_no = self._indexer.find_space(tx)
-        if vector is None or space_no is None or not refs:
-            return {}
-        return self._telling(nearest.measure(tx, space_no, kind, vector, refs))
-
-    def _telling(self, found: Iterable[tuple[int, float]]) -> dict[int, float]:
-        embedder = self._indexer.embedder
-        floor = 0.0 if embedder is None else NOISE.get(embedder.name, 0.0)
-        return {one: cosine for one, cosine in found if cosine > floor}
-
-    def _find_messages(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(MESSAGES, asked.limit)
-        arm = Lexical(field.postings, field.total, weights)
-        by_words = arm.scores
-        cosine = self._nearest(tx, asked, "message", field, vector)
-        if cosine:
-            # The best by words get their cosine too, or the vector arm would pass over them.
-            missing = [one for one in lexical.top(by_words, weights.arm) if one not in cosine]
-            cosine |= self._measured(tx, "message", vector, missing)
-        if not asked.context:
-            held = {one for ids in field.postings.values() for one in ids}
-            by_words = {one: value for one, value in by_words.items() if one in held}
-
-        def fused(similar: dict[int, float]) -> Fused:
-            made = ranking.fuse(by_words, cosine, weights, similar)
-            score = {
-                one: value
-                for one, value in made.score.items()
-                if field.holds(one) and (asked.context or one in by_words)
-            }
-            return made.replace(score=score)
-
-        first = fused({})
-        chosen = ranking.best(first, max(SECOND_STAGE, 2 * asked.limit))
-        rows = {
-            row_id: Row(text, author, created_ms)
-            for row_id, text, author, created_ms in messages.features(tx, json_ids(chosen))
-        }
-        if cosine and asked.rerank:
-            first = fused(arm.similar(_near(asked, field, rows, weights)))
-        ranked = ranking.rank(
-            asked.query, first, rows, weights=weights, limit=asked.limit, explain=asked.explain
-        )
-        return Found("message", ranked, _quality(field, by_words, cosine))
-
-    def _find_entries(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(DOCUMENTS, asked.limit)
-        by_words = lexical_scores(field.postings, field.total, weights)
-        cosine = self._nearest(tx, asked, "entry", field, vector)
-        cosine = {one: value for one, value in cosine.items() if one not in field.dropped}
-        ranked = ranking.rank_entries(
-            by_words,
-            cosine,
-            entries.importance(tx, json_ids({*by_words, *cosine})),
-            weights=weights,
-            limit=asked.limit,
-            explain=asked.explain,
-        )
-        return Found("entry", ranked, _quality(field, by_words, cosine))
+def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
+    """Return *hits* with how they were found; what failed is raised where nothing was found."""
+    failure = missing.get("vector")
+    if not hits and isinstance(failure, PortError):
+        raise failure  # an empty answer would say that nothing is known
+    arms = [arm for arm in ARMS if arm not in missing]
+    return Hits(hits, arms, {arm: str(reason) for arm, reason in missing.items()})
 
 
-def _near(
-    asked: Question, field: Field, rows: dict[int, Row], weights: Weights
-) -> dict[str, dict[int, float]]:
-    """Return, for each term, which of *rows* hold a word of about its meaning, and how near."""
-    from memdb.recall.similar import near_words
-
-    names = asked.query.names()
-    words = [word for word in asked.query.content if word not in names]
-    words = [word for word in words if field.postings.get(f'"{word}"')]
-    texts = {key: row.text for key, row in rows.items()}
-    near = near_words(words, texts, weights.similar_floor)
-    return {f'"{word}"': found for word, found in near.items()}
-
-
-def _find_artifacts(asked: Question, field: Field) -> Found:
-    weights = _weights(DOCUMENTS, asked.limit)
-    by_words = lexical_scores(field.postings, field.total, weights)
-    ranked = ranking.rank_entries(
-        by_words, {}, {}, weights=weights, limit=asked.limit, explain=asked.explain
-    )
-    return Found("artifact", ranked, _quality(field, by_words, {}))
-
-
-def _weights(weights: Weights, limit: int) -> Weights:
-    """Return *weights* with arms and seeds that are long enough for *limit*."""
-    if limit <= min(weights.arm, weights.seeds):
-        return weights
-    return weights.replace(arm=max(weights.arm, limit), seeds=max(weights.seeds, limit))
+def kinds_value(kinds: Any) -> tuple[str, ...]:
+    """Return *kinds* in their order; InvalidInput for what is none."""
+    if not isinstance(kinds, (list, tuple, set, frozenset)):
+        raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
+    return tuple(kind for kind in KINDS if kind in kinds)
 
 
 def query_text(text: str) -> str:
@@ -349,17 +350,3 @@ def query_text(text: str) -> str:
     if not clean.isascii():
         clean = clean.encode("utf-8", "replace").decode()
     return text_value(clean, "query")
-
-
-def _quality(field: Field, by_words: dict[int, float], cosine: dict[int, float]) -> float:
-    """
-    Return how well the best candidate fits: covered share of the query plus best cosine.
-
-    The covered share is its lexical score by that of a row that holds every
-    word, so a kind whose best row holds one word of five cannot outrank one
-    whose best row holds all.
-    """
-    lengths = [len(ids) for ids in field.postings.values()]
-    every_word = sum(lexical.idf(length, max(field.total, length)) for length in lengths)
-    covered = max(by_words.values(), default=0.0) / every_word if every_word else 0.0
-    return covered + max(cosine.values(), default=0.0)

@@ -32,6 +32,8 @@ class Weights(Record):
         month, day: Added when the query names the message's month or year, or its day, or counts
             back to a time around it, or to its day; 0.808 without both.
         session: Share of its session's best score that is added to each message; 0.809 without.
+        excluded: Factor of what holds a word that the query excludes: it comes last, but an answer
+            is not empty for it.
         seeds: Messages whose words are spread to their neighbours; more change nothing.
         pool: Once so many messages hold a rarer word, a commoner word adds no new ones.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
@@ -52,6 +54,7 @@ class Weights(Record):
     month: float = 0.5
     day: float = 1.0
     session: float = 0.3
+    excluded: float = 0.1
     seeds: int = 200
     pool: int = 1000
     importance: float = 0.2

@@ -205,3 +205,10 @@ def test_excluded_words(text: str, excluded: tuple[str, ...], content: tuple[str
     query = parse_query(text)
 
     assert (query.excluded, query.content) == (excluded, content)
+
+
+def test_a_query_of_exclusions_alone_asks_for_them() -> None:
+    """Somebody may have pasted an option of a command."""
+    query = parse_query("-verbose")
+
+    assert (query.excluded, query.content) == ((), ("verbose",))
