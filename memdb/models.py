@@ -7,11 +7,15 @@ None always means "absent", never "unknown default".
 
 from __future__ import annotations
 
+from memdb.entry_models import Decision as Decision
+from memdb.entry_models import Entry as Entry
+from memdb.entry_models import EntryVersion as EntryVersion
+from memdb.entry_models import Remembered as Remembered
 from memdb.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from memdb.summary_models import Piece
@@ -126,135 +130,6 @@ class SessionInfo(Record):
     uid: str
 
 
-class Entry(Record):
-    """
-    One long-term record.
-
-    Attributes:
-        id: Packed row id; it names the entry in this file.
-        version: Grows by one with each change; what it said before is in its
-            history.
-        pinned: Whether it belongs into every prompt; it is never evicted.
-        trust: "trusted", "untrusted" (said by others than the user) or
-            "flagged" (it looks like an instruction to a model).
-        superseded_by: Id of the entry that took its place, None if it stands.
-        session: Name of the session it was told in, None if nobody told it.
-        first_seq: With *last_seq* the span of messages it comes from.
-        session_only: Whether only that session recalls it.
-        source: What put it here, for example "extracted"; None: the host.
-        updated_ms: When it was last said or changed.
-        stored_ms: When the file learnt this version.
-    """
-
-    id: int
-    category: str
-    text: str
-    key: str | None
-    keywords: tuple[str, ...]
-    importance: int
-    pinned: bool
-    trust: str
-    version: int
-    active: bool
-    superseded_by: int | None
-    session: str | None
-    first_seq: int | None
-    last_seq: int | None
-    session_only: bool
-    source: str | None
-    use_count: int
-    last_used_ms: int | None
-    valid_from_ms: int | None
-    valid_to_ms: int | None
-    expires_ms: int | None
-    metadata: dict[str, Any] | None
-    created_ms: int
-    updated_ms: int
-    stored_ms: int
-    uid: str
-
-    def holds(self, at_ms: int) -> bool:
-        """Say whether it is active, unexpired and true at a time."""
-        return (
-            self.active
-            and (self.expires_ms is None or self.expires_ms > at_ms)
-            and (self.valid_from_ms is None or self.valid_from_ms <= at_ms)
-            and (self.valid_to_ms is None or self.valid_to_ms > at_ms)
-        )
-
-
-class EntryVersion(Record):
-    """
-    What an entry was from *stored_ms* until *replaced_ms*, and why that changed.
-
-    Attributes:
-        reason: "update", "merge", "supersede", "expire", "evict", "restore",
-            "pin" or "trust".
-    """
-
-    version: int
-    category: str
-    key: str | None
-    text: str
-    keywords: tuple[str, ...]
-    importance: int
-    pinned: bool
-    trust: str
-    active: bool
-    session: str | None
-    first_seq: int | None
-    last_seq: int | None
-    session_only: bool
-    source: str | None
-    valid_from_ms: int | None
-    valid_to_ms: int | None
-    expires_ms: int | None
-    metadata: dict[str, Any] | None
-    updated_ms: int
-    stored_ms: int
-    reason: str
-    replaced_ms: int
-
-
-class Remembered(Record):
-    """
-    What `remember` did with a statement.
-
-    Attributes:
-        action: "added", "merged" (into *entry*), "superseded" (*entry* took the
-            place of *other*), "ignored" (*entry* says it already) or "refused".
-        entry: What says it now. Of a refused statement an entry with id 0, which
-            was never stored and holds no text.
-        other: What the statement resembled, as it was before; None: nothing.
-        reason: Why, in one line that quotes neither.
-        similarity: Their cosine, None if it did not matter.
-    """
-
-    action: str
-    entry: Entry
-    other: Entry | None = None
-    reason: str = ""
-    similarity: float | None = None
-
-
-class Decision(Record):
-    """
-    What became of a statement that resembled the entry *other_id*, and why.
-
-    Attributes:
-        action: As in `Remembered`.
-        similarity: Their cosine, None if it did not matter.
-        decided_by: "key", "hash", "similarity", or the name of an arbiter.
-    """
-
-    action: str
-    other_id: int
-    similarity: float | None
-    decided_by: str
-    reason: str
-    decided_ms: int
-
-
 class ArtifactVersion(Record):
     """
     One immutable version of a named artifact, without its bytes.
@@ -298,7 +173,9 @@ class Source(Record):
 
     A message has session, seq, external_id, author and created_ms; an entry
     entry_id and category, and the session and seq it was told in; an artifact
-    name, version and its session.
+    name, version and its session. A session has its name, its title, and in
+    created_ms the time of its first message. *shared* is True of an entry that
+    all users of the app share.
     """
 
     session: str | None = None
@@ -310,6 +187,8 @@ class Source(Record):
     category: str | None = None
     artifact: str | None = None
     version: int | None = None
+    title: str | None = None
+    shared: bool = False
 
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""
@@ -317,6 +196,8 @@ class Source(Record):
             return f"entry {self.entry_id} ({self.category})"
         if self.artifact is not None:
             return f"{self.artifact}@{self.version}"
+        if self.seq is None:
+            return f"{self.session} ({self.title})" if self.title else str(self.session)
         return f"{self.session}#{self.seq}"
 
 
@@ -325,12 +206,14 @@ class Hit(Record):
     One answer of a search.
 
     Attributes:
-        kind: "message", "entry" or "artifact".
+        kind: "message", "entry" or "artifact"; "session" for a group.
         text: The whole text of a message or entry; of an artifact the place
-            that matched.
+            that matched; of a session its best message.
         score: Higher is better; only comparable within one answer.
         rank: 1 is best.
         explanation: Each term of the score by name, None unless asked for.
+        hits: Of a session, the messages that say most, best first, three at
+            most; else ().
     """
 
     kind: str
@@ -339,6 +222,46 @@ class Hit(Record):
     rank: int
     source: Source
     explanation: dict[str, float] | None = None
+    hits: tuple[Hit, ...] = ()
+
+
+class Hits(list["Hit"]):
+    """
+    The hits of one answer, best first, and how they were found.
+
+    Attributes:
+        arms: What took part, of "lexical" (words), "vector" (meaning of the whole)
+            and "similar" (words of similar meaning).
+        missing: Why the others did not, in a sentence each.
+    """
+
+    def __init__(
+        self, hits: Iterable[Hit], arms: Iterable[str], missing: Mapping[str, str]
+    ) -> None:
+        """Hold *hits*."""
+        super().__init__(hits)
+        self.arms = tuple(arms)
+        self.missing = dict(missing)
+
+
+class Why(Record):
+    """
+    Why a message is where it is in an answer, or is not in it.
+
+    Attributes:
+        rank: Its place among all messages; None: it was no candidate.
+        score: Of its place, 0 without one.
+        reason: In a sentence.
+        explanation: Each term of its score; None without one.
+        last: Each term of the message that took the answer's last place; None
+            where the answer is not full.
+    """
+
+    rank: int | None
+    score: float
+    reason: str
+    explanation: dict[str, float] | None
+    last: dict[str, float] | None
 
 
 class Finding(Record):
@@ -366,6 +289,9 @@ class FileInfo(Record):
         bytes_per_store: Bytes on disk per store with its indexes, by name.
         oldest_ms: created_ms of the oldest message, None without messages.
         pending_jobs: Jobs that are due and not done.
+        pending: The same by kind: "embed", "summarize".
+        summaries: How many there are, by quality.
+        archived_messages: Messages that are in compressed segments.
     """
 
     path: str
@@ -378,4 +304,7 @@ class FileInfo(Record):
     oldest_ms: int | None
     newest_ms: int | None
     pending_jobs: int
+    pending: dict[str, int]
+    summaries: dict[str, int]
+    archived_messages: int
     meta: dict[str, str]

@@ -27,6 +27,7 @@ ROOM_OF_FILE = {
     "forget_models": "base",
     "forgetting": "door",
     "secret_search": "door",
+    "entry_models": "base",
     "shapes": "base",
     "packing": "base",
     "sketch": "base",
