@@ -240,6 +240,7 @@ class Forgetter:
             probes.add(said.summary_values(plans[part.session]), summary=True)
         for session, name in doomed.whole:
             probes.add(said.whole_values(tx, session, name))
+            probes.add(said.whole_summaries(tx, session), summary=True)
         for entry_id in doomed.entries:
             probes.add(learned.entry_values(tx, entry_id))
         probes.add(learned.version_values(doomed.versions))

@@ -68,8 +68,8 @@ class Probes:
         Add texts, or bytes as they are stored; None and "" are nothing.
 
         Args:
-            summary: They are of summaries that are written anew: a piece that
-                reaches over two messages may be in the new one too.
+            summary: They are of summaries: a piece that reaches over two
+                messages may be in one that stays, or is written anew, too.
         """
         for value in values:
             if not value:

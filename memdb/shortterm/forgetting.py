@@ -157,7 +157,7 @@ def summary_values(planned: Rewriting) -> Iterator[str | None]:
 
 
 def whole_values(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]:
-    """Yield what a whole session says: its name, title, messages and summaries."""
+    """Yield what a whole session says: its name, title and messages."""
     from memdb.text.validate import json_value
 
     ((_, info),) = sessions.list_by_id(tx, session - 1, session, limit=1)
@@ -167,9 +167,13 @@ def whole_values(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None
         for one in page:
             yield from _said(one)
         after = page[-1].seq
+    yield from (one.data for one in archive.after(tx, session, 0, -1))
+
+
+def whole_summaries(tx: Tx, session: int) -> Iterator[str | None]:
+    """Yield what the summaries of a whole session say."""
     for _, text, hint in removal.node_texts(tx, session):
         yield from (text, hint)
-    yield from (one.data for one in archive.after(tx, session, 0, -1))
 
 
 def _said(message: Message) -> Iterator[str | None]:
