@@ -183,10 +183,13 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         model: Any = None,
         summarizer: Any = None,
         summaries: Any = None,
+        arbiter: Any = None,
+        secrets: Any = None,
         **options: Any,
     ) -> MemDB:
         database = make_database(path, **options)
         ports = {"model": model, "summarizer": summarizer, "summaries": summaries}
+        ports |= {"arbiter": arbiter, "secrets": secrets}
         return MemDB(database, Rooms(database, embedder, counter, **ports))
 
     return make

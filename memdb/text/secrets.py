@@ -85,14 +85,15 @@ def _by_rules(text: str) -> Iterable[Secret]:
 
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
-    """Return where the secret itself stands: a name before it is none."""
+    """Return where the secret itself stands: no name before it, no full stop behind it."""
     for group in ("v", "w", "bare"):
         if match.re.groupindex.get(group) and match[group] is not None:
-            return match.span(group)
+            start, end = match.span(group)
+            return start, end - (match[group][-1] == ".")
     if "quoted" in match.re.groupindex:
         start, end = match.span("quoted")
         return start + 1, end - 1
-    return match.span()
+    return match.start(), match.end() - (match[0][-1] == ".")
 
 
 def _wrapped(text: str) -> Iterable[Secret]:

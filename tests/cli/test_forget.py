@@ -150,7 +150,7 @@ def test_secrets_scan_golden(run_json, path, frozen):
     assert [(one["kind"], one["where"], one["shown"]) for one in found] == [
         ("github_token", "message s#1", "ghp_… (40 characters)"),
         ("password", "message s#1 metadata", "… (8 characters)"),
-        ("password", f"entry {entry_id}", "… (8 characters)"),
+        ("password", f"entry {entry_id}", "… (7 characters)"),
         ("github_token", "artifact user:env@1", "ghp_… (40 characters)"),
     ]
     assert all((one["app"], one["user"]) == ("default", "ann") for one in found)

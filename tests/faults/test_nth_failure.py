@@ -85,6 +85,11 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
     "archive more": lambda db: db.scope("ann").session("cold").archive(keep_last=0),
     "unarchive": lambda db: db.scope("ann").session("cold").unarchive(),
     "delete an archived session": lambda db: db.scope("ann").session("cold").delete(),
+    "forget messages": lambda db: db.scope("ann").session("cold").forget([1, 3]),
+    "forget a session": lambda db: db.scope("ann").forget(session="cold"),
+    "forget an entry": lambda db: db.scope("ann").forget(entry=entry(db)),
+    "forget words": lambda db: db.scope("ann").forget(query="北京", artifacts=True),
+    "forget everything": lambda db: db.scope("ann").forget(everything=True),
     "run_pending": lambda db: db.run_pending(),
     "rebuild": lambda db: db.rebuild(),
 }

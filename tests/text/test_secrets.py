@@ -73,7 +73,7 @@ CAUGHT = [
 def test_each_format_is_found_where_it_stands(kind: str, text: str, secret: str) -> None:
     """Alone, in a sentence, and with the name before it left as it is."""
     wanted = secret or text
-    for before, after in (("", ""), ("It is ", " I think."), ("line\n", "\nline")):
+    for before, after in (("", ""), ("It is ", " I think."), ("line\n", "\nline"), ("", ". Ok")):
         whole = f"{before}{text}{after}"
 
         found = find(whole)
