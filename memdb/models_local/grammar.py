@@ -49,7 +49,7 @@ _MARKS = re.compile(
     r"since then|for now|finally|meanwhile)\b[\s,]*"
 )
 _SINCE = re.compile(
-    r"\b(?:since|as of|starting|effective|from) (?:(?:early|late|mid) )?"
+    r"\b(?:since|as of|starting|effective) (?:(?:early|late|mid) )?"
     r"(?:last |next |this )?(?:(?:january|february|march|april|may|june|july|august|september|"
     r"october|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|month|"
     r"year|spring|summer|autumn|fall|winter)\b(?: \d{1,4}(?:st|nd|rd|th)?)?(?:,? \d{4})?|\d{4})"
@@ -176,7 +176,7 @@ def read_facts(text: str) -> tuple[Fact, ...]:
 
     People name what is over before what is now. Cost: 0.1 ms for a sentence.
     """
-    text = text.strip().rstrip(".!")
+    text = _LEAD.sub("", text.strip()).rstrip(".!")
     for pattern, replacement in _LONG_IDIOMS:
         text = pattern.sub(replacement, text)
     facts: list[Fact] = []
@@ -272,7 +272,7 @@ def _subject(text: str) -> frozenset[str]:
         return frozenset({"self"})
     if set(words) <= PRONOUNS:
         return frozenset({"they"})
-    kept = {stem(word) for word in words if word not in FUNCTION}
+    kept = {stem(word) for word in words if word not in FUNCTION and word not in _PLAIN}
     return frozenset(kept or {"self"})
 
 

@@ -74,12 +74,14 @@ class RuleArbiter:
 
     def _compare(self, new: tuple[Fact, ...], one: Claim) -> tuple[str, str]:
         """Compare with what is known, and where that says nothing with what it replaced."""
-        kind, reason = _of_clauses(new, self._facts(one.text), near=one.near)
-        if kind == OTHER:
-            for text in one.before:
-                past, why = _of_clauses(new, self._facts(text), near=False)
-                if past == ENDS or (past == SAME and new[0].single):
-                    return ENDS, f"{why}, as it was before"
+        now = self._facts(one.text)
+        kind, reason = _of_clauses(new, now, near=one.near)
+        if kind != OTHER or any(fact.single for fact in now):
+            return kind, reason
+        slots = {fact.slot: fact.subject for fact in new if fact.single and fact.positive}
+        for past in [fact for text in one.before for fact in self._facts(text)]:
+            if past.single and slots.get(past.slot) == past.subject:
+                return ENDS, f"another {_about(past)}, by what it had replaced"
         return kind, reason
 
     def _facts(self, text: str) -> tuple[Fact, ...]:
@@ -96,7 +98,8 @@ def _of_clauses(new: tuple[Fact, ...], old: tuple[Fact, ...], *, near: bool) -> 
     for one in new:
         for other in old:
             kind, reason = compare(one, other, near=near and len(new) == len(old) == 1)
-            if kind != OTHER:
+            # What is the same in an earlier clause is only where the news begins.
+            if kind == ENDS or (kind != OTHER and one is new[0]):
                 return kind, reason
     return OTHER, "nothing that it repeats or ends"
 
@@ -119,7 +122,10 @@ def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
             return ENDS, "what it says was left"
     if not _about_the_same(new, old):
         return OTHER, "about somebody or something else"
-    if new.words == old.words and new.numbers == old.numbers and new.positive == old.positive:
+    if (new.words, new.numbers) == (old.words, old.numbers) and (new.positive, new.gone) == (
+        old.positive,
+        old.gone,
+    ):
         return SAME, "the same words in another order or form"
     if new.slot is not None and new.slot == old.slot:
         kind = _in_a_slot(new, old)
@@ -142,7 +148,7 @@ def _about_the_same(new: Fact, old: Fact) -> bool:
 
 def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
     """Compare two values of one slot; None where the words have to tell."""
-    about = (new.slot or "").split(":")[0]
+    about = _about(new)
     if new.value == old.value:
         if new.positive == old.positive:
             return SAME, f"the same {about}"
@@ -156,6 +162,10 @@ def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
     if new.single and new.positive and not old.positive:
         return OTHER, f"another {about} than the one that is not"
     return None
+
+
+def _about(fact: Fact) -> str:
+    return (fact.slot or "").split(":")[-1]
 
 
 def _widens(new: Fact, old: Fact) -> bool:
