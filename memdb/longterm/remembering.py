@@ -99,7 +99,7 @@ class Remembering:
     ) -> Remembered:
         """Remember *text* as `Scope.remember` describes it."""
         said = read_statement(text, self._db.clock(), **given)
-        owner = self._partition(owner, said, shared)
+        owner = self._partition(owner, said, shared=shared)
         vector = None
         inside = self._db.writing
         if not inside:
@@ -117,7 +117,7 @@ class Remembering:
             answers[asked] = self._ask(said, shown)
             left -= 1
 
-    def _partition(self, owner: Owner, said: Statement, shared: bool | None) -> Owner:
+    def _partition(self, owner: Owner, said: Statement, *, shared: bool | None) -> Owner:
         """Return where a statement goes; InvalidInput for a category that nobody knows."""
         name = said.row["category"]
         category = self._notebook.categories.find(name)

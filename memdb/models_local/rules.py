@@ -26,6 +26,12 @@ MAX_KEPT = 4_096
 # From this share of common words two statements can be about the same thing.
 ALIKE = 0.75
 
+# The same where one of the two has no word of its own: of yes and no, of details,
+# and where one word is the opposite of another.
+HALF = 0.5
+DETAIL = 0.6
+OPPOSED = 0.3
+
 # Characters of a statement that are read: what comes after them is not a fact.
 MAX_READ = 2_000
 
@@ -117,9 +123,9 @@ def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
         and new.subject == old.subject
         and old.value
         and old.value <= new.gone
+        and (old.single or old.slot == "use")
     ):
-        if old.single or (old.slot or "").startswith("use"):
-            return ENDS, "what it says was left"
+        return ENDS, "what it says was left"
     if not _about_the_same(new, old):
         return OTHER, "about somebody or something else"
     if (new.words, new.numbers) == (old.words, old.numbers) and (new.positive, new.gone) == (
@@ -146,7 +152,7 @@ def _about_the_same(new: Fact, old: Fact) -> bool:
     )
 
 
-def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
+def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:  # noqa: PLR0911 (a rule each)
     """Compare two values of one slot; None where the words have to tell."""
     about = _about(new)
     if new.value == old.value:
@@ -175,7 +181,7 @@ def _widens(new: Fact, old: Fact) -> bool:
     return not (new.numbers ^ old.numbers)
 
 
-def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
+def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:  # noqa: PLR0911 (a rule each)
     """Compare two statements by what words they share and in which they differ."""
     added, gone = new.words - old.words, old.words - new.words
     common = new.words & old.words
@@ -184,19 +190,21 @@ def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
     share = len(common) / max(1, len(new.words | old.words))
     if new.positive != old.positive:
         ended = new.over and not added and not old.past
-        if share >= ALIKE or ended or (not added and share >= 0.5) or (not gone and share >= 0.5):
+        if share >= ALIKE or ended or (share >= HALF and not (added and gone)):
             return ENDS, "the same, of which the one says it is so, the other not"
         return OTHER, "one says it is so, the other not, of other things"
-    if any(one & added and one & gone for one in OPPOSITES) and share >= 0.3:
+    if any(one & added and one & gone for one in OPPOSITES) and share >= OPPOSED:
         return ENDS, "the opposite of it"
     if added and gone and added <= new.amounts and gone <= old.amounts and not new.past:
         return ENDS, "the same with other numbers"
     if new.numbers != old.numbers and (added or gone):
         return OTHER, "other numbers of other things"
     if not added:
-        return (SAME, "known with more details") if share >= 0.6 else (OTHER, "much more was known")
+        return (
+            (SAME, "known with more details") if share >= DETAIL else (OTHER, "much more was known")
+        )
     if not gone:
-        return (REFINES, "the same with more details") if share >= 0.6 else (OTHER, "much more")
+        return (REFINES, "the same with more details") if share >= DETAIL else (OTHER, "much more")
     telling = (new.names | new.numbers | old.names | old.numbers | CALENDAR) & (added | gone)
     if near and not telling:
         return SAME, "the same in other words"
