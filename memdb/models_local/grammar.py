@@ -23,6 +23,7 @@ from memdb.models_local.lexicon import (
 from memdb.models_local.patterns import (
     AMOUNT,
     APOSTROPHE,
+    BARE_VERB,
     CHANGE,
     CLAUSE,
     COPULAS,
@@ -140,7 +141,7 @@ def read_facts(text: str) -> tuple[Fact, ...]:
         text = pattern.sub(replacement, text)
     facts: list[Fact] = []
     for clause in [part for part in CLAUSE.split(text) if part.strip()][-MOST_CLAUSES:]:
-        fact = read_fact(f"i {clause}" if facts and _BARE_VERB.match(clause) else clause)
+        fact = read_fact(f"i {clause}" if facts and BARE_VERB.match(clause) else clause)
         if facts and fact.slot in COPULAS and facts[-1].single and not facts[-1].positive:
             fact = fact.replace(slot=facts[-1].slot, single=True)
         facts.append(fact)

@@ -45,7 +45,7 @@ MOST_CLAUSES = 4
 # Letters of a word that no ending is taken from.
 SHORT = 3
 COPULAS = frozenset({"do:am", "do:is"})
-_BARE_VERB = re.compile(
+BARE_VERB = re.compile(
     r"(?:joined|bought|opened|started|settled|moved|got|became|took)\b", re.IGNORECASE
 )
 # The month, not the verb.
