@@ -183,10 +183,20 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         model: Any = None,
         summarizer: Any = None,
         summaries: Any = None,
+        arbiter: Any = None,
+        categories: Any = (),
+        entry_quota: Any = None,
         **options: Any,
     ) -> MemDB:
         database = make_database(path, **options)
-        ports = {"model": model, "summarizer": summarizer, "summaries": summaries}
+        ports = {
+            "model": model,
+            "summarizer": summarizer,
+            "summaries": summaries,
+            "arbiter": arbiter,
+            "categories": categories,
+            "entry_quota": entry_quota,
+        }
         return MemDB(database, Rooms(database, embedder, counter, **ports))
 
     return make

@@ -23,7 +23,7 @@ COMMANDS = {
     "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
-    "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
+    "entry": Loaded("entry", "List, show, edit, pin, supersede and delete long-term entries"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),
