@@ -93,6 +93,7 @@ def judge(
     held: dict[str, list[memdb.Entry]],
     says: dict[int, tuple[str, str, str]],
     last: dict[tuple[str, str], Told],
+    shown_group: str = "all",
 ) -> dict[str, object]:
     """Compare what is held with what was said last."""
     now: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
@@ -110,15 +111,16 @@ def judge(
             count["facts"] += 1
             current = [text for value, text in values if value == one.value]
             stale = [text for value, text in values if value != one.value]
-            count["lost"] += not current
+            count["distinct"] += not one.changed
+            count["lost"] += not current and not one.changed
             count["entries"] += len(values)
             count["duplicates"] += max(0, len(current) - 1)
             if one.changed:
                 sort = "keyed" if one.key else "unkeyed"
                 count[f"{sort}_changed"] += 1
                 count[f"{sort}_right"] += bool(current) and not stale
-            if group == "all":
-                if not current:
+            if group == shown_group:
+                if not current and not one.changed:
                     samples["lost"].append(f"{family}: {one.text!r}")
                 if len(current) > 1:
                     samples["duplicates"].append(f"{family}: {current[:3]}")

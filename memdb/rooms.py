@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 
 STATIC = "static"
 
+MAX_QUOTA = 1_000_000
+
+# What each port needs.
+PORTS = {
+    "model": ("name", "complete"),
+    "summarizer": ("name", "quality", "summarize"),
+    "arbiter": ("name", "decide"),
+}
+
 # What there is to do in the background.
 WORK = ("embed", "summarize")
 
@@ -60,14 +69,10 @@ class Rooms:
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
         self.secrets = policy_of(secrets)
-        if arbiter is not None:
-            _require(arbiter, "arbiter", ("name", "decide"))
-        if entry_quota is not None:
-            int_value(entry_quota, "entry_quota", 1, 1_000_000)
-        if model is not None:
-            _require(model, "model", ("name", "complete"))
-        if summarizer is not None:
-            _require(summarizer, "summarizer", ("name", "quality", "summarize"))
+        ports = ((model, "model"), (summarizer, "summarizer"), (arbiter, "arbiter"))
+        for port, field in ports:
+            if port is not None:
+                _require(port, field, PORTS[field])
         if summaries is not None:
             _check_policy(summaries)
         if isinstance(embedder, str):
@@ -98,7 +103,9 @@ class Rooms:
         self._trees: Trees | None = None
         self._contexts: Contexts | None = None
         self._arbiter = arbiter
-        self._entry_quota = entry_quota
+        self._entry_quota = (
+            None if entry_quota is None else int_value(entry_quota, "entry_quota", 1, MAX_QUOTA)
+        )
         self._more_categories = tuple(categories)
         self._categories: Categories | None = None
         self._remembering: Remembering | None = None
@@ -184,9 +191,16 @@ class Rooms:
                 RuleArbiter(),
                 self.uses,
                 Quota(self.categories, self._entry_quota or DEFAULT_QUOTA),
-                self._arbiter,
+                self._arbiter or self._model_arbiter(),
             )
         return self._remembering
+
+    def _model_arbiter(self) -> Arbiter | None:
+        if self.caller is None:
+            return None
+        from memdb.longterm.model_arbiter import ModelArbiter
+
+        return ModelArbiter(self.caller)
 
     def close(self) -> None:
         """Write what is only in memory."""

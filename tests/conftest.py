@@ -185,11 +185,20 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         summaries: Any = None,
         arbiter: Any = None,
         secrets: Any = None,
+        categories: Any = (),
+        entry_quota: Any = None,
         **options: Any,
     ) -> MemDB:
         database = make_database(path, **options)
-        ports = {"model": model, "summarizer": summarizer, "summaries": summaries}
-        ports |= {"arbiter": arbiter, "secrets": secrets}
+        ports = {
+            "model": model,
+            "summarizer": summarizer,
+            "summaries": summaries,
+            "arbiter": arbiter,
+            "secrets": secrets,
+            "categories": categories,
+            "entry_quota": entry_quota,
+        }
         return MemDB(database, Rooms(database, embedder, counter, **ports))
 
     return make

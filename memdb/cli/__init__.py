@@ -23,7 +23,7 @@ COMMANDS = {
     "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
-    "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
+    "entry": Loaded("entry", "List, show, edit, pin, supersede and delete long-term entries"),
     "forget": Loaded(
         "forget", "Remove something for good, also from summaries, archive and indexes"
     ),

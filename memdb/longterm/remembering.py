@@ -100,7 +100,7 @@ class Remembering:
         """Remember *text* as `Scope.remember` describes it."""
         text, given = self._notebook.screen.told(text, given)
         said = read_statement(text, self._db.clock(), **given)
-        owner = self._partition(owner, said, shared)
+        owner = self._partition(owner, said, shared=shared)
         vector = None
         inside = self._db.writing
         if not inside:
@@ -118,7 +118,7 @@ class Remembering:
             answers[asked] = self._ask(said, shown)
             left -= 1
 
-    def _partition(self, owner: Owner, said: Statement, shared: bool | None) -> Owner:
+    def _partition(self, owner: Owner, said: Statement, *, shared: bool | None) -> Owner:
         """Return where a statement goes; InvalidInput for a category that nobody knows."""
         name = said.row["category"]
         category = self._notebook.categories.find(name)
@@ -195,6 +195,8 @@ class Remembering:
             return _refused(said, "every entry of a full memory is pinned: unpin some")
         done = self._carry_out(tx, look, said, verdict, near)
         involved = [near[place] for place in (*verdict.targets, *verdict.ends)]
+        if by != self._rules.name:
+            involved = involved or near  # what it was shown and let stand
         return self._finish(tx, look.scope_no, said, done, vector, by, involved[:1])
 
     def _again(

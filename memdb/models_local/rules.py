@@ -9,8 +9,8 @@ does not understand it leaves standing: to keep both is never wrong for long.
 from __future__ import annotations
 
 from memdb.claims import ADD, DELETE, NOOP, UPDATE, Verdict
-from memdb.models_local.grammar import Fact, read_fact
-from memdb.models_local.lexicon import OPPOSITES
+from memdb.models_local.grammar import Fact, read_facts
+from memdb.models_local.lexicon import BOTH_WAYS, CALENDAR, OPPOSITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,15 @@ MAX_KEPT = 4_096
 
 # From this share of common words two statements can be about the same thing.
 ALIKE = 0.75
+
+# The same where one of the two has no word of its own: of yes and no, of details,
+# and where one word is the opposite of another.
+HALF = 0.5
+DETAIL = 0.6
+OPPOSED = 0.3
+
+# Characters of a statement that are read: what comes after them is not a fact.
+MAX_READ = 2_000
 
 # Words in which a slot is filled: what to look for, since a contradiction shares
 # few words with what it ends.
@@ -46,17 +55,16 @@ class RuleArbiter:
 
     def __init__(self) -> None:
         """Start with nothing read."""
-        self._read: dict[str, Fact] = {}
+        self._read: dict[str, tuple[Fact, ...]] = {}
 
     def related(self, text: str) -> Sequence[str]:
         """Return words in which the same thing may be said; none where that is not known."""
-        fact = self._fact(text)
-        return RELATED.get(fact.slot or "", ())
+        return [word for fact in self._facts(text) for word in RELATED.get(fact.slot or "", ())]
 
     def decide(self, said: Claim, known: Sequence[Claim]) -> Verdict:
         """Return what *said* does to *known*; what it says already comes before what it ends."""
-        new = self._fact(said.text)
-        found = [compare(new, self._fact(one.text), near=one.near) for one in known]
+        new = self._facts(said.text)
+        found = [self._compare(new, one) for one in known]
         same = [place for place, (kind, _) in enumerate(found) if kind in (SAME, REFINES)]
         ends = tuple(place for place, (kind, _) in enumerate(found) if kind == ENDS)
         if same:
@@ -70,13 +78,36 @@ class RuleArbiter:
             ADD, reason="nothing that it repeats or ends" if known else "nothing like it"
         )
 
-    def _fact(self, text: str) -> Fact:
+    def _compare(self, new: tuple[Fact, ...], one: Claim) -> tuple[str, str]:
+        """Compare with what is known, and where that says nothing with what it replaced."""
+        now = self._facts(one.text)
+        kind, reason = _of_clauses(new, now, near=one.near)
+        if kind != OTHER or any(fact.single for fact in now):
+            return kind, reason
+        slots = {fact.slot: fact.subject for fact in new if fact.single and fact.positive}
+        for past in [fact for text in one.before for fact in self._facts(text)]:
+            if past.single and slots.get(past.slot) == past.subject:
+                return ENDS, f"another {_about(past)}, by what it had replaced"
+        return kind, reason
+
+    def _facts(self, text: str) -> tuple[Fact, ...]:
         found = self._read.get(text)
         if found is None:
             if len(self._read) >= MAX_KEPT:
                 self._read.clear()
-            found = self._read[text] = read_fact(text[:2_000])
+            found = self._read[text] = read_facts(text[:MAX_READ])
         return found
+
+
+def _of_clauses(new: tuple[Fact, ...], old: tuple[Fact, ...], *, near: bool) -> tuple[str, str]:
+    """Return what the first clause says that says anything of the other; each the last first."""
+    for one in new:
+        for other in old:
+            kind, reason = compare(one, other, near=near and len(new) == len(old) == 1)
+            # What is the same in an earlier clause is only where the news begins.
+            if kind == ENDS or (kind != OTHER and one is new[0]):
+                return kind, reason
+    return OTHER, "nothing that it repeats or ends"
 
 
 def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
@@ -86,9 +117,21 @@ def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
     Args:
         near: Whether their vectors say that they are the same.
     """
+    if (
+        new.positive
+        and old.positive
+        and new.subject == old.subject
+        and old.value
+        and old.value <= new.gone
+        and (old.single or old.slot == "use")
+    ):
+        return ENDS, "what it says was left"
     if not _about_the_same(new, old):
         return OTHER, "about somebody or something else"
-    if new.words == old.words and new.numbers == old.numbers and new.positive == old.positive:
+    if (new.words, new.numbers) == (old.words, old.numbers) and (new.positive, new.gone) == (
+        old.positive,
+        old.gone,
+    ):
         return SAME, "the same words in another order or form"
     if new.slot is not None and new.slot == old.slot:
         kind = _in_a_slot(new, old)
@@ -102,22 +145,22 @@ def _about_the_same(new: Fact, old: Fact) -> bool:
         return True
     if {"they"} in (new.subject, old.subject):
         return True
+    if new.words == old.words and (new.passive != old.passive or new.words & BOTH_WAYS):
+        return True
     return bool(new.slot is None or old.slot is None or new.slot != old.slot) and bool(
         new.subject & old.subject or new.words == old.words
     )
 
 
-def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
+def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:  # noqa: PLR0911 (a rule each)
     """Compare two values of one slot; None where the words have to tell."""
-    about = (new.slot or "").split(":")[0]
+    about = _about(new)
     if new.value == old.value:
         if new.positive == old.positive:
             return SAME, f"the same {about}"
         return ENDS, f"the same {about}, of which the one says it is so, the other not"
     if new.positive and old.positive and _widens(new, old):
         return (SAME if new.value < old.value else REFINES), f"the same {about}, with a detail more"
-    if new.positive and old.positive and new.gone and old.value and old.value <= new.gone:
-        return ENDS, f"the {about} that was left"
     if new.single and new.positive and old.positive:
         return ENDS, f"another {about}"
     if not new.positive and old.positive and new.value < old.value:
@@ -127,6 +170,10 @@ def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
     return None
 
 
+def _about(fact: Fact) -> str:
+    return (fact.slot or "").split(":")[-1]
+
+
 def _widens(new: Fact, old: Fact) -> bool:
     """Say whether one value is the other with more words, not with other numbers."""
     if not (new.value < old.value or old.value < new.value) or not (new.value and old.value):
@@ -134,7 +181,7 @@ def _widens(new: Fact, old: Fact) -> bool:
     return not (new.numbers ^ old.numbers)
 
 
-def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
+def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:  # noqa: PLR0911 (a rule each)
     """Compare two statements by what words they share and in which they differ."""
     added, gone = new.words - old.words, old.words - new.words
     common = new.words & old.words
@@ -142,20 +189,23 @@ def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
         return OTHER, "no word in common"
     share = len(common) / max(1, len(new.words | old.words))
     if new.positive != old.positive:
-        covered = len(common) / max(1, min(len(new.words), len(old.words)))
-        if share >= ALIKE or (covered == 1.0 and share >= 0.5):
+        ended = new.over and not added and not old.past
+        if share >= ALIKE or ended or (share >= HALF and not (added and gone)):
             return ENDS, "the same, of which the one says it is so, the other not"
         return OTHER, "one says it is so, the other not, of other things"
-    if any(one & added and one & gone for one in OPPOSITES) and share >= 0.34:
+    if any(one & added and one & gone for one in OPPOSITES) and share >= OPPOSED:
         return ENDS, "the opposite of it"
     if added and gone and added <= new.amounts and gone <= old.amounts and not new.past:
         return ENDS, "the same with other numbers"
     if new.numbers != old.numbers and (added or gone):
         return OTHER, "other numbers of other things"
     if not added:
-        return (SAME, "known with more details") if share >= 0.6 else (OTHER, "much more was known")
+        return (
+            (SAME, "known with more details") if share >= DETAIL else (OTHER, "much more was known")
+        )
     if not gone:
-        return (REFINES, "the same with more details") if share >= 0.6 else (OTHER, "much more")
-    if near and not (added & new.names and gone & old.names):
+        return (REFINES, "the same with more details") if share >= DETAIL else (OTHER, "much more")
+    telling = (new.names | new.numbers | old.names | old.numbers | CALENDAR) & (added | gone)
+    if near and not telling:
         return SAME, "the same in other words"
     return OTHER, "in part about other things"
