@@ -163,6 +163,15 @@ def json_option(function: Function) -> Function:
     )
 
 
+def secrets_option(function: Function) -> Function:
+    """Give the command --secrets."""
+    return click.option(
+        "--secrets",
+        type=click.Choice(("refuse", "redact", "allow")),
+        help="What to do with keys and passwords.",
+    )(function)
+
+
 def confirm_options(function: Function) -> Function:
     """Give the command --yes and --dry-run."""
     dry = click.option("--dry-run", is_flag=True, help="Say what would go, and keep it.")

@@ -12,6 +12,7 @@ from memdb.cli.base import (
     file_argument,
     json_option,
     scope_options,
+    secrets_option,
 )
 from memdb.cli.contexts import context, window
 from memdb.cli.opening import opened_scope, session_of
@@ -50,6 +51,7 @@ def chat() -> None:
     "--external-id", metavar="ID", help="Your id for it: adding it again changes nothing."
 )
 @click.option("--at", "created_ms", type=MOMENT, help="When it was said; now without it.")
+@secrets_option
 @scope_options
 @json_option
 def append(
@@ -60,6 +62,7 @@ def append(
     author: str | None,
     external_id: str | None,
     created_ms: int | None,
+    secrets: str | None,
     user: str | None,
     app: str | None,
     as_json: bool,
@@ -73,7 +76,12 @@ def append(
     said = text_or_stdin(text)
     with opened_scope(file, user, app, create=True) as scope:
         stored = scope.session(session).append(
-            role, said, author=author, external_id=external_id, created_ms=created_ms
+            role,
+            said,
+            author=author,
+            external_id=external_id,
+            created_ms=created_ms,
+            secrets=secrets,
         )
     if as_json:
         print_json(stored.to_dict())

@@ -13,6 +13,7 @@ from memdb.cli.base import (
     file_argument,
     json_option,
     scope_options,
+    secrets_option,
 )
 from memdb.cli.opening import opened_scope
 from memdb.cli.output import Column, clean, one_line, print_json, print_table, shorten, when
@@ -53,19 +54,27 @@ ASKED_WIDTH = 50  # columns of an entry's text in the question before it is dele
     "--expires", type=EXPIRY, help="From then on, or after a span such as 30d, it is not recalled."
 )
 @click.option("--shared", is_flag=True, default=None, help="For all users of the app.")
+@secrets_option
 @scope_options
 @json_option
 def remember(
-    file: str, text: str, user: str | None, app: str | None, as_json: bool, **fields: Any
+    file: str,
+    text: str,
+    secrets: str | None,
+    user: str | None,
+    app: str | None,
+    as_json: bool,
+    **fields: Any,
 ) -> None:
     """
     Store one long-term fact.
 
     TEXT is a sentence that can stand alone; "-" reads it from standard input.
-    FILE is made where it is new.
+    FILE is made where it is new. A key or password in it is refused, unless
+    --secrets says otherwise.
     """
     said = text_or_stdin(text)
-    with opened_scope(file, user, app, create=True) as scope:
+    with opened_scope(file, user, app, create=True, secrets=secrets) as scope:
         done = scope.remember(said, **fields)
     if as_json:
         print_json(done.to_dict())
@@ -150,7 +159,11 @@ def history(file: str, entry_ref: str, user: str | None, app: str | None, as_jso
         replaced = scope.entries.replaced(found.id)
         decisions = scope.entries.decisions(found.id)
     if as_json:
-        parts = {"versions": versions, "replaced": replaced, "decisions": decisions}
+        parts: dict[str, list[Any]] = {
+            "versions": versions,
+            "replaced": replaced,
+            "decisions": decisions,
+        }
         told = {name: [one.to_dict() for one in part] for name, part in parts.items()}
         print_json({"entry": found.to_dict(), **told})
         return

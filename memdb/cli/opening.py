@@ -59,7 +59,9 @@ class UnknownUser(NotFound):
 
 
 @contextmanager
-def opened(path: str, *, create: bool = False, model: str | None = None) -> Iterator[MemDB]:
+def opened(
+    path: str, *, create: bool = False, model: str | None = None, secrets: str | None = None
+) -> Iterator[MemDB]:
     """
     Open the file at *path* for a `with` block.
 
@@ -69,6 +71,7 @@ def opened(path: str, *, create: bool = False, model: str | None = None) -> Iter
     Args:
         create: Make it where it is absent or empty.
         model: What is to write summaries, as `values.model_named` takes it.
+        secrets: What to do with keys and passwords in entries; None: refuse them.
 
     Raises:
         FileError: it cannot be used, or is absent and *create* is False.
@@ -83,12 +86,12 @@ def opened(path: str, *, create: bool = False, model: str | None = None) -> Iter
         what = "does not exist: check the path" if _size(path) is None else "is empty"
         raise FileError(f"{shown} {what}; `memdb import` or `memdb remember` make a file", shown)
     writer = None if model is None else model_named(model)
-    db = memdb.open(path, model=writer)
+    db = memdb.open(path, model=writer, secrets=secrets)
     try:
         models = _models(db)
         if models and STATIC_MODEL not in models:
             db.close()
-            db = memdb.open(path, embedder=None, model=writer)
+            db = memdb.open(path, embedder=None, model=writer, secrets=secrets)
             note(
                 f"{shown} is embedded by {', '.join(map(one_line, models))}, which is not part "
                 "of the command line: recall goes by words alone, and nothing is embedded."
@@ -114,6 +117,7 @@ def opened_scope(
     *,
     create: bool = False,
     model: str | None = None,
+    secrets: str | None = None,
 ) -> Iterator[Scope]:
     """
     Open *path* for a `with` block, and find the scope that *user* and *app* mean.
@@ -123,6 +127,7 @@ def opened_scope(
         app: None: "default"; with *user* None, any.
         create: Make the file and the scope where they are new.
         model: As for `opened`.
+        secrets: As for `opened`.
 
     Raises:
         WhichUser: *user* is None, and there is not exactly one scope.
@@ -131,7 +136,7 @@ def opened_scope(
     """
     if create and user is None and not _size(path):
         raise WhichUser(click.format_filename(path), [])  # before a file is made
-    with opened(path, create=create, model=model) as db:
+    with opened(path, create=create, model=model, secrets=secrets) as db:
         yield choose_scope(db, user, app, new=create)
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import STOPPED, Command, example, file_argument, json_option, scope_options
+from memdb.cli.base import (
+    STOPPED,
+    Command,
+    example,
+    file_argument,
+    json_option,
+    scope_options,
+    secrets_option,
+)
 from memdb.cli.opening import DEFAULT_APP, choose_scope, opened, refuse_user
 from memdb.cli.output import note, print_json
 from memdb.cli.progress import Bar, Counter
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     help="memdb, jsonl, chatgpt, claude or locomo; found out without it.",
 )
 @click.option("--no-embed", is_flag=True, help="Leave the vectors to the first recall.")
+@secrets_option
 @scope_options
 @json_option
 def import_(
@@ -41,6 +50,7 @@ def import_(
     session: str | None,
     format_: str | None,
     no_embed: bool,
+    secrets: str | None,
     user: str | None,
     app: str | None,
     as_json: bool,
@@ -51,7 +61,8 @@ def import_(
     What FILE has already is left as it is, so an import can be run again. FILE
     is made where it is new. A memdb export goes to the users that it names,
     unless there is --user, and brings its vectors; any other SOURCE needs --user
-    and is embedded when it is stored.
+    and is embedded when it is stored. An entry of another SOURCE with a key or
+    password in it is refused, unless --secrets says otherwise.
     """
     from memdb.transfer.importer import require_format
 
@@ -59,7 +70,7 @@ def import_(
     require_format(source, has_owner=user is not None, session=session, format=format_)
     begun = False
     try:
-        with opened(file, create=True) as db:
+        with opened(file, create=True, secrets=secrets) as db:
             begun = True
             with Bar("Importing") as bar:
                 report = db.import_file(

@@ -187,6 +187,47 @@ def test_secrets_scan_of_all_users(run_json, run, crowd, path):
     assert run("secrets", "scan", crowd, "--all-users", "--user", "ann").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("action", "exit_code", "stored"),
+    [
+        (None, 5, None),
+        ("refuse", 5, None),
+        ("redact", 0, "[REDACTED github_token]"),
+        ("allow", 0, KEY),
+    ],
+)
+def test_remember_and_import_take_what_to_do_with_secrets(
+    run, run_json, path, tmp_path, action, exit_code, stored
+):
+    """By default they refuse, with the kind and without the secret."""
+    option = ["--secrets", action] if action else []
+    line = {"kind": "entry", "text": f"The key is {KEY}"}
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
+
+    told = run("remember", path, f"A key is {KEY}", "--user", "ann", *option)
+    read = run("import", path, tmp_path / "in.jsonl", "--user", "ann", *option)
+
+    assert (told.exit_code, read.exit_code) == (exit_code, exit_code)
+    if stored is None:
+        assert "github_token" in told.stderr
+        assert KEY not in told.output + read.output
+    else:
+        texts = {one["text"] for one in run_json("entry", "list", path, "--all")}
+        assert texts
+        assert all(stored in text for text in texts)
+
+
+def test_chat_append_keeps_or_redacts(run_json, path, frozen):
+    """A message stays as it is said, unless it is asked for."""
+    kept = run_json("chat", "append", path, "s", f"use {KEY}", "--user", "ann")
+    redacted = run_json(
+        "chat", "append", path, "s", f"use {KEY}", "--user", "ann", "--secrets", "redact"
+    )
+
+    assert kept["text"] == f"use {KEY}"
+    assert redacted["text"] == "use [REDACTED github_token]"
+
+
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\u200b\U000e0041\u2028line"
 
 
