@@ -76,5 +76,6 @@ def is_order(fields: dict[str, Any]) -> bool:
     """Say whether text or keywords of an entry read like an order to a model."""
     from memdb.text.injection import injection_marks  # compiles patterns, which reading never needs
 
-    said = [fields.get("text"), *(fields.get("keywords") or ())]
+    keywords = fields.get("keywords")
+    said = [fields.get("text"), *(keywords if isinstance(keywords, (list, tuple)) else ())]
     return any(injection_marks(one) for one in said if isinstance(one, str))
