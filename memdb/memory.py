@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memdb.models import FileInfo, Finding, SpaceInfo
     from memdb.ports import Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
+    from memdb.state import State
     from memdb.summary_models import SummaryPolicy
     from memdb.transfer.importer import ImportReport
     from memdb.worker import Worker
@@ -121,6 +122,12 @@ class MemDB:
         with self._db.read() as tx:
             found = scopes.list_all(tx)
         return [self.scope(user, app) for _, app, user in found]
+
+    def state(self, app: str = "default") -> State:
+        """Return the values under keys that belong to a program, whoever its user."""
+        from memdb.state import State
+
+        return State(self._rooms, (name_value(app, "app"), "", ""))
 
     def run_pending(
         self,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memdb.shortterm.calling import Caller
     from memdb.shortterm.context import Contexts
     from memdb.shortterm.dag import Summaries
+    from memdb.shortterm.hosting import Hosting
     from memdb.shortterm.tree import Trees
     from memdb.shortterm.writing import Writer
     from memdb.summary_models import SummaryPolicy
@@ -72,6 +73,7 @@ class Rooms:
         if counter is not None:
             self._counting = self._make_counting(counter)
         self._writer: Writer | None = None
+        self._hosting: Hosting | None = None
         self._notebook: Notebook | None = None
         self._recaller: Recaller | None = None
         self._shelf: Shelf | None = None
@@ -106,6 +108,15 @@ class Rooms:
 
             self._writer = Writer(self.db, self.counting, self.indexer.ensure_space)
         return self._writer
+
+    @property
+    def hosting(self) -> Hosting:
+        """What keeps the sessions and the state of hosts."""
+        if self._hosting is None:
+            from memdb.shortterm.hosting import Hosting
+
+            self._hosting = Hosting(self.db, self.writer)
+        return self._hosting
 
     @property
     def indexer(self) -> Indexer:
