@@ -249,6 +249,7 @@ class MemDB:
 
     run_pending = _later(memory.MemDB.run_pending)
     pending = _later(memory.MemDB.pending)
+    warm = _later(memory.MemDB.warm)
     check = _later(memory.MemDB.check)
     rebuild = _later(memory.MemDB.rebuild)
     vacuum = _later(memory.MemDB.vacuum)

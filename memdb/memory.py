@@ -189,6 +189,19 @@ class MemDB:
             self._worker.start()
         return self._worker
 
+    def warm(self) -> None:
+        """
+        Load now what counts and embeds, 0.2 s that the first calls would take.
+
+        For programs that serve an event loop: loading keeps the interpreter
+        busy, in whatever thread it happens.
+
+        Raises:
+            PortError: the counter or the embedder failed.
+        """
+        self._rooms.counting.count_many(["warm"])
+        self._rooms.indexer.embed(["warm"])
+
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
         from memdb.stores import embeddings
