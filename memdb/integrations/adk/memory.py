@@ -13,7 +13,7 @@ from google.genai import types
 
 from memdb.errors import InvalidInput
 from memdb.integrations.adk.events import said, to_event, to_message
-from memdb.integrations.adk.service import MEMORY_SUFFIX, Service
+from memdb.integrations.adk.service import MEMORY_SUFFIX, Service, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +92,8 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
         def write() -> None:
             chat = self._talks(app_name, user_id).session(session_id or UNKNOWN_SESSION)
-            chat.extend((_kept(event, custom) for event in given if said(event.content)), keep=True)
+            told = (event for event in in_turns(given) if said(event.content))
+            chat.extend([_kept(event, custom) for event in told], keep=True)
 
         await self._run(write)
 
@@ -174,13 +175,12 @@ def _of_event(talks: Scope, hit: Hit) -> MemoryEntry:
     where = hit.source
     message = talks.session(where.session or "").get(where.seq or 0)
     event = to_event(message)
-    custom = (message.metadata or {}).get("custom", {})
     return MemoryEntry(
         id=event.id,
         content=event.content or types.Content(parts=[types.Part(text=hit.text)]),
         author=event.author or None,
         timestamp=_iso(event.timestamp),
-        custom_metadata={**custom, "session_id": where.session, "event_id": event.id},
+        custom_metadata=(message.metadata or {}).get("custom", {}),
     )
 
 
@@ -208,7 +208,6 @@ def _of_fact(facts: Scope, hit: Hit) -> MemoryEntry:
         id=name,
         content=types.Content(role="user", parts=[types.Part(text=entry.text)]),
         timestamp=_iso(entry.created_ms / 1000),
-        custom_metadata={"category": entry.category},
     )
 
 

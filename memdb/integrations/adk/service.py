@@ -9,6 +9,7 @@ when the call is over, and what the call wrote is known to the next one.
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -23,7 +24,7 @@ from memdb.errors import Closed, InvalidInput
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
     from memdb import MemDB, Scope
@@ -36,6 +37,9 @@ OPTIONS = ("durability", "embedder", "counter", "by_meaning")
 # The app under which an app's memory stands: what was told to the memory
 # service is found by it alone, and listed by no session service.
 MEMORY_SUFFIX = " (memory)"
+
+# Events made at once: others get the interpreter after so many, about 1 ms.
+EVENTS_AT_ONCE = 20
 
 _ERRORS: dict[type[Exception], type[Exception]] = {
     memdb.AlreadyExists: AlreadyExistsError,
@@ -156,6 +160,14 @@ def as_adk(error: Exception) -> Exception:
         if isinstance(error, ours):
             return theirs(str(error))
     return error
+
+
+def in_turns(items: Iterable[T]) -> Iterator[T]:
+    """Yield *items*, letting the event loop have the interpreter now and then."""
+    for number, item in enumerate(items, start=1):
+        yield item
+        if number % EVENTS_AT_ONCE == 0:
+            time.sleep(0)
 
 
 async def _settled(done: asyncio.Future[Any]) -> None:

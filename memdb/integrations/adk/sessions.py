@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any
 
 from google.adk.errors import StaleSessionError
+from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.platform import time as platform_time
 from google.adk.platform import uuid as platform_uuid
@@ -15,7 +15,7 @@ from google.adk.sessions.base_session_service import ListSessionsResponse
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from memdb.integrations.adk.events import to_event, to_message
-from memdb.integrations.adk.service import Service
+from memdb.integrations.adk.service import Service, in_turns
 
 if TYPE_CHECKING:
     from google.adk.events import Event
@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 
     import memdb
     from memdb.host_models import SessionHead, SessionSnapshot
-    from memdb.models import Message
 
 logger = logging.getLogger(__name__)
-
-# Events made at once: others get the interpreter after so many, about 1 ms.
-EVENTS_AT_ONCE = 20
 
 HOST = "adk"
 
@@ -94,7 +90,7 @@ class MemdbSessionService(Service, BaseSessionService):
             found = chat.snapshot(last=recent if after is None else None, since_ms=since_ms)
             if found is None or not _counts(found.head):
                 return None
-            events = _to_events(found.messages)
+            events = [to_event(message) for message in in_turns(found.messages)]
             if after is not None:
                 events = [event for event in events if event.timestamp >= after]
                 events = events[max(len(events) - recent, 0) :] if recent is not None else events
@@ -223,15 +219,6 @@ def _is_stale(session: Session, head: SessionHead) -> bool:
     return _time_of(head) > float(session.last_update_time)
 
 
-def _to_events(messages: tuple[Message, ...]) -> list[Event]:
-    found = []
-    for number, message in enumerate(messages, start=1):
-        found.append(to_event(message))
-        if number % EVENTS_AT_ONCE == 0:
-            time.sleep(0)  # the event loop's turn
-    return found
-
-
 def _to_session(
     app_name: str, user_id: str, found: SessionSnapshot, events: list[Event] | None = None
 ) -> Session:
@@ -271,7 +258,10 @@ def _json_safe(state: dict[str, Any]) -> dict[str, Any]:
         logger.warning(
             "a value of the state has no JSON form: its repr is stored instead", exc_info=True
         )
+    try:
         return dict(to_jsonable_python(state, serialize_unknown=True))
+    except ValueError as error:
+        raise InputValidationError(f"the state cannot be stored: {error}") from error
 
 
 def _without_temp(event: Event) -> Event:
