@@ -550,6 +550,38 @@ def test_another_client_and_adk_share_a_conversation(tmp_path):
     }
 
 
+def test_what_another_host_keeps_with_a_session_stays(tmp_path):
+    """Its metadata and title are there after ADK wrote."""
+
+    async def steps():
+        with memdb.open(tmp_path / "agent.db", **FAST) as db:
+            chat = db.scope("ann", "desk").session("s")
+            chat.create(title="Trip", metadata={"other": [1]})
+            async with MemdbSessionService(db) as sessions:
+                session = await sessions.get_session(**ANN, session_id="s")
+                await sessions.append_event(session, event("x", at=5.0))
+            return chat.head()
+
+    head = asyncio.run(steps())
+
+    assert head.title == "Trip"
+    assert head.metadata == {"other": [1], "adk": {"time": 5.0, "seq": 1}}
+
+
+@pytest.mark.parametrize("after", [math.inf, math.nan, -math.inf, 1e300])
+def test_a_limit_that_is_no_time_is_refused(run, after):
+    """With ADK's error."""
+
+    async def steps(sessions):
+        await sessions.create_session(**ANN, session_id="s")
+        with pytest.raises(InputValidationError):
+            await sessions.get_session(
+                **ANN, session_id="s", config=GetSessionConfig(after_timestamp=after)
+            )
+
+    run("session-memdb", steps)
+
+
 def test_artifacts_alone_make_no_session(tmp_path):
     """What was saved before the session began does not stand in its way."""
 

@@ -31,8 +31,7 @@ def to_message(event: Event, custom: dict[str, Any] | None = None) -> NewMessage
     """
     try:
         whole = event.model_dump_json(exclude_none=True)
-        created_ms = int(event.timestamp * 1000)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError) as error:
         raise InputValidationError(f"event {event.id} cannot be stored: {error}") from error
     parts = (event.content.parts if event.content else None) or []
     results = any(part.function_response for part in parts)
@@ -42,7 +41,7 @@ def to_message(event: Event, custom: dict[str, Any] | None = None) -> NewMessage
         event.author or None,
         [*_neutral(parts), {"type": KIND, "json": whole}],
         event.id,
-        created_ms,
+        to_ms(event.timestamp),
         {"custom": custom} if custom else None,
     )
 
@@ -60,6 +59,14 @@ def to_event(message: Message) -> Event:
         timestamp=message.created_ms / 1000,
         content=text if message.text else None,
     )
+
+
+def to_ms(timestamp: float) -> int:
+    """Return *timestamp*, in seconds, in milliseconds; of two the earlier is never the later."""
+    try:
+        return int(timestamp * 1000)
+    except (ValueError, OverflowError) as error:
+        raise InputValidationError(f"{timestamp} is no time: give seconds") from error
 
 
 def said(content: types.Content | None) -> str:

@@ -14,7 +14,7 @@ from google.adk.sessions import BaseSessionService, Session, State
 from google.adk.sessions.base_session_service import ListSessionsResponse
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from memdb.integrations.adk.events import to_event, to_message
+from memdb.integrations.adk.events import to_event, to_message, to_ms
 from memdb.integrations.adk.service import Service, in_turns
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class MemdbSessionService(Service, BaseSessionService):
         after = config.after_timestamp if config else None
 
         def read() -> Session | None:
-            since_ms = None if after is None else int(after * 1000)
+            since_ms = None if after is None else to_ms(after)
             chat = self._chat(app_name, user_id, session_id)
             # Milliseconds are too coarse to count by, so the last ones are cut below.
             found = chat.snapshot(last=recent if after is None else None, since_ms=since_ms)
@@ -109,7 +109,8 @@ class MemdbSessionService(Service, BaseSessionService):
             if user_id is not None:
                 scopes = [self._scope(app_name, user_id)]
             else:
-                scopes = [scope for scope in self._db.scopes() if scope.app == app_name]
+                users = [scope.user for scope in self._db.scopes() if scope.app == app_name]
+                scopes = [self._scope(app_name, user) for user in users]
             found = []
             for scope in scopes:
                 for info in scope.sessions():
@@ -159,7 +160,7 @@ class MemdbSessionService(Service, BaseSessionService):
             head = chat.head()
             if head is None or not _counts(head):
                 raise SessionNotFoundError(f"Session {session.id} not found.")
-            mark = _mark(event.timestamp, head.last_seq + 1)
+            mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
             if _is_stale(session, head) and chat.find(event.id) is None:
                 raise StaleSessionError(
                     f"Session {session.id} was written to since it was read: get it again."
