@@ -178,7 +178,9 @@ class MemDB:
             from memdb.worker import Worker
 
             run = self._rooms.run_pending
-            self._worker = Worker(lambda most: run(most, early=False), interval_s)
+            self._worker = Worker(
+                lambda most, stopped: run(most, early=False, cancelled=stopped), interval_s
+            )
             self._worker.start()
         return self._worker
 

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 # Longest pause after failures: a model that is down is asked once a minute.
 MAX_PAUSE_S = 60.0
 
-# Work per look at the jobs: short, so that stopping never takes long.
+# Work per look at the jobs.
 BATCH = 64
+
+# Longest wait for the end of the piece of work in progress. A model is given up
+# at once; an embedder that hangs is left to itself, in a thread that does not
+# keep the interpreter from ending.
+STOP_S = 5.0
 
 
 class Worker:
@@ -28,8 +33,15 @@ class Worker:
         error: The last failure, None if the last run went well.
     """
 
-    def __init__(self, run: Callable[[int], int], interval_s: float) -> None:
-        """Call *run* with the most to do at once, again after *interval_s* when it did nothing."""
+    def __init__(self, run: Callable[[int, Callable[[], bool]], int], interval_s: float) -> None:
+        """
+        Call *run* again and again, after *interval_s* when it did nothing.
+
+        Args:
+            run: Called with the most to do at once, and with a function that
+                says whether to stop; returns how much it did.
+            interval_s: Seconds, over 0.
+        """
         self._run = run
         self._interval_s = interval_s
         self._stop = threading.Event()
@@ -42,10 +54,14 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the piece of work in progress, and wait for that."""
+        """
+        End, and wait for that up to 5 seconds.
+
+        A model that is being asked is given up; its summary stays due.
+        """
         self._stop.set()
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(STOP_S)
 
     @property
     def running(self) -> bool:
@@ -56,7 +72,7 @@ class Worker:
         pause_s = self._interval_s
         while not self._stop.is_set():
             try:
-                done = self._run(BATCH)
+                done = self._run(BATCH, self._stop.is_set)
             except Closed:
                 return
             except MemDBError as error:
