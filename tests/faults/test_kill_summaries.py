@@ -81,7 +81,7 @@ class Shaken:
         first = [child.stdout.readline() for child in children]
         assert first == [b"ready\n"] * len(children), [one.stderr.read() for one in children]
         for child in children:
-            time.sleep(self._moments.uniform(0.005, 0.15))
+            time.sleep(self._moments.uniform(0.005, 0.3))
             assert child.poll() is None, child.stderr.read()
             child.send_signal(signal.SIGKILL)
             self.kills += 1
@@ -244,6 +244,6 @@ def test_a_hundred_kills_while_summarising_and_archiving(
     shaken = kill_often(tmp_path, run, modes, 50, seed=4)
 
     assert shaken.kills == 100
-    assert len(shaken.told) > 1000
+    assert len(shaken.told) > 500
     if modes == ("model", "model"):
         assert_done_once(shaken)
