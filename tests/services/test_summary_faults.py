@@ -108,6 +108,25 @@ def test_tool_calls_and_results_are_told_without_a_model(db: MemDB) -> None:
     assert "deploy" in leaf.text or "refused" in leaf.text
 
 
+def test_a_huge_message_leaves_room_for_the_others(open_db: Callable[..., MemDB]) -> None:
+    """A model is asked what it can read: the ends of long messages, and all of the short."""
+    model = Asked()
+    db = open_db(":memory:", model=model)
+    chat = db.scope("ann").session("trip")
+    chat.extend([{"role": "user", "text": f"Short remark {n}."} for n in range(8)])
+    for name in ("first", "second"):
+        chat.append("user", f"{name} begins {'tea and cake ' * 30_000} {name} ends")
+    db.run_pending()
+
+    (prompt,) = model.prompts
+
+    assert len(prompt) < 110_000
+    assert [f"Short remark {n}." in prompt for n in range(8)] == [True] * 8
+    for name in ("first", "second"):
+        assert f"{name} begins" in prompt
+        assert f"{name} ends" in prompt
+
+
 # -- 7.2: what is accepted
 
 
