@@ -179,7 +179,10 @@ class MemDB:
 
             run = self._rooms.run_pending
             self._worker = Worker(
-                lambda most, stopped: run(most, early=False, cancelled=stopped), interval_s
+                lambda most, made, asks, stopped: run(
+                    most, made, asks, early=False, cancelled=stopped
+                ),
+                interval_s,
             )
             self._worker.start()
         return self._worker

@@ -205,8 +205,8 @@ class Rooms:
                 failure = error
         if "summarize" in kinds:
             rest = None if limit is None else max(limit - done, 0)
-            run = Run(status, cancelled)
-            made, _ = self.summaries.run_pending(rest, progress, run, early=early)
+            run = Run(status, cancelled, progress)
+            made, _ = self.summaries.run_pending(rest, run, early=early)
             done += made
             failure = failure or run.first
         if failure is not None:

@@ -12,6 +12,10 @@ from memdb.errors import Closed, MemDBError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Made = Callable[[int], None]
+    Asks = Callable[[str, str], None]
+    Work = Callable[[int, Made, Asks, Callable[[], bool]], int]
+
 # Longest pause after failures: a model that is down is asked once a minute.
 MAX_PAUSE_S = 60.0
 
@@ -24,22 +28,29 @@ BATCH = 64
 STOP_S = 5.0
 
 
+class _Stopped(Exception):
+    """Ends a run between two pieces of work."""
+
+
 class Worker:
     """
     Runs due work until it is stopped; `MemDB.start_worker` gives it.
 
     Attributes:
         done: How many texts and summaries it made so far.
+        doing: What a model is asked for now, None while none is.
         error: The last failure, None if the last run went well.
     """
 
-    def __init__(self, run: Callable[[int, Callable[[], bool]], int], interval_s: float) -> None:
+    def __init__(self, run: Work, interval_s: float) -> None:
         """
         Call *run* again and again, after *interval_s* when it did nothing.
 
         Args:
-            run: Called with the most to do at once, and with a function that
-                says whether to stop; returns how much it did.
+            run: Called with the most to do at once; with what to call after
+                each piece with its size; with what to call with status and
+                message before a model is asked; and with a function that says
+                whether to stop.
             interval_s: Seconds, over 0.
         """
         self._run = run
@@ -47,6 +58,7 @@ class Worker:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="memdb-worker", daemon=True)
         self.done = 0
+        self.doing: str | None = None
         self.error: MemDBError | None = None
 
     def start(self) -> None:
@@ -71,17 +83,29 @@ class Worker:
     def _loop(self) -> None:
         pause_s = self._interval_s
         while not self._stop.is_set():
+            before = self.done
             try:
-                done = self._run(BATCH, self._stop.is_set)
-            except Closed:
+                self._run(BATCH, self._made, self._asks, self._stop.is_set)
+            except (Closed, _Stopped):
                 return
             except MemDBError as error:
                 self.error = error
+                self.doing = None
                 pause_s = min(2 * pause_s, MAX_PAUSE_S)
                 self._stop.wait(pause_s)
                 continue
-            self.error = None
+            self.doing = self.error = None
             pause_s = self._interval_s
-            self.done += done
-            if not done:
+            if self.done == before:
                 self._stop.wait(pause_s)
+
+    def _made(self, count: int) -> None:
+        """Count a piece that is stored; between pieces a run can end."""
+        self.done += count
+        self.doing = None
+        if self._stop.is_set():
+            raise _Stopped
+
+    def _asks(self, _status: str, doing: str) -> None:
+        """Note what a model is asked for."""
+        self.doing = doing

@@ -90,7 +90,6 @@ class Summaries:
     def run_pending(
         self,
         limit: int | None = None,
-        progress: Callable[[int], object] | None = None,
         run: Run | None = None,
         *,
         early: bool = True,
@@ -103,7 +102,6 @@ class Summaries:
 
         Args:
             limit: Stop after so many nodes; None: go on until nothing is due.
-            progress: Called with the number of nodes just made.
             run: Who is told, and who may cancel.
             early: Also what failed and waits to be tried again.
         """
@@ -118,10 +116,7 @@ class Summaries:
                 lease = Lease.take(tx, job)
             if lease is None:
                 continue
-            made = self._work(lease, None if limit is None else limit - done, run)
-            done += made
-            if made and progress is not None:
-                progress(made)
+            done += self._work(lease, None if limit is None else limit - done, run)
         return done, run
 
     @property
@@ -146,13 +141,16 @@ class Summaries:
         done = 0
         try:
             if lease.job.subject == "node":
-                return self._improve(lease, run)
+                done = self._improve(lease, run)
+                run.stored(done)
+                return done
             while (limit is None or done < limit) and not run.stopped:
                 most = self._batch if limit is None else min(self._batch, limit - done)
                 stored = self._advance(lease.job.ref, most, run, lease=lease)
                 if not stored:
                     break
                 done += stored
+                run.stored(stored)
         except Stopped:  # what was being made stays due
             return done
         finally:

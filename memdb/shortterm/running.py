@@ -27,20 +27,23 @@ class Run:
 
     Attributes:
         cancelled: Asked between summaries and while one is made; None: never.
+        progress: Told how many summaries a transaction stored; None: nobody.
         status: Told before a model is asked; None: nobody.
         count: How many summaries a model failed to make.
         first: Why it failed first, None if it did not.
     """
 
-    __slots__ = ("_in_a_row", "cancelled", "count", "first", "status")
+    __slots__ = ("_in_a_row", "cancelled", "count", "first", "progress", "status")
 
     def __init__(
         self,
         status: Callable[[str, str], object] | None = None,
         cancelled: Callable[[], bool] | None = None,
+        progress: Callable[[int], object] | None = None,
     ) -> None:
         """Start without failures."""
         self.status = status
+        self.progress = progress
         self.cancelled = cancelled
         self.count = 0
         self.first: PortError | None = None
@@ -64,6 +67,11 @@ class Run:
         self.count += 1
         self._in_a_row += 1
         self.first = self.first or failure
+
+    def stored(self, made: int) -> None:
+        """Say how many summaries are in the file now that were not before."""
+        if made and self.progress is not None:
+            self.progress(made)
 
     def tell(self, message: str) -> None:
         """Say what is done now."""

@@ -98,7 +98,8 @@ def test_a_worker_does_what_is_due(file_db: MemDB) -> None:
 
     wait_until(lambda: len(chat.tree().nodes) == 7 and file_db.pending() == 0)
 
-    assert (worker.running, worker.error, worker.done) == (True, None, 67)
+    wait_until(lambda: worker.done == 67)
+    assert (worker.running, worker.error) == (True, None)
 
 
 def test_there_is_one_worker(db: MemDB) -> None:
@@ -124,7 +125,7 @@ def test_stopping_twice_and_from_its_own_thread(db: MemDB) -> None:
     """Neither waits for itself."""
     stopped = threading.Event()
 
-    def run(_most: int, _stopped: Any) -> int:
+    def run(*_told: Any) -> int:
         worker.stop()
         stopped.set()
         return 0
@@ -136,6 +137,23 @@ def test_stopping_twice_and_from_its_own_thread(db: MemDB) -> None:
     worker.stop()
 
     assert worker.running is False
+
+
+def test_a_worker_says_what_a_model_is_asked_for(
+    path: str, open_db: Callable[..., MemDB], teller: Teller
+) -> None:
+    """While it answers; afterwards nothing, and each piece is counted when it is stored."""
+    teller.act = teller.hang
+    db = open_db(path, embedder=None, summarizer=teller)
+    chat = say(db, 20)
+    worker = db.start_worker(0.01)
+    assert teller.entered.wait(WAIT_S)
+
+    assert (worker.doing, worker.done) == ("Summarising trip 1-10", 0)
+    teller.act = lambda: None
+    teller.went_on.set()
+    wait_until(lambda: worker.done == 2 and worker.doing is None)
+    assert len(chat.tree().nodes) == 2
 
 
 def test_closing_ends_the_worker(path: str, open_db: Callable[..., MemDB]) -> None:
@@ -185,12 +203,13 @@ def test_a_worker_waits_longer_after_each_failure(monkeypatch: pytest.MonkeyPatc
     waits: list[float] = []
     outcomes = iter([PortError("m", "down")] * 3 + [1, 0] + [PortError("m", "down")] * 2)
 
-    def run(_most: int, _stopped: Any) -> int:
+    def run(_most: int, made: Any, _asks: Any, _stopped: Any) -> int:
         outcome = next(outcomes, None)
         if outcome is None:
             raise memdb.Closed("memdb is closed")
         if isinstance(outcome, Exception):
             raise outcome
+        made(outcome)
         return outcome
 
     worker = Worker(run, 25.0)
