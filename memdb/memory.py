@@ -322,7 +322,12 @@ class MemDB:
         return info(self._db)
 
     def close(self) -> None:
-        """Close the file, after the work in progress; calling it again does nothing."""
+        """
+        Close the file; calling it again does nothing.
+
+        Work in progress is finished first, but a worker's model that is being
+        asked is given up: what it was asked for stays due.
+        """
         if self._worker is not None:
             self._worker.stop()
         self._db.close()
