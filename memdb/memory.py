@@ -329,7 +329,7 @@ class MemDB:
         asked is given up: what it was asked for stays due.
         """
         if self._worker is not None:
-            self._worker.stop()
+            self._worker.stop(give_up=True)
         self._db.close()
 
     def _owner(self, user: str, app: str) -> Owner:

@@ -22,9 +22,8 @@ MAX_PAUSE_S = 60.0
 # Work per look at the jobs.
 BATCH = 64
 
-# Longest wait for the end of the piece of work in progress. A model is given up
-# at once; an embedder that hangs is left to itself, in a thread that does not
-# keep the interpreter from ending.
+# Longest wait of one that gives up: an embedder that hangs is left to itself, in a
+# thread that does not keep the interpreter from ending.
 STOP_S = 5.0
 
 
@@ -50,12 +49,13 @@ class Worker:
             run: Called with the most to do at once; with what to call after
                 each piece with its size; with what to call with status and
                 message before a model is asked; and with a function that says
-                whether to stop.
+                whether a model is to be given up.
             interval_s: Seconds, over 0.
         """
         self._run = run
         self._interval_s = interval_s
         self._stop = threading.Event()
+        self._cancel = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="memdb-worker", daemon=True)
         self.done = 0
         self.doing: str | None = None
@@ -65,15 +65,19 @@ class Worker:
         """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, *, give_up: bool = False) -> None:
         """
-        End, and wait for that up to 5 seconds.
+        End after the piece of work in progress, and wait for that.
 
-        A model that is being asked is given up; its summary stays due.
+        Args:
+            give_up: Wait 5 seconds at most. A model that is being asked is given
+                up at once; what it was asked for stays due.
         """
         self._stop.set()
+        if give_up:
+            self._cancel.set()
         if self._thread is not threading.current_thread():
-            self._thread.join(STOP_S)
+            self._thread.join(STOP_S if give_up else None)
 
     @property
     def running(self) -> bool:
@@ -85,7 +89,7 @@ class Worker:
         while not self._stop.is_set():
             before = self.done
             try:
-                self._run(BATCH, self._made, self._asks, self._stop.is_set)
+                self._run(BATCH, self._made, self._asks, self._cancel.is_set)
             except (Closed, _Stopped):
                 return
             except MemDBError as error:
@@ -102,10 +106,13 @@ class Worker:
     def _made(self, count: int) -> None:
         """Count a piece that is stored; between pieces a run can end."""
         self.done += count
-        self.doing = None
-        if self._stop.is_set():
-            raise _Stopped
+        self._go_on(None)
 
     def _asks(self, _status: str, doing: str) -> None:
-        """Note what a model is asked for."""
+        """Note what a model is to be asked for."""
+        self._go_on(doing)
+
+    def _go_on(self, doing: str | None) -> None:
+        if self._stop.is_set():
+            raise _Stopped
         self.doing = doing

@@ -156,6 +156,56 @@ def test_a_worker_says_what_a_model_is_asked_for(
     assert len(chat.tree().nodes) == 2
 
 
+def test_each_transaction_is_told(open_db: Callable[..., MemDB], path: str) -> None:
+    """A long conversation is no single step: what is stored is told at once."""
+    db = open_db(path)
+    say(db, 1000)
+    told: list[int] = []
+    made = db.run_pending(progress=told.append, kinds=["summarize"])
+
+    assert sum(told) == made == db.info().counts["nodes"]
+    assert len(told) > 2
+    assert max(told) <= 64
+
+
+def test_giving_up_leaves_the_rest_free_to_take(
+    path: str, open_db: Callable[..., MemDB], teller: Teller
+) -> None:
+    """The lease is given back: the next run does all of it."""
+    teller.act = teller.hang
+    db = open_db(path, embedder=None, summarizer=teller)
+    chat = say(db, 50)
+    worker = db.start_worker(0.01)
+    assert teller.entered.wait(WAIT_S)
+
+    worker.stop(give_up=True)
+
+    assert (worker.running, worker.done, worker.error) == (False, 0, None)
+    teller.act = lambda: None
+    assert db.run_pending() == len(chat.tree().nodes) == 5
+
+
+def test_stopping_ends_after_the_piece_in_progress(
+    path: str, open_db: Callable[..., MemDB], teller: Teller
+) -> None:
+    """One summary is waited for and stored; the rest stays due and free to take."""
+    teller.act = teller.hang
+    db = open_db(path, embedder=None, summarizer=teller)
+    chat = say(db, 50)
+    worker = db.start_worker(0.01)
+    assert teller.entered.wait(WAIT_S)
+    stopping = threading.Thread(target=worker.stop)
+    stopping.start()
+    wait_until(worker._stop.is_set)
+    teller.went_on.set()
+    stopping.join(WAIT_S)
+
+    assert (worker.running, worker.done, worker.error) == (False, 1, None)
+    assert len(chat.tree().nodes) == 1
+    assert db.run_pending() == 4
+    assert db.check(deep=True) == []
+
+
 def test_closing_ends_the_worker(path: str, open_db: Callable[..., MemDB]) -> None:
     """And a closed file has no thread left that uses it."""
     db = open_db(path)
