@@ -40,6 +40,8 @@ class Question(Record):
 
     Attributes:
         context: Whether a message may be found by what its neighbours say.
+        rerank: Whether words of similar meaning count in the candidates.
+        grouped: Whether sessions are wanted rather than messages.
     """
 
     query: Query
@@ -50,8 +52,10 @@ class Question(Record):
     since_ms: int
     until_ms: int
     session: str | None
-    explain: bool
-    context: bool
+    explain: bool = False
+    context: bool = True
+    rerank: bool = True
+    grouped: bool = False
 
     @property
     def timed(self) -> bool:
@@ -68,12 +72,14 @@ class Field(Record):
         allowed: Which ids of the span count; None: all.
         total: How many rows that are.
         postings: For each term that was looked up, those of them that hold it.
+        dropped: Those that hold a word which the query excludes.
     """
 
     span: tuple[int, int]
     allowed: set[int] | None
     total: int
     postings: dict[str, list[int]]
+    dropped: frozenset[int] = frozenset()
 
     def holds(self, row_id: int) -> bool:
         """Say whether a row is in the field, if there is such a row."""
