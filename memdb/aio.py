@@ -204,6 +204,7 @@ class Scope:
     sessions = _later(scopes.Scope.sessions)
     remember = _later(scopes.Scope.remember)
     recall = _later(scopes.Scope.recall)
+    why = _later(scopes.Scope.why)
     export = _later(scopes.Scope.export)
 
     def session(self, name: str) -> Session:
