@@ -48,12 +48,14 @@ if TYPE_CHECKING:
         FileInfo,
         Finding,
         Hit,
+        Hits,
         Message,
         NewMessage,
         Remembered,
         SessionInfo,
         Source,
         SpaceInfo,
+        Why,
     )
     from memdb.scope import Scope
     from memdb.session import Session
@@ -94,6 +96,7 @@ __all__ = [
     "FileInfo",
     "Finding",
     "Hit",
+    "Hits",
     "IOFailed",
     "Interrupted",
     "InvalidInput",
@@ -124,6 +127,7 @@ __all__ = [
     "TooLarge",
     "Tools",
     "VersionConflict",
+    "Why",
     "Worker",
     "WrongProcess",
     "open",

@@ -182,12 +182,15 @@ class MemDB:
         if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
             raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
         if self._worker is None or not self._worker.running:
-            from functools import partial
-
             from memdb.worker import Worker
 
             run = self._rooms.run_pending
-            self._worker = Worker(partial(run, early=False), interval_s)
+            self._worker = Worker(
+                lambda most, made, asks, stopped: run(
+                    most, made, asks, early=False, cancelled=stopped
+                ),
+                interval_s,
+            )
             self._worker.start()
         return self._worker
 
@@ -339,9 +342,14 @@ class MemDB:
         return info(self._db)
 
     def close(self) -> None:
-        """Close the file, after the work in progress; calling it again does nothing."""
+        """
+        Close the file; calling it again does nothing.
+
+        Work in progress is finished first, but a worker's model that is being
+        asked is given up: what it was asked for stays due.
+        """
         if self._worker is not None:
-            self._worker.stop()
+            self._worker.stop(give_up=True)
         self._db.close()
 
     def _owner(self, user: str, app: str) -> Owner:

@@ -196,8 +196,17 @@ class Rooms:
         *,
         kinds: Sequence[str] = WORK,
         early: bool = True,
+        cancelled: Callable[[], bool] | None = None,
     ) -> int:
-        """Embed, then summarise; see `MemDB.run_pending`. *early*: also what waits for a retry."""
+        """
+        Embed, then summarise; see `MemDB.run_pending`.
+
+        Args:
+            early: Also what failed and waits to be tried again.
+            cancelled: Asked between pieces of work, and while a model answers.
+        """
+        from memdb.shortterm.running import Run
+
         failure: PortError | None = None
         done = 0
         if "embed" in kinds:
@@ -207,9 +216,10 @@ class Rooms:
                 failure = error
         if "summarize" in kinds:
             rest = None if limit is None else max(limit - done, 0)
-            made, failures = self.summaries.run_pending(rest, progress, status, early=early)
+            run = Run(status, cancelled, progress)
+            made, _ = self.summaries.run_pending(rest, run, early=early)
             done += made
-            failure = failure or failures.first
+            failure = failure or run.first
         if failure is not None:
             raise failure
         return done
