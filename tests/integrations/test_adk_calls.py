@@ -291,6 +291,17 @@ def test_a_file_that_cannot_be_opened_is_told_at_once(tmp_path):
         MemdbSessionService()
 
 
+def test_a_service_that_cannot_start_leaves_the_file(tmp_path, make_embedder):
+    """An embedder that fails is told at once, and the file is closed again."""
+    broken = make_embedder()
+    broken.fail = RuntimeError("no model")
+
+    with pytest.raises(memdb.PortError, match="no model"):
+        MemdbSessionService(tmp_path / "agent.db", embedder=broken)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["agent.db"]
+
+
 def test_without_google_adk_the_error_names_the_extra(run_child):
     """The package of the adapter can be imported, its services cannot."""
     program = """

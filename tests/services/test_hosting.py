@@ -303,3 +303,15 @@ def test_scope_search_goes_by_words_alone(db):
     assert sorted(hit.text for hit in ann.search("fox")) == ["The fox sleeps.", "red fox"]
     assert [hit.text for hit in ann.search("fox", kinds=["entry"])] == ["The fox sleeps."]
     assert ann.search("nothing like it") == []
+
+
+def test_warm_loads_what_counts_and_embeds(db, embedder):
+    """The first call after it finds both ready; nothing is written."""
+    db.warm()
+
+    assert embedder.calls == ["warm"]
+    assert db.scopes() == []
+
+    embedder.fail = RuntimeError("no model")
+    with pytest.raises(memdb.PortError, match="no model"):
+        db.warm()

@@ -92,7 +92,12 @@ class Service:
         self._configure(options)
         self._owned = not isinstance(source, memdb.MemDB)
         self._db = source if isinstance(source, memdb.MemDB) else memdb.open(source, **options)
-        self._db.warm()
+        try:
+            self._db.warm()
+        except BaseException:
+            if self._owned:
+                self._db.close()
+            raise
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memdb-adk")
 
     def _configure(self, options: dict[str, Any]) -> None:
