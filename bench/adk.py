@@ -80,7 +80,7 @@ async def sessions(folder: Path, count: int, rounds: int) -> list[tuple[str, flo
             for _ in range(3):
                 call = side.get_session(**WHO, session_id="s", config=last)
                 took.setdefault("last 50", [[], []])[place].append(await timed(call))
-            if number % 10 == 0:
+            if number % 4 == 0:
                 call = side.get_session(**WHO, session_id="s")
                 took.setdefault("all events", [[], []])[place].append(await timed(call))
     await sides[0].close()
