@@ -52,12 +52,14 @@ if TYPE_CHECKING:
         FileInfo,
         Finding,
         Hit,
+        Hits,
         Message,
         NewMessage,
         Remembered,
         SessionInfo,
         Source,
         SpaceInfo,
+        Why,
     )
     from memdb.scope import Scope
     from memdb.session import Session
@@ -102,6 +104,7 @@ __all__ = [
     "FileInfo",
     "Finding",
     "Hit",
+    "Hits",
     "IOFailed",
     "Interrupted",
     "InvalidInput",
@@ -136,6 +139,7 @@ __all__ = [
     "TooLarge",
     "Tools",
     "VersionConflict",
+    "Why",
     "Worker",
     "WrongProcess",
     "open",
