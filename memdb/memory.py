@@ -53,12 +53,10 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     Args:
         path: The file, in a folder that exists; ":memory:" keeps all in memory.
         durability: "power": what a call stored survives a power cut. "process":
-            it survives the end of the process, and appends are several times
-            faster.
+            it survives the end of the process; appends are several times faster.
         embedder: "static", the table that comes with memdb; your own; or None
             for search by words alone.
-        counter: "cl100k_base" (the default), "o200k_base", "estimate", or your
-            own.
+        counter: "cl100k_base" (as for None), "o200k_base", "estimate", or yours.
         model: A language model that writes summaries and decides what to
             remember; None: all of that is done offline.
         summarizer: Your own way to summarise, in place of asking *model*.
