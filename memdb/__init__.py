@@ -50,12 +50,14 @@ if TYPE_CHECKING:
         FileInfo,
         Finding,
         Hit,
+        Hits,
         Message,
         NewMessage,
         Remembered,
         SessionInfo,
         Source,
         SpaceInfo,
+        Why,
     )
     from memdb.scope import Scope
     from memdb.session import Session
@@ -99,6 +101,7 @@ __all__ = [
     "FileInfo",
     "Finding",
     "Hit",
+    "Hits",
     "IOFailed",
     "Interrupted",
     "InvalidInput",
@@ -129,6 +132,7 @@ __all__ = [
     "TooLarge",
     "Tools",
     "VersionConflict",
+    "Why",
     "Worker",
     "WrongProcess",
     "open",
