@@ -57,6 +57,9 @@ BY_WORDS = 12
 MOST_TERMS = 12
 MOST_OF_RELATED = 40
 
+# Superseded neighbours whose successors are looked at.
+MOST_GONE = 10
+
 CATCH_UP_TEXTS = 256
 
 
@@ -161,6 +164,7 @@ def find_neighbours(
     words = _by_words(tx, span, row["text"], related)
     found = entries.get_many(tx, f"{sorted({*cosines, *words})}")
     gone = [one for one, entry in found.items() if entry.superseded_by is not None]
+    gone = sorted(gone, key=lambda one: (-cosines.get(one, 0.0), -one))[:MOST_GONE]
     before: dict[int, list[str]] = {}
     for one, last in (standing.successors(tx, f"{gone}") if gone else {}).items():
         before.setdefault(last, []).append(found[one].text)
