@@ -159,13 +159,14 @@ def history(file: str, entry_ref: str, user: str | None, app: str | None, as_jso
         replaced = scope.entries.replaced(found.id)
         decisions = scope.entries.decisions(found.id)
     if as_json:
-        parts: dict[str, list[Any]] = {
-            "versions": versions,
-            "replaced": replaced,
-            "decisions": decisions,
-        }
-        told = {name: [one.to_dict() for one in part] for name, part in parts.items()}
-        print_json({"entry": found.to_dict(), **told})
+        print_json(
+            {
+                "entry": found.to_dict(),
+                "versions": [old.to_dict() for old in versions],
+                "replaced": [one.to_dict() for one in replaced],
+                "decisions": [made.to_dict() for made in decisions],
+            }
+        )
         return
     _print_entry(found)
     for old in reversed(versions):

@@ -104,7 +104,6 @@ class Remembering:
         vector = None
         inside = self._db.writing
         if not inside:
-            self._vectors.catch_up(owner)
             vector = self._vectors.embed(text)
         answers: dict[Asked, Verdict] = {}
         left = 0 if self._arbiter is None or inside else ROUNDS
