@@ -11,6 +11,7 @@ from memdb.errors import InvalidInput, NotFound
 from memdb.ids import MAX_SEQ, scope_range
 from memdb.models import Entry, EntryVersion, Remembered
 from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, scopes, sessions
+from memdb.text.digest import said_hash
 from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     int_value,
@@ -123,7 +124,7 @@ class Notebook:
             if span is not None and not messages.uids(tx, f"[{row['session_id'] | span}]"):
                 raise NotFound("message", f"{session}#{span}")
             key = row["key"]
-            known = None if key is None else entries.find_key(tx, scope_no, key)
+            known = None if key is None else entries.open_key(tx, scope_no, key)
             if known is not None:
                 return self._merge(tx, owner, known, row, unsaid)
             entry_id = self.insert(tx, scope_no, row)
@@ -134,20 +135,26 @@ class Notebook:
         entry_id = scopes.next_id(tx, scope_no)
         made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
         filled = {
+            "pinned": 0,
+            "trust": "trusted",
             "version": 1,
             "active": 1,
             "superseded_by": None,
+            "session_only": 0,
+            "source": None,
             "use_count": 0,
             "last_used_ms": None,
             "valid_to_ms": None,
             "updated_ms": made_ms,
+            "stored_ms": tx.now_ms,
             **row,
             "id": entry_id,
             "scope_no": scope_no,
             "uid": row["uid"] or self._db.ids(tx.now_ms),
             "created_ms": made_ms,
         }
-        entries.add(tx, {**filled, "content_hash": entries.hash_of(filled)})
+        hashes = {"content_hash": entries.hash_of(filled), "said_hash": said_hash(filled["text"])}
+        entries.add(tx, filled | hashes)
         fulltext.index_entry(tx, entry_id)
         jobs.add_entry(tx, entry_id, filled["version"])
         return entry_id
@@ -221,9 +228,11 @@ class Notebook:
     def _rewrite(self, tx: Tx, old: Entry, said: dict[str, Any], reason: str) -> None:
         fulltext.drop_entry(tx, old.id)
         identity = {"uid": old.uid, "key": old.key, "created_ms": old.created_ms}
-        said = {**said, "content_hash": entries.hash_of({**said, **identity})}
+        row = {**entries.row(tx, old.id), "updated_ms": tx.now_ms, **said, **identity}
+        row["content_hash"] = entries.hash_of(row)
+        row["said_hash"] = said_hash(row["text"])
         history.keep(tx, old.id, reason)
-        version = entries.update(tx, old.id, said)
+        version = entries.update(tx, old.id, row)
         fulltext.index_entry(tx, old.id)
         jobs.add_entry(tx, old.id, version)
 
@@ -237,7 +246,9 @@ class Notebook:
         name_value(key, "key")
         with self._db.read() as tx:
             scope_no = owner.find(tx)
-            known = None if scope_no is None else entries.find_key(tx, scope_no, key)
+            known = (
+                None if scope_no is None else entries.find_key(tx, scope_no, key, self._db.clock())
+            )
             return None if known is None else entries.find(tx, known)
 
     def history(self, owner: Owner, entry_id: int) -> list[EntryVersion]:
@@ -324,10 +335,10 @@ class Notebook:
                     tx,
                     max(after, span[0]),
                     span[1],
-                    category=category,
-                    inactive=inactive,
                     limit=PAGE,
                     now_ms=self._db.clock(),
+                    category=category,
+                    inactive=inactive,
                 )
             yield from page
             if len(page) < PAGE:

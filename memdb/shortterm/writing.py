@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
 from memdb.ids import MAX_SEQ, session_range
 from memdb.models import ROLES, Message, NewMessage
-from memdb.stores import embeddings, entries, fulltext, jobs, messages, nodes, sessions
+from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, nodes, sessions
 from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     choice_value,
@@ -198,9 +198,20 @@ class Writer:
                 forget(tx, target)
             jobs.drop_nodes(tx, target)
             nodes.delete_session(tx, target)
-            entries.forget_session(tx, target)
+            _drop_entries_of(tx, target)
             jobs.drop(tx, "session", target)
             return sessions.delete(tx, target)
+
+
+def _drop_entries_of(tx: Tx, session: int) -> None:
+    """Remove the entries that only this session recalls; the others stay, told by nobody."""
+    for entry_id in entries.session_only(tx, session):
+        fulltext.drop_entry(tx, entry_id)
+        embeddings.delete_range(tx, "entry", entry_id, entry_id)
+        jobs.drop(tx, "entry", entry_id)
+        entries.delete(tx, entry_id)
+    entries.forget_session(tx, session)
+    history.forget_session(tx, session)
 
 
 def _said(text: str, parts: list[Any]) -> tuple[str, str]:

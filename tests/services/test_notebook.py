@@ -177,7 +177,12 @@ def test_update_changes_what_is_given_and_keeps_the_rest(db: MemDB, clock: Any) 
 
     new = ann.entries.update(old.id, text="Ann likes coffee.")
 
-    assert new == old.replace(text="Ann likes coffee.", version=2, updated_ms=old.updated_ms + 50)
+    assert new == old.replace(
+        text="Ann likes coffee.",
+        version=2,
+        updated_ms=old.updated_ms + 50,
+        stored_ms=old.stored_ms + 50,
+    )
     assert [(was.version, was.text, was.reason) for was in ann.entries.history(old.id)] == [
         (1, "Ann likes tea.", "update")
     ]
