@@ -7,16 +7,18 @@ somebody else's is left out. A new rule goes beside those of its topic, with a
 line in `tests/models_local/test_rule_extractor.py`.
 """
 
+# ruff: noqa: E501 (a pattern is broken where its meaning is, not at a column)
+
 from __future__ import annotations
 
 import re
 
 from memdb.record import Record
 
-_NAME = r"(?-i:[A-Z][\w'’-]+)"
+_NAME = r"(?-i:[A-Z][\w'\u2019-]+)"
 _PLACE = rf"(?P<v>(?:the )?{_NAME}(?:,? (?:of |de |la |del |upon )?{_NAME}){{0,3}})"
 _V = r"(?P<v>(?:[^,;:.!?()\[\]\"\n]|\.(?=\w)|:(?=\d)){2,90}?)"
-_W = r"(?P<w>[\w'’ -]{2,40}?)"
+_W = r"(?P<w>[\w'\u2019 -]{2,40}?)"
 _END = (
     r"(?=\s*(?:$|[,;:.!?()\[\]\"]|\s?[-\u2013\u2014]+\s| (?:and|but|so|because|although|though|which"
     r"|who|when|while|if|as|that|whenever|cause|cuz|lately|for now|now|right now|these days|for me"
@@ -32,7 +34,9 @@ _ADV = (
 )
 _IM = r"I(?:'m| am)"
 _NOW = r"(?: (?:currently|now|also|actually|still|already|officially|finally|just))*"
-_DID = r"(?:I|we)(?:'ve| have)?(?: (?:just|recently|finally|also|actually|already|even|officially))*"
+_DID = (
+    r"(?:I|we)(?:'ve| have)?(?: (?:just|recently|finally|also|actually|already|even|officially))*"
+)
 _KIN = (
     r"(?:(?:older|younger|big|little|elder|twin|step|half|best|ex|late|new|eldest|oldest|youngest)"
     r"[ -]?)?(?:wife|husband|partner|spouse|fianc[eé]e?|girlfriend|boyfriend|mother|mom|mum|father|dad"
@@ -53,6 +57,10 @@ _JOB = (
     r"|chemist|biologist|translator|editor|trainer|coach|tutor|lecturer|entrepreneur|freelancer"
     r"|contractor|administrator|assistant|technician|sales(?:man|woman|person)|realtor|banker|broker"
     r"|nanny|midwife|surgeon|counselor|social worker|paralegal|welder|baker|butcher|florist))"
+)
+_FIRM = (
+    r"(?:an?|my own) (?:[\w'-]+ ){0,3}(?:business|company|shop|store|studio|restaurant|bakery"
+    rf"|startup|agency|farm|cafe|café|gym|blog|podcast|salon)(?: (?:called|named) {_NAME}(?: {_NAME})*)?"
 )
 _COUNT = r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,2}|twin|no)"
 _LANG = r"(?-i:[A-Z][a-z]+(?:(?:,| and|, and) [A-Z][a-z]+)*)"
@@ -77,6 +85,7 @@ class Rule(Record):
         anywhere: Searched for in the whole sentence, beside the others.
         lasts: Whether it is so from then on, rather than something that happened.
         ahead: Whether it is about what is to come.
+        as_said: Whether its words are taken as they are: "4 May" of every year, "she/her".
     """
 
     pattern: re.Pattern[str]
@@ -88,6 +97,7 @@ class Rule(Record):
     anywhere: bool = False
     lasts: bool = True
     ahead: bool = False
+    as_said: bool = False
 
 
 def _rule(
@@ -101,9 +111,11 @@ def _rule(
     anywhere: bool = False,
     lasts: bool = True,
     ahead: bool = False,
+    as_said: bool = False,
 ) -> Rule:
     compiled = re.compile(pattern, re.IGNORECASE)
-    return Rule(compiled, says, category, importance, key, words, anywhere, lasts, ahead)
+    flags = (anywhere, lasts, ahead, as_said)
+    return Rule(compiled, says, category, importance, key, words, *flags)
 
 
 _NAMES = (
@@ -114,7 +126,7 @@ _NAMES = (
     _rule(rf"I go by (?P<v>{_NAME}){_END}", "{who} wants to be called {v}.", "profile", 8,
           "preferred_name", "name nickname"),
     _rule(rf"my pronouns are (?P<v>[\w/ ]{{2,20}}){_END}", "{whose} pronouns are {v}.", "profile", 8,
-          "pronouns"),
+          "pronouns", as_said=True),
 )  # fmt: skip
 
 _HEALTH = (
@@ -123,7 +135,7 @@ _HEALTH = (
     _rule(rf"{_IM}{_NOW}(?: (?:severely|very|highly|really|deathly|slightly|mildly|super))?"
           rf" allergic to {_V}{_END}",
           "{who} is allergic to {v}.", "profile", 9, None, "allergy"),
-    _rule(rf"I have an? (?:severe |bad |mild )?(?P<v>[\w'-]+(?: [\w'-]+)?) allergy\b",
+    _rule(r"I have an? (?:severe |bad |mild )?(?P<v>[\w'-]+(?: [\w'-]+)?) allergy\b",
           "{who} has a {v} allergy.", "profile", 9, None, "allergic"),
     _rule(rf"{_IM}{_NOW} (?P<v>(?:a )?(?:strict )?(?:vegan|vegetarian|pescatarian|teetotal|kosher"
           rf"|halal)){_END}", "{who} is {v}.", "profile", 8, "diet", "diet food"),
@@ -198,15 +210,15 @@ _WORK = (
           rf"{_V}{_END}", "{who} studies {v}.", "profile", 7, "field_of_study", "university"),
     _rule(rf"{_DID} graduated(?: (?P<v>(?:from|with|in) [^,;:.!?()\"]{{2,60}}?))?{_TIME}?{_END}",
           "{who} graduated {v}{t}.", "events", 8, None, "university degree", lasts=False),
-    _rule(rf"I (?P<w>run|own|founded) (?P<v>(?:an?|my own) (?:[\w'-]+ ){{0,3}}(?:business|company"
-          rf"|shop|store|studio|restaurant|bakery|startup|agency|farm|cafe|café|gym|blog"
-          rf"|podcast|salon)(?: (?:called|named) {_NAME}(?: {_NAME})*)?)", "{who} {w} {v}.",
-          "profile", 8, None, "job work company"),
+    _rule(rf"I (?P<w>run|own) (?P<v>{_FIRM})", "{who} {w}s {v}.", "profile", 8, None,
+          "job work company"),
+    _rule(rf"{_DID} (?P<w>founded|opened|started) (?P<v>{_FIRM})(?:{_TIME})?", "{who} {w} {v}{t}.",
+          "events", 8, None, "job work company", lasts=False),
 )  # fmt: skip
 
 _PERSON = (
     _rule(rf"my birthday(?: is|'s)(?: on)? (?P<v>[\w ,/-]{{3,30}}?){_END}",
-          "{whose} birthday is {v}.", "profile", 9, "birthday", "born date"),
+          "{whose} birthday is {v}.", "profile", 9, "birthday", "born date", as_said=True),
     _rule(r"I was born (?P<v>(?:on|in) (?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4})", "{who} was born {v}.",
           "profile", 9, "birthday", "birthday date", lasts=False),
     _rule(rf"{_IM}{_NOW} (?P<v>\d{{1,3}}) years? old{_END}", "{who} is {v} years old.", "profile",

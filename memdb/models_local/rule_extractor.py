@@ -12,6 +12,31 @@ from __future__ import annotations
 import re
 
 from memdb.extract_models import Candidate
+from memdb.models_local.fact_filters import (
+    AHEAD,
+    ASKS,
+    BEHIND,
+    CLAUSE_START,
+    CORRECTION,
+    CUT_OFF,
+    EMPTY,
+    FIRST_PART,
+    HANGS,
+    HEDGE,
+    LEAD,
+    MATERIAL,
+    MORE,
+    OTHERS,
+    POINTS,
+    QUOTE,
+    QUOTED_LINE,
+    REPORTED,
+    REVISES,
+    ROW,
+    THE,
+    SPLIT,
+    TAUNT,
+)
 from memdb.models_local.fact_patterns import ANYWHERE, AT_START
 from memdb.text.moments import find_moments
 from memdb.text.sentences import is_code, is_question, sentences, tidy
@@ -29,124 +54,12 @@ NOBODY = "The user"
 MAX_KEYWORDS = 8
 MAX_MESSAGE_CHARS = 200_000
 MIN_CLAUSE_CHARS = 5
+MAX_NAME_CHARS = 40
 DAY_MS = 86_400_000
 
 # How long ago a plan's time may begin: "this month" began on the first.
 MAX_LATE_DAYS = 31
 
-# A message that hands over a text to work on says nothing about who sent it.
-_MATERIAL = re.compile(
-    r"\s*(?:(?:can|could|would|will) you |please |help me )*(?:translate|rewrite|rephrase|proofread"
-    r"|paraphrase|summari[sz]e|edit|improve|fix|draft|write|pretend|imagine|act as|role-?play"
-    r"|correct)\b[^\n]*[:\n\"\u201c]",
-    re.IGNORECASE,
-)
-_QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
-_QUOTE = re.compile(r"[\"\u201c\u201d\u00ab][^\"\u201c\u201d\u00bb]*\b(?:I|I'm|my|we)\b[^\"\u201c\u201d\u00bb]*[\"\u201c\u201d\u00bb]?")
-_REPORTED = re.compile(
-    r"\b(?:he|she|they|who|everyone|people|(?-i:[A-Z][a-z]+)|(?:my|the|a) \w+)"
-    r"(?: (?:just|always|often|once))? (?:said|says|say|told me|tells me|asked|claims?|thinks?"
-    r"|wrote|texted|thought|goes|was like)\b",
-    re.IGNORECASE,
-)
-# What makes a clause an idea, a guess or a joke instead of a fact.
-_HEDGE = re.compile(
-    r"\b(?:if|would(?:n't)?|could(?:n't)?|might|maybe|perhaps|probably|possibly|imagine|imagining"
-    r"|suppos(?:e|ed|ing)|pretend(?:ing)?|wish(?:ed)?|hypothetical(?:ly)?|let's say|unless|consider"
-    r"(?:ed|ing)?|thinking|thought about|not sure|wonder(?:ing)?|almost|nearly|as though|like I"
-    r"|guess|I think|I feel like|dreamed|dreamt|used to think|I'd|hope(?:fully)?|hoping|should"
-    r"|when I (?:grow|get)|in the (?:game|novel|movie|book|story)|just kidding|kidding|jk|lol"
-    r"|yeah right|as if|sarcas\w*|example|e\.g\.)\b|\bI may\b|\bwe may\b|\s/s\b",
-    re.IGNORECASE,
-)
-_TAUNT = re.compile(r"^(?:oh,? )?(?:great|sure|fantastic|lovely|perfect|wonderful),", re.IGNORECASE)
-_ASKS = re.compile(
-    r"^(?:who|what|which|when|where|why|how|do|does|did|is|are|can|could|should|would|will|have|has)"
-    r"\b",
-    re.IGNORECASE,
-)
-_CORRECTION = re.compile(
-    r"^(?:(?:oh|no|wait|sorry|oops|hmm)[,.!\u2026-]* +)*(?:actually|sorry|correction|i mean|i meant"
-    r"|no|scratch that|wait)\b[,:;.!-]* *(?:to say )?",
-    re.IGNORECASE,
-)
-_LEAD = re.compile(
-    r"^(?:(?:and|but|so|also|plus|because|since|while|oh|well|yes|yeah|yep|hi|hello|hey|ok|okay|fyi"
-    r"|btw|by the way|anyways?|honestly|actually|to be honest|for the record|these days|nowadays"
-    r"|right now|now|currently|personally|just so you know|in fact|as you know|luckily|sadly"
-    r"|unfortunately|fortunately|finally|recently|lately|guess what|good news|big news|i should"
-    r" mention|you should know|please remember|remember|note|please note|don't forget|keep in mind"
-    r"|i (?:wanted|want) to (?:tell|let) you(?: know)?|i must say|i have to say|let me tell you"
-    r"|turns out|thanks)(?: that\b)?[,:;!.\u2026-]* +)+",
-    re.IGNORECASE,
-)
-_SPLIT = re.compile(
-    r"(?:[,;:]|\s[-\u2013\u2014]+|\s?\u2014)?\s+(?:(?:and|but|so|because|since|while|plus|although"
-    r"|though)\s+)?(?=(?:I|I'm|I've|I'll|my|we|we're|we've)\b)",
-    re.IGNORECASE,
-)
-_CLAUSE_START = re.compile(r"(?:[,;:]|\s[-\u2013\u2014]+|\u2014|\b(?:and|but|so|because|plus))\s*$", re.IGNORECASE)
-_REVISES = re.compile(
-    r"^(?:it's|it is|that's|make that|i meant|not \w+, (?:but )?|rather)\s+(?P<v>[\w' -]{2,40}?)"
-    r"(?:,? (?:and )?not (?P<old>[\w' -]{2,40}))?[.!]*$",
-    re.IGNORECASE,
-)
-_AHEAD = re.compile(
-    r"\b(?:will|i'll|we'll|going to|planning|plan|tomorrow|flying|moving|travell?ing|upcoming|visiting"
-    r"|starting|leaving|getting|scheduled|next|fly|leave|depart|meeting|heading|deadline|due|have an?"
-    r"|running|attending|hosting)\b",
-    re.IGNORECASE,
-)
-_BEHIND = re.compile(
-    r"\b(?:\w{2,}ed|went|got|had|was|were|bought|sold|met|ran|took|saw|came|made|won|lost|left|quit"
-    r"|did|began|broke|wrote|built|ate|flew|drove|found|last|ago|yesterday)\b",
-    re.IGNORECASE,
-)
-_FIRST_PART = re.compile(
-    r"\s*(?:$|[,;:!?(]|\.(?!\w)|\s[-\u2013\u2014]+\s"
-    r"| (?:and|but|so|because|which|where|who) (?:it|it's|I|my|we|they|that|was|were|he|she|is)\b)",
-    re.IGNORECASE,
-)
-# A value that points elsewhere says nothing by itself.
-_POINTS = re.compile(
-    r"^(?:it|this|that|these|those|them|him|her|you|your\w*|how|what|when|where|why|who|every(?:thing|one)"
-    r"|something|someone|some|one|so|too|here|there|being|both|all|us|to (?:hear|see|say|tell|admit|think)"
-    r"|hearing|seeing you|having you|the (?:way|idea|thought|fact|sound|look|one|same|feeling|colou?rs?)"
-    r"|such|any(?:thing)?|nothing|more|another|much|my way|part|and|or|of|not|a (?:lot|bit|few|couple|ton)"
-    r"|lots|stuff|things?|sure|out|up|off|no|talking|chatting|catching|their|his|its|like|as|enough)\b",
-    re.IGNORECASE,
-)
-_OTHERS = re.compile(
-    r"\b(?:you|your|yours|yourself|I|I'm|I've|I'd|he|she|they|it|this|that|those|these|them|here"
-    r"|there|him)\b",
-    re.IGNORECASE,
-)
-# Said of every day and every game: nothing to remember.
-_EMPTY = re.compile(
-    r"^(?:to|(?:an?|my|the|our)(?: \w+)? (?:project|thing|idea|blast|break|chance|moment)"
-    r"|an? (?:[\w-]+ )*(?:time|day|week|weekend|experience|feeling|one|start|game|chat|talk|look)"
-    r"(?: out| off)?)$",
-    re.IGNORECASE,
-)
-_HANGS = re.compile(r"\b(?:to|of|in|at|for|with|an?|the|and|on|from|about|into|by)$", re.IGNORECASE)
-# Cut off in the middle of a row of adjectives or nouns.
-_CUT_OFF = re.compile(r"(?:^|\b(?:an?|the|my|their|some|such|\w+ing)) ?[\w-]+$", re.IGNORECASE)
-_ROW = re.compile(
-    r"\s*, (?!and I|but|so|which|who|it|they|he|she|we|I|the|'?cause|because|especially|though|with"
-    r"|like|thanks|as|when|while|not|my|or)\w+"
-    r"|\s+and (?!(?:I|it|it's|my|we|they|he|she|that|this|have|has|had|was|is|are|am|also|now|then"
-    r"|so|want|would|will|can|got|just)\b)\w+",
-    re.IGNORECASE,
-)
-_MORE = re.compile(
-    r"(?:,? (?:[\w'-]+(?: [\w'-]+)?),)*,? and (?!(?:i|i'm|my|we|it|its|it's|the|that|this|he|she|they|you|is"
-    r"|are|am|was|were|have|has|had|do|don't|did|will|would|can|love|like|hate|want|need|think|go|get"
-    r"|now|then|also|so|just|even|if|not|there|how|what|feel|feels|can't|really|always|usually|see"
-    r"|hope|try|make|take|got|went|started|ended|met|saw|took|made|her|his|their|our|your)\b)"
-    r"[\w'-]+(?: (?:with|of|for|from|in|about) [\w'-]+(?: [\w'-]+)?| (?!and\b)[\w'-]+)?"
-    r"(?=\s*(?:$|[,.;!?)]|\s[-\u2013\u2014]|(?: (?:on|in|since) [\w ]*\d{4})))",
-    re.IGNORECASE,
-)
 _MINE = (
     (re.compile(r"\bmyself\b", re.IGNORECASE), "themselves"),
     (re.compile(r"\bourselves\b", re.IGNORECASE), "themselves"),
@@ -195,34 +108,36 @@ class _Speech:
     def facts(self, before: list[Candidate]) -> list[Candidate]:
         """Return the facts of this message; *before* are those of the ones before it."""
         text = self._message.text[:MAX_MESSAGE_CHARS].translate(_BACK)
-        if _MATERIAL.match(text):
+        if MATERIAL.match(text):
             return []
         found: list[Candidate] = []
-        for sentence in sentences(_QUOTED_LINE.sub("", text)):
+        for sentence in sentences(QUOTED_LINE.sub("", text)):
             if sentence[0] == "[" or is_question(sentence) or is_code(sentence):
                 continue
-            if _QUOTE.search(sentence) or _REPORTED.search(sentence) or _TAUNT.match(sentence):
+            if QUOTE.search(sentence) or REPORTED.search(sentence) or TAUNT.match(sentence):
                 continue
             bare = tidy(sentence, self._speakers)
             for clause in _clauses(bare):
                 found += self._of_clause(clause, [*before, *found])
-            if not _HEDGE.search(bare):
+            if not HEDGE.search(bare):
                 found += self._anywhere(bare)
         return found
 
     def _of_clause(self, clause: str, known: list[Candidate]) -> list[Candidate]:
-        correction = _CORRECTION.match(clause)
+        correction = CORRECTION.match(clause)
         if correction:
             clause = clause[correction.end() :]
-        if lead := _LEAD.match(clause):
+            if "meant" in correction[0].lower():
+                clause = f"I meant {clause}"
+        if lead := LEAD.match(clause):
             clause = clause[lead.end() :]
-        if len(clause) < MIN_CLAUSE_CHARS or _HEDGE.search(clause) or _ASKS.match(clause):
+        if len(clause) < MIN_CLAUSE_CHARS or HEDGE.search(clause) or ASKS.match(clause):
             return []
         if correction and (revised := self._revised(clause, known)):
             return [revised]
         dated, first_ms = self._dated(clause)
         for rule in AT_START:
-            if match := rule.pattern.match(dated):
+            if match := rule.pattern.match(clause if rule.as_said else dated):
                 fact = self._fact(rule, match, first_ms)
                 if fact is not None:
                     return [fact]
@@ -237,13 +152,13 @@ class _Speech:
 
     def _dated(self, clause: str) -> tuple[str, int | None]:
         """Return *clause* with its times in full and behind what happened, and the first time."""
-        ahead = True if _AHEAD.search(clause) else (False if _BEHIND.search(clause) else None)
+        ahead = True if AHEAD.search(clause) else (False if BEHIND.search(clause) else None)
         moments = find_moments(clause, self._message.created_ms, ahead=ahead)
         for one in reversed(moments):
             rest = clause[one.end :]
             if one.start == 0:
                 rest = rest.lstrip(" ,")
-                end = _FIRST_PART.search(rest)
+                end = FIRST_PART.search(rest)
                 place = end.start() if end else len(rest)
                 clause = f"{rest[:place]} {one.shown}{rest[place:]}"
             else:
@@ -254,7 +169,7 @@ class _Speech:
         groups = {name: text or "" for name, text in match.groupdict().items()}
         value = groups.get("v", "").strip()
         whole = self._whole(rule, match, value) if value else value
-        if whole is None or _OTHERS.search(groups.get("w", "")):
+        if whole is None or OTHERS.search(groups.get("w", "")):
             return None
         value = whole
         said_ms = self._message.created_ms
@@ -290,26 +205,29 @@ class _Speech:
     @staticmethod
     def _whole(rule: Rule, match: re.Match[str], value: str) -> str | None:
         """Return *value* with what is listed after it; None if it says nothing by itself."""
-        if _POINTS.match(value) or _OTHERS.search(value) or _EMPTY.match(value):
-            return None
-        if _HANGS.search(value):
-            return None
-        if rule.category == "preferences" and re.match(r"the [a-z]", value):
+        if rule.as_said:
+            return value
+        the = rule.category == "preferences" and THE.match(value)
+        if the or any(
+            find(value) for find in (POINTS.match, OTHERS.search, EMPTY.match, HANGS.search)
+        ):
             return None
         end = match.end("v")
-        if more := _MORE.match(match.string, end):
-            return None if _OTHERS.search(more[0]) else value + more[0]
-        if rule.category != "profile" and _ROW.match(match.string, end) and _CUT_OFF.search(value):
+        if more := MORE.match(match.string, end):
+            return None if OTHERS.search(more[0]) else value + more[0]
+        if rule.category != "profile" and ROW.match(match.string, end) and CUT_OFF.search(value):
             return None
         return value
 
     def _revised(self, clause: str, known: list[Candidate]) -> Candidate | None:
         """Return the last keyed fact with another value, where *clause* says "it's X, not Y"."""
-        match = _REVISES.match(clause)
+        match = REVISES.match(clause)
         last = next((one for one in reversed(known) if one.key is not None), None)
-        if match is None or last is None or _POINTS.match(match["v"]):
+        if match is None or last is None or POINTS.match(match["v"]):
             return None
         old = match["old"]
+        if old is None and match["v"][0].islower():
+            return None  # "it's raining" corrects nothing
         if old is None:
             old = last.text.rstrip(".").rsplit(" ", 1)[-1]
         if old.lower() not in last.text.lower():
@@ -326,9 +244,9 @@ class _Speech:
 def _clauses(sentence: str) -> Iterator[str]:
     """Yield the parts of *sentence* that begin with "I", "my" or "we", and its beginning."""
     start = 0
-    for match in _SPLIT.finditer(sentence):
+    for match in SPLIT.finditer(sentence):
         gap = sentence[match.start() : match.end()]
-        if gap.strip() == "" and not _CLAUSE_START.search(sentence[: match.start()]):
+        if gap.strip() == "" and not CLAUSE_START.search(sentence[: match.start()]):
             continue
         if part := sentence[start : match.start()].strip():
             yield part
@@ -343,7 +261,8 @@ def _newest(found: list[Candidate]) -> list[Candidate]:
     seen: set[str] = set()
     kept = []
     for place, one in enumerate(found):
-        if last.get(one.key, place) != place or one.text.lower() in seen:
+        older = one.key is not None and last[one.key] != place
+        if older or one.text.lower() in seen:
             continue
         seen.add(one.text.lower())
         kept.append(one)
@@ -386,4 +305,8 @@ def _tidy_name(author: str | None) -> str | None:
     if author is None:
         return None
     name = " ".join(author.split())
-    return name if 0 < len(name) <= 40 and all(one.isalpha() or one in " .'-" for one in name) else None
+    return (
+        name
+        if 0 < len(name) <= MAX_NAME_CHARS and all(one.isalpha() or one in " .'-" for one in name)
+        else None
+    )

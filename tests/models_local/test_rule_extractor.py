@@ -28,7 +28,9 @@ def said(text: str, seq: int = 1, *, role: str = "user", author: str | None = "A
 
 def facts(*texts: str, author: str | None = "Ann") -> list[Candidate]:
     """Return what is found in messages of one person."""
-    return RuleExtractor().extract([said(text, n, author=author) for n, text in enumerate(texts, 1)])
+    return RuleExtractor().extract(
+        [said(text, n, author=author) for n, text in enumerate(texts, 1)]
+    )
 
 
 def texts(found: Sequence[Candidate]) -> list[str]:
@@ -65,8 +67,8 @@ STATED = [
     ("I lost my job at Door Dash.", "Ann lost their job at Door Dash.", None),
     ("I'm retired.", "Ann is retired.", "job"),
     ("I'm studying marine biology.", "Ann studies marine biology.", "field_of_study"),
-    ("I own a small bakery.", "Ann own a small bakery.", None),
-    ("My birthday is 4 May.", "Ann's birthday is on 4 May.", "birthday"),
+    ("I own a small bakery.", "Ann owns a small bakery.", None),
+    ("My birthday is 4 May.", "Ann's birthday is 4 May.", "birthday"),
     ("I'm 34 years old.", "Ann is 34 years old.", "age"),
     ("I speak Spanish and French.", "Ann speaks Spanish and French.", None),
     ("I'm learning German.", "Ann is learning German.", None),
@@ -172,10 +174,57 @@ def test_who_is_not_named_is_the_user() -> None:
 
 def test_a_fact_knows_where_and_when_it_was_told() -> None:
     """Category, message, time and words to find it by."""
-    _, found = facts("Hello.", "I've lived in Oslo since 2016.")
+    (found,) = facts("Hello.", "I've lived in Oslo since 2016.")
 
-    (found,) = [found]
     assert (found.category, found.first_seq, found.last_seq) == ("profile", 2, 2)
     assert found.valid_from_ms == datetime(2016, 1, 1, tzinfo=UTC).timestamp() * 1000
     assert "oslo" in found.keywords
     assert "home" in found.keywords
+
+
+CORRECTIONS = [
+    (["I live in Oslo.", "Actually, I live in Bergen."], ["Ann lives in Bergen."]),
+    (["I live in Oslo. Sorry, I meant Bergen."], ["Ann lives in Bergen."]),
+    (["My birthday is 4 May.", "No, it's 5 May, not 4 May."], ["Ann's birthday is 5 May."]),
+    (["I work for Acme.", "Actually it's Apex, not Umbrella."], ["Ann works for Acme."]),
+    (["I work for Acme.", "Actually it's raining."], ["Ann works for Acme."]),
+    (["I live in Oslo.", "I no longer live in Oslo."], ["Ann no longer lives in Oslo."]),
+    (["I love tea.", "I love tea."], ["Ann loves tea."]),
+    (["My dog Max is sick.", "My dog, Max, is well again."], ["Ann's dog is called Max."]),
+]
+
+
+@pytest.mark.parametrize(
+    ("texts_said", "expected"), CORRECTIONS, ids=[a[-1] for a, _ in CORRECTIONS]
+)
+def test_a_correction_leaves_the_later_value(texts_said: list[str], expected: list[str]) -> None:
+    """Of one key the last statement remains; "it's X, not Y" changes the one that says Y."""
+    assert texts(facts(*texts_said)) == expected
+
+
+def test_a_sentence_may_state_several_facts() -> None:
+    """Each clause that begins with "I" or "my" is read by itself."""
+    found = facts("I live in Oslo, I work as a nurse, and my favorite food is sushi.")
+
+    assert texts(found) == [
+        "Ann lives in Oslo.",
+        "Ann works as a nurse.",
+        "Ann's favorite food is sushi.",
+    ]
+
+
+def test_my_becomes_their() -> None:
+    """What belongs to the speaker does so in the third person too."""
+    assert texts(facts("I love walking my dog.")) == ["Ann loves walking their dog."]
+
+
+def test_a_text_of_any_kind_and_length_makes_nothing_fail() -> None:
+    """A megabyte, stops without end, control characters, other scripts."""
+    for text in (
+        "I love " + "a" * 1_000_000,
+        "I live in " * 20_000,
+        "!?" * 50_000,
+        "\x1b[31mI",
+        "我住在北京。",
+    ):
+        assert isinstance(facts(text), list)
