@@ -33,9 +33,9 @@ from memdb.models_local.fact_filters import (
     REPORTED,
     REVISES,
     ROW,
-    THE,
     SPLIT,
     TAUNT,
+    THE,
 )
 from memdb.models_local.fact_patterns import ANYWHERE, AT_START
 from memdb.text.moments import find_moments

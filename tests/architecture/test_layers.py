@@ -24,6 +24,7 @@ ROOM_OF_FILE = {
     "ids": "base",
     "record": "base",
     "summary_models": "base",
+    "extract_models": "base",
     "shapes": "base",
     "packing": "base",
     "sketch": "base",
