@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from memdb.calling import Caller
     from memdb.db.database import Database
     from memdb.longterm.artifacts import Shelf
     from memdb.longterm.notebook import Notebook
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from memdb.recall.indexing import Indexer
     from memdb.recall.search import Recaller
     from memdb.shortterm.archive import Archivist
-    from memdb.shortterm.calling import Caller
     from memdb.shortterm.context import Contexts
     from memdb.shortterm.dag import Summaries
     from memdb.shortterm.tree import Trees
@@ -154,7 +154,7 @@ class Rooms:
     def caller(self) -> Caller | None:
         """What asks the model, None without one."""
         if self._caller is None and self._model is not None:
-            from memdb.shortterm.calling import Caller
+            from memdb.calling import Caller
 
             self._caller = Caller(self._model)
         return self._caller

@@ -31,6 +31,7 @@ ROOM_OF_FILE = {
     "tools": "door",
     "worker": "door",
     "deadline": "base",
+    "calling": "base",
     "text": "base",
     "models_local": "base",
     "owner": "owner",
