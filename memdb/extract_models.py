@@ -44,7 +44,7 @@ class Candidate(Record):
     last_seq: int | None = None
 
 
-class Decision(Record):
+class Outcome(Record):
     """
     What became of a candidate, or would become of it.
 
@@ -72,14 +72,14 @@ class Extracted(Record):
     Attributes:
         messages: Messages that were read.
         batches: In how many batches.
-        decisions: One for each candidate, in order.
+        outcomes: One for each candidate, in order.
         calls: How often a model was asked.
         next_seq: The first message not yet read: the watermark.
     """
 
     messages: int
     batches: int
-    decisions: tuple[Decision, ...]
+    outcomes: tuple[Outcome, ...]
     calls: int
     next_seq: int
 
