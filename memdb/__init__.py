@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         PortError,
         ReadOnly,
         SchemaTooNew,
+        SecretFound,
         StorageError,
         TooLarge,
         VersionConflict,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     )
     from memdb.scope import Scope
     from memdb.session import Session
+    from memdb.text.secret_policy import SecretPolicy
 
 __version__ = "0.1.0"
 
@@ -94,6 +96,8 @@ __all__ = [
     "Remembered",
     "SchemaTooNew",
     "Scope",
+    "SecretFound",
+    "SecretPolicy",
     "Session",
     "SessionInfo",
     "Source",
@@ -110,6 +114,7 @@ _HOMES = {
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
+    "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.session",),
 }
 

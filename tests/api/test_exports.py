@@ -38,6 +38,8 @@ NAMES = [
     "Remembered",
     "SchemaTooNew",
     "Scope",
+    "SecretFound",
+    "SecretPolicy",
     "Session",
     "SessionInfo",
     "Source",
