@@ -316,11 +316,18 @@ CREATE INDEX artifacts_blob ON artifacts (blob_no);
 
 -- Work that is due, written in the transaction that made it due. One row per
 -- kind, subject and space: adding it again changes nothing. An 'embed' job of
--- a session stands for all its messages from `next_seq` on.
+-- a session stands for all its messages from `next_seq` on; its 'extract' row
+-- stays, as the watermark below which facts were looked for. The kinds about
+-- the 'file' are upkeep that comes round again: `next_seq` is when it was done.
 CREATE TABLE jobs (
-  kind TEXT NOT NULL CHECK (kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')),
-  subject TEXT NOT NULL CHECK (subject IN ('session', 'entry', 'scope', 'node')),
-  ref INTEGER NOT NULL,                -- id of the subject
+  kind TEXT NOT NULL CHECK (
+    kind IN (
+      'embed', 'summarize', 'archive', 'decay', 'extract',
+      'expire', 'retain', 'sessions', 'optimize', 'checkpoint'
+    )
+  ),
+  subject TEXT NOT NULL CHECK (subject IN ('session', 'entry', 'scope', 'node', 'file')),
+  ref INTEGER NOT NULL,                -- id of the subject; 0 for the file
   space_no INTEGER NOT NULL DEFAULT 0, -- 0: not about embeddings
   next_seq INTEGER NOT NULL DEFAULT 0, -- how far it is done: the first seq still to do
   due_ms INTEGER NOT NULL,
