@@ -330,6 +330,27 @@ class SpaceInfo(Record):
     vectors: int
 
 
+class Upkeep(Record):
+    """
+    Work about the whole file that comes round again.
+
+    Attributes:
+        kind: "expire", "retain", "sessions", "optimize" or "checkpoint".
+        done_ms: When it was last done, None if never.
+        due_ms: From when on it is due again.
+        lease_ms: Until when a process is at it; past if none is.
+        attempts: How often it failed since.
+        error: What stopped it last; None: nothing did.
+    """
+
+    kind: str
+    done_ms: int | None
+    due_ms: int
+    lease_ms: int
+    attempts: int
+    error: str | None
+
+
 class FileInfo(Record):
     """
     What is in a file.
@@ -339,6 +360,7 @@ class FileInfo(Record):
         bytes_per_store: Bytes on disk per store with its indexes, by name.
         oldest_ms: created_ms of the oldest message, None without messages.
         pending_jobs: Jobs that are due and not done.
+        upkeep: What was done to the whole file in the background, by kind.
     """
 
     path: str
@@ -352,3 +374,4 @@ class FileInfo(Record):
     newest_ms: int | None
     pending_jobs: int
     meta: dict[str, str]
+    upkeep: tuple[Upkeep, ...] = ()

@@ -34,7 +34,7 @@ SELECT key, value FROM meta ORDER BY key
 """
 
 SELECT_JOBS = """/* info.jobs */
-SELECT count(*) FROM jobs
+SELECT count(*) FROM jobs WHERE subject <> 'file' AND kind <> 'extract'
 """
 
 SELECT_FORMAT = """/* info.format */
@@ -76,7 +76,7 @@ COUNTED = (
 
 def info(db: Database) -> FileInfo:
     """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
-    from memdb.stores import embeddings
+    from memdb.stores import embeddings, upkeep
 
     with db.read() as tx:
         counts = tx.one(SELECT_COUNTS) or ()
@@ -95,6 +95,7 @@ def info(db: Database) -> FileInfo:
             newest_ms=newest_ms,
             pending_jobs=pending[0],
             meta=dict(tx.all(SELECT_META)),
+            upkeep=upkeep.list_all(tx),
         )
 
 

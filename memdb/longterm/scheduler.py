@@ -8,7 +8,6 @@ that it is not due. A process that dies gives its step back with the lease.
 
 from __future__ import annotations
 
-from memdb.errors import MemDBError
 from memdb.record import Record
 from memdb.stores import upkeep
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from memdb.db.database import Database
+    from memdb.models import Upkeep
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -45,7 +45,7 @@ class StepRun(Record):
 
     kind: str
     done: int
-    error: MemDBError | None = None
+    error: Exception | None = None
 
 
 class Scheduler:
@@ -92,7 +92,7 @@ class Scheduler:
         every_ms = EVERY_MS[kind]
         try:
             done = step()
-        except MemDBError as error:
+        except Exception as error:  # noqa: BLE001 (no step may stop the next)
             wait_ms = min(RETRY_MS << min(failures, MAX_DOUBLINGS), every_ms)
             with self._db.write() as tx:
                 upkeep.done(tx, kind, held_ms, tx.now_ms + wait_ms, str(error))
@@ -101,6 +101,6 @@ class Scheduler:
             upkeep.done(tx, kind, held_ms, tx.now_ms + every_ms)
         return StepRun(kind, done)
 
-    def _known(self) -> dict[str, upkeep.Upkeep]:
+    def _known(self) -> dict[str, Upkeep]:
         with self._db.read() as tx:
             return {one.kind: one for one in upkeep.list_all(tx)}

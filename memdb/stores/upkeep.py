@@ -6,7 +6,7 @@ A row says when its step is due; whoever takes its lease does it for all.
 
 from __future__ import annotations
 
-from memdb.record import Record
+from memdb.models import Upkeep
 from memdb.text.validate import MAX_INT
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ ON CONFLICT DO NOTHING
 """
 
 SELECT_ALL = """/* upkeep.list */
-SELECT kind, next_seq, due_ms, lease_ms, attempts, error
+SELECT kind, nullif(next_seq, 0), due_ms, lease_ms, attempts, error
 FROM jobs
 WHERE
   kind IN ('expire', 'retain', 'sessions', 'optimize', 'checkpoint')
@@ -52,27 +52,6 @@ SET
   lease_ms = 0
 WHERE kind = :kind AND subject = 'file' AND ref = 0 AND space_no = 0 AND lease_ms = :held_ms
 """
-
-
-class Upkeep(Record):
-    """
-    Work about the whole file that comes round again.
-
-    Attributes:
-        kind: "expire", "retain", "sessions", "optimize" or "checkpoint".
-        done_ms: When it was last done, 0 if never.
-        due_ms: From when on it is due again.
-        lease_ms: Until when a process is at it, 0 if none is.
-        attempts: How often it failed since.
-        error: What stopped it last; None: nothing did.
-    """
-
-    kind: str
-    done_ms: int
-    due_ms: int
-    lease_ms: int
-    attempts: int
-    error: str | None
 
 
 def list_all(tx: Tx) -> tuple[Upkeep, ...]:
