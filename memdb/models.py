@@ -113,6 +113,20 @@ class ContextWindow(Record):
         return to_shape(self.messages, shape)
 
 
+class ProfileBlock(Record):
+    """
+    Long-term memory as a text for a prompt; "" with 0 tokens if there is nothing to say.
+
+    Attributes:
+        tokens: By the file's counter.
+        entry_ids: Of the lines, in order.
+    """
+
+    text: str
+    tokens: int
+    entry_ids: tuple[int, ...]
+
+
 class SessionInfo(Record):
     """What a listing says about a session."""
 

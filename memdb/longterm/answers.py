@@ -36,6 +36,10 @@ _EXPIRES = re.compile(r"([0-9]{1,9})([dhm])")
 _DAY = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?")
 
 
+class Unreadable(PortError):
+    """A model answered, and the answer is of no form that facts could have."""
+
+
 class Verdict(Record):
     """
     What a model wants done with a candidate.
@@ -72,7 +76,7 @@ def read_candidates(
         said_ms: When the newest of them was said.
 
     Raises:
-        PortError: it cannot be understood at all.
+        Unreadable: it cannot be understood at all.
     """
     rows = _rows(answer, name, lambda item: "category" in item)
     found = [_candidate(row, set(categories), span, said_ms) for row in rows]
@@ -88,7 +92,7 @@ def read_verdicts(answer: str, name: str, count: int) -> list[Verdict]:
     Indexes out of range are ignored; of two for one candidate the last counts.
 
     Raises:
-        PortError: it cannot be understood at all.
+        Unreadable: it cannot be understood at all.
     """
     verdicts = [Verdict("create")] * count
     for row in _rows(answer, name, lambda item: "index" in item or "action" in item):
@@ -127,7 +131,7 @@ def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
     """Return the objects of an answer that *fits*, from the first form that has some."""
     text = answer.strip()
     if len(text) > MAX_ANSWER_CHARS:
-        raise PortError(name, f"its answer has {len(text):,} characters: too many to be facts")
+        raise Unreadable(name, f"its answer has {len(text):,} characters: too many to be facts")
     bare = _unfenced(text)
     whole = _parsed(bare)
     rows = _from_value(whole, fits)
@@ -142,7 +146,7 @@ def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
         from memdb.text.redact import redact  # only where it goes wrong
 
         preview = redact(" ".join(text[: PREVIEW_CHARS * 4].split()))[:PREVIEW_CHARS]
-        raise PortError(name, f"cannot parse its answer as facts: {preview!r}")
+        raise Unreadable(name, f"cannot parse its answer as facts: {preview!r}")
     return rows
 
 
