@@ -58,17 +58,32 @@ if TYPE_CHECKING:
     )
     from memdb.scope import Scope
     from memdb.session import Session
+    from memdb.summary_models import (
+        Archived,
+        Compacted,
+        Expansion,
+        Node,
+        Piece,
+        SourceItem,
+        Summary,
+        SummaryPolicy,
+        SummaryTree,
+    )
     from memdb.text.secret_policy import SecretPolicy
+    from memdb.tools import Tools
+    from memdb.worker import Worker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyExists",
+    "Archived",
     "Artifact",
     "ArtifactVersion",
     "BadQuery",
     "Busy",
     "Closed",
+    "Compacted",
     "Conflict",
     "ContextWindow",
     "Corrupt",
@@ -76,6 +91,7 @@ __all__ = [
     "DiskFull",
     "Entry",
     "EntryVersion",
+    "Expansion",
     "FileError",
     "FileInfo",
     "Finding",
@@ -89,8 +105,10 @@ __all__ = [
     "MigrationFailed",
     "MissingExtension",
     "NewMessage",
+    "Node",
     "NotAMemDB",
     "NotFound",
+    "Piece",
     "PortError",
     "ReadOnly",
     "Remembered",
@@ -101,28 +119,37 @@ __all__ = [
     "Session",
     "SessionInfo",
     "Source",
+    "SourceItem",
     "SpaceInfo",
     "StorageError",
+    "Summary",
+    "SummaryPolicy",
+    "SummaryTree",
     "TooLarge",
+    "Tools",
     "VersionConflict",
+    "Worker",
     "WrongProcess",
     "open",
 ]
 
-# Where a name comes from, if not from `memdb.errors` or `memdb.models`.
+# Where a name comes from, if not from one of these, in order.
+_RECORDS = ("memdb.errors", "memdb.models", "memdb.summary_models")
 _HOMES = {
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
     "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.session",),
+    "Tools": ("memdb.tools",),
+    "Worker": ("memdb.worker",),
 }
 
 if not TYPE_CHECKING:  # a checker would allow any name on a module that has this
 
     def __getattr__(name: str) -> object:
         """Load the public *name* from its module, and keep it."""
-        homes = _HOMES.get(name, ("memdb.errors", "memdb.models")) if name in __all__ else ()
+        homes = _HOMES.get(name, _RECORDS) if name in __all__ else ()
         for home in homes:
             module = _load(home, name)
             if hasattr(module, name):

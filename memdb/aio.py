@@ -20,7 +20,7 @@ import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from memdb import holdings, memory
+from memdb import holdings, memory, tools
 from memdb import scope as scopes
 from memdb import session as sessions
 from memdb.errors import Closed
@@ -81,6 +81,13 @@ class Session:
     find = _later(sessions.Session.find)
     search = _later(sessions.Session.search)
     window = _later(sessions.Session.window)
+    context = _later(sessions.Session.context)
+    tree = _later(sessions.Session.tree)
+    expand = _later(sessions.Session.expand)
+    search_summaries = _later(sessions.Session.search_summaries)
+    summary_index = _later(sessions.Session.summary_index)
+    compact = _later(sessions.Session.compact)
+    upgrade = _later(sessions.Session.upgrade)
     archive = _later(sessions.Session.archive)
     unarchive = _later(sessions.Session.unarchive)
     delete = _later(sessions.Session.delete)
@@ -106,6 +113,10 @@ class Session:
             after_seq = page[-1].seq
             left = None if left is None else left - len(page)
 
+    def tools(self) -> Tools:
+        """Return `memory_expand`, `memory_search` and `memory_compact` for this session."""
+        return Tools(self._sync.tools(), self._worker)
+
     @property
     def artifacts(self) -> Artifacts:
         """The artifacts of this session, and the `user:` ones of its scope."""
@@ -114,6 +125,21 @@ class Session:
     def __repr__(self) -> str:
         """Name the session and whose it is."""
         return _repr(self._sync)
+
+
+class Tools:
+    """What a model may do with the memory of one session; see `memdb.Tools`."""
+
+    def __init__(self, sync: tools.Tools, worker: _Worker) -> None:
+        """Use `session.tools()` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    schemas = staticmethod(tools.Tools.schemas)
+    call = _later(tools.Tools.call)
+    memory_expand = _later(tools.Tools.memory_expand)
+    memory_search = _later(tools.Tools.memory_search)
+    memory_compact = _later(tools.Tools.memory_compact)
 
 
 class Entries:
@@ -209,7 +235,9 @@ class MemDB:
         self.path = sync.path
 
     run_pending = _later(memory.MemDB.run_pending)
+    start_worker = _later(memory.MemDB.start_worker)
     pending = _later(memory.MemDB.pending)
+    spaces = _later(memory.MemDB.spaces)
     check = _later(memory.MemDB.check)
     rebuild = _later(memory.MemDB.rebuild)
     vacuum = _later(memory.MemDB.vacuum)

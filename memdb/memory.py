@@ -175,10 +175,12 @@ class MemDB:
         if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
             raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
         if self._worker is None or not self._worker.running:
+            from functools import partial
+
             from memdb.worker import Worker
 
             run = self._rooms.run_pending
-            self._worker = Worker(lambda most: run(most, early=False), interval_s)
+            self._worker = Worker(partial(run, early=False), interval_s)
             self._worker.start()
         return self._worker
 

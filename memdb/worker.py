@@ -12,11 +12,17 @@ from memdb.errors import Closed, MemDBError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Run = Callable[[int, Callable[[int], None], Callable[[str, str], None]], int]
+
 # Longest pause after failures: a model that is down is asked once a minute.
 MAX_PAUSE_S = 60.0
 
 # Work per look at the jobs: short, so that stopping never takes long.
 BATCH = 64
+
+
+class _Stopped(Exception):
+    """Ends a run between two pieces of work."""
 
 
 class Worker:
@@ -25,16 +31,23 @@ class Worker:
 
     Attributes:
         done: How many texts and summaries it made so far.
+        doing: What a model is asked for now, None while it is not.
         error: The last failure, None if the last run went well.
     """
 
-    def __init__(self, run: Callable[[int], int], interval_s: float) -> None:
-        """Call *run* with the most to do at once, again after *interval_s* when it did nothing."""
+    def __init__(self, run: Run, interval_s: float) -> None:
+        """
+        Call *run*, again after *interval_s* when it did nothing.
+
+        It gets the most to do at once, what to call after each piece with its
+        size, and what to call with status and message before a model is asked.
+        """
         self._run = run
         self._interval_s = interval_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="memdb-worker", daemon=True)
         self.done = 0
+        self.doing: str | None = None
         self.error: MemDBError | None = None
 
     def start(self) -> None:
@@ -55,17 +68,29 @@ class Worker:
     def _loop(self) -> None:
         pause_s = self._interval_s
         while not self._stop.is_set():
+            before = self.done
             try:
-                done = self._run(BATCH)
-            except Closed:
+                self._run(BATCH, self._made, self._asks)
+            except (Closed, _Stopped):
                 return
             except MemDBError as error:
+                self.doing = None
                 self.error = error
                 pause_s = min(2 * pause_s, MAX_PAUSE_S)
                 self._stop.wait(pause_s)
                 continue
-            self.error = None
+            self.doing = self.error = None
             pause_s = self._interval_s
-            self.done += done
-            if not done:
+            if self.done == before:
                 self._stop.wait(pause_s)
+
+    def _made(self, count: int) -> None:
+        """Count a piece that is stored; here is where a run can end."""
+        self.done += count
+        self._asks("active", None)
+
+    def _asks(self, _status: str, doing: str | None) -> None:
+        """Note what is being done, unless it is time to stop."""
+        if self._stop.is_set():
+            raise _Stopped
+        self.doing = doing

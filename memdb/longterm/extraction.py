@@ -230,16 +230,12 @@ class Extractions:
             return  # it ends by itself
 
     def _batch(self, tx: Tx, place: Place, next_seq: int) -> Batch | None:
-        new = messages.list_after(
-            tx, place.session, place.name, next_seq - 1, self._policy.chunk
-        )
+        new = messages.list_after(tx, place.session, place.name, next_seq - 1, self._policy.chunk)
         if not new:
             return None
         context = []
         if self._policy.context:
-            context = messages.last(
-                tx, place.session, place.name, self._policy.context, new[0].seq
-            )
+            context = messages.last(tx, place.session, place.name, self._policy.context, new[0].seq)
         return cut(new, context)
 
     def _decided(

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 # Blocks that contexts, recall and the prompt block put into a prompt.
 INJECTED = ("memory", "recalled", "profile")
 _BLOCK = re.compile(
-    r"<(" + "|".join(INJECTED) + r")>.*?</\1>" + r"|\[Long-term memory\].*?\[End of long-term memory\]",
+    r"<("
+    + "|".join(INJECTED)
+    + r")>.*?</\1>"
+    + r"|\[Long-term memory\].*?\[End of long-term memory\]",
     re.DOTALL,
 )
 
@@ -198,7 +201,10 @@ def echoes(text: str, known: Iterable[str]) -> bool:
     """
     Say whether *text* repeats one of *known*: most of its words are there, and all its numbers.
 
-    >>> echoes("Ann lives in Oslo", ["Ann lives in Oslo since 2016."]), echoes("Ann is 35", ["Ann is 34"])
+    >>> (
+    ...     echoes("Ann lives in Oslo", ["Ann lives in Oslo since 2016."]),
+    ...     echoes("Ann is 35", ["Ann is 34"]),
+    ... )
     (True, False)
     """
     words = set(content_words(query_words(text)))

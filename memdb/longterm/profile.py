@@ -145,9 +145,7 @@ class Profiles:
                     after = page[-1].id if len(page) == PAGE else None
         return [one for one in found if _may_show(one, session)]
 
-    def _found(
-        self, owner: Owner, query: str, known: set[int], session: str | None
-    ) -> list[Entry]:
+    def _found(self, owner: Owner, query: str, known: set[int], session: str | None) -> list[Entry]:
         """Return the entries that a question is about, by category, then as well as they match."""
         hits = self._recall(owner, query, MOST_RECALLED, kinds=("entry",))
         ids = [hit.source.entry_id for hit in hits if hit.source.entry_id not in known]

@@ -106,7 +106,7 @@ class Summaries:
 
         Args:
             limit: Stop after so many nodes; None: go on until nothing is due.
-            progress: Called with the number of nodes just made.
+            progress: Called after each transaction with the number of its nodes.
             status: Called with ("active", what is done) before a model is asked.
             early: Also what failed and waits to be tried again.
         """
@@ -121,10 +121,7 @@ class Summaries:
             if held is None:
                 continue
             rest = None if limit is None else limit - done
-            made = self._work(job, held, rest, failures, status)
-            done += made
-            if made and progress is not None:
-                progress(made)
+            done += self._work(job, held, rest, failures, progress, status)
         return done, failures
 
     @property
@@ -154,13 +151,18 @@ class Summaries:
         held: int,
         limit: int | None,
         failures: Failures,
+        progress: Callable[[int], object] | None,
         status: Status | None,
     ) -> int:
         """Do a leased job, as far as *limit* allows, and give the lease back."""
         lease = _Lease(job, held)
+        tell = progress or (lambda _made: None)
         try:
             if job.subject == "node":
-                return self._improve(lease, failures, status)
+                done = self._improve(lease, failures, status)
+                if done:
+                    tell(done)
+                return done
             done = 0
             while limit is None or done < limit:
                 most = self._batch if limit is None else min(self._batch, limit - done)
@@ -168,6 +170,7 @@ class Summaries:
                 if not stored:
                     break
                 done += stored
+                tell(stored)
             return done
         finally:
             self._settle(lease)

@@ -70,7 +70,7 @@ class Trees:
         int_value(limit, "limit", 1, MAX_PAGE)
         if not isinstance(ref, str):
             raise InvalidInput(f"node_id is {type(ref).__name__}: give a node's id, or '1-10'")
-        span = span_of(ref)
+        span = span_of(text_value(ref, "node_id"))
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             node = None

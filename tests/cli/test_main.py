@@ -36,6 +36,13 @@ LEAVES = [
     ("chat", "show"),
     ("chat", "list"),
     ("chat", "search"),
+    ("chat", "context"),
+    ("chat", "window"),
+    ("chat", "tree"),
+    ("chat", "expand"),
+    ("chat", "compact"),
+    ("chat", "archive"),
+    ("chat", "unarchive"),
     ("chat", "delete"),
     ("remember",),
     ("recall",),
@@ -50,14 +57,15 @@ LEAVES = [
     ("artifact", "delete"),
     ("import",),
     ("export",),
+    ("work",),
     ("check",),
     ("rebuild",),
     ("backup",),
+    ("vacuum",),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
-SCOPED = [
-    words for words in LEAVES if words[0] not in ("demo", "info", "check", "rebuild", "backup")
-]
+WHOLE = ("demo", "info", "work", "check", "rebuild", "backup", "vacuum")
+SCOPED = [words for words in LEAVES if words[0] not in WHOLE]
 
 
 def _walk(command, words=()):
