@@ -39,11 +39,13 @@ if TYPE_CHECKING:
         VersionConflict,
         WrongProcess,
     )
+    from memdb.longterm.categories import Categories, Category
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.models import (
         Artifact,
         ArtifactVersion,
         ContextWindow,
+        Decision,
         Entry,
         EntryVersion,
         FileInfo,
@@ -82,11 +84,14 @@ __all__ = [
     "ArtifactVersion",
     "BadQuery",
     "Busy",
+    "Categories",
+    "Category",
     "Closed",
     "Compacted",
     "Conflict",
     "ContextWindow",
     "Corrupt",
+    "Decision",
     "DimensionMismatch",
     "DiskFull",
     "Entry",
@@ -136,6 +141,8 @@ __all__ = [
 # Where a name comes from, if not from one of these, in order.
 _RECORDS = ("memdb.errors", "memdb.models", "memdb.summary_models")
 _HOMES = {
+    "Categories": ("memdb.longterm.categories",),
+    "Category": ("memdb.longterm.categories",),
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),

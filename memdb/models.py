@@ -187,6 +187,15 @@ class Entry(Record):
     stored_ms: int
     uid: str
 
+    def holds(self, at_ms: int) -> bool:
+        """Say whether it is active, unexpired and true at a time."""
+        return (
+            self.active
+            and (self.expires_ms is None or self.expires_ms > at_ms)
+            and (self.valid_from_ms is None or self.valid_from_ms <= at_ms)
+            and (self.valid_to_ms is None or self.valid_to_ms > at_ms)
+        )
+
 
 class EntryVersion(Record):
     """
@@ -240,6 +249,24 @@ class Remembered(Record):
     other: Entry | None = None
     reason: str = ""
     similarity: float | None = None
+
+
+class Decision(Record):
+    """
+    What became of a statement that resembled the entry *other_id*, and why.
+
+    Attributes:
+        action: As in `Remembered`.
+        similarity: Their cosine, None if it did not matter.
+        decided_by: "key", "hash", "similarity", or the name of an arbiter.
+    """
+
+    action: str
+    other_id: int
+    similarity: float | None
+    decided_by: str
+    reason: str
+    decided_ms: int
 
 
 class ArtifactVersion(Record):

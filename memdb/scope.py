@@ -54,55 +54,83 @@ class Scope:
         key: str | None = None,
         keywords: Sequence[str] = (),
         importance: int | None = None,
+        pinned: bool | None = None,
+        expires: int | datetime | str | None = None,
+        valid_from: int | datetime | None = None,
         session: str | None = None,
-        seq: int | None = None,
-        valid_from_ms: int | None = None,
-        expires_ms: int | None = None,
+        seq: int | tuple[int, int] | None = None,
+        session_only: bool | None = None,
+        shared: bool | None = None,
+        source: str | None = None,
+        trust: str | None = None,
         created_ms: int | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Remembered:
         """
-        Store a long-term entry and say what that did: "added", "merged" or "ignored".
+        Remember a fact, and say what that did to what is known.
 
-        Without *key* it is always "added". An active entry with the same key is
-        updated instead: "merged", or "ignored" when it says all of this
-        already. It keeps what is not said (None, or no keywords), but not a
-        time of expiry that has passed.
+        What is known in the same or other words is not stored again: it takes
+        over what is new in the statement ("merged"), or nothing ("ignored"). What
+        it contradicts, and what has its *key*, gives way ("superseded") and
+        becomes history. All else is "added". A statement that is not given a
+        field (None) leaves that of the known entry as it is.
 
         Args:
-            text: One fact, in a sentence that can stand alone.
-            category: What kind of fact it is: "profile", "preferences",
-                "entities", "events" (the default), "cases", "patterns" or yours.
-            key: Names the fact it states; what it said before becomes history.
+            text: One fact, in a sentence that can stand alone, of up to 100,000
+                characters.
+            category: What kind of fact it is, of `db.categories`; "events" is
+                what a new entry gets.
+            key: Names the fact it states: whatever that was before, this is it now.
             keywords: Other words to find it by.
             importance: 1 to 10; 5 is neutral, and what a new entry gets.
-            session: Where it was told, with *seq* the message.
-            valid_from_ms: Since when it holds in the world.
-            expires_ms: From when on it is not recalled any more.
+            pinned: Whether it belongs into every prompt; it is never evicted.
+            expires: From when on it is not recalled any more: milliseconds, a
+                datetime, a span such as "30d", "12h" or "45m" from now, or "never".
+                None: as its category says.
+            valid_from: Since when it holds in the world. What is given a time to
+                come takes its place then; what is given one before that of a
+                known statement of the same fact is past.
+            session: Where it was told, with *seq* the message, or the first and
+                last.
+            session_only: Whether only that session recalls it. It goes with it.
+            shared: Whether it is for all users of the app; None: as its category
+                says. Nothing is by default.
+            source: What puts it here, for example "extracted".
+            trust: "trusted" (the default), "untrusted" or "flagged"; it never
+                changes what is trusted more.
 
         Raises:
             InvalidInput: a field cannot be stored.
             NotFound: there is no such session, or no message *seq* in it.
 
+        Cost: 2 ms with 1,000 entries; an arbiter that is asked comes on top.
+
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
         ...     ann = db.scope("ann")
-        ...     ann.remember("Ann lives in Oslo.", key="home_city").action
-        ...     ann.remember("Ann lives in Bergen.", key="home_city").action
+        ...     ann.remember("Ann lives in Oslo.").action
+        ...     ann.remember("ann lives in oslo").action
+        ...     ann.remember("Ann has moved to Bergen.").action
         'added'
-        'merged'
+        'ignored'
+        'superseded'
         """
-        return self._rooms.notebook.add(
+        return self._rooms.remembering.remember(
             self._owner,
             text,
             category=category,
             key=key,
             keywords=keywords,
             importance=importance,
+            pinned=pinned,
+            expires=expires,
+            valid_from=valid_from,
             session=session,
             seq=seq,
-            valid_from_ms=valid_from_ms,
-            expires_ms=expires_ms,
+            session_only=session_only,
+            shared=shared,
+            source=source,
+            trust=trust,
             created_ms=created_ms,
             metadata=metadata,
         )

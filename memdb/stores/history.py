@@ -157,6 +157,35 @@ WHERE entry_id = :id
 ORDER BY version
 """
 
+SELECT_ONE = """/* history.get */
+SELECT
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  sessions.name,
+  first_seq,
+  entry_history.last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  entry_history.metadata,
+  entry_history.updated_ms,
+  stored_ms,
+  reason,
+  replaced_ms
+FROM entry_history
+LEFT JOIN sessions ON sessions.id = entry_history.session_id
+WHERE entry_id = :id AND version = :version
+"""
+
 UPDATE_FORGET_SESSION = """/* history.forget_session */
 UPDATE entry_history SET session_id = NULL, first_seq = NULL, last_seq = NULL
 WHERE session_id = :session_id
@@ -176,6 +205,13 @@ def add(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
 def list_all(tx: Tx, entry_id: int) -> list[EntryVersion]:
     """Return what the entry was before, oldest first; not what it is now."""
     return [_to_version(row) for row in tx.all(SELECT_ALL, {"id": entry_id})]
+
+
+def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
+    """Return an old version that is there."""
+    row = tx.one(SELECT_ONE, {"id": entry_id, "version": version})
+    assert row is not None
+    return _to_version(row)
 
 
 def forget_session(tx: Tx, session: int) -> None:

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError
 from memdb.ids import MAX_SEQ
+from memdb.longterm import ledger
+from memdb.longterm.statement import TRUST, read_statement, said_columns
 from memdb.models import EntryVersion
 from memdb.record import Record
-from memdb.stores import entries, tombstones
+from memdb.stores import entries, standing, tombstones
 from memdb.stores import history as histories
 from memdb.text.validate import (
     choice_value,
@@ -68,7 +71,7 @@ EXPORTED_FIELDS = (TOLD_FIELDS - {"message", "seq"}) | {
 HISTORY_FIELDS = frozenset(EntryVersion._fields)
 
 REASONS = ("update", "merge", "supersede", "expire", "evict", "restore", "pin", "trust")
-TRUST = ("trusted", "untrusted", "flagged")
+SAID = ("text", "category", "keywords", "importance")
 OPTIONAL_TIMES = ("valid_from_ms", "valid_to_ms", "expires_ms")
 MAX_COUNT = (1 << 63) - 1
 
@@ -101,12 +104,9 @@ def read_entry(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
     refuse_unknown("entry", fields, TOLD_FIELDS)
     told = {"text": needed(fields, "text"), **fields}
     message = optional_name(told.pop("message", None), "message")
-    target.rooms.notebook._said(
-        told["text"],
-        told.get("category", "events"),
-        told.get("keywords", ()),
-        told.get("importance", 5),
-    )
+    for name in ("valid_from_ms", "expires_ms"):
+        told[name.removesuffix("_ms")] = time_value(told.pop(name, None), name)
+    _read_told(told)
     created_ms = time_value(fields.get("created_ms"), "created_ms")
     session = optional_name(fields.get("session"), "session")
     uid = _derived_uid(fields, created_ms or 0)
@@ -145,10 +145,9 @@ def _read_exported(target: Target, place: str, fields: dict[str, Any]) -> EntryL
     )
 
 
-def _said(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that say something, by the rules of `remember`."""
-    names = ("text", "category", "keywords", "importance")
-    return target.rooms.notebook._said(*[needed(fields, name) for name in names])
+def _read_told(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that a hand-written line says, checked."""
+    return read_statement(now_ms=0, **{**told, "seq": None, "session_only": None}).row
 
 
 def _held(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +159,7 @@ def _held(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
     if (seqs["first_seq"] is None) != (seqs["last_seq"] is None):
         raise InvalidInput("first_seq and last_seq belong together: give both or neither")
     return {
-        **_said(target, fields),
+        **said_columns(*[needed(fields, name) for name in SAID]),
         **seqs,
         **{name: time_value(fields.get(name), name) for name in OPTIONAL_TIMES},
         "key": optional_name(fields.get("key"), "key"),
@@ -250,7 +249,7 @@ class EntryWriter:
             rival = entries.open_key(tx, scope_no, row["key"])
         if rival is not None:
             self._yield_key(tx, rival, row)
-        entry_id = self._target.rooms.notebook.insert(tx, scope_no, row)
+        entry_id = ledger.insert(tx, scope_no, row, self._target.rooms.db.ids)
         for old in line.history:
             self._place(tx, old, old.pop("session"))
         histories.add(tx, [{**old, "entry_id": entry_id} for old in line.history])
@@ -312,19 +311,12 @@ class EntryWriter:
         is looked for behind the one before it; a text that comes back later in
         the file is told again.
         """
-        known = entries.open_key(tx, self._target.scope_no(tx), key)
-        chain = []
-        if known is not None:
-            now = entries.find(tx, known)
-            assert now is not None
-            chain = [_saying(old) for old in (*histories.list_all(tx, known), now)]
-        said = self._target.rooms.notebook._said(
-            told["text"],
-            told.get("category", "events"),
-            told.get("keywords", ()),
-            told.get("importance", 5),
-        )
-        saying = tuple(said[name] for name in ("text", "category", "keywords", "importance"))
+        ids = standing.of_key(tx, *self._target.span(tx), key)
+        known = entries.get_many(tx, f"{ids}")
+        said = [_saying(old) for one in ids for old in (*histories.list_all(tx, one), known[one])]
+        chain = [saying for saying, _ in groupby(said)]
+        row = _read_told(told)
+        saying = tuple(row[name] for name in SAID)
         start = self._told.get(key, 0)
         if 0 < start < len(chain) and chain[start - 1] == saying:
             return False

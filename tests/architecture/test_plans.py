@@ -33,7 +33,7 @@ MAY_SCAN = {
 
 # Not a table of the file: what json_each and pragmas give, and what a subquery made.
 VIRTUAL = re.compile(
-    r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b)"
+    r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b|chain\b)"
 )
 
 
