@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         VersionConflict,
         WrongProcess,
     )
+    from memdb.extract_models import Candidate, Extracted, ExtractPolicy, Outcome
+    from memdb.file_models import FileInfo, Upkeep
     from memdb.longterm.categories import Categories, Category
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.models import (
@@ -48,11 +50,11 @@ if TYPE_CHECKING:
         Decision,
         Entry,
         EntryVersion,
-        FileInfo,
         Finding,
         Hit,
         Message,
         NewMessage,
+        ProfileBlock,
         Remembered,
         SessionInfo,
         Source,
@@ -84,6 +86,7 @@ __all__ = [
     "ArtifactVersion",
     "BadQuery",
     "Busy",
+    "Candidate",
     "Categories",
     "Category",
     "Closed",
@@ -97,6 +100,8 @@ __all__ = [
     "Entry",
     "EntryVersion",
     "Expansion",
+    "ExtractPolicy",
+    "Extracted",
     "FileError",
     "FileInfo",
     "Finding",
@@ -113,8 +118,10 @@ __all__ = [
     "Node",
     "NotAMemDB",
     "NotFound",
+    "Outcome",
     "Piece",
     "PortError",
+    "ProfileBlock",
     "ReadOnly",
     "Remembered",
     "SchemaTooNew",
@@ -132,6 +139,7 @@ __all__ = [
     "SummaryTree",
     "TooLarge",
     "Tools",
+    "Upkeep",
     "VersionConflict",
     "Worker",
     "WrongProcess",
@@ -139,7 +147,13 @@ __all__ = [
 ]
 
 # Where a name comes from, if not from one of these, in order.
-_RECORDS = ("memdb.errors", "memdb.models", "memdb.summary_models")
+_RECORDS = (
+    "memdb.errors",
+    "memdb.models",
+    "memdb.summary_models",
+    "memdb.extract_models",
+    "memdb.file_models",
+)
 _HOMES = {
     "Categories": ("memdb.longterm.categories",),
     "Category": ("memdb.longterm.categories",),

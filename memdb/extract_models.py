@@ -7,6 +7,7 @@ loads them.
 
 from __future__ import annotations
 
+from memdb.errors import InvalidInput
 from memdb.record import Record
 
 TYPE_CHECKING = False
@@ -111,3 +112,28 @@ class ExtractPolicy(Record):
     idle_ms: int = 120_000
     render: Callable[[Sequence[Message]], str] | None = None
     post_process: Callable[[list[Candidate], Sequence[Message]], list[Candidate]] | None = None
+
+
+def check_policy(policy: ExtractPolicy) -> None:
+    """
+    Refuse a policy under which extraction would not work.
+
+    Raises:
+        InvalidInput: a field is out of its range.
+    """
+    from memdb.text.validate import MAX_MS, int_value, name_value
+
+    int_value(policy.chunk, "extract.chunk", 1, 200)
+    int_value(policy.context, "extract.context", 0, 200)
+    int_value(policy.max_facts, "extract.max_facts", 1, 64)
+    int_value(policy.every, "extract.every", 1, 200)
+    int_value(policy.idle_ms, "extract.idle_ms", 0, MAX_MS)
+    if policy.categories is not None:
+        if not isinstance(policy.categories, (list, tuple)):
+            raise InvalidInput("extract.categories is no tuple: give names, or None for all")
+        for name in policy.categories:
+            name_value(name, "extract.categories")
+    for field in ("render", "post_process"):
+        given = getattr(policy, field)
+        if given is not None and not callable(given):
+            raise InvalidInput(f"extract.{field} cannot be called: give a function, or None")

@@ -8,9 +8,10 @@ import os
 
 from memdb.db.connection import MEMORY
 from memdb.db.database import Database
+from memdb.due import WORK, run_due, run_pending
 from memdb.errors import InvalidInput
 from memdb.owner import SHARED, Owner
-from memdb.rooms import STATIC, WORK, Rooms
+from memdb.rooms import STATIC, Rooms
 from memdb.runtime import system_clock, uuid7
 from memdb.scope import Scope
 from memdb.text.validate import int_value, name_value, text_value
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
+    from memdb.extract_models import ExtractPolicy
+    from memdb.file_models import FileInfo
     from memdb.longterm.categories import Categories, Category
-    from memdb.models import FileInfo, Finding, SpaceInfo
+    from memdb.models import Finding, SpaceInfo
     from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
     from memdb.summary_models import SummaryPolicy
@@ -41,6 +44,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     arbiter: Arbiter | None = None,
     categories: Iterable[Category] = (),
     entry_quota: int | None = None,
+    extract: ExtractPolicy | bool = False,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -65,6 +69,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         categories: Kinds of entries besides the built-in ones.
         entry_quota: Most active entries of a user; None: 1,000. What is least
             worth is set aside above that.
+        extract: Learn entries from what is said, in `run_pending` and in a
+            worker: True, or when and how. `Session.extract` works without it.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -93,6 +99,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             arbiter=arbiter,
             categories=categories,
             entry_quota=entry_quota,
+            extract=extract,
         )
         return MemDB(database, rooms)
     except BaseException:
@@ -162,7 +169,7 @@ class MemDB:
         kinds: Sequence[str] = WORK,
     ) -> int:
         """
-        Do the work that is due, now: embed and summarise what is not yet.
+        Do the work that is due, now: embed, summarise and extract what is not yet.
 
         Recall and context do a part of it by themselves; calling this after a
         large import makes the first ones fast. Only here, in `compact` and in
@@ -172,10 +179,11 @@ class MemDB:
             limit: Stop after about this many texts and summaries; None: do it all.
             progress: Called after each batch with how many it was.
             status: Called with ("active", what is done) before a model is asked.
-            kinds: Which work: "embed", "summarize".
+            kinds: Which work: "embed", "summarize", "extract" (only where the
+                file was opened with it).
 
         Returns:
-            How many texts were embedded and summaries made.
+            How many texts were embedded, summaries made and messages read.
 
         Raises:
             PortError: the embedder or the model failed on some of it. All else
@@ -187,11 +195,25 @@ class MemDB:
         for kind in kinds:
             if kind not in WORK:
                 raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
-        return self._rooms.run_pending(limit, progress, status, kinds=kinds)
+        return run_pending(self._rooms, limit, progress, status, kinds=kinds)
+
+    def run_due(self) -> int:
+        """
+        Do the work and the upkeep whose time has come, as a worker does; how much work.
+
+        Raises:
+            MemDBError: the first of what failed. All else was done, and what
+                failed is tried again later.
+        """
+        return run_due(self._rooms)
 
     def start_worker(self, interval_s: float = 1.0) -> Worker:
         """
         Do due work in a thread of this process until it is stopped or the file closed.
+
+        Upkeep too, which `run_pending` leaves alone: entries that expired are
+        set aside, indexes merged, the WAL is moved into the file. Of any number
+        of processes with workers one does it; `info().upkeep` tells when.
 
         Args:
             interval_s: Pause between two looks when nothing is due; after a
@@ -210,8 +232,7 @@ class MemDB:
 
             from memdb.worker import Worker
 
-            run = self._rooms.run_pending
-            self._worker = Worker(partial(run, early=False), interval_s)
+            self._worker = Worker(partial(run_due, self._rooms), interval_s)
             self._worker.start()
         return self._worker
 
@@ -224,11 +245,11 @@ class MemDB:
 
     def pending(self) -> int:
         """
-        Return how many jobs `run_pending` has to do: what to embed, what to summarise.
+        Return how many jobs `run_pending` has to do: to embed, to summarise, to extract.
 
         What waits for another embedder than this one is not counted.
         """
-        return self._rooms.indexer.pending()
+        return self._rooms.pending()
 
     def check(self, *, deep: bool = False) -> list[Finding]:
         """

@@ -7,21 +7,26 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput, PortError
+from memdb.errors import InvalidInput
 from memdb.shortterm.conversation import Conversations
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
     from memdb.calling import Caller
     from memdb.db.database import Database
+    from memdb.extract_models import ExtractPolicy
     from memdb.longterm.artifacts import Shelf
     from memdb.longterm.categories import Categories, Category
+    from memdb.longterm.extraction import Extractions
     from memdb.longterm.notebook import Notebook
+    from memdb.longterm.profile import Profiles
     from memdb.longterm.remembering import Remembering
+    from memdb.longterm.scheduler import Scheduler
     from memdb.longterm.uses import Uses
+    from memdb.models_local.rule_extractor import RuleExtractor
     from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.recall.indexing import Indexer
     from memdb.recall.search import Recaller
@@ -35,8 +40,14 @@ if TYPE_CHECKING:
 
 STATIC = "static"
 
-# What there is to do in the background.
-WORK = ("embed", "summarize")
+# What a port must have; all else is found out when it is asked.
+NEEDED = {
+    "arbiter": ("name", "decide"),
+    "counter": ("name", "count", "count_many"),
+    "embedder": ("name", "dim", "embed"),
+    "model": ("name", "complete"),
+    "summarizer": ("name", "quality", "summarize"),
+}
 
 
 class Rooms:
@@ -54,25 +65,18 @@ class Rooms:
         arbiter: Arbiter | None = None,
         categories: Iterable[Category] = (),
         entry_quota: int | None = None,
+        extract: ExtractPolicy | bool = False,
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
-        if arbiter is not None:
-            _require(arbiter, "arbiter", ("name", "decide"))
+        ports = {"arbiter": arbiter, "model": model, "summarizer": summarizer}
+        for field, port in ports.items():
+            if port is not None:
+                _require(port, field, NEEDED[field])
         if entry_quota is not None:
             int_value(entry_quota, "entry_quota", 1, 1_000_000)
-        if model is not None:
-            _require(model, "model", ("name", "complete"))
-        if summarizer is not None:
-            _require(summarizer, "summarizer", ("name", "quality", "summarize"))
         if summaries is not None:
             _check_policy(summaries)
-        if isinstance(embedder, str):
-            if embedder != STATIC:
-                raise InvalidInput(
-                    f"embedder is {embedder!r}: use 'static', None for none, or your own"
-                )
-        elif embedder is not None:
-            _require(embedder, "embedder", ("name", "dim", "embed"))
+        _check_embedder(embedder)
         self.db = db
         self.conversations = Conversations(db)
         self._indexer: Indexer | None = None
@@ -99,6 +103,11 @@ class Rooms:
         self._categories: Categories | None = None
         self._remembering: Remembering | None = None
         self._uses: Uses | None = None
+        self._extract = _extract_policy(extract)
+        self.extracts = bool(extract)
+        self._extractions: Extractions | None = None
+        self._profiles: Profiles | None = None
+        self._scheduler: Scheduler | None = None
         if self._more_categories:
             self.categories  # noqa: B018 (refuses what is no category)
 
@@ -114,7 +123,7 @@ class Rooms:
         from memdb.text.counting import Counting
 
         if counter is not None and not isinstance(counter, str):
-            _require(counter, "counter", ("name", "count", "count_many"))
+            _require(counter, "counter", NEEDED["counter"])
         return Counting(counter)
 
     @property
@@ -239,31 +248,54 @@ class Rooms:
             self._summaries = Summaries(self.db, self.counting, maker, policy)
         return self._summaries
 
-    def run_pending(
-        self,
-        limit: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        status: Callable[[str, str], object] | None = None,
-        *,
-        kinds: Sequence[str] = WORK,
-        early: bool = True,
-    ) -> int:
-        """Embed, then summarise; see `MemDB.run_pending`. *early*: also what waits for a retry."""
-        failure: PortError | None = None
-        done = 0
-        if "embed" in kinds:
-            try:
-                done = self.indexer.run_pending(limit, progress, early=early)
-            except PortError as error:
-                failure = error
-        if "summarize" in kinds:
-            rest = None if limit is None else max(limit - done, 0)
-            made, failures = self.summaries.run_pending(rest, progress, status, early=early)
-            done += made
-            failure = failure or failures.first
-        if failure is not None:
-            raise failure
-        return done
+    def pending(self) -> int:
+        """Return how many jobs `run_pending` has to do."""
+        waiting = self.extractions.pending() if self.extracts else 0
+        return self.indexer.pending() + waiting
+
+    @property
+    def extractions(self) -> Extractions:
+        """What learns from what was said."""
+        if self._extractions is None:
+            from memdb.extract_models import ExtractPolicy
+            from memdb.longterm.deciding import Decider
+            from memdb.longterm.extraction import Extractions
+            from memdb.longterm.finding import Finder
+            from memdb.text.secret_policy import SecretPolicy
+
+            policy = self._extract or ExtractPolicy()
+            secrets = SecretPolicy()
+            finder = Finder(policy, self.categories, secrets, _rule_extractor, self.caller)
+            decider = Decider(self.db, self.remembering, self.categories, secrets, finder.caller)
+            self._extractions = Extractions(self.db, policy, finder, decider)
+        return self._extractions
+
+    @property
+    def profiles(self) -> Profiles:
+        """What words long-term memory for a prompt."""
+        if self._profiles is None:
+            from memdb.longterm.profile import Profiles
+
+            self._profiles = Profiles(self.db, self.counting, self.categories, self.recaller.recall)
+        return self._profiles
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What keeps the file."""
+        if self._scheduler is None:
+            from memdb.db.maintenance import checkpoint, merge_indexes
+            from memdb.longterm.lifecycle import expire
+            from memdb.longterm.scheduler import Scheduler
+
+            self._scheduler = Scheduler(
+                self.db,
+                (
+                    ("expire", lambda: expire(self.db)),
+                    ("optimize", lambda: merge_indexes(self.db)),
+                    ("checkpoint", lambda: checkpoint(self.db)),
+                ),
+            )
+        return self._scheduler
 
     @property
     def trees(self) -> Trees:
@@ -296,6 +328,17 @@ def _require(port: object, field: str, names: tuple[str, ...]) -> None:
             raise InvalidInput(f"{field} has no {name!r}: see memdb.ports for what it needs")
 
 
+def _check_embedder(embedder: Embedder | str | None) -> None:
+    """Refuse what names no built-in embedder and is none."""
+    if isinstance(embedder, str):
+        if embedder != STATIC:
+            raise InvalidInput(
+                f"embedder is {embedder!r}: use 'static', None for none, or your own"
+            )
+    elif embedder is not None:
+        _require(embedder, "embedder", NEEDED["embedder"])
+
+
 def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
     if not isinstance(choice, str):
         return choice
@@ -310,3 +353,21 @@ def _check_policy(policy: SummaryPolicy) -> None:
     int_value(policy.group, "summaries.group", 2, 50)
     int_value(policy.condense_at, "summaries.condense_at", policy.group + 1, 100)
     int_value(policy.max_depth, "summaries.max_depth", 0, 31)
+
+
+def _extract_policy(extract: object) -> ExtractPolicy | None:
+    """Return the policy that was asked for, checked; None: the default one."""
+    if isinstance(extract, bool):
+        return None
+    from memdb.extract_models import ExtractPolicy, check_policy
+
+    if not isinstance(extract, ExtractPolicy):
+        raise InvalidInput(f"extract is {extract!r}: give True, False or an ExtractPolicy")
+    check_policy(extract)
+    return extract
+
+
+def _rule_extractor() -> RuleExtractor:
+    from memdb.models_local.rule_extractor import RuleExtractor
+
+    return RuleExtractor()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.holdings import Artifacts, Entries
-    from memdb.models import Hit, Remembered, SessionInfo
+    from memdb.models import Hit, ProfileBlock, Remembered, SessionInfo
     from memdb.owner import Owner
     from memdb.rooms import Rooms
 
@@ -182,6 +182,26 @@ class Scope:
             session=session,
             explain=explain,
         )
+
+    def profile(
+        self, budget_tokens: int, said: Sequence[str] = (), *, ids: bool = False
+    ) -> ProfileBlock:
+        """
+        Return a text for a prompt: what is worth knowing about this user now.
+
+        A line per entry: first those that are pinned or of a pinned category,
+        then those that the last words of the user are about, each by category.
+        No tag, fence or line break of an entry can end the block.
+
+        Args:
+            budget_tokens: Most tokens of the whole text, by the file's counter.
+            said: The user's messages, oldest first; the last three count.
+            ids: Begin each line with the entry's id.
+
+        Returns:
+            The text, its tokens and the entries; "" where not one line fits.
+        """
+        return self._rooms.profiles.block(self._owner, budget_tokens, said, ids=ids)
 
     @property
     def entries(self) -> Entries:

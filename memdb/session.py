@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
+    from memdb.extract_models import Extracted
     from memdb.holdings import Artifacts
-    from memdb.models import ContextWindow, Hit, Message, NewMessage
+    from memdb.models import ContextWindow, Hit, Message, NewMessage, ProfileBlock
     from memdb.owner import Owner
     from memdb.rooms import Rooms
     from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
@@ -207,6 +208,42 @@ class Session:
         recall besides. What is not yet summarised is condensed without a model.
         """
         return self._rooms.contexts.context(self._owner, self.name, budget_tokens, query)
+
+    def extract(
+        self,
+        *,
+        dry_run: bool = False,
+        limit: int | None = None,
+        progress: Callable[[str, str], object] | None = None,
+    ) -> Extracted:
+        """
+        Learn entries from what was said here and not yet looked at; say what became of them.
+
+        By the file's model, with two calls at most per twenty messages, or by
+        rules of English without one. What is already known is merged, what is
+        out of date superseded. Nothing is extracted twice and nothing skipped,
+        also when the process is killed.
+
+        Args:
+            dry_run: Say what would be done, and store nothing; a model is asked.
+            limit: Stop after about so many messages.
+            progress: Called with status and message before a model is asked.
+
+        Raises:
+            NotFound: there is no such session.
+            PortError: the model gave no answer that can be read. What was
+                extracted before it is stored, the rest is read the next time.
+        """
+        return self._rooms.extractions.extract(
+            self._owner, self.name, dry_run=dry_run, limit=limit, status=progress
+        )
+
+    def profile(self, budget_tokens: int, *, ids: bool = False) -> ProfileBlock:
+        """Return `Scope.profile` for the last three messages of the user in this session."""
+        said = self._rooms.conversations.last_said(self._owner, self.name)
+        return self._rooms.profiles.block(
+            self._owner, budget_tokens, said, session=self.name, ids=ids
+        )
 
     def tree(self) -> SummaryTree:
         """Return the summaries of this session, and what has none yet."""

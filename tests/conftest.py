@@ -183,11 +183,12 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         model: Any = None,
         summarizer: Any = None,
         summaries: Any = None,
+        extract: Any = False,
         **options: Any,
     ) -> MemDB:
         database = make_database(path, **options)
         ports = {"model": model, "summarizer": summarizer, "summaries": summaries}
-        return MemDB(database, Rooms(database, embedder, counter, **ports))
+        return MemDB(database, Rooms(database, embedder, counter, extract=extract, **ports))
 
     return make
 

@@ -21,7 +21,7 @@ from memdb.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.models import FileInfo
+    from memdb.file_models import FileInfo
 
 MAX_SCOPES = 20  # users that are listed for a person; --json has them all
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from memdb.models import FileInfo
+from memdb.file_models import FileInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -256,15 +256,16 @@ def _importance(value: object) -> int:
     return DEFAULT_IMPORTANCE
 
 
-def _moment(value: object, said_ms: int) -> int:
-    """Return the day that *value* names, if it is not after *said_ms*; else that."""
+def _moment(value: object, said_ms: int) -> int | None:
+    """Return the day that *value* names, if it is not after *said_ms*; else None."""
     match = _DAY.match(value.strip()) if isinstance(value, str) else None
     if match is None:
-        return said_ms
+        return None
     from datetime import UTC, datetime
 
     try:
         day = datetime(int(match[1]), int(match[2]), int(match[3] or 1), tzinfo=UTC)
     except ValueError:
-        return said_ms
-    return min(round(day.timestamp() * 1000), said_ms)
+        return None
+    since_ms = round(day.timestamp() * 1000)
+    return since_ms if since_ms <= said_ms else None

@@ -17,6 +17,8 @@ from memdb.longterm.extract_prompts import DECISION_SCHEMA, compare_messages
 from memdb.longterm.finding import echoes, from_assistant
 from memdb.record import Record
 from memdb.stores import entries, fulltext
+from memdb.text.digest import said_hash
+from memdb.text.secret_policy import screened
 from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
     from memdb.longterm.answers import Verdict as Wanted
+    from memdb.longterm.categories import Categories
     from memdb.longterm.finding import Batch, Found
     from memdb.longterm.neighbours import Near
-    from memdb.longterm.remembering import Prepared, Remembering
+    from memdb.longterm.remembering import Look, Prepared, Remembering
     from memdb.models import Entry
     from memdb.owner import Owner
+    from memdb.text.secret_policy import SecretPolicy
 
 # Entries that a candidate is compared with by a model.
 # Source: flowcraft's number of neighbours.
@@ -72,10 +76,19 @@ class Decided(Record):
 class Decider:
     """Compares candidates with what is known, and stores them."""
 
-    def __init__(self, db: Database, remembering: Remembering, caller: Caller | None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        remembering: Remembering,
+        categories: Categories,
+        secrets: SecretPolicy,
+        caller: Caller | None,
+    ) -> None:
         """Keep by *remembering*; ask through *caller*, None: nobody."""
         self._db = db
         self._remembering = remembering
+        self._categories = categories
+        self._secrets = secrets
         self._caller = caller
 
     def decide(self, owner: Owner, session: str, batch: Batch, found: Found) -> Decided:
@@ -87,10 +100,9 @@ class Decider:
         if not any(offered):
             return Decided(tuple(items), 0)
         try:
-            items = self._asked(self._caller, items, offered)
-        except PortError:
-            pass  # the rules decide: nothing that was found is lost
-        return Decided(tuple(items), 1)
+            return Decided(tuple(self._asked(self._caller, items, offered)), 1)
+        except PortError:  # the rules decide: nothing that was found is lost
+            return Decided(tuple(items), 1)
 
     def store(self, tx: Tx, decided: Decided) -> tuple[Outcome, ...]:
         """Store what was decided, in order: a later candidate meets what an earlier one became."""
@@ -106,16 +118,17 @@ class Decider:
         first = batch.messages[0].seq if one.first_seq is None else one.first_seq
         last = batch.messages[-1].seq if one.last_seq is None else one.last_seq
         told = [said.created_ms for said in batch.messages if first <= said.seq <= last]
+        shared = self._categories.get(one.category).shared  # nobody's session told it
         try:
             prepared = self._remembering.prepare(
                 owner,
-                one.text,
+                screened(one.text, self._secrets.entries, "text", self._secrets),
                 category=one.category,
                 key=one.key,
                 keywords=one.keywords,
                 importance=one.importance,
-                session=session,
-                seq=(first, last),
+                session=None if shared else session,
+                seq=None if shared else (first, last),
                 valid_from=one.valid_from_ms,
                 expires=one.expires_ms,
                 created_ms=max(told, default=None),
@@ -124,7 +137,9 @@ class Decider:
             )
         except (InvalidInput, NotFound, SecretFound, TooLarge) as error:
             return Item(one, None, str(error))
-        return Item(one, prepared)
+        # Said again, a fact stays with who put it here first.
+        said = prepared.said.replace(said=prepared.said.said - {"source"})
+        return Item(one, prepared.replace(said=said))
 
     def _known(self, owner: Owner, text: str) -> Iterable[str]:
         """Return what entries of the scope say, or said, that share words with *text*."""
@@ -145,14 +160,21 @@ class Decider:
         offered: list[dict[str, Entry]] = []
         with self._db.write() as tx:
             for number, item in enumerate(items, 1):
-                near: Sequence[Near] = ()
-                if item.prepared is not None:
-                    near = self._remembering.look(tx, item.prepared).near
+                near = self._near(tx, item)
                 shown = [one.entry for one in near if one.related or one.near][:MOST_OFFERED]
                 offered.append(
                     {f"{number}{chr(ord('a') + place)}": one for place, one in enumerate(shown)}
                 )
         return offered
+
+    def _near(self, tx: Tx, item: Item) -> Sequence[Near]:
+        """Return what resembles a candidate; nothing where its session is gone."""
+        if item.prepared is None:
+            return ()
+        try:
+            return self._remembering.look(tx, item.prepared).near
+        except NotFound:
+            return ()
 
     def _asked(
         self, caller: Caller, items: list[Item], offered: list[dict[str, Entry]]
@@ -173,10 +195,15 @@ class Decider:
     def _stored(self, tx: Tx, item: Item) -> Outcome:
         if item.prepared is None:
             return Outcome(item.candidate, "dropped", item.reason)
-        look = self._remembering.look(tx, item.prepared)
-        verdict, shown = _still(item, look.near)
-        by = None if verdict is None or self._caller is None else self._caller.name
+        by = None if item.verdict is None or self._caller is None else self._caller.name
         try:
+            look = self._remembering.look(tx, item.prepared)
+            if _is_past(item.prepared, look):
+                past = self._remembering.add_past(tx, look, item.prepared)
+                return Outcome(item.candidate, "added", past.reason, past.entry)
+            near = tuple(one for one in look.near if not _another_time(item, one.entry))
+            look = look.replace(near=near)
+            verdict, shown = _still(item, near)
             done = self._remembering.settle(tx, look, item.prepared, shown, verdict, by)
         except (InvalidInput, NotFound, SecretFound, TooLarge) as error:
             return Outcome(item.candidate, "dropped", str(error))
@@ -184,6 +211,25 @@ class Decider:
         target = None if done.other is None else done.other.id
         action = "dropped" if done.action == "refused" else done.action
         return Outcome(item.candidate, action, done.reason, entry, item.conflict, target)
+
+
+def _is_past(told: Prepared, look: Look) -> bool:
+    """Say whether another statement of the key is known that was said later."""
+    row, known = told.said.row, look.same
+    if known is None or row["key"] is None or known.key != row["key"]:
+        return False
+    other = said_hash(known.text) != said_hash(row["text"])
+    return other and row["created_ms"] is not None and row["created_ms"] < known.updated_ms
+
+
+def _another_time(item: Item, entry: Entry) -> bool:
+    """Say whether both happened, each at its own time: the second tournament is not the first."""
+    one = item.candidate
+    return (
+        one.category == entry.category == "events"
+        and None not in (one.valid_from_ms, entry.valid_from_ms)
+        and one.valid_from_ms != entry.valid_from_ms
+    )
 
 
 def _with_verdict(item: Item, wanted: Wanted, offered: Mapping[str, Entry]) -> Item:

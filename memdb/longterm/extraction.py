@@ -17,7 +17,6 @@ from memdb.errors import InvalidInput, MemDBError, NotFound, PortError
 from memdb.extract_models import Extracted, Outcome
 from memdb.ids import SCOPE_SHIFT
 from memdb.longterm.answers import Unreadable
-from memdb.longterm.deciding import Decider
 from memdb.longterm.finding import cut
 from memdb.owner import Owner
 from memdb.record import Record
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
     from memdb.extract_models import ExtractPolicy
-    from memdb.longterm.deciding import Decided
+    from memdb.longterm.deciding import Decided, Decider
     from memdb.longterm.finding import Batch, Finder
-    from memdb.longterm.remembering import Remembering
     from memdb.stores.jobs import Job
 
     Status = Callable[[str, str], object]
@@ -60,13 +58,13 @@ class Extractions:
     """Extracts from the sessions of a file."""
 
     def __init__(
-        self, db: Database, policy: ExtractPolicy, finder: Finder, remembering: Remembering
+        self, db: Database, policy: ExtractPolicy, finder: Finder, decider: Decider
     ) -> None:
-        """Learn from *db* as *policy* says: found by *finder*, kept by *remembering*."""
+        """Learn from *db* as *policy* says: found by *finder*, kept by *decider*."""
         self._db = db
         self._policy = policy
         self._finder = finder
-        self._decider = Decider(db, remembering, finder.caller)
+        self._decider = decider
 
     def extract(
         self,
@@ -191,7 +189,8 @@ class Extractions:
             with self._db.read() as tx:
                 batch = self._batch(tx, place, job.next_seq)
             if batch is None:
-                return self._pass_over(place, job)
+                self._pass_over(place, job)
+                return None
             decided, calls = self._decided(place, batch, job.attempts, status)
             with self._db.write() as tx:
                 if not jobs.advance(tx, job, batch.next_seq):
@@ -275,18 +274,19 @@ class Extractions:
             waiting.append(decided)
             next_seq = batch.next_seq
             total = _plus(total, Extracted(len(batch.messages), 1, (), calls, next_seq))
-        outcomes: tuple[Outcome, ...] = ()
         try:
             with self._db.write() as tx:
-                for one in waiting:
-                    outcomes += self._decider.store(tx, one)
-                raise _Undo
-        except _Undo:
-            return total.replace(outcomes=outcomes)
+                raise _Undo([self._decider.store(tx, one) for one in waiting])  # noqa: TRY301
+        except _Undo as undone:
+            return total.replace(outcomes=sum(undone.outcomes, ()))
 
 
 class _Undo(Exception):
-    """Ends a transaction of which nothing shall remain."""
+    """Ends a transaction of which nothing shall remain but what it would have done."""
+
+    def __init__(self, outcomes: list[tuple[Outcome, ...]]) -> None:
+        """Carry the *outcomes* out of it."""
+        self.outcomes = outcomes
 
 
 def _place_of(db: Database, tx: Tx, session: int) -> Place | None:

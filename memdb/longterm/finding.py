@@ -188,10 +188,10 @@ def cut(messages: Sequence[Message], context: Sequence[Message]) -> Batch:
 
 
 def without_injected(text: str) -> str:
-    """
+    r"""
     Return *text* without the blocks that memdb put into a prompt.
 
-    >>> without_injected("<recalled>\\n(profile) Ann is 34.\\n</recalled>\\nHow old am I?")
+    >>> without_injected("<recalled>\n(profile) Ann is 34.\n</recalled>\nHow old am I?")
     'How old am I?'
     """
     return _BLOCK.sub("", text).strip() if "<" in text or "[" in text else text

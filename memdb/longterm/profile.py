@@ -129,7 +129,7 @@ class Profiles:
             now_ms = self._db.clock()
             for category in (*sorted(names), None) if span is not None else ():
                 assert span is not None
-                after = span[0] - 1
+                after: int | None = span[0] - 1
                 pinned = True if category is None else None
                 while after is not None:
                     page = entries.list_page(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from memdb.db.database import Database
-    from memdb.models import Upkeep
+    from memdb.file_models import Upkeep
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -60,9 +60,7 @@ class Scheduler:
         self._db = db
         self._steps = steps
 
-    def run_due(
-        self, *, early: bool = False, stopped: Callable[[], bool] = lambda: False
-    ) -> list[StepRun]:
+    def run_due(self, *, early: bool = False) -> list[StepRun]:
         """
         Do every step that is due and that nobody else is at; return what they did.
 
@@ -71,13 +69,10 @@ class Scheduler:
 
         Args:
             early: Also those that are not due yet.
-            stopped: Asked before each step; True: leave the rest for later.
         """
         known = self._known()
         ran = []
         for kind, step in self._steps:
-            if stopped():
-                break
             state = known.get(kind)
             if state is not None and not early and state.due_ms > self._db.clock():
                 continue  # asked without a write: this is the usual case

@@ -187,9 +187,8 @@ class _Speech:
         text = _verbs(text)
         words = rule.words.format(w=values["w"]).split()
         keywords = [*content_words(query_words(f"{value} {values['w']}")), *words]
-        since = said_ms if rule.lasts or first_ms is None or first_ms > said_ms else first_ms
-        if rule.lasts and first_ms is not None and first_ms <= said_ms and groups.get("t"):
-            since = first_ms
+        stated = first_ms is not None and first_ms <= said_ms
+        since = first_ms if stated and (not rule.lasts or groups.get("t")) else None
         seq = self._message.seq
         return Candidate(
             category=rule.category,
@@ -235,7 +234,6 @@ class _Speech:
         text = re.sub(re.escape(old), match["v"].replace("\\", ""), last.text, flags=re.IGNORECASE)
         return last.replace(
             text=text,
-            valid_from_ms=self._message.created_ms,
             first_seq=self._message.seq,
             last_seq=self._message.seq,
         )

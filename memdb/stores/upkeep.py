@@ -6,7 +6,7 @@ A row says when its step is due; whoever takes its lease does it for all.
 
 from __future__ import annotations
 
-from memdb.models import Upkeep
+from memdb.file_models import Upkeep
 from memdb.text.validate import MAX_INT
 
 TYPE_CHECKING = False

@@ -25,6 +25,7 @@ ROOM_OF_FILE = {
     "record": "base",
     "summary_models": "base",
     "extract_models": "base",
+    "file_models": "base",
     "shapes": "base",
     "packing": "base",
     "sketch": "base",

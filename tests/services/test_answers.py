@@ -168,8 +168,8 @@ def test_a_fact_names_its_message_and_day() -> None:
     first, second, third = read(json.dumps(rows))
 
     assert (first.first_seq, first.last_seq, first.valid_from_ms) == (4, 4, 1_580_688_000_000)
-    assert (second.first_seq, second.last_seq, second.valid_from_ms) == (3, 6, SAID_MS)
-    assert (third.key, third.valid_from_ms) == ("home_city", SAID_MS)
+    assert (second.first_seq, second.last_seq, second.valid_from_ms) == (3, 6, None)
+    assert (third.key, third.valid_from_ms) == ("home_city", None)
 
 
 def test_verdicts_are_dense() -> None:

