@@ -253,7 +253,8 @@ def dump(raw: Callable[[str], apsw.Connection]) -> Callable[[str], list[Any]]:
             "AND name NOT GLOB '*_fts_*' ORDER BY name"
         ).fetchall()
         rows = [
-            (name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in names
+            (name, sorted(connection.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr))
+            for (name,) in names
         ]
         connection.close()
         return rows

@@ -29,6 +29,7 @@ MAX_QUOTA = 1_000_000
 BATCH = 500
 
 DAY_MS = 86_400_000
+WHOLE = 100
 
 
 def value(
@@ -74,8 +75,8 @@ class Quota:
         holds again when it is said again.
         """
         share = self._categories.get(newest.category).quota_percent
-        if share < 100:
-            self._shrink(tx, scope_no, newest, self._limit * share // 100 or 1, newest.category)
+        if share < WHOLE:
+            self._shrink(tx, scope_no, newest, self._limit * share // WHOLE or 1, newest.category)
         self._shrink(tx, scope_no, newest, self._limit, None)
 
     def _shrink(

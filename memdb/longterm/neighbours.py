@@ -28,10 +28,17 @@ if TYPE_CHECKING:
         """What embeds, as `memdb.recall.indexing.Indexer` does."""
 
         @property
-        def embedder(self) -> Embedder | None: ...
-        def embed(self, texts: Sequence[str]) -> list[bytes | None]: ...
-        def drain(self, span: tuple[int, int], limit: int) -> None: ...
-        def find_space(self, tx: Tx) -> int | None: ...
+        def embedder(self) -> Embedder | None:
+            """Return the embedder, None without one."""
+
+        def embed(self, texts: Sequence[str]) -> list[bytes | None]:
+            """Return the vector of each text, None where there is none."""
+
+        def drain(self, span: tuple[int, int], limit: int) -> None:
+            """Embed up to *limit* texts of an id range that wait for it."""
+
+        def find_space(self, tx: Tx) -> int | None:
+            """Return the embedder's space, None where the file has none yet."""
 
 
 # Cosines from which two statements say the same unless the rules see a
@@ -101,7 +108,7 @@ class Vectors:
             return
 
     def embed(self, text: str) -> bytes | None:
-        """Return the vector of *text*; None without embedder, or where it fails: it is due later."""
+        """Return the vector of *text*; None where there is none: it is due later."""
         try:
             return self._index().embed([text])[0]
         except PortError:

@@ -73,8 +73,8 @@ def trip(path: str, frozen: None) -> str:
         chat.append("user", "We fly to Oslo on 3 May.", author="Ann", created_ms=1_741_598_040_000)
         chat.append("assistant", "Noted: Oslo, 3 May.", external_id="m2")
         chat.append("user", "好的,我们住在奥斯陆的酒店。")
-        ann.remember("Ann lives in Bergen.", category="profile", key="home_city", importance=7)
-        ann.remember("Ann lives in Oslo.", category="profile", key="home_city", importance=8)
+        home = ann.remember("Ann lives in Bergen.", category="profile", key="home_city").entry
+        ann.entries.update(home.id, text="Ann lives in Oslo.", importance=8)
         chat.artifacts.save("menu.md", "soup")
         chat.artifacts.save("menu.md", "fish")
         ann.artifacts.save("photo.bin", b"\0\1\2")

@@ -44,7 +44,7 @@ def test_remember_golden(run_json, path):
             "uid": "00000000-0000-7000-8000-000000000003",
         },
         "other": None,
-        "reason": "",
+        "reason": "nothing like it",
         "similarity": None,
     }
 
@@ -52,7 +52,7 @@ def test_remember_golden(run_json, path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Ann lives in Turku.", "merged entry 17592186044417 (profile)\n"),
+        ("Ann lives in Turku.", "superseded entry 17592186044420 (profile)\n"),
         ("Ann lives in Oslo.", "ignored entry 17592186044417 (profile)\n"),
     ],
 )
@@ -140,7 +140,7 @@ def test_show_by_id_and_by_key(run, trip, ref):
         "  changed     2023-11-14 22:13\n"
         "  state       active\n"
         "\n"
-        "version 1, until 2023-11-14 22:13 (merge, profile, importance 7)\n"
+        "version 1, until 2023-11-14 22:13 (update, profile, importance 5)\n"
         "Ann lives in Bergen.\n"
     )
 
@@ -151,10 +151,10 @@ def test_show_golden(run_json, trip):
 
     assert shown["text"] == "Ann lives in Oslo."
     (old,) = shown["history"]
-    assert (old["version"], old["text"], old["reason"]) == (1, "Ann lives in Bergen.", "merge")
+    assert (old["version"], old["text"], old["reason"]) == (1, "Ann lives in Bergen.", "update")
     assert (old["category"], old["importance"], old["replaced_ms"]) == (
         "profile",
-        7,
+        5,
         1_700_000_000_000,
     )
 

@@ -344,7 +344,7 @@ def test_entries_that_do_not_count_crowd_out_none_that_does(
     ann = db.scope("ann")
     for name in ("here", "there"):
         ann.session(name).append("user", "hello")
-    place = {"session": "there"} if crowd != "expired" else {"expires_ms": clock.now_ms + 1}
+    place = {"session": "there"} if crowd != "expired" else {"expires": clock.now_ms + 1}
     with db._db.write():
         for n in range(250):
             ann.remember(f"near {n}", **place)  # type: ignore[arg-type]

@@ -115,7 +115,8 @@ def test_keyed_entries_follow_each_other_once(
 
     assert (first.entries_added, first.entries_known) == (6, 2)
     assert (second.entries_added, second.entries_known) == (0, 8)
-    assert [old.text for old in entries.history(home.id)] == ["Oslo", "Bergen", "Oslo", "Oslo"]
+    assert [old.text for old in entries.replaced(home.id)] == ["Bergen", "Oslo"]
+    assert [old.keywords for old in entries.history(home.id)] == [(), ("city",)]
     assert (home.text, home.keywords, home.metadata) == ("Oslo", ("city",), {"a": 1})
 
 

@@ -27,7 +27,7 @@ def export(file_db: MemDB, tmp_path: Path) -> str:
     chat = ann.session("chat")
     chat.extend([{"role": "user", "text": f"message {number}"} for number in range(1, 8)])
     first = ann.remember("Ann lives in Oslo.", key="home", session="chat", seq=2).entry
-    ann.remember("Ann lives in Bergen.", key="home", session="chat", seq=2)
+    ann.entries.update(first.id, text="Ann lives in Bergen.")
     second = ann.remember("Ann swims.").entry
     with file_db._db.write() as tx:
         tx.run(
