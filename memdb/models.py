@@ -11,7 +11,7 @@ from memdb.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from memdb.summary_models import Piece
@@ -312,7 +312,9 @@ class Source(Record):
 
     A message has session, seq, external_id, author and created_ms; an entry
     entry_id and category, and the session and seq it was told in; an artifact
-    name, version and its session.
+    name, version and its session. A session has its name, its title, and in
+    created_ms the time of its first message. *shared* is True of an entry that
+    all users of the app share.
     """
 
     session: str | None = None
@@ -324,6 +326,8 @@ class Source(Record):
     category: str | None = None
     artifact: str | None = None
     version: int | None = None
+    title: str | None = None
+    shared: bool = False
 
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""
@@ -331,6 +335,8 @@ class Source(Record):
             return f"entry {self.entry_id} ({self.category})"
         if self.artifact is not None:
             return f"{self.artifact}@{self.version}"
+        if self.seq is None:
+            return f"{self.session} ({self.title})" if self.title else str(self.session)
         return f"{self.session}#{self.seq}"
 
 
@@ -339,12 +345,14 @@ class Hit(Record):
     One answer of a search.
 
     Attributes:
-        kind: "message", "entry" or "artifact".
+        kind: "message", "entry" or "artifact"; "session" for a group.
         text: The whole text of a message or entry; of an artifact the place
-            that matched.
+            that matched; of a session its best message.
         score: Higher is better; only comparable within one answer.
         rank: 1 is best.
         explanation: Each term of the score by name, None unless asked for.
+        hits: Of a session, the messages that say most, best first, three at
+            most; else ().
     """
 
     kind: str
@@ -353,6 +361,46 @@ class Hit(Record):
     rank: int
     source: Source
     explanation: dict[str, float] | None = None
+    hits: tuple[Hit, ...] = ()
+
+
+class Hits(list["Hit"]):
+    """
+    The hits of one answer, best first, and how they were found.
+
+    Attributes:
+        arms: What took part, of "lexical" (words), "vector" (meaning of the whole)
+            and "similar" (words of similar meaning).
+        missing: Why the others did not, in a sentence each.
+    """
+
+    def __init__(
+        self, hits: Iterable[Hit], arms: Iterable[str], missing: Mapping[str, str]
+    ) -> None:
+        """Hold *hits*."""
+        super().__init__(hits)
+        self.arms = tuple(arms)
+        self.missing = dict(missing)
+
+
+class Why(Record):
+    """
+    Why a message is where it is in an answer, or is not in it.
+
+    Attributes:
+        rank: Its place among all messages; None: it was no candidate.
+        score: Of its place, 0 without one.
+        reason: In a sentence.
+        explanation: Each term of its score; None without one.
+        last: Each term of the message that took the answer's last place; None
+            where the answer is not full.
+    """
+
+    rank: int | None
+    score: float
+    reason: str
+    explanation: dict[str, float] | None
+    last: dict[str, float] | None
 
 
 class Finding(Record):

@@ -202,7 +202,12 @@ class Rooms:
         if self._recaller is None:
             from memdb.recall.search import Recaller
 
-            self._recaller = Recaller(self.db, self.indexer)
+            self._recaller = Recaller(
+                self.db,
+                self.indexer,
+                lambda: self.categories.half_lives_ms(),  # noqa: PLW0108 (made when asked)
+                lambda ids: self.uses.note(ids),  # noqa: PLW0108 (made when asked)
+            )
         return self._recaller
 
     @property

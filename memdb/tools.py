@@ -182,7 +182,7 @@ class Tools:
         session = self._session
         recall = session._rooms.recaller.recall
         hits = recall(session._owner, query, limit, kinds=("message",), session=session.name)
-        hits += recall(session._owner, query, MORE_HITS, kinds=("entry",))
+        hits += recall(session._owner, query, MORE_HITS, kinds=("entry",), visible=session.name)
         lines = [_hit_line(hit) for hit in hits]
         lines += [_node_line(node) for node in session.search_summaries(query, MORE_HITS)]
         return "\n".join(lines) or "(nothing found)"

@@ -63,7 +63,7 @@ _ASCII_FOR: Final = str.maketrans(
 )
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """The table file in memory: row number by piece, weights, 4-bit rows."""
 
     row_of: dict[str, int]
@@ -126,8 +126,8 @@ class StaticEmbedder:
         If not, its vector says little about its meaning, and a search should
         rely on words instead. False for a text without words.
         """
-        words = _words(text)
-        row_of = _table().row_of
+        words = words_of(text)
+        row_of = table().row_of
         return bool(words) and 2 * sum(word in row_of for word in words) >= len(words)
 
     def _vector(self, text: str) -> bytes | None:
@@ -135,7 +135,7 @@ class StaticEmbedder:
         known = self._known
         total = 0
         weight = 0
-        for word in _words(text):
+        for word in words_of(text):
             row, word_weight = known.get(word) or self._learn(word)
             total += row
             weight += word_weight
@@ -149,7 +149,7 @@ class StaticEmbedder:
 
     def _learn(self, word: str) -> tuple[int, int]:
         """Return the weighted row of *word* and its weight, and keep them."""
-        found = _sum_of_pieces(word, _table()) if word.isascii() else _sum_of_grams(word)
+        found = _sum_of_pieces(word, table()) if word.isascii() else _sum_of_grams(word)
         if len(self._known) >= _CACHED_WORDS:
             # Starting over costs less than keeping an order of use.
             self._known.clear()
@@ -157,7 +157,7 @@ class StaticEmbedder:
         return found
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """Return the words of *text*, lower case, without accents."""
     text = text[:_MAX_CHARS]
     if not text.isascii():
@@ -168,7 +168,7 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _sum_of_pieces(word: str, table: _Table) -> tuple[int, int]:
+def _sum_of_pieces(word: str, table: Table) -> tuple[int, int]:
     """
     Return the weighted sum of the rows of *word*'s pieces, and their weight.
 
@@ -211,11 +211,11 @@ def _lanes(levels: bytes) -> int:
     return int.from_bytes(spread, "little")
 
 
-_loaded: list[_Table] = []
+_loaded: list[Table] = []
 _loading = threading.Lock()
 
 
-def _table() -> _Table:
+def table() -> Table:
     """Return the table, read at most once per process."""
     if not _loaded:
         with _loading:
@@ -224,7 +224,7 @@ def _table() -> _Table:
     return _loaded[0]
 
 
-def _read_table() -> _Table:
+def _read_table() -> Table:
     """Read the table file; its format is told in `build_static_en.py`."""
     data = (Path(__file__).parent / "data" / "static_en.bin").read_bytes()
     _, sizes, rest = data.split(b"\n", 2)
@@ -234,4 +234,4 @@ def _read_table() -> _Table:
     names = rest[: weights_start - (len(data) - len(rest))].decode().split("\n")
     row_of = {names[row]: row for row in range(count)}
     longest = max(map(len, row_of))
-    return _Table(row_of, longest, data[weights_start:rows_start], data[rows_start:])
+    return Table(row_of, longest, data[weights_start:rows_start], data[rows_start:])

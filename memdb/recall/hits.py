@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from memdb.db.transaction import Tx
+    from memdb.models import Entry
     from memdb.recall.query import Query
     from memdb.recall.ranking import Ranked
 
@@ -40,6 +41,13 @@ class Question(Record):
 
     Attributes:
         context: Whether a message may be found by what its neighbours say.
+        rerank: Whether words of similar meaning count in the candidates.
+        grouped: Whether sessions are wanted rather than messages.
+        before: Ids of a scope whose entries go before these; None: none does.
+        visible: Id of the session that asks: what only others recall is left
+            out; None: nothing is.
+        past: Entries as they were once, by id; None: as they are.
+        foreign: Whether the scope itself has nothing, so only shared ones are seen.
     """
 
     query: Query
@@ -50,8 +58,14 @@ class Question(Record):
     since_ms: int
     until_ms: int
     session: str | None
-    explain: bool
-    context: bool
+    explain: bool = False
+    context: bool = True
+    rerank: bool = True
+    grouped: bool = False
+    before: tuple[int, int] | None = None
+    visible: int | None = None
+    past: dict[int, Entry] | None = None
+    foreign: bool = False
 
     @property
     def timed(self) -> bool:
@@ -68,12 +82,14 @@ class Field(Record):
         allowed: Which ids of the span count; None: all.
         total: How many rows that are.
         postings: For each term that was looked up, those of them that hold it.
+        dropped: Those that hold a word which the query excludes.
     """
 
     span: tuple[int, int]
     allowed: set[int] | None
     total: int
     postings: dict[str, list[int]]
+    dropped: frozenset[int] = frozenset()
 
     def holds(self, row_id: int) -> bool:
         """Say whether a row is in the field, if there is such a row."""
@@ -125,7 +141,9 @@ def _read_messages(tx: Tx, _: Question, ids: list[int]) -> Said:
     }
 
 
-def _read_entries(tx: Tx, _: Question, ids: list[int]) -> Said:
+def _read_entries(tx: Tx, asked: Question, ids: list[int]) -> Said:
+    low, high = asked.span
+    found = entries.get_many(tx, json_ids(ids)) if asked.past is None else asked.past
     return {
         key: (
             entry.text,
@@ -135,9 +153,11 @@ def _read_entries(tx: Tx, _: Question, ids: list[int]) -> Said:
                 created_ms=entry.created_ms,
                 entry_id=key,
                 category=entry.category,
+                shared=asked.foreign or not low <= key <= high,
             ),
         )
-        for key, entry in entries.get_many(tx, json_ids(ids)).items()
+        for key in ids
+        if (entry := found.get(key)) is not None
     }
 
 

@@ -8,29 +8,37 @@ moment ago is found by meaning too.
 
 from __future__ import annotations
 
-from memdb.errors import FileError, InvalidInput, PortError, StorageError
-from memdb.ids import session_range
-from memdb.recall import ranking
-from memdb.recall.hits import Field, Found, Question, json_ids, merge
+from memdb.errors import FileError, InvalidInput, NotFound, PortError, StorageError
+from memdb.ids import MAX_SEQ, session_range
+from memdb.models import Hits
+from memdb.recall.candidates import Finder
+from memdb.recall.dates import dates_in
+from memdb.recall.entry_views import entries_then, rank_then, shared_question
+from memdb.recall.explain import why
+from memdb.recall.fields import field_of
+from memdb.recall.grouping import grouped
+from memdb.recall.hits import Field, Found, Question, merge
 from memdb.recall.query import parse_query
-from memdb.recall.ranking import DOCUMENTS, MESSAGES, Row
-from memdb.stores import artifacts, fulltext, messages, nearest, sessions, standing
-from memdb.text.terms import word_terms
+from memdb.stores import entries, fulltext, messages, sessions
+from memdb.text.terms import phrase_terms, word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
-    from memdb.models import Hit
+    from memdb.models import Hit, Why
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
-    from memdb.recall.ranking import Weights
+    from memdb.recall.query import Query
 
 KINDS = ("message", "entry", "artifact")
+
+# How hits are found, as the terms of a score name it.
+ARMS = ("lexical", "vector", "similar")
 MAX_LIMIT = 1000
 MAX_QUERY_CHARS = 1_000_000
 
@@ -38,27 +46,14 @@ MAX_QUERY_CHARS = 1_000_000
 # those after the first 64 only while nothing was found.
 MAX_WORDS = 2_000
 
-# In a scope of more messages than this, only the newest of a common word's rows
-# are looked at: such a word says little, and 20,000 rows take 8 ms.
-LARGE_SCOPE = 100_000
-MAX_POSTINGS = 20_000
-
 # A word in more than this share of the scope says nothing to the vector arm.
 # Source: retrieval evidence, worth 0.19 of recall at 10.
 COMMON_SHARE = 0.15
 
-# Messages whose text the second stage sees; 1,000 find no more.
-# Source: LoCoMo development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
-SECOND_STAGE = 200
-
-# Rows that the vector arm brings: 100 find less (R@10 0.809 against 0.818,
-# LoCoMo development split).
-VECTOR_ARM = 200
-
-# Cosines below this say nothing: two sentences on different things come to less. Every model has
-# its own scale, so only the built-in one has a floor.
-# Source: bench/locomo.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
-NOISE = {"static-en-1": 0.15}
+# "Last week" is counted back from today, or from the newest message where the
+# last was said longer ago than this: people come back to old conversations.
+PAUSE_MS = 30 * 86_400_000
+DAY_MS = 86_400_000
 
 # Texts that a recall embeds by itself before it answers: 40 ms with the static
 # table. `run_pending` does the rest.
@@ -68,10 +63,25 @@ DRAIN_TEXTS = 256
 class Recaller:
     """Searches the scopes of a file."""
 
-    def __init__(self, db: Database, indexer: Indexer) -> None:
-        """Search *db*, by meaning where *indexer* has an embedder."""
+    def __init__(
+        self,
+        db: Database,
+        indexer: Indexer,
+        half_lives: Callable[[], Mapping[str, int | None]] = dict,
+        note_uses: Callable[[list[int]], object] = list,
+    ) -> None:
+        """
+        Search *db*, by meaning where *indexer* has an embedder.
+
+        Args:
+            half_lives: After how many milliseconds an entry counts half, by category.
+            note_uses: Told the ids of the entries of each answer.
+        """
         self._db = db
         self._indexer = indexer
+        self._half_lives = half_lives
+        self._note_uses = note_uses
+        self._finder = Finder(indexer, db.clock, half_lives)
         self._authors: dict[tuple[int, int], tuple[int, list[str]]] = {}
 
     def recall(
@@ -86,40 +96,159 @@ class Recaller:
         session: str | None = None,
         explain: bool = False,
         vectors: bool = True,
-    ) -> list[Hit]:
+        rerank: bool = True,
+        as_of: Any = None,
+        visible: str | None = None,
+    ) -> Hits:
         """Return the hits of all *kinds*, best first; see `Scope.recall`."""
-        if not isinstance(kinds, (list, tuple, set, frozenset)):
-            raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
-        for kind in kinds:
-            if kind not in KINDS:
-                raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
-        kinds = tuple(kind for kind in KINDS if kind in kinds)
+        found = self._found(
+            owner,
+            text,
+            kinds_value(kinds),
+            limit=limit,
+            since=since,
+            until=until,
+            session=session,
+            explain=explain,
+            vectors=vectors,
+            rerank=rerank,
+            as_of=as_of,
+            visible=visible,
+        )
+        if found is None:
+            return Hits((), (), {})
+        asked, parts, missing = found
+        with self._db.read() as tx:
+            hits = merge(tx, asked, parts)
+        used = [hit.source.entry_id for hit in hits if hit.source.entry_id is not None]
+        if used and as_of is None:
+            self._note_uses(used)
+        return _answer(hits, missing)
+
+    def sessions(
+        self,
+        owner: Owner,
+        text: str,
+        limit: int = 10,
+        *,
+        since: Any = None,
+        until: Any = None,
+        rerank: bool = True,
+    ) -> Hits:
+        """Return the sessions that say most about the query, best first; see `Scope.recall`."""
+        int_value(limit, "limit", 1, MAX_LIMIT)
+        found = self._found(
+            owner, text, ("message",), since=since, until=until, rerank=rerank, grouped=True
+        )
+        if found is None:
+            return Hits((), (), {})
+        asked, (part,), missing = found
+        with self._db.read() as tx:
+            return _answer(grouped(tx, asked, part, limit), missing)
+
+    def why(
+        self,
+        owner: Owner,
+        text: str,
+        place: tuple[str, int],
+        limit: int = 10,
+        *,
+        since: Any = None,
+        until: Any = None,
+        rerank: bool = True,
+    ) -> Why:
+        """Return why a message is where it is in an answer, or not in it; see `Scope.why`."""
+        int_value(limit, "limit", 1, MAX_LIMIT)
+        name, seq = name_value(place[0], "session"), int_value(place[1], "seq", 1, MAX_SEQ)
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            target = None if scope_no is None else sessions.find(tx, scope_no, name)
+            known = None if target is None else messages.find(tx, target, name, seq)
+        if known is None:
+            raise NotFound("message", f"{name}#{seq}")
+        found = self._found(
+            owner,
+            text,
+            ("message",),
+            limit=MAX_LIMIT,
+            since=since,
+            until=until,
+            explain=True,
+            rerank=rerank,
+        )
+        if found is None:
+            raise NotFound("message", f"{name}#{seq}")  # deleted between two reads
+        asked, (part,), _ = found
+        return why(asked, part, known, limit)
+
+    def _found(
+        self,
+        owner: Owner,
+        text: str,
+        kinds: tuple[str, ...],
+        *,
+        limit: int = MAX_LIMIT,
+        since: Any = None,
+        until: Any = None,
+        session: str | None = None,
+        explain: bool = False,
+        vectors: bool = True,
+        rerank: bool = True,
+        grouped: bool = False,
+        as_of: Any = None,
+        visible: str | None = None,
+    ) -> tuple[Question, list[Found], dict[str, str | PortError]] | None:
+        """Return what each kind says, and why arms are missing; None for an unknown scope."""
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
         since_ms = moment_ms(since, "since")
         until_ms = moment_ms(until, "until")
+        at_ms = moment_ms(as_of, "as_of")
+        if at_ms is not None:
+            until_ms = at_ms + 1 if until_ms is None else min(until_ms, at_ms + 1)
         if session is not None:
             name_value(session, "session")
         if vectors:
             self._drain(owner)
         with self._db.read() as tx:
             asked = self._question(tx, owner, text, limit, session)
-            if asked is None:
-                return []
+            if asked is None and session is None:
+                owner, kinds = owner.shared(), tuple(kind for kind in kinds if kind == "entry")
+                asked = self._question(tx, owner, text, limit, session)
+                asked = asked and asked.replace(foreign=True)
+            if asked is None or not kinds:
+                return None
             asked = asked.replace(
                 since_ms=MIN_MS if since_ms is None else since_ms,
                 until_ms=MAX_MS + 1 if until_ms is None else until_ms,
                 explain=explain,
                 context=vectors,
+                rerank=rerank,
+                grouped=grouped,
+                visible=None if visible is None else sessions.find(tx, asked.scope_no, visible) or 0,
+                past=None if at_ms is None else entries_then(tx, owner, at_ms),
             )
-            fields = {kind: self._field(tx, asked, kind) for kind in kinds}
-        vector = self._query_vector(asked, fields) if vectors else None
+            now_ms = self._db.clock()
+            searched = tuple(kind for kind in kinds if at_ms is None or kind != "entry")
+            fields = {kind: field_of(tx, asked, kind, now_ms) for kind in searched}
+            shared = shared_question(tx, owner, asked) if "entry" in searched else None
+            more = None if shared is None else field_of(tx, shared, "entry", now_ms)
+        missing: dict[str, str | PortError] = {}
+        vector = self._query_vector(asked, fields, missing) if vectors else None
+        if not vectors:
+            missing["vector"] = "only words were asked for"
+        if vector is None or not rerank:
+            missing["similar"] = "it was not wanted" if vector else "it needs the vector arm"
         with self._db.read() as tx:
-            found = [self._find(tx, asked, kind, fields[kind], vector) for kind in kinds]
-            held = fields["artifact"].terms() if "artifact" in fields else []
-            return merge(tx, asked.replace(terms=held), found)
+            found = [self._finder.find(tx, asked, kind, fields[kind], vector) for kind in searched]
+            if shared is not None and more is not None:
+                found.append(self._finder.find(tx, shared, "entry", more, vector))
+        if at_ms is not None and "entry" in kinds:
+            found.append(rank_then(self._indexer, asked, vector, self._half_lives(), at_ms))
+        held = fields["artifact"].terms() if "artifact" in fields else []
+        return asked.replace(terms=held), found, missing
 
-    def search(self, owner: Owner, session: str, query: str, limit: int) -> list[Hit]:
+    def search(self, owner: Owner, session: str, query: str, limit: int) -> Hits:
         """Return the messages of a session that share words with *query*, best first."""
         return self.recall(owner, query, limit, kinds=("message",), session=session, vectors=False)
 
@@ -147,13 +276,41 @@ class Recaller:
             if found is None:
                 return None
             talk = session_range(found)
-        query = parse_query(text, self._known_authors(tx, scope_no, talk))
+        query = self._parsed(tx, text, scope_no, talk)
         terms = word_terms(query.content, MAX_WORDS)
         if len(terms) > fulltext.TERMS_AT_ONCE:
             terms.sort(key=len, reverse=True)  # long words are rare, and say most
+        terms += phrase_terms(query.phrases)
         return Question(
-            query, scope_no, span, terms, limit, MIN_MS, MAX_MS + 1, session, False, True
+            query,
+            scope_no,
+            span,
+            terms,
+            limit,
+            MIN_MS,
+            MAX_MS + 1,
+            session,
+            False,
+            True,
+            True,
+            False,
         )
+
+    def _parsed(self, tx: Tx, text: str, scope_no: int, talk: tuple[int, int]) -> Query:
+        """Return what the query says, with what it counts back from and the user's birthday."""
+        authors = self._known_authors(tx, scope_no, talk)
+        now_ms = self._db.clock()
+        query = parse_query(text, authors, now_ms // DAY_MS)
+        if query.spans:
+            newest_ms = messages.newest_ms(tx, *talk)
+            if newest_ms is not None and newest_ms < now_ms - PAUSE_MS:
+                query = parse_query(text, authors, newest_ms // DAY_MS)
+        if "birthday" in query.words:
+            known = entries.find_key(tx, scope_no, "birthday", now_ms)
+            told = None if known is None else entries.text(tx, known)
+            days = [one.replace(year=None) for one in dates_in(told[0] if told else "") if one.day]
+            query = query.replace(dates=(*query.dates, *days))
+        return query
 
     def _known_authors(self, tx: Tx, scope_no: int, talk: tuple[int, int]) -> list[str]:
         """Return who speaks in a range of messages; read again once some were added."""
@@ -163,48 +320,23 @@ class Recaller:
             known = self._authors[talk] = (total, messages.authors(tx, *talk))
         return known[1]
 
-    def _field(self, tx: Tx, asked: Question, kind: str) -> Field:
-        """Return what is searched of a kind, and which of it holds which word."""
-        span, session = asked.span, None
-        if asked.session is not None:
-            session = sessions.find(tx, asked.scope_no, asked.session)
-            if session is None:
-                return Field((0, 0), set(), 0, {})  # deleted between two reads
-        if kind == "artifact":
-            return _artifact_field(tx, asked)
-        if kind == "entry":
-            return self._entry_field(tx, asked, session)
-        total = sessions.total(tx, asked.scope_no)
-        if session is not None:
-            span, total = session_range(session), sessions.last_seq(tx, session)
-        allowed, cut = None, MAX_POSTINGS if total > LARGE_SCOPE else None
-        if asked.timed:
-            allowed, cut = messages.ids_between(tx, *span, asked.since_ms, asked.until_ms), None
-            total = len(allowed)
-        return _looked_up(tx, asked, kind, span, allowed, total, cut)
-
-    def _entry_field(self, tx: Tx, asked: Question, session: int | None) -> Field:
-        live = standing.live_ids(
-            tx,
-            *asked.span,
-            now_ms=self._db.clock(),
-            since_ms=asked.since_ms,
-            until_ms=asked.until_ms,
-            session=session,
-        )
-        # Where all of them are live nothing has to be left out, which is faster.
-        whole = len(live) == standing.count(tx, *asked.span) > 0
-        return _looked_up(tx, asked, "entry", asked.span, None if whole else live, len(live))
-
-    def _query_vector(self, asked: Question, fields: dict[str, Field]) -> bytes | None:
+    def _query_vector(
+        self, asked: Question, fields: dict[str, Field], missing: dict[str, str | PortError]
+    ) -> bytes | None:
         """
         Embed the query, without the words that would draw it to everything.
 
-        None where the model does not know its words and others do find something.
+        None where there is no embedder, it fails, or the model does not know the
+        query's words and others do find something; *missing* then says so.
         """
-        covers = getattr(self._indexer.embedder, "covers", None)
+        embedder = self._indexer.embedder
+        if embedder is None:
+            missing["vector"] = "the file was opened without an embedder"
+            return None
+        covers = getattr(embedder, "covers", None)
         by_words = any(any(field.postings.values()) for field in fields.values())
         if by_words and covers is not None and not covers(asked.query.text):
+            missing["vector"] = f"{embedder.name} does not know these words"
             return None
         common: list[str] = []
         if "message" in fields:
@@ -214,127 +346,33 @@ class Recaller:
                 for word in asked.query.content
                 if len(lists.get(f'"{word}"', ())) > COMMON_SHARE * total
             ]
-        (vector,) = self._indexer.embed([asked.query.vector_text(common)])
+        try:
+            (vector,) = self._indexer.embed([asked.query.vector_text(common)])
+        except PortError as error:
+            missing["vector"] = error
+            return None
+        if vector is None:
+            missing["vector"] = f"{embedder.name} finds nothing to embed in the query"
         return vector
 
-    def _find(
-        self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None
-    ) -> Found:
-        if kind == "message":
-            return self._find_messages(tx, asked, field, vector)
-        if kind == "entry":
-            return self._find_entries(tx, asked, field, vector)
-        return _find_artifacts(asked, field)
 
-    def _nearest(
-        self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None
-    ) -> dict[int, float]:
-        """Return the cosines that say something."""
-        space_no = self._indexer.find_space(tx)
-        if vector is None or space_no is None or self._indexer.embedder is None:
-            return {}
-        if field.allowed is not None and not field.allowed:
-            return {}
-        found = nearest.find(
-            tx,
-            space_no,
-            kind,
-            vector,
-            field.span,
-            limit=max(VECTOR_ARM, asked.limit),
-            allowed=field.allowed,
-        )
-        floor = NOISE.get(self._indexer.embedder.name, 0.0)
-        return {one: cosine for one, cosine in found if cosine > floor}
-
-    def _find_messages(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(MESSAGES, asked.limit)
-        lexical = ranking.lexical_scores(field.postings, field.total, weights)
-        cosine = self._nearest(tx, asked, "message", field, vector)
-        if not asked.context:
-            held = {one for ids in field.postings.values() for one in ids}
-            lexical = {one: value for one, value in lexical.items() if one in held}
-        fused = ranking.fuse(lexical, cosine, weights)
-        fused = fused.replace(
-            score={
-                one: value
-                for one, value in fused.score.items()
-                if field.holds(one) and (asked.context or one in lexical)
-            }
-        )
-        chosen = ranking.best(fused, max(SECOND_STAGE, 2 * asked.limit))
-        rows = {
-            row_id: Row(text, author, created_ms)
-            for row_id, text, author, created_ms in messages.features(tx, json_ids(chosen))
-        }
-        ranked = ranking.rank(
-            asked.query, fused, rows, weights=weights, limit=asked.limit, explain=asked.explain
-        )
-        return Found("message", ranked, _quality(field, lexical, cosine))
-
-    def _find_entries(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(DOCUMENTS, asked.limit)
-        lexical = ranking.lexical_scores(field.postings, field.total, weights)
-        cosine = self._nearest(tx, asked, "entry", field, vector)
-        ranked = ranking.rank_entries(
-            lexical,
-            cosine,
-            standing.importance(tx, json_ids({*lexical, *cosine})),
-            weights=weights,
-            limit=asked.limit,
-            explain=asked.explain,
-        )
-        return Found("entry", ranked, _quality(field, lexical, cosine))
+def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
+    """Return *hits* with how they were found; what failed is raised where nothing was found."""
+    failure = missing.get("vector")
+    if not hits and isinstance(failure, PortError):
+        raise failure  # an empty answer would say that nothing is known
+    arms = [arm for arm in ARMS if arm not in missing]
+    return Hits(hits, arms, {arm: str(reason) for arm, reason in missing.items()})
 
 
-def _looked_up(
-    tx: Tx,
-    asked: Question,
-    kind: str,
-    span: tuple[int, int],
-    allowed: set[int] | None,
-    total: int,
-    newest: int | None = None,
-) -> Field:
-    """Return the field with the postings of the query's words in it."""
-    if not total:
-        return Field(span, set(), 0, {})
-
-    def keep(found: dict[str, list[int]]) -> dict[str, list[int]]:
-        return found if allowed is None else _only(found, allowed)
-
-    found = fulltext.first_postings(tx, kind, asked.terms, span, keep, newest)
-    return Field(span, allowed, total, found)
-
-
-def _artifact_field(tx: Tx, asked: Question) -> Field:
-    if asked.timed:
-        return Field(asked.span, set(), 0, {})  # a version has a time, its text as a whole none
-    names: set[int] = set()
-
-    def keep(found: dict[str, list[int]]) -> dict[str, list[int]]:
-        known = artifacts.get_many(tx, json_ids({one for ids in found.values() for one in ids}))
-        names.update(key for key, name in known.items() if asked.session in {None, name.session})
-        return _only(found, names)
-
-    found = fulltext.first_postings(tx, "artifact", asked.terms, asked.span, keep)
-    return Field(asked.span, names, max(len(names), 1), found)
-
-
-def _find_artifacts(asked: Question, field: Field) -> Found:
-    weights = _weights(DOCUMENTS, asked.limit)
-    lexical = ranking.lexical_scores(field.postings, field.total, weights)
-    ranked = ranking.rank_entries(
-        lexical, {}, {}, weights=weights, limit=asked.limit, explain=asked.explain
-    )
-    return Found("artifact", ranked, _quality(field, lexical, {}))
-
-
-def _weights(weights: Weights, limit: int) -> Weights:
-    """Return *weights* with arms and seeds that are long enough for *limit*."""
-    if limit <= min(weights.arm, weights.seeds):
-        return weights
-    return weights.replace(arm=max(weights.arm, limit), seeds=max(weights.seeds, limit))
+def kinds_value(kinds: Any) -> tuple[str, ...]:
+    """Return *kinds* in their order; InvalidInput for what is none."""
+    if not isinstance(kinds, (list, tuple, set, frozenset)):
+        raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
+    return tuple(kind for kind in KINDS if kind in kinds)
 
 
 def query_text(text: str) -> str:
@@ -352,21 +390,3 @@ def query_text(text: str) -> str:
     if not clean.isascii():
         clean = clean.encode("utf-8", "replace").decode()
     return text_value(clean, "query")
-
-
-def _only(postings: dict[str, list[int]], allowed: Any) -> dict[str, list[int]]:
-    return {term: [one for one in ids if one in allowed] for term, ids in postings.items()}
-
-
-def _quality(field: Field, lexical: dict[int, float], cosine: dict[int, float]) -> float:
-    """
-    Return how well the best candidate fits: covered share of the query plus best cosine.
-
-    The covered share is its lexical score by that of a row that holds every
-    word, so a kind whose best row holds one word of five cannot outrank one
-    whose best row holds all.
-    """
-    lengths = [len(ids) for ids in field.postings.values()]
-    every_word = sum(ranking.idf(length, max(field.total, length)) for length in lengths)
-    covered = max(lexical.values(), default=0.0) / every_word if every_word else 0.0
-    return covered + max(cosine.values(), default=0.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, NotFound
 from memdb.ids import MAX_SEQ
+from memdb.shortterm.blocks import clipped
 from memdb.shortterm.conversation import find_session
 from memdb.shortterm.planning import covered_seq, head_seq
 from memdb.stores import messages, nodes, sessions
@@ -148,10 +149,7 @@ def _said(
 
 
 def _index_line(node: Node) -> str:
-    text = " ".join(node.text.split())
-    if len(text) > INDEX_CHARS:
-        text = f"{text[:INDEX_CHARS].rsplit(' ', 1)[0]} …"
-    return f"[{node.id}] {node.first_seq}-{node.last_seq}: {text}"
+    return f"[{node.id}] {node.first_seq}-{node.last_seq}: {clipped(node.text, INDEX_CHARS)}"
 
 
 def span_of(ref: str) -> tuple[int, int] | None:

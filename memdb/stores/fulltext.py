@@ -13,6 +13,8 @@ scopes, and would let one scope's texts move another's ranking (ADR-0004).
 
 from __future__ import annotations
 
+from memdb.text.grams import bigrams_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -136,6 +138,17 @@ CREATE_SCRATCH = """/* fulltext.create_scratch */
 CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5 (
   text, author, bigrams, tokenize="porter unicode61 remove_diacritics 2"
 )
+"""
+
+CREATE_SCRATCH_ENTRIES = """/* fulltext.create_scratch_entries */
+CREATE VIRTUAL TABLE IF NOT EXISTS entries_fts USING fts5 (
+  text, keywords, bigrams, tokenize="porter unicode61 remove_diacritics 2"
+)
+"""
+
+INSERT_SCRATCH_ENTRY = """/* fulltext.insert_scratch_entry */
+INSERT INTO entries_fts (rowid, text, keywords, bigrams)
+VALUES (:id, :text, :keywords, :bigrams)
 """
 
 _POSTINGS = {
@@ -322,3 +335,32 @@ def _archived_snippet(
     finally:
         scratch.close()
     return None if row is None else row[0]
+
+
+def scratch_postings(
+    said: Iterable[tuple[int, str, str]], terms: Sequence[str]
+) -> dict[str, list[int]]:
+    """
+    Return, for each term, which of some (id, text, keywords) hold it, as the index would.
+
+    For entries as they were once, which no index holds. Cost: 20 µs per entry.
+    """
+    from apsw import Connection
+
+    from memdb.db.transaction import Tx as Transaction
+
+    scratch = Transaction(Connection(":memory:"))
+    try:
+        scratch.run(CREATE_SCRATCH_ENTRIES)
+        rows = [
+            {"id": one, "text": text, "keywords": words, "bigrams": bigrams_of(f"{text}\n{words}")}
+            for one, text, words in said
+        ]
+        scratch.many(INSERT_SCRATCH_ENTRY, rows)
+        whole = {"low": 0, "high": (1 << 63) - 1}
+        return {
+            term: [row[0] for row in scratch.all(SELECT_ENTRIES, {"term": term, **whole})]
+            for term in terms[:TERMS_AT_ONCE]
+        }
+    finally:
+        scratch.close()

@@ -79,6 +79,10 @@ SELECT_IDENTITY = """/* sessions.identity */
 SELECT name, uid FROM sessions WHERE id = :id
 """
 
+SELECT_CARD = """/* sessions.card */
+SELECT name, title FROM sessions WHERE id = :id
+"""
+
 SELECT_TOTAL = """/* sessions.total */
 SELECT coalesce(sum(last_seq), 0) FROM sessions WHERE scope_no = :scope_no
 """
@@ -189,6 +193,12 @@ def names(tx: Tx, ids: str) -> dict[int, str]:
 def identity(tx: Tx, session: int) -> tuple[str, str] | None:
     """Return the name and uid of a session, None if it is gone."""
     row = tx.one(SELECT_IDENTITY, {"id": session})
+    return None if row is None else (row[0], row[1])
+
+
+def card(tx: Tx, session: int) -> tuple[str, str | None] | None:
+    """Return the name and title of a session, None if it is gone."""
+    row = tx.one(SELECT_CARD, {"id": session})
     return None if row is None else (row[0], row[1])
 
 

@@ -7,6 +7,7 @@ deciding what goes. The room of the table is `entries`.
 
 from __future__ import annotations
 
+from memdb.ids import SCOPE_SHIFT
 from memdb.text.digest import content_hash, said_hash
 
 TYPE_CHECKING = False
@@ -154,10 +155,37 @@ WHERE
   AND created_ms >= :since_ms
   AND created_ms < :until_ms
   AND (:session_id IS NULL OR session_id = :session_id)
+  AND (:visible IS NULL OR session_only = 0 OR session_id = :visible)
 """
 
-SELECT_IMPORTANCE = """/* standing.importance */
-SELECT id, importance FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
+# Entries of a range whose key or words an entry of another range, which holds, has too.
+SELECT_SHADOWED = """/* standing.shadowed */
+SELECT shared.id
+FROM entries AS shared
+JOIN entries AS own ON own.scope_no = :own_no AND own.said_hash = shared.said_hash
+WHERE
+  shared.id BETWEEN :low AND :high
+  AND own.active = 1
+  AND (own.expires_ms IS NULL OR own.expires_ms > :now_ms)
+  AND (own.valid_from_ms IS NULL OR own.valid_from_ms <= :now_ms)
+  AND (own.valid_to_ms IS NULL OR own.valid_to_ms > :now_ms)
+UNION
+SELECT shared.id
+FROM entries AS shared
+JOIN entries AS own ON own.scope_no = :own_no AND own.key = shared.key
+WHERE
+  shared.id BETWEEN :low AND :high
+  AND shared.key IS NOT NULL
+  AND own.active = 1
+  AND (own.expires_ms IS NULL OR own.expires_ms > :now_ms)
+  AND (own.valid_from_ms IS NULL OR own.valid_from_ms <= :now_ms)
+  AND (own.valid_to_ms IS NULL OR own.valid_to_ms > :now_ms)
+"""
+
+SELECT_WORTHS = """/* standing.worths */
+SELECT id, importance, category, updated_ms, use_count
+FROM entries
+WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_COUNT = """/* standing.count */
@@ -272,9 +300,9 @@ def used(tx: Tx, uses: Iterable[tuple[int, int, int]]) -> None:
     )
 
 
-def importance(tx: Tx, ids: str) -> dict[int, int]:
-    """Return the importance of the entries whose id is in the JSON array *ids*, by id."""
-    return dict(tx.all(SELECT_IMPORTANCE, {"ids": ids}))
+def worths(tx: Tx, ids: str) -> list[Row]:
+    """Return (id, importance, category, updated_ms, use count) of those in a JSON array."""
+    return tx.all(SELECT_WORTHS, {"ids": ids})
 
 
 def live_ids(
@@ -286,12 +314,17 @@ def live_ids(
     since_ms: int,
     until_ms: int,
     session: int | None = None,
+    visible: int | None = None,
+    before: tuple[int, int] | None = None,
 ) -> set[int]:
     """
     Return the ids in a range that are active, unexpired and made in [since, until).
 
     Args:
         session: Only those told in it; None: wherever they were told.
+        visible: Without those that only other sessions recall; None: with them.
+        before: Without those that say what an entry of this range says, or
+            what it is the fact for.
     """
     values = {
         "low": low,
@@ -300,8 +333,13 @@ def live_ids(
         "since_ms": since_ms,
         "until_ms": until_ms,
         "session_id": session,
+        "visible": visible,
     }
-    return {row[0] for row in tx.all(SELECT_LIVE, values)}
+    found = {row[0] for row in tx.all(SELECT_LIVE, values)}
+    if before is not None and found:
+        values = {"low": low, "high": high, "own_no": before[0] >> SCOPE_SHIFT, "now_ms": now_ms}
+        found -= {row[0] for row in tx.all(SELECT_SHADOWED, values)}
+    return found
 
 
 def count(tx: Tx, low: int, high: int) -> int:

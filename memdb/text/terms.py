@@ -177,6 +177,18 @@ def word_terms(words: Iterable[str], limit: int = MAX_TERMS) -> list[str]:
     return list(terms)[:limit]
 
 
+def phrase_terms(phrases: Iterable[Sequence[str]]) -> list[str]:
+    """
+    Return the FTS5 query strings for runs of words that stand side by side.
+
+    Runs with a script without spaces are left out: their pairs of characters say as much.
+
+    >>> phrase_terms([("search", "py"), ("京都", "tea")])
+    ['"search py"']
+    """
+    return [f'"{" ".join(words)}"' for words in phrases if not has_cjk("".join(words))]
+
+
 def _terms_of(word: str) -> list[str]:
     if not has_cjk(word):
         return [f'"{word}"']

@@ -54,8 +54,10 @@ def test_recall_golden(run_json, trip):
             "category": None,
             "artifact": None,
             "version": None,
+            "title": None,
         },
         "explanation": None,
+        "hits": [],
     }
 
 

@@ -188,3 +188,15 @@ def test_random_deletes_and_puts_keep_the_search_right(
 
         assert sorted(refs(found)) == sorted(truth)
         assert buckets == [True] * 5
+
+
+def test_picked_rows_are_measured_exactly(filled: Filled) -> None:
+    """Those without a vector are left out."""
+    picked = [int(ref) for ref in filled.refs[5:300:7]]
+    query = filled.queries[0]
+
+    with filled.database.read() as tx:
+        found = nearest.measure(tx, filled.space, "message", query.tobytes(), [*picked, 3])
+
+    expected = dict(filled.brute(query, ROWS))
+    assert dict(found) == pytest.approx({ref: expected[ref] for ref in picked}, abs=1e-5)

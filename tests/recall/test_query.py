@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.recall.query import DateMention, asks, parse_query
+from memdb.recall.dates import DateMention
+from memdb.recall.query import asks, parse_query
 
 
 def test_a_query_in_full() -> None:
@@ -169,3 +170,45 @@ def test_dates_far_into_a_query_are_not_looked_for() -> None:
 def test_a_month_that_is_a_word_needs_the_right_word_before(text: str, months: int) -> None:
     """Only what stands right before it counts."""
     assert len(parse_query(text).dates) == months
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        pytest.param('who said "green tea"?', [("green", "tea")], id="quotes"),
+        pytest.param("who said “green tea”?", [("green", "tea")], id="curly quotes"),
+        pytest.param(
+            "open memdb/recall/search.py", [("memdb", "recall", "search", "py")], id="path"
+        ),
+        pytest.param("call run_pending()", [("run", "pending")], id="identifier"),
+        pytest.param("gpt-4o or 1.2.3", [("gpt", "4o"), ("1", "2", "3")], id="versions"),
+        pytest.param('a "word" alone', [], id="one word"),
+        pytest.param('"', [], id="lone quote"),
+        pytest.param("tea. Coffee", [], id="sentences"),
+    ],
+)
+def test_phrases(text: str, phrases: list[tuple[str, ...]]) -> None:
+    """Words in quotes, and words joined without a space, belong together."""
+    assert list(parse_query(text).phrases) == phrases
+
+
+@pytest.mark.parametrize(
+    ("text", "excluded", "content"),
+    [
+        pytest.param("dinner -nuts", ("nuts",), ("dinner",), id="word"),
+        pytest.param('dinner -"green tea"', ("green", "tea"), ("dinner",), id="phrase"),
+        pytest.param("well-known -3 - x", (), ("well", "known", "3", "x"), id="no exclusion"),
+    ],
+)
+def test_excluded_words(text: str, excluded: tuple[str, ...], content: tuple[str, ...]) -> None:
+    """A minus before a word takes it away; one between words or before a number does not."""
+    query = parse_query(text)
+
+    assert (query.excluded, query.content) == (excluded, content)
+
+
+def test_a_query_of_exclusions_alone_asks_for_them() -> None:
+    """Somebody may have pasted an option of a command."""
+    query = parse_query("-verbose")
+
+    assert (query.excluded, query.content) == ((), ("verbose",))

@@ -8,21 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memdb.recall.lexical import idf, lexical_scores, top
 from memdb.recall.query import parse_query
-from memdb.recall.ranking import (
-    DOCUMENTS,
-    MESSAGES,
-    Fused,
-    Row,
-    best,
-    fuse,
-    idf,
-    lexical_scores,
-    rank,
-    rank_entries,
-    score_of,
-    top,
-)
+from memdb.recall.ranking import Fused, Row, best, fuse, rank, rank_entries, score_of
+from memdb.recall.weights import DOCUMENTS, MESSAGES
 
 FIRST = 1 << 44 | 1 << 24
 OTHER = 1 << 44 | 2 << 24
@@ -43,7 +32,7 @@ def row(text: str = "word", author: str | None = None, created_ms: int = 0) -> R
 
 def fused(scores: dict[int, float]) -> Fused:
     """Return *scores* as if the lexical arm had given them."""
-    return Fused(scores, {}, scores)
+    return Fused(scores, {}, scores, {})
 
 
 def ranked_scores(query: str, rows: dict[int, Row], **weights: object) -> dict[int, float]:
@@ -252,6 +241,7 @@ def test_rank_explains() -> None:
     assert found[0].terms == pytest.approx(
         {
             "lexical": weights.lexical_share,
+            "similar": 0.0,
             "vector": 1 - weights.lexical_share,
             "previous": 0.0,
             "next": 0.2 * weights.lexical_share / 2,
@@ -268,7 +258,7 @@ def test_rank_explains() -> None:
 def test_rank_entries() -> None:
     """Entries are fused half and half; importance moves them gently."""
     weights = DOCUMENTS.replace(lexical_share=0.5, importance=0.2, entry_scale=2.0)
-    found = rank_entries({1: 1.0, 2: 1.0}, {3: 0.7}, {1: 10, 2: 1}, weights=weights, explain=True)
+    found = rank_entries({1: 1.0, 2: 1.0}, {3: 0.7}, {1: Worth(10), 2: Worth(1)}, weights=weights, explain=True)
 
     assert [one.id for one in found] == [1, 3, 2]
     assert [one.score for one in found] == pytest.approx([0.5 * 1.2 * 2, 0.5 * 2, 0.5 * 0.84 * 2])

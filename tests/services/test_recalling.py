@@ -8,7 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, Source
-from memdb.recall import search
+from memdb.recall import fields
 from memdb.stores import fulltext
 
 START_MS = 1_700_000_000_000
@@ -219,6 +219,79 @@ def test_recall_finds_by_meaning_what_shares_no_word(db: MemDB) -> None:
     assert hit.text == "zzz!"
 
 
+@pytest.mark.parametrize(
+    ("query", "seq"), [('"green tea"', 4), ("recall/search.py", 10)], ids=["quotes", "file name"]
+)
+def test_a_phrase_is_better_than_its_words(query: str, seq: int) -> None:
+    """In quotes, or joined as in a file name."""
+    said = ["the tea was green"] * 3 + ["a cup of green tea please"] + ["other things"] * 5
+    said += ["see memdb/recall/search.py"] + ["other things"] * 5
+    said += ["py search in recall of memdb"] * 3
+    with memdb.open(":memory:", counter="estimate") as db:
+        db.scope("ann").session("s").extend([{"role": "user", "text": text} for text in said])
+
+        hits = db.scope("ann").recall(query)
+
+    assert hits[0].source.seq == seq
+
+
+@pytest.mark.parametrize("kind", ["message", "entry", "artifact"])
+def test_excluded_words_put_last_what_holds_them(db: MemDB, kind: str) -> None:
+    """`-word` counts by words and by meaning; the answer is not empty for it."""
+    ann = db.scope("ann")
+    for place, text in enumerate(["cake with nuts", "cake with cream"]):
+        ann.session("s").append("user", text)
+        ann.remember(text)
+        ann.artifacts.save(f"user:{place}.md", text)
+
+    assert found(ann.recall("cake -nuts", kinds=[kind])) == ["cake with cream", "cake with nuts"]
+
+
+@pytest.mark.parametrize("pause_days", [0, 400], ids=["today", "an old conversation"])
+def test_relative_dates_are_counted_from_today_or_from_the_last_message(
+    db: MemDB, clock: Any, pause_days: int
+) -> None:
+    """An old conversation is asked about as if it were going on."""
+    day_ms = 86_400_000
+    now_ms = db._db.clock()
+    chat = db.scope("ann").session("s")
+    for back in (21, 14, 7, 0):
+        at_ms = now_ms - (back + pause_days) * day_ms
+        chat.append("user", "we ate soup", created_ms=at_ms)
+
+    hits = db.scope("ann").recall("what did we eat two weeks ago? soup", kinds=["message"])
+
+    assert hits[0].source.seq == 2
+
+
+def test_my_birthday_is_a_date_once_it_is_known(db: MemDB) -> None:
+    """It is looked up in the entry of that key."""
+    ann = db.scope("ann")
+    ann.remember("Ann was born on 3 May 1990.", key="birthday")
+    at_ms = {"march": 1_741_000_000_000, "may": 1_746_273_600_000}  # 3 May 2025, 12:00
+    for when in ("march", "may"):
+        ann.session(when).append("user", "we had cake", created_ms=at_ms[when])
+
+    hits = ann.recall("did we have cake on my birthday?", kinds=["message"])
+
+    assert hits[0].source.session == "may"
+
+
+def test_similar_words_count_unless_they_are_not_wanted() -> None:
+    """The words of a question look for those of about the same meaning; the explanation says so."""
+    with memdb.open(":memory:", counter="estimate") as db:
+        ann = db.scope("ann")
+        ann.session("s").append("user", "The physician was friendly.")
+        ann.session("t").append("user", "No doctor today.")
+
+        with_them = ann.recall("doctor", explain=True)
+        without = ann.recall("doctor", explain=True, rerank=False)
+
+    assert [hit.text for hit in with_them][1] == "The physician was friendly."
+    assert with_them[1].explanation["similar"] > 0  # type: ignore[index]
+    assert all(hit.explanation["similar"] == 0 for hit in without)  # type: ignore[index]
+
+
 def test_recall_embeds_what_was_just_said(db: MemDB) -> None:
     """No call is needed between saying and finding; afterwards nothing is due."""
     ann = db.scope("ann")
@@ -240,14 +313,97 @@ def test_recall_without_an_embedder_finds_by_words(
     assert {hit.kind for hit in ann.recall("tea")} == {"message", "entry", "artifact"}
 
 
-def test_a_failing_embedder_is_named(db: MemDB, embedder: Any) -> None:
+def test_where_the_embedder_fails_words_answer_and_say_so(db: MemDB, embedder: Any) -> None:
     """Recall does not quietly drop the vector arm."""
+    ann = db.scope("ann")
+    fill(ann)
+    whole = ann.recall("tea")
+    embedder.fail = RuntimeError("no model")
+
+    hits = ann.recall("tea")
+
+    assert (whole.arms, whole.missing) == (("lexical", "vector", "similar"), {})
+    assert hits.arms == ("lexical",)
+    assert "no model" in hits.missing["vector"]
+    assert found(hits)
+
+
+def test_a_failing_embedder_is_named_where_no_word_is_found(db: MemDB, embedder: Any) -> None:
+    """An empty answer would say that nothing is known."""
     ann = db.scope("ann")
     fill(ann)
     embedder.fail = RuntimeError("no model")
 
     with pytest.raises(memdb.PortError, match="fake.*no model"):  # noqa: RUF043
-        ann.recall("tea")
+        ann.recall("zebra")
+
+
+def test_sessions_are_found_by_all_that_they_say(db: MemDB) -> None:
+    """Several messages about it are more than one; the best are shown with the session's date."""
+    ann = db.scope("ann")
+    for n in range(4):
+        ann.session("other").append("user", f"word {n}", created_ms=500 + n)
+    ann.session("once").append("user", "tea in Kyoto", created_ms=1_000)
+    for n, text in enumerate(["a long trip", "tea in Kyoto", "more tea in Kyoto", "Kyoto again"]):
+        ann.session("often").append("user", text, created_ms=2_000 + n)
+
+    hits = ann.recall("tea Kyoto", group="session")
+
+    assert [hit.source.session for hit in hits[:2]] == ["often", "once"]
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    first = hits[0]
+    assert (first.kind, first.source.created_ms, str(first.source)) == ("session", 2_000, "often")
+    assert len(first.hits) == 3
+    assert first.text == first.hits[0].text
+    assert first.score > max(hit.score for hit in first.hits)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"group": "user"},
+        {"group": "session", "session": "s"},
+        {"group": "session", "explain": True},
+    ],
+    ids=["unknown", "one session", "explained"],
+)
+def test_grouping_refuses_what_does_not_apply(db: MemDB, options: Any) -> None:
+    """The error says what does."""
+    with pytest.raises(memdb.InvalidInput, match="group is"):
+        db.scope("ann").recall("tea", **options)
+
+
+def test_why_tells_the_place_of_a_message(db: MemDB) -> None:
+    """In the answer, behind it, or no candidate at all, each with its reason."""
+    chat = db.scope("ann").session("s")
+    chat.extend([{"role": "user", "text": text} for text in ("green tea", "tea", "x y", "q -w")])
+    ann = db.scope("ann")
+
+    first, behind = ann.why("green tea", "s", 1), ann.why("green tea", "s", 2, 1)
+    outside = ann.why("green tea", "s", 1, until=5)
+    excluded = ann.why("tea -green", "s", 1)
+
+    assert (first.rank, first.reason) == (1, "It is number 1 of the answer.")
+    assert first.explanation is not None
+    assert behind.rank == 2
+    assert "lexical" in behind.reason
+    assert behind.last == first.explanation
+    assert (outside.rank, outside.reason[:19]) == (None, "It was said outside")
+    assert excluded.explanation is not None
+    assert excluded.explanation["excluded"] == 0.1
+    with pytest.raises(memdb.NotFound):
+        ann.why("tea", "s", 99)
+    with pytest.raises(memdb.NotFound):
+        db.scope("bob").why("tea", "s", 1)
+
+
+def test_why_says_where_nothing_is_shared() -> None:
+    """Neither a word nor a meaning."""
+    with memdb.open(":memory:", embedder=None, counter="estimate") as db:
+        chat = db.scope("ann").session("s")
+        chat.extend([{"role": "user", "text": text} for text in ("tea", *"abcdef", "coffee")])
+
+        assert "shares no word" in db.scope("ann").why("tea", "s", 8).reason
 
 
 def test_search_in_a_session_goes_by_words_alone(db: MemDB, embedder: Any) -> None:
@@ -369,8 +525,8 @@ def test_old_messages_of_a_large_scope_are_found_where_asked_for(
     db: MemDB, monkeypatch: pytest.MonkeyPatch, asked: Any
 ) -> None:
     """Lists that are cut to the newest are not cut where those do not count."""
-    monkeypatch.setattr(search, "LARGE_SCOPE", 10)
-    monkeypatch.setattr(search, "MAX_POSTINGS", 5)
+    monkeypatch.setattr(fields, "LARGE_SCOPE", 10)
+    monkeypatch.setattr(fields, "MAX_POSTINGS", 5)
     ann = db.scope("ann")
     for n in range(3):
         ann.session("old").append("user", f"tea {n}", created_ms=100)

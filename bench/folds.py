@@ -1,0 +1,157 @@
+"""
+Would other weights do better? Each conversation judged by weights chosen on the others.
+
+    python bench/folds.py [--folder DIR] [--lexical]
+
+For every variant of `memdb.recall.weights.MESSAGES` below, R@10, nDCG@10 and MRR on
+each LoCoMo conversation. The last lines leave one conversation out at a time: the
+variant that is best on the other four, and what it finds on the fifth, beside the
+defaults. A weight is worth its place only if that mean is higher too. The data set is
+not part of memdb: evaluation only (CC BY-NC 4.0).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import locomo_data
+from locomo import measure
+
+import memdb
+from memdb.recall import ranking
+from memdb.recall.fields import field_of
+from memdb.recall.hits import json_ids
+from memdb.recall.lexical import Lexical, top
+from memdb.recall.search import SECOND_STAGE, _near
+from memdb.recall.weights import MESSAGES, Weights
+from memdb.stores import messages
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "default": {},
+    "lexical_share 0.6": {"lexical_share": 0.6},
+    "lexical_share 0.8": {"lexical_share": 0.8},
+    "similar_floor 0.2": {"similar_floor": 0.2},
+    "similar_floor 0.4": {"similar_floor": 0.4},
+    "no similar words": {"similar_floor": 1.0},
+    "no context words": {"context": ()},
+    "context half": {"context": ((1, 0.25), (-1, 0.15), (2, 0.15), (-2, 0.1))},
+    "previous, next 0": {"previous": 0.0, "next": 0.0},
+    "previous, next x2": {"previous": 0.3, "next": 0.2},
+    "author 0": {"author": 0.0},
+    "author 0.2": {"author": 0.2},
+    "author 0.4": {"author": 0.4},
+    "question 0": {"question": 0.0},
+    "question 0.1": {"question": 0.1},
+    "question 0.2": {"question": 0.2},
+    "length 0": {"length": 0.0},
+    "length 0.3": {"length": 0.3},
+    "no dates": {"month": 0.0, "day": 0.0},
+    "session 0": {"session": 0.0},
+    "session 0.2": {"session": 0.2},
+    "session 0.4": {"session": 0.4},
+}
+MEASURES = ("R@10", "nDCG@10", "MRR")
+
+
+class Asked:
+    """One question with everything that its ranking needs, read once."""
+
+    def __init__(self, db: memdb.MemDB, scope: memdb.Scope, question: str, evidence: set[str]):
+        recaller = db._rooms.recaller
+        self.evidence = evidence
+        with db._db.read() as tx:
+            self.asked = recaller._question(tx, scope._owner, question, 20, None)
+            self.field = field_of(tx, self.asked, "message", 0)
+            vector = recaller._query_vector(self.asked, {"message": self.field})
+            self.cosine = recaller._nearest(tx, self.asked, "message", self.field, vector)
+            if self.cosine:
+                arm = Lexical(self.field.postings, self.field.total)
+                missing = [key for key in top(arm.scores, 400) if key not in self.cosine]
+                self.cosine |= recaller._measured(tx, "message", vector, missing)
+
+    def ranked(self, rows: dict[int, ranking.Row], weights: Weights) -> list[int]:
+        """Return the ids of the first 20, as `Recaller` finds them with *weights*."""
+        arm = Lexical(self.field.postings, self.field.total, weights)
+        fused = ranking.fuse(arm.scores, self.cosine, weights)
+        chosen = {key: rows[key] for key in ranking.best(fused, SECOND_STAGE) if key in rows}
+        if self.cosine and weights.similar_floor < 1:
+            similar = arm.similar(_near(self.asked, self.field, chosen, weights))
+            fused = ranking.fuse(arm.scores, self.cosine, weights, similar)
+        found = ranking.rank(self.asked.query, fused, chosen, weights=weights, limit=20)
+        return [one.id for one in found]
+
+
+def run(folder: Path, embedder: str | None) -> dict[str, dict[str, list[dict[str, float]]]]:
+    """Return the scores of every question, by variant and conversation."""
+    scores: dict[str, dict[str, list[dict[str, float]]]] = {name: {} for name in VARIANTS}
+    with (
+        tempfile.TemporaryDirectory() as place,
+        memdb.open(f"{place}/folds.db", durability="process", embedder=embedder) as db,
+    ):
+        for path in locomo_data.files(folder):
+            scope = db.scope(path.stem, app="locomo")
+            locomo_data.load(scope, path)
+            db.run_pending()
+            said = [one for each in scope.sessions() for one in scope.session(each.name).messages()]
+            names = {one.id: one.external_id for one in said}
+            with db._db.read() as tx:
+                found = messages.features(tx, json_ids(names))
+            rows = {key: ranking.Row(*rest) for key, *rest in found}
+            asked = [
+                Asked(db, scope, question, evidence)
+                for question, _, evidence in locomo_data.questions(path, set(names.values()))
+            ]
+            for name, changes in VARIANTS.items():
+                weights = MESSAGES.replace(**changes)
+                scores[name][path.stem] = [
+                    measure([names[key] for key in one.ranked(rows, weights)], one.evidence)
+                    for one in asked
+                ]
+            print(f"{path.stem}: {len(asked)} questions", file=sys.stderr)
+    return scores
+
+
+def mean(scores: dict[str, list[dict[str, float]]], kind: str, talks: list[str]) -> float:
+    """Return the mean over all questions of *talks*."""
+    values = [one[kind] for talk in talks for one in scores[talk]]
+    return sum(values) / len(values)
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+    parser.add_argument("--folder", type=Path, default=locomo_data.FOLDER)
+    parser.add_argument("--lexical", action="store_true", help="without the embedder")
+    given = parser.parse_args()
+    if not locomo_data.files(given.folder):
+        sys.exit(f"no conversations in {given.folder.name}: give --folder")
+    scores = run(given.folder, None if given.lexical else "static")
+    talks = list(scores["default"])
+    print("| variant | " + " | ".join((*MEASURES, *(f"R@10 {talk}" for talk in talks))) + " |")
+    print("|---" * (len(MEASURES) + len(talks) + 1) + "|")
+    for name, found in scores.items():
+        cells = [mean(found, kind, talks) for kind in MEASURES]
+        cells += [mean(found, "R@10", [talk]) for talk in talks]
+        print(f"| {name} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
+    print("\n| left out | best on the others | R@10 with it | R@10 by default |\n|---|---|---|---|")
+    chosen_sum = default_sum = count = 0.0
+    for talk in talks:
+        rest = [one for one in talks if one != talk]
+        best = max(VARIANTS, key=lambda name: mean(scores[name], "R@10", rest))
+        chosen = mean(scores[best], "R@10", [talk])
+        default = mean(scores["default"], "R@10", [talk])
+        size = len(scores["default"][talk])
+        chosen_sum, default_sum, count = (
+            chosen_sum + size * chosen,
+            default_sum + size * default,
+            count + size,
+        )
+        print(f"| {talk} | {best} | {chosen:.3f} | {default:.3f} |")
+    print(f"| mean over questions | | {chosen_sum / count:.4f} | {default_sum / count:.4f} |")
+
+
+if __name__ == "__main__":
+    main()
