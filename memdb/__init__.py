@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         EntryVersion,
         Finding,
         Hit,
+        Hits,
         Message,
         NewMessage,
         ProfileBlock,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         SessionInfo,
         Source,
         SpaceInfo,
+        Why,
     )
     from memdb.scope import Scope
     from memdb.session import Session
@@ -106,6 +108,7 @@ __all__ = [
     "FileInfo",
     "Finding",
     "Hit",
+    "Hits",
     "IOFailed",
     "Interrupted",
     "InvalidInput",
@@ -141,6 +144,7 @@ __all__ = [
     "Tools",
     "Upkeep",
     "VersionConflict",
+    "Why",
     "Worker",
     "WrongProcess",
     "open",

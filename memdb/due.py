@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int], object]
     Status = Callable[[str, str], object]
+    Cancelled = Callable[[], bool]
 
 # Pieces of work, in the order in which they are done.
 WORK = ("embed", "summarize", "extract")
@@ -30,6 +31,7 @@ def run_pending(
     *,
     kinds: Sequence[str] = WORK,
     early: bool = True,
+    cancelled: Cancelled | None = None,
 ) -> int:
     """
     Do the pieces of work that are due; see `MemDB.run_pending`.
@@ -37,7 +39,10 @@ def run_pending(
     Args:
         early: Also what failed and waits to be tried again, and sessions in
             which something is still being said.
+        cancelled: Asked between pieces of work, and while a model answers.
     """
+    from memdb.shortterm.running import Run
+
     failure: MemDBError | None = None
     done = 0
     if "embed" in kinds:
@@ -47,12 +52,15 @@ def run_pending(
             failure = error
     if "summarize" in kinds:
         rest = None if limit is None else max(limit - done, 0)
-        made, failures = rooms.summaries.run_pending(rest, progress, status, early=early)
+        run = Run(status, cancelled, progress)
+        made, _ = rooms.summaries.run_pending(rest, run, early=early)
         done += made
-        failure = failure or failures.first
+        failure = failure or run.first
     if "extract" in kinds and rooms.extracts:
         rest = None if limit is None else max(limit - done, 0)
-        read, problem = rooms.extractions.run_pending(rest, progress, status, early=early)
+        read, problem = rooms.extractions.run_pending(
+            rest, progress, status, early=early, cancelled=cancelled
+        )
         done += read
         failure = failure or problem
     if failure is not None:
@@ -65,6 +73,7 @@ def run_due(
     limit: int | None = None,
     progress: Progress | None = None,
     status: Status | None = None,
+    cancelled: Cancelled | None = None,
 ) -> int:
     """
     Do the pieces of work and the upkeep that are due now, as a worker does; how many pieces.
@@ -75,7 +84,7 @@ def run_due(
     failure: MemDBError | None = None
     done = 0
     try:
-        done = run_pending(rooms, limit, progress, status, early=False)
+        done = run_pending(rooms, limit, progress, status, early=False, cancelled=cancelled)
     except PortError as error:
         failure = error
     for step in rooms.scheduler.run_due():

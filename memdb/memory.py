@@ -69,8 +69,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         categories: Kinds of entries besides the built-in ones.
         entry_quota: Most active entries of a user; None: 1,000. What is least
             worth is set aside above that.
-        extract: Learn entries from what is said, in `run_pending` and in a
-            worker: True, or when and how. `Session.extract` works without it.
+        extract: Learn entries from what is said, in `run_pending` and workers:
+            True, or when and how. `Session.extract` works without it.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -202,8 +202,7 @@ class MemDB:
         Do the work and the upkeep whose time has come, as a worker does; how much work.
 
         Raises:
-            MemDBError: the first of what failed. All else was done, and what
-                failed is tried again later.
+            MemDBError: the first of what failed; it is tried again later.
         """
         return run_due(self._rooms)
 
@@ -211,9 +210,8 @@ class MemDB:
         """
         Do due work in a thread of this process until it is stopped or the file closed.
 
-        Upkeep too, which `run_pending` leaves alone: entries that expired are
-        set aside, indexes merged, the WAL is moved into the file. Of any number
-        of processes with workers one does it; `info().upkeep` tells when.
+        Upkeep too, which `run_pending` leaves alone; of any number of processes
+        with workers one does it, and `info().upkeep` tells when.
 
         Args:
             interval_s: Pause between two looks when nothing is due; after a
@@ -228,11 +226,9 @@ class MemDB:
         if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
             raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
         if self._worker is None or not self._worker.running:
-            from functools import partial
-
             from memdb.worker import Worker
 
-            self._worker = Worker(partial(run_due, self._rooms), interval_s)
+            self._worker = Worker(lambda *told: run_due(self._rooms, *told), interval_s)
             self._worker.start()
         return self._worker
 
@@ -371,9 +367,14 @@ class MemDB:
         return info(self._db)
 
     def close(self) -> None:
-        """Close the file, after the work in progress; calling it again does nothing."""
+        """
+        Close the file; calling it again does nothing.
+
+        Work in progress is finished first, but a worker's model that is being
+        asked is given up: what it was asked for stays due.
+        """
         if self._worker is not None:
-            self._worker.stop()
+            self._worker.stop(give_up=True)
         self._rooms.close()
         self._db.close()
 

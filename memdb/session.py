@@ -288,6 +288,7 @@ class Session:
         Finish the summaries, drop what can be made again, and archive what is cold.
 
         Nothing that was said is lost, and no summary by a model is dropped.
+        Summaries that another process is making now are left to it.
 
         Args:
             keep_last: Archive all but so many of the newest messages; None:

@@ -23,7 +23,7 @@ from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from memdb.calling import Caller
     from memdb.db.database import Database
@@ -91,7 +91,14 @@ class Decider:
         self._secrets = secrets
         self._caller = caller
 
-    def decide(self, owner: Owner, session: str, batch: Batch, found: Found) -> Decided:
+    def decide(
+        self,
+        owner: Owner,
+        session: str,
+        batch: Batch,
+        found: Found,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Decided:
         """Return what to do with each candidate; asks a model at most once, in no transaction."""
         items = [self._prepared(owner, session, batch, found, one) for one in found.candidates]
         if self._caller is None or not found.calls:
@@ -100,7 +107,7 @@ class Decider:
         if not any(offered):
             return Decided(tuple(items), 0)
         try:
-            return Decided(tuple(self._asked(self._caller, items, offered)), 1)
+            return Decided(tuple(self._asked(self._caller, items, offered, cancelled)), 1)
         except PortError:  # the rules decide: nothing that was found is lost
             return Decided(tuple(items), 1)
 
@@ -177,7 +184,11 @@ class Decider:
             return ()
 
     def _asked(
-        self, caller: Caller, items: list[Item], offered: list[dict[str, Entry]]
+        self,
+        caller: Caller,
+        items: list[Item],
+        offered: list[dict[str, Entry]],
+        cancelled: Callable[[], bool] | None,
     ) -> list[Item]:
         """Return the items with what the model wants done with those that resemble something."""
         places = [place for place, shown in enumerate(offered) if shown]
@@ -185,6 +196,7 @@ class Decider:
             compare_messages([items[n].candidate for n in places], [offered[n] for n in places]),
             schema=DECISION_SCHEMA,
             max_tokens=DECIDE_TOKENS,
+            cancelled=cancelled,
         )
         wanted = read_verdicts(answer, caller.name, len(places))
         done = list(items)

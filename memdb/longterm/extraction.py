@@ -54,6 +54,18 @@ class Place(Record):
     session: int
 
 
+class Asking(Record):
+    """Who is told before a model is asked, and who may stop it; None: nobody."""
+
+    status: Status | None
+    cancelled: Callable[[], bool] | None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing more is wanted."""
+        return self.cancelled is not None and self.cancelled()
+
+
 class Extractions:
     """Extracts from the sessions of a file."""
 
@@ -93,9 +105,8 @@ class Extractions:
         if found is None:
             raise NotFound("session", session)
         place = Place(owner, session, found)
-        if dry_run:
-            return self._preview(place, limit, status)
-        return self._all(place, limit, status)
+        asking = Asking(status, None)
+        return self._preview(place, limit, asking) if dry_run else self._all(place, limit, asking)
 
     def pending(self) -> int:
         """Return how many sessions say something that was not yet looked at."""
@@ -109,6 +120,7 @@ class Extractions:
         status: Status | None = None,
         *,
         early: bool = True,
+        cancelled: Callable[[], bool] | None = None,
     ) -> tuple[int, MemDBError | None]:
         """
         Extract from every session that has something new; how many messages, and what failed.
@@ -119,10 +131,12 @@ class Extractions:
             status: Called with ("active", what is done) before a model is asked.
             early: Also sessions that are still being talked in, and those that
                 failed and wait to be tried again.
+            cancelled: Asked between batches, and while a model answers.
         """
         done = low = 0
         failure: MemDBError | None = None
-        while limit is None or done < limit:
+        asking = Asking(status, cancelled)
+        while (limit is None or done < limit) and not asking.stopped:
             with self._db.read() as tx:
                 due = self._due(tx, low, 1, early=early)
             if not due:
@@ -130,7 +144,7 @@ class Extractions:
             low = due[0].ref + 1
             rest = None if limit is None else limit - done
             try:
-                read = self._session(due[0], rest, progress, status)
+                read = self._session(due[0], rest, progress, asking)
             except PortError as error:
                 failure = failure or error
                 continue
@@ -155,14 +169,14 @@ class Extractions:
         job: Job,
         limit: int | None,
         progress: Callable[[int], object] | None,
-        status: Status | None,
+        asking: Asking,
     ) -> int:
         """Extract from the session of a job, as far as *limit* allows; how many messages."""
         with self._db.read() as tx:
             place = _place_of(self._db, tx, job.ref)
         done = 0
-        while place is not None and (limit is None or done < limit):
-            step = self._step(place, status)
+        while place is not None and (limit is None or done < limit) and not asking.stopped:
+            step = self._step(place, asking)
             if step is None:
                 break
             done += step.messages
@@ -170,17 +184,17 @@ class Extractions:
                 progress(step.messages)
         return done
 
-    def _all(self, place: Place, limit: int | None, status: Status | None) -> Extracted:
+    def _all(self, place: Place, limit: int | None, asking: Asking) -> Extracted:
         total = Extracted(0, 0, (), 0, 0)
         while limit is None or total.messages < limit:
-            step = self._step(place, status)
+            step = self._step(place, asking)
             if step is None:
                 break
             total = _plus(total, step)
         with self._db.read() as tx:
             return total.replace(next_seq=jobs.watermark(tx, place.session).next_seq)
 
-    def _step(self, place: Place, status: Status | None) -> Extracted | None:
+    def _step(self, place: Place, asking: Asking) -> Extracted | None:
         """Extract from the next messages; None: there are none, or another process is at them."""
         job = self._take(place)
         if job is None:
@@ -191,12 +205,15 @@ class Extractions:
             if batch is None:
                 self._pass_over(place, job)
                 return None
-            decided, calls = self._decided(place, batch, job.attempts, status)
+            decided, calls = self._decided(place, batch, job.attempts, asking)
             with self._db.write() as tx:
                 if not jobs.advance(tx, job, batch.next_seq):
                     return None  # deleted, or done by another process after our lease ended
                 outcomes = self._decider.store(tx, decided)
         except PortError as error:
+            if asking.stopped:
+                self._give_back(job)
+                raise
             with self._db.write() as tx:
                 jobs.fail(tx, job, str(error))
             raise
@@ -238,23 +255,23 @@ class Extractions:
         return cut(new, context)
 
     def _decided(
-        self, place: Place, batch: Batch, failures: int, status: Status | None
+        self, place: Place, batch: Batch, failures: int, asking: Asking
     ) -> tuple[Decided, int]:
         """Return what to do with the facts of *batch*, and how often a model was asked."""
-        if status is not None and self._finder.caller is not None:
+        if asking.status is not None and self._finder.caller is not None:
             first, last = batch.messages[0].seq, batch.messages[-1].seq
-            status("active", f"Extracting {place.name} {first}-{last}")
+            asking.status("active", f"Extracting {place.name} {first}-{last}")
         try:
-            found = self._finder.find(batch)
+            found = self._finder.find(batch, asking.cancelled)
         except Unreadable:
             if failures + 1 < MAX_FAILURES:
                 raise
             # It would answer so for ever, and everything behind this batch wait for it.
             found = self._finder.find(batch, by_rules=True).replace(calls=1)
-        decided = self._decider.decide(place.owner, place.name, batch, found)
+        decided = self._decider.decide(place.owner, place.name, batch, found, asking.cancelled)
         return decided, found.calls + decided.calls
 
-    def _preview(self, place: Place, limit: int | None, status: Status | None) -> Extracted:
+    def _preview(self, place: Place, limit: int | None, asking: Asking) -> Extracted:
         """
         Return what `extract` would do, and change nothing.
 
@@ -270,7 +287,7 @@ class Extractions:
                 batch = self._batch(tx, place, next_seq)
             if batch is None:
                 break
-            decided, calls = self._decided(place, batch, MAX_FAILURES, status)
+            decided, calls = self._decided(place, batch, MAX_FAILURES, asking)
             waiting.append(decided)
             next_seq = batch.next_seq
             total = _plus(total, Extracted(len(batch.messages), 1, (), calls, next_seq))

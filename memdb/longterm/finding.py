@@ -98,11 +98,18 @@ class Finder:
         self._rules = rules
         self.caller = caller if policy.use_model else None
 
-    def find(self, batch: Batch, *, by_rules: bool = False) -> Found:
+    def find(
+        self,
+        batch: Batch,
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        by_rules: bool = False,
+    ) -> Found:
         """
         Return the facts of *batch*.
 
         Args:
+            cancelled: Asked while the model answers.
             by_rules: Ask no model, whatever the policy says.
 
         Raises:
@@ -114,7 +121,7 @@ class Finder:
             extractor = self._rules()
             found, by, calls = extractor.extract(messages), extractor.name, 0
         else:
-            found, calls = self._ask(self.caller, messages, batch)
+            found, calls = self._ask(self.caller, messages, batch, cancelled)
             by = self.caller.name
         hook = self._policy.post_process
         if hook is not None:
@@ -125,7 +132,11 @@ class Finder:
         return Found(tuple(found), by, calls)
 
     def _ask(
-        self, caller: Caller, messages: list[Message], batch: Batch
+        self,
+        caller: Caller,
+        messages: list[Message],
+        batch: Batch,
+        cancelled: Callable[[], bool] | None,
     ) -> tuple[list[Candidate], int]:
         """Ask the model once, unless there is nothing to show it."""
         material = self._shown(messages)
@@ -145,6 +156,7 @@ class Finder:
             ),
             schema=fact_schema([*names]),
             max_tokens=MODEL_ANSWER_TOKENS,
+            cancelled=cancelled,
         )
         span = (messages[0].seq, messages[-1].seq)
         found = read_candidates(
