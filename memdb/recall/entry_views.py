@@ -108,7 +108,7 @@ def _cosines(indexer: Indexer, vector: bytes, past: dict[int, Entry]) -> dict[in
     from operator import mul
 
     def product(one: array[float], other: array[float]) -> float:
-        return sum(map(mul, one, other))
+        return sum(map(mul, one, other), 0.0)
 
     query = array("f", vector)
     found = {}

@@ -201,31 +201,27 @@ class Recaller:
         """Return what each kind says, and why arms are missing; None for an unknown scope."""
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
-        since_ms = moment_ms(since, "since")
-        until_ms = moment_ms(until, "until")
-        at_ms = moment_ms(as_of, "as_of")
-        if at_ms is not None:
-            until_ms = at_ms + 1 if until_ms is None else min(until_ms, at_ms + 1)
+        since_ms, until_ms, at_ms = _times(since, until, as_of)
         if session is not None:
             name_value(session, "session")
         if vectors:
             self._drain(owner)
         with self._db.read() as tx:
             asked = self._question(tx, owner, text, limit, session)
-            if asked is None and session is None:
-                owner, kinds = owner.shared(), tuple(kind for kind in kinds if kind == "entry")
+            if asked is None and session is None and "entry" in kinds:
+                owner, kinds = owner.shared(), ("entry",)
                 asked = self._question(tx, owner, text, limit, session)
                 asked = asked and asked.replace(foreign=True)
-            if asked is None or not kinds:
+            if asked is None:
                 return None
             asked = asked.replace(
-                since_ms=MIN_MS if since_ms is None else since_ms,
-                until_ms=MAX_MS + 1 if until_ms is None else until_ms,
+                since_ms=since_ms,
+                until_ms=until_ms,
                 explain=explain,
                 context=vectors,
                 rerank=rerank,
                 grouped=grouped,
-                visible=None if visible is None else sessions.find(tx, asked.scope_no, visible) or 0,
+                visible=visible and (sessions.find(tx, asked.scope_no, visible) or 0),
                 past=None if at_ms is None else entries_then(tx, owner, at_ms),
             )
             now_ms = self._db.clock()
@@ -363,6 +359,17 @@ def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
         raise failure  # an empty answer would say that nothing is known
     arms = [arm for arm in ARMS if arm not in missing]
     return Hits(hits, arms, {arm: str(reason) for arm, reason in missing.items()})
+
+
+def _times(since: Any, until: Any, as_of: Any) -> tuple[int, int, int | None]:
+    """Return from when on and until when was said what is asked for, and as of when."""
+    since_ms = moment_ms(since, "since")
+    until_ms = moment_ms(until, "until")
+    at_ms = moment_ms(as_of, "as_of")
+    last_ms = MAX_MS + 1 if until_ms is None else until_ms
+    if at_ms is not None:
+        last_ms = min(last_ms, at_ms + 1)
+    return MIN_MS if since_ms is None else since_ms, last_ms, at_ms
 
 
 def kinds_value(kinds: Any) -> tuple[str, ...]:

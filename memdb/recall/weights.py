@@ -61,7 +61,7 @@ class Weights(Record):
     seeds: int = 200
     pool: int = 1000
     importance: float = 0.2
-    fading: float = 0.3
+    fading: float = 0.2
     use: float = 0.03
     entry_scale: float = 2.2
 

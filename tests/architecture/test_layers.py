@@ -26,6 +26,7 @@ ROOM_OF_FILE = {
     "summary_models": "base",
     "extract_models": "base",
     "file_models": "base",
+    "entry_models": "base",
     "shapes": "base",
     "packing": "base",
     "sketch": "base",

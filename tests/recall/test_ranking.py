@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memdb.recall.lexical import idf, lexical_scores, top
 from memdb.recall.query import parse_query
-from memdb.recall.ranking import Fused, Row, best, fuse, rank, rank_entries, score_of
+from memdb.recall.ranking import Fused, Row, Worth, best, fuse, rank, rank_entries, score_of
 from memdb.recall.weights import DOCUMENTS, MESSAGES
 
 FIRST = 1 << 44 | 1 << 24
@@ -258,11 +258,20 @@ def test_rank_explains() -> None:
 def test_rank_entries() -> None:
     """Entries are fused half and half; importance moves them gently."""
     weights = DOCUMENTS.replace(lexical_share=0.5, importance=0.2, entry_scale=2.0)
-    found = rank_entries({1: 1.0, 2: 1.0}, {3: 0.7}, {1: Worth(10), 2: Worth(1)}, weights=weights, explain=True)
+    found = rank_entries(
+        {1: 1.0, 2: 1.0}, {3: 0.7}, {1: Worth(10), 2: Worth(1)}, weights=weights, explain=True
+    )
 
     assert [one.id for one in found] == [1, 3, 2]
     assert [one.score for one in found] == pytest.approx([0.5 * 1.2 * 2, 0.5 * 2, 0.5 * 0.84 * 2])
-    assert found[1].terms == {"lexical": 0.0, "vector": 0.5, "importance": 1.0, "scale": 2.0}
+    assert found[1].terms == {
+        "lexical": 0.0,
+        "vector": 0.5,
+        "importance": 1.0,
+        "freshness": 1.0,
+        "use": 1.0,
+        "scale": 2.0,
+    }
     assert rank_entries({1: 1.0}, {}, {}, limit=1)[0].terms == {}
 
 
