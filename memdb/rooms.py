@@ -322,6 +322,7 @@ class Rooms:
                 self.counting,
                 self.summaries,
                 lambda *asked, **options: self.recaller.recall(*asked, **options),  # noqa: PLW0108 (made when asked)
+                lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
             )
         return self._contexts
 

@@ -183,8 +183,8 @@ class Session:
         Return what to hand to a model: the whole conversation, in any budget.
 
         In this order: the system messages at its start; summaries of what is
-        older than the fresh tail, oldest first; entries and older messages that
-        *query* is about; the newest messages word for word. What is not shown
+        older than the fresh tail, oldest first; pinned entries, and entries and
+        older messages that *query* is about; the newest messages word for word. What is not shown
         is named, and `expand` leads back to it.
 
         Args:

@@ -13,9 +13,9 @@ from itertools import groupby
 
 from memdb.models import ProfileBlock
 from memdb.record import Record
-from memdb.stores import entries
+from memdb.stores import entries, standing
 from memdb.text.sanitize import prompt_line
-from memdb.text.validate import int_value, text_value
+from memdb.text.validate import int_value, json_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ CLOSING = "</profile>"
 PINNED_PER_MILLE = 600
 
 # Entries that are looked at: more do not fit a block of 2,000 tokens.
-MOST_PINNED = 200
+MOST_PINNED = 100
 MOST_RECALLED = 30
 
 # What is looked up: the last so many messages of the user, their newest characters.
@@ -46,7 +46,6 @@ QUERY_CHARS = 500
 
 MAX_LINE_CHARS = 600
 MAX_BUDGET = 1 << 40
-PAGE = 500
 
 
 class Line(Record):
@@ -105,7 +104,7 @@ class Profiles:
         Those that are pinned themselves, and those of a pinned category; not
         what looks like an order to a model, unless somebody pinned it.
         """
-        names = {one.name for one in self._categories if one.pinned}
+        names = json_value([one.name for one in self._categories if one.pinned], "category") or ""
         found: list[Entry] = []
         for one in (owner, owner.shared()):
             found += self._pinned_of(one, names, session)
@@ -122,32 +121,18 @@ class Profiles:
         )
         return found[:MOST_PINNED]
 
-    def _pinned_of(self, owner: Owner, names: set[str], session: str | None) -> list[Entry]:
-        found: list[Entry] = []
+    def _pinned_of(self, owner: Owner, names: str, session: str | None) -> list[Entry]:
         with self._db.read() as tx:
-            span = owner.span(tx)
-            now_ms = self._db.clock()
-            for category in (*sorted(names), None) if span is not None else ():
-                assert span is not None
-                after: int | None = span[0] - 1
-                pinned = True if category is None else None
-                while after is not None:
-                    page = entries.list_page(
-                        tx,
-                        after,
-                        span[1],
-                        limit=PAGE,
-                        now_ms=now_ms,
-                        category=category,
-                        pinned=pinned,
-                    )
-                    found += [one for one in page if category or one.category not in names]
-                    after = page[-1].id if len(page) == PAGE else None
-        return [one for one in found if _may_show(one, session)]
+            scope_no = owner.find(tx)
+            if scope_no is None:
+                return []
+            ids = standing.pinned(tx, scope_no, names, self._db.clock(), MOST_PINNED)
+            found = entries.get_many(tx, f"{ids}")
+        return [found[one] for one in ids if _may_show(found[one], session)]
 
     def _found(self, owner: Owner, query: str, known: set[int], session: str | None) -> list[Entry]:
         """Return the entries that a question is about, by category, then as well as they match."""
-        hits = self._recall(owner, query, MOST_RECALLED, kinds=("entry",))
+        hits = self._recall(owner, query, MOST_RECALLED, kinds=("entry",), visible=session)
         ids = [hit.source.entry_id for hit in hits if hit.source.entry_id not in known]
         with self._db.read() as tx:
             by_id = entries.get_many(tx, f"{ids}")

@@ -292,3 +292,64 @@ def test_a_long_entry_is_cut_in_its_line(db: MemDB) -> None:
 
     assert line.endswith("&lt; ...")
     assert line.count("&lt;") == 600
+
+
+class TestInContexts:
+    """Pinned entries are a part of `session.context`, within its one budget."""
+
+    def test_they_come_without_a_question(self, ann: memdb.Scope) -> None:
+        """Each is a piece that says why it is there."""
+        chat = ann.session("trip")
+        chat.append("user", "Hello.")
+        window = chat.context(500)
+        pieces = [piece for piece in window.pieces if piece.kind == "entry"]
+
+        assert "Ann is allergic to peanuts." in window.messages[0].text
+        assert [piece.reason for piece in pieces] == ["pinned: in every context"] * 2
+        assert window.tokens == sum(piece.tokens for piece in window.pieces) <= 500
+
+    def test_a_question_adds_what_matches_and_repeats_nothing(self, ann: memdb.Scope) -> None:
+        """In one block."""
+        chat = ann.session("trip")
+        chat.append("user", "Hello.")
+        text = chat.context(500, "peanuts, and the flight to Oslo").messages[0].text
+
+        assert text.count("peanuts") == 1
+        assert text.index("Ann is a nurse.") < text.index("Ann flies to Oslo")
+
+    def test_users_do_not_see_each_other(self, ann: memdb.Scope, db: MemDB) -> None:
+        """Another scope's context has nothing of it."""
+        chat = db.scope("bob").session("trip")
+        chat.append("user", "Hello.")
+
+        assert [message.text for message in chat.context(500).messages] == ["Hello."]
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_no_text_gets_out_of_its_line(self, db: MemDB, text: str) -> None:
+        """Pinned or recalled."""
+        ann = db.scope("ann")
+        ann.remember(f"tea {text}", category="profile")
+        ann.remember(f"cake {text}", category="events")
+        chat = ann.session("trip")
+        chat.append("user", "Hello.")
+        block = chat.context(2000, "cake").messages[0].text
+
+        assert len(block.splitlines()) == 5
+        assert block.count("<") == block.count(">") == 2
+        assert "```" not in block
+
+    @given(budget=st.integers(30, 400), count=st.integers(0, 30))
+    def test_the_budget_is_kept(self, budget: int, count: int) -> None:
+        """However many are pinned, the newest message is there."""
+        with memdb.open(":memory:", embedder=None, counter="estimate") as db:
+            ann = db.scope("ann")
+            for n in range(count):
+                ann.remember(f"Ann has the trait {n}, which is long to tell.", key=f"k{n}",
+                             category="profile")  # fmt: skip
+            chat = ann.session("trip")
+            chat.extend([{"role": "user", "text": f"We said {n}."} for n in range(40)])
+            window = chat.context(budget, "trait")
+            newest = window.messages[-1].text
+
+        assert window.tokens == sum(piece.tokens for piece in window.pieces) <= budget
+        assert newest == "We said 39."
