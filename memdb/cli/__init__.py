@@ -23,6 +23,10 @@ COMMANDS = {
     "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
+    "extract": Loaded(
+        "learn",
+        "Learn long-term entries from what was said in SESSION and not yet looked at",
+    ),
     "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
