@@ -93,6 +93,7 @@ def judge(
     held: dict[str, list[memdb.Entry]],
     says: dict[int, tuple[str, str, str]],
     last: dict[tuple[str, str], Told],
+    shown_group: str = "all",
 ) -> dict[str, object]:
     """Compare what is held with what was said last."""
     now: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
@@ -117,7 +118,7 @@ def judge(
                 sort = "keyed" if one.key else "unkeyed"
                 count[f"{sort}_changed"] += 1
                 count[f"{sort}_right"] += bool(current) and not stale
-            if group == "all":
+            if group == shown_group:
                 if not current:
                     samples["lost"].append(f"{family}: {one.text!r}")
                 if len(current) > 1:

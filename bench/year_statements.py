@@ -38,7 +38,9 @@ class Told(NamedTuple):
     changed: bool = False
 
 
-CITIES = "Oslo Bergen Lyon Porto Turin Graz Ghent Leeds Krakow Malmo Cork Vilnius Tartu Basel".split()
+CITIES = (
+    "Oslo Bergen Lyon Porto Turin Graz Ghent Leeds Krakow Malmo Cork Vilnius Tartu Basel".split()
+)
 FIRMS = "Acme|Globex|Initech|Umbrella Health|Northwind|Contoso|Stark Solar|Wayne Freight".split("|")
 ROLES = "data engineer|nurse|product manager|teacher|backend developer|architect|chef".split("|")
 COLOURS = "blue green red yellow purple orange teal".split()
@@ -178,7 +180,12 @@ SINGLE: dict[str, tuple[list[str], list[str], list[str]]] = {
     ),
     "bank": (
         BANKS,
-        ["I bank with {v}.", "My bank is {v}.", "My account is at {v}.", "My main account is with {v}."],
+        [
+            "I bank with {v}.",
+            "My bank is {v}.",
+            "My account is at {v}.",
+            "My main account is with {v}.",
+        ],
         [
             "I moved my account from {old} to {v}.",
             "My bank is now {v}.",
@@ -249,12 +256,22 @@ SINGLE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "age": (
         [str(age) for age in range(28, 60)],
         ["I am {v} years old.", "I'm {v}.", "My age is {v}.", "I'm {v} years of age."],
-        ["I turned {v}.", "I'm {v} now.", "I just had my birthday, I'm {v} years old.", "I am {v} years old now."],
+        [
+            "I turned {v}.",
+            "I'm {v} now.",
+            "I just had my birthday, I'm {v} years old.",
+            "I am {v} years old now.",
+        ],
     ),
     "relationship": (
         ["single", "engaged", "married", "divorced"],
         ["I am {v}.", "I'm {v}.", "My relationship status is {v}.", "My marital status: {v}."],
-        ["I got {v}.", "I'm {v} now.", "I'm not {old} any more, I'm {v}.", "My relationship status changed to {v}."],
+        [
+            "I got {v}.",
+            "I'm {v} now.",
+            "I'm not {old} any more, I'm {v}.",
+            "My relationship status changed to {v}.",
+        ],
     ),
     "cloud": (
         CLOUDS,
@@ -289,49 +306,101 @@ SINGLE: dict[str, tuple[list[str], list[str], list[str]]] = {
 }
 
 FOODS = "sushi|olives|blue cheese|mushrooms|tofu|lamb|oysters|beetroot|rhubarb|anchovies".split("|")
-HOBBIES = "pottery|chess|birdwatching|gardening|origami|sailing|archery|knitting|stargazing".split("|")
+HOBBIES = "pottery|chess|birdwatching|gardening|origami|sailing|archery|knitting|stargazing".split(
+    "|"
+)
 
 # What can turn into its opposite.
 FLIPS: dict[str, tuple[list[str], list[str], list[str]]] = {
     "likes": (
         [*FOODS, *BANDS, *DRINKS],
-        ["I like {v}.", "I love {v}.", "I really enjoy {v}.", "I'm fond of {v}.", "{v} is something I enjoy."],
-        ["I don't like {v} any more.", "I no longer like {v}.", "I can't stand {v} any more.", "I've stopped liking {v}.", "I hate {v} now."],
+        [
+            "I like {v}.",
+            "I love {v}.",
+            "I really enjoy {v}.",
+            "I'm fond of {v}.",
+            "{v} is something I enjoy.",
+        ],
+        [
+            "I don't like {v} any more.",
+            "I no longer like {v}.",
+            "I can't stand {v} any more.",
+            "I've stopped liking {v}.",
+            "I hate {v} now.",
+        ],
     ),
     "does": (
         [*HOBBIES, *SPORTS],
-        ["I do {v} in my free time.", "My hobby is {v}.", "I'm into {v}.", "I spend my weekends on {v}."],
+        [
+            "I do {v} in my free time.",
+            "My hobby is {v}.",
+            "I'm into {v}.",
+            "I spend my weekends on {v}.",
+        ],
         ["I gave up {v}.", "I quit {v}.", "I don't do {v} any more.", "I stopped doing {v}."],
     ),
     "eats": (
         ["meat", "fish", "gluten", "dairy", "eggs", "nuts", "sugar", "pork"],
         ["I eat {v}.", "{v} is part of my diet.", "I have no problem eating {v}."],
-        ["I no longer eat {v}.", "I stopped eating {v}.", "I don't eat {v} any more.", "I've cut out {v}."],
+        [
+            "I no longer eat {v}.",
+            "I stopped eating {v}.",
+            "I don't eat {v} any more.",
+            "I've cut out {v}.",
+        ],
     ),
 }
 
 NAMES = "Nina Omar Petra Quentin Rosa Sami Tilde Uri Vera Walt Xenia Yann Zoe Amir Bela Carla Dina Emil".split()
 PLACES = "Rome Athens Riga Seville Dublin Naples Zagreb Tbilisi Lisbon Hamburg Antwerp Bilbao Trieste".split()
 THINGS = "printer|router|bike|laptop|boiler|dishwasher|camera|drone|piano|telescope|sofa".split("|")
-BOOKS = "Dune|Emma|Ulysses|Middlemarch|Solaris|Neuromancer|Persuasion|Beloved|Kindred|Hyperion".split("|")
-TASKS = "billing export|login page|nightly backup|search index|invoice parser|PDF renderer".split("|")
-CAUSES = "a full disk|an expired certificate|a race condition|a wrong time zone|a missing index".split("|")
+BOOKS = (
+    "Dune|Emma|Ulysses|Middlemarch|Solaris|Neuromancer|Persuasion|Beloved|Kindred|Hyperion".split(
+        "|"
+    )
+)
+TASKS = "billing export|login page|nightly backup|search index|invoice parser|PDF renderer".split(
+    "|"
+)
+CAUSES = (
+    "a full disk|an expired certificate|a race condition|a wrong time zone|a missing index".split(
+        "|"
+    )
+)
 
 # Facts that each stand by themselves: no two of them contradict, however alike they sound.
 SINGLES: dict[str, tuple[list[str], list[list[str]]]] = {
-    "met": (["I met {0} in {1}.", "{0} and I met in {1}.", "It was in {1} that I met {0}."], [NAMES, PLACES]),
-    "sister": (["{0} is a cousin of mine who lives in {1}.", "My cousin {0} lives in {1}."], [NAMES, CITIES]),
+    "met": (
+        ["I met {0} in {1}.", "{0} and I met in {1}.", "It was in {1} that I met {0}."],
+        [NAMES, PLACES],
+    ),
+    "sister": (
+        ["{0} is a cousin of mine who lives in {1}.", "My cousin {0} lives in {1}."],
+        [NAMES, CITIES],
+    ),
     "read": (["I read {0} in {1}.", "In {1} I read {0}."], [BOOKS, MONTHS]),
-    "visited": (["I visited {0} in {1}.", "In {1} I went to see {0}."], [PLACES, [f"{m} 2023" for m in MONTHS]]),
+    "visited": (
+        ["I visited {0} in {1}.", "In {1} I went to see {0}."],
+        [PLACES, [f"{m} 2023" for m in MONTHS]],
+    ),
     "bought": (["I bought a {0} in {1}.", "I got myself a {0} in {1}."], [THINGS, MONTHS]),
     "gift": (["{0} gave me a {1}.", "I was given a {1} by {0}."], [NAMES, THINGS]),
     "fixed": (["The {0} failed because of {1}.", "{1} broke the {0}."], [TASKS, CAUSES]),
-    "friend_work": (["My friend {0} works at {1}.", "{0}, a friend of mine, is employed by {1}."], [NAMES, FIRMS]),
+    "friend_work": (
+        ["My friend {0} works at {1}.", "{0}, a friend of mine, is employed by {1}."],
+        [NAMES, FIRMS],
+    ),
     "allergic": (["{0} is allergic to {1}.", "{0} has an allergy to {1}."], [NAMES, FOODS]),
     "lent": (["I lent my {1} to {0}.", "{0} borrowed my {1}."], [NAMES, THINGS]),
-    "course": (["I took a course on {0} in {1}.", "In {1} I attended a {0} class."], [HOBBIES, MONTHS]),
+    "course": (
+        ["I took a course on {0} in {1}.", "In {1} I attended a {0} class."],
+        [HOBBIES, MONTHS],
+    ),
     "recommended": (["{0} recommended {1} to me.", "I should read {1}, {0} said."], [NAMES, BOOKS]),
 }
+
+# Families whose second part follows from the first, or they would contradict themselves.
+STEADY = ("sister", "friend_work")
 
 USERS = ("ann", "bob", "eve")
 
@@ -398,7 +467,9 @@ class Year:
             text,
             text.lower(),
             text.rstrip("."),
-            f"By the way, {text[0].lower() + text[1:]}" if not text.startswith("I") else f"By the way, {text}",
+            f"By the way, {text[0].lower() + text[1:]}"
+            if not text.startswith("I")
+            else f"By the way, {text}",
             text.replace(".", "!"),
             f"  {text} ",
         ]
@@ -470,6 +541,9 @@ class Year:
         name = self._random.choice(list(SINGLES))
         forms, choices = SINGLES[name]
         parts = [self._random.choice(some) for some in choices]
+        if name in STEADY:  # one home and one employer per person
+            draw = random.Random(f"{user} {name} {parts[0]}")
+            parts[1] = draw.choice(choices[1])
         known = (user, f"{name}:{'|'.join(parts)}")
         kind = "new" if known not in self._chosen else "paraphrase"
         index = self._random.randrange(len(forms))

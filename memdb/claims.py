@@ -16,6 +16,7 @@ class Claim(Record):
         said_ms: When it was said.
         similarity: Of a stored one: its cosine with the new one; None where
             there are no vectors.
+        before: What was said of a stored one's fact before it took that one's place.
         near: Whether that is so high in its space that only a contradiction
             tells the two apart.
     """
@@ -26,6 +27,7 @@ class Claim(Record):
     said_ms: int
     similarity: float | None = None
     near: bool = False
+    before: tuple[str, ...] = ()
 
 
 class Verdict(Record):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.claims import Claim
 from memdb.errors import FileError, PortError, StorageError
 from memdb.record import Record
-from memdb.stores import embeddings, entries, fulltext, jobs, nearest
+from memdb.stores import embeddings, entries, fulltext, jobs, nearest, standing
 from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False
@@ -41,11 +41,14 @@ if TYPE_CHECKING:
             """Return the embedder's space, None where the file has none yet."""
 
 
+# Above any cosine.
+NEVER = 2.0
+
 # Cosines from which two statements say the same unless the rules see a
 # difference, and from which they are worth an arbiter's look; each model has
 # its own. Source: ADR-0010 (bench/thresholds.py) for the built-in one; koopa
 # for others, as it measured them on sentence models.
-THRESHOLDS = {"static-en-1": (0.90, 0.62)}
+THRESHOLDS = {"static-en-1": (NEVER, 0.62)}
 DEFAULT_THRESHOLDS = (0.95, 0.85)
 
 # Neighbours by vector and by words, and most entries that a usual word brings.
@@ -65,18 +68,26 @@ class Near(Record):
         cosine: None where there are no vectors.
         near: Whether the cosine says that the two are the same.
         related: Whether it is worth a slow arbiter's look.
+        before: What like entries said whose place it took.
     """
 
     entry: Entry
     cosine: float | None
     near: bool
     related: bool
+    before: tuple[str, ...] = ()
 
     def claim(self) -> Claim:
         """Return what an arbiter sees of it."""
         entry = self.entry
         return Claim(
-            entry.text, entry.category, entry.key, entry.updated_ms, self.cosine, self.near
+            entry.text,
+            entry.category,
+            entry.key,
+            entry.updated_ms,
+            self.cosine,
+            self.near,
+            self.before,
         )
 
 
@@ -149,6 +160,11 @@ def find_neighbours(
     cosines = {} if vector is None else vectors.find(tx, vector, span)
     words = _by_words(tx, span, row["text"], related)
     found = entries.get_many(tx, f"{sorted({*cosines, *words})}")
+    gone = [one for one, entry in found.items() if entry.superseded_by is not None]
+    before: dict[int, list[str]] = {}
+    for one, last in (standing.successors(tx, f"{gone}") if gone else {}).items():
+        before.setdefault(last, []).append(found[one].text)
+    found |= entries.get_many(tx, f"{sorted(before.keys() - found.keys())}")
     merge, ask = vectors.thresholds
     near = []
     for one, entry in found.items():
@@ -158,7 +174,8 @@ def find_neighbours(
             continue
         cosine = cosines.get(one)
         level = -1.0 if cosine is None else cosine
-        near.append(Near(entry, cosine, level >= merge, level >= ask))
+        past = tuple(before.get(one, ()))
+        near.append(Near(entry, cosine, level >= merge, level >= ask or bool(past), past))
     near.sort(key=lambda one: (-(one.cosine or 0.0), -one.entry.id))
     return near
 

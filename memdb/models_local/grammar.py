@@ -14,9 +14,12 @@ from memdb.models_local.lexicon import (
     CONTRACTIONS,
     FILLERS,
     FUNCTION,
+    IDIOMS,
+    LONG_IDIOMS,
     NUMBERS,
     PRONOUNS,
     SELF,
+    SEVERAL,
     SLOTS,
     SYNONYMS,
 )
@@ -42,7 +45,7 @@ _CHANGE = re.compile(
 )
 _MARKS = re.compile(
     r"\b(?:now|currently|nowadays|these days|at the moment|at present|as of (?:today|now|late)|"
-    r"recently|lately|right now|today|instead|from now on|any ?more|already|just|still|by now|"
+    r"recently|lately|right now|today|instead(?! of)|from now on|any ?more|already|just|still|by now|"
     r"since then|for now|finally|meanwhile)\b[\s,]*"
 )
 _SINCE = re.compile(
@@ -53,10 +56,26 @@ _SINCE = re.compile(
 )
 
 
+MOST_CLAUSES = 4
+_COPULAS = frozenset({"do:am", "do:is"})
+_BARE_VERB = re.compile(
+    r"(?:joined|bought|opened|started|settled|moved|got|became|took)\b", re.IGNORECASE
+)
+# The month, not the verb.
+_MAY = re.compile(
+    r"\b((?:in|on|by|of|since|until|till|from|last|next|this|early|late|mid|\d{1,2}(?:st|nd|rd|th)?) )"
+    r"may\b|\bmay(?= \d)"
+)
+_CLAUSE = re.compile(
+    r";\s*|,\s+(?=(?:but|so|and|now|i'm|i am|i|we|it|my|the|our)\b)(?!and i\b)|"
+    r"\s+and (?=(?:joined|bought|opened|started|settled|moved|got|became|took)\b)|(?<=\w)\.\s+",
+    re.IGNORECASE,
+)
 _GONE = re.compile(
-    r"\b(?:from|leaving|left|replaced|swapped|traded|ditched|dropped|exchanged|instead of|rather than)"
+    r"\b(?:from|leaving|left|replaced|sold|swapped|traded|ditched|dropped|exchanged|instead of|rather than)"
     r" (.+?)(?= (?:to|for|with|in favou?r|by|and|because)\b|[,;]|$)()"
 )
+_PASSIVE = re.compile(r"\b(?:was|were|been|is|are) \w+(?:ed|en|t)\b.*\bby\b")
 _PAST = re.compile(
     r"^(?:[\w'-]+ ){1,3}?(?:(?!need|feed|speed|breed|seed|bed|red)[a-z]+ed|went|met|saw|bought|ran|ate|took|gave|came|wrote|read|"
     r"flew|drove|won|lost|found|made|did|spoke|told|heard|spent|sent|paid)\b"
@@ -82,6 +101,7 @@ class Fact(Record):
         change: Whether it says that something is new.
         gone: Content words of what it says was left, as in "from A to B".
         past: Whether it tells of something that happened once.
+        passive: Whether its subject is what something was done to.
         numbers: Numbers, times and dates in it.
         amounts: Those of them that count something: a word follows.
         names: Words in it that begin with a capital inside the sentence.
@@ -97,6 +117,7 @@ class Fact(Record):
     change: bool
     gone: frozenset[str]
     past: bool
+    passive: bool
     numbers: frozenset[str]
     amounts: frozenset[str]
     names: frozenset[str]
@@ -149,15 +170,38 @@ _ENDINGS = (
 )
 
 
+def read_facts(text: str) -> tuple[Fact, ...]:
+    """
+    Return what each clause of *text* says, as far as the patterns go, the last one first.
+
+    People name what is over before what is now. Cost: 0.1 ms for a sentence.
+    """
+    text = text.strip().rstrip(".!")
+    for pattern, replacement in _LONG_IDIOMS:
+        text = pattern.sub(replacement, text)
+    facts: list[Fact] = []
+    for clause in [part for part in _CLAUSE.split(text) if part.strip()][-MOST_CLAUSES:]:
+        fact = read_fact(f"i {clause}" if facts and _BARE_VERB.match(clause) else clause)
+        if facts and fact.slot in _COPULAS and facts[-1].single and not facts[-1].positive:
+            fact = fact.replace(slot=facts[-1].slot, single=True)
+        facts.append(fact)
+    return tuple(reversed(facts)) or (read_fact(text),)
+
+
 def read_fact(text: str) -> Fact:
-    """Return what *text* says, as far as the patterns go. Cost: 60 µs for a sentence."""
+    """Return what one clause says."""
     plain = _APOSTROPHE.sub("'", text.strip())
     plain = _LEAD.sub("", plain)
     names = frozenset(stem(word.lower()) for word in re.findall(r"(?<=[\w,] )[A-Z][\w-]*", plain))
     lower = plain.lower().rstrip(" .!")
     for short, long in CONTRACTIONS:
         lower = lower.replace(short, long)
+    lower = _MAY.sub(lambda found: f"{found[1] or ''}maymonth", lower)
     lower = re.sub(r"\b(\w+) is (?=(?:favou?rite|preferred|best|current|new)\b)", r"\1's ", lower)
+    lower = _MARKS.sub(" ", lower) if "used to be" not in lower else lower
+    lower = re.sub(r"\s+", " ", lower).strip(" ,;:-!?")
+    for pattern, replacement in _IDIOMS:
+        lower = pattern.sub(replacement, lower)
     negations = len(_NEGATION.findall(lower))
     over = _OVER.search(lower) is not None
     change = _CHANGE.search(lower) is not None
@@ -165,8 +209,13 @@ def read_fact(text: str) -> Fact:
     bare = _SINCE.sub(" ", lower)
     bare = _NEGATION.sub(" ", _OVER.sub(" ", _MARKS.sub(" ", bare)))
     bare = re.sub(r"\b(?:do|does|did) +(?=[a-z])", "", bare)
-    bare = re.sub(r"\s+", " ", bare).strip(" ,;:-")
+    bare = re.sub(r"\s+", " ", bare).strip(" ,;:-!?")
+    words = content(bare)
+    if "dislik" in words:  # to dislike is not to like
+        words, positive = words - {"dislik"} | {"like"}, not positive
     slot, single, subject, value = _slot_of(bare)
+    slot = "do:like" if slot == "do:dislik" else slot
+    gone = content(" ".join(" ".join(found) for found in _GONE.findall(bare)))
     return Fact(
         _subject(subject),
         slot,
@@ -175,12 +224,13 @@ def read_fact(text: str) -> Fact:
         positive,
         over,
         change,
-        content(" ".join(" ".join(found) for found in _GONE.findall(bare))),
+        gone,
         _PAST.search(bare) is not None,
+        _PASSIVE.search(bare) is not None,
         frozenset(_numbers(lower)),
         frozenset(_number(found) for found in _AMOUNT.findall(_in_digits(bare))),
         names,
-        content(bare),
+        words - gone,
     )
 
 
@@ -236,7 +286,9 @@ def _slot_of(text: str) -> tuple[str | None, bool, str, str]:
         subject, value = groups.get("s") or "", groups.get("v") or ""
         about = groups.get("a")
         if about is not None:
-            topic = " ".join(sorted(content(about)))
+            topics = content(about) - _PLAIN
+            topic = " ".join(sorted(topics))
+            single = single and not topics & SEVERAL
             if not topic:
                 continue
             name = f"{name}:{topic}"
@@ -253,4 +305,7 @@ def _slot_of(text: str) -> tuple[str | None, bool, str, str]:
     return f"do:{stem(verb['a'])}", False, verb["s"], verb["v"] or ""
 
 
+_LONG_IDIOMS = [(re.compile(pattern, re.IGNORECASE), made) for pattern, made in LONG_IDIOMS]
+_IDIOMS = [(re.compile(pattern), replacement) for pattern, replacement in IDIOMS]
+_PLAIN = frozenset("day main current new own present mine".split())
 _PATTERNS = [(name, single, re.compile(pattern)) for name, single, pattern in SLOTS]

@@ -77,7 +77,15 @@ mail email e-mail
 job position occupat profess
 boss supervisor manager
 spous husband wife partner
-meeting meetup
+meet met
+fail broke broken break
+give gave given
+lend lent borrow
+take took taken
+write wrote written
+visit visited
+meeting meetup standup stand-up
+cours class workshop
 talk speak spoke spoken
 allergy allergic allerg
 vegetarian veggi
@@ -98,11 +106,11 @@ postgres postgresql
 SYNONYMS = {word: line.split()[0] for line in _SAME.strip().split("\n") for word in line.split()}
 SYNONYMS |= {"likes": "like", "loves": "like", "loved": "like", "liked": "like", "hates": "dislik"}
 SYNONYMS |= {"dislike": "dislik", "hate": "dislik", "monthly": "month", "weekly": "week"}
+SYNONYMS |= {"liking": "like", "loving": "like", "enjoying": "like", "marry": "marri"}
 SYNONYMS |= {"daily": "day", "yearly": "year", "annual": "year", "annually": "year"}
 
 # Words of which two exclude each other.
 _OPPOSITES = """
-like dislik
 married single divorc
 vegetarian vegan omnivor
 morn even
@@ -129,6 +137,116 @@ activ inactiv
 win los
 """
 OPPOSITES = [frozenset(line.split()) for line in _OPPOSITES.strip().split("\n")]
+
+CALENDAR = frozenset(
+    """
+    januar january februar february march april maymonth jun july june july august september october
+    november december monday tuesday wednesday thursday friday saturday sunday spring summer autumn
+    winter morn even night noon weekend
+    """.split()
+)
+
+# Verbs of which one side does what the other says the other way round.
+BOTH_WAYS = frozenset("meet lend marri fail".split())
+
+# Of these a person has several, so naming one says nothing of another.
+SEVERAL = frozenset(
+    """
+    hobby interest friend cousin brother sister child aunt uncle colleagu pet cat dog goal plan idea
+    favorit_thing skill book task neighbor neighbour
+    """.split()
+)
+
+# Ways of speaking that reach over a comma.
+LONG_IDIOMS = (
+    (
+        r"^(.+?) used to be (.+?),? (?:but |and )?(?:it is |it's |is )?now(?: it is| it's| is)? (.+)$",
+        r"\1 changed from \2 to \3",
+    ),
+    (r"^i should (?:read|see|watch|try) (.+?), (\w+) said$", r"\2 recommended \1 to me"),
+    (r"^(\w+) said i should (?:read|see|watch|try) (.+)$", r"\1 recommended \2 to me"),
+)
+
+# Ways of speaking that the patterns below need not know one by one.
+IDIOMS = (
+    (r"\bcan not (?:stand|bear|abide)\b", "dislike"),
+    (r"\bgone off\b", "no longer like"),
+    (
+        r"^(.+?) (?:is|are) something (i|we|he|she|they) (?:really )?(enjoys?|likes?|loves?)$",
+        r"\2 \3 \1",
+    ),
+    (r"^(.+?) (?:is|are) (?:a )?part of (my|his|her|their|our) diet$", r"i eat \1"),
+    (r"\bhas? no problems? (?:with )?(\w+ing)\b", r"\1"),
+    (r"\bhave no problems? (?:with )?(\w+ing)\b", r"\1"),
+    (r"\b(?:have |has )?cut out\b", "stopped eating"),
+    (
+        r"^(.+?) used to be (.+?),? (?:but |and )?(?:is )?now (?:it is |is )?(.+)$",
+        r"\1 changed from \2 to \3",
+    ),
+    (r"^(.+?) has replaced (.+?) as (.+)$", r"\3 changed from \2 to \1"),
+    (r"^no (\w+) beats (.+?)(?: for me)?$", r"my favorite \1 is \2"),
+    (
+        r"^the (\w+) (?:that )?(?:i|we) (?:like|love) (?:best|most) is (.+)$",
+        r"my favorite \1 is \2",
+    ),
+    (r"^the (\w+) (?:that )?(?:i|we) (?:own|use|drive|have) is (.+)$", r"my \1 is \2"),
+    (r"^(.+?) is the (\w+) (?:that )?(?:i|we) (?:own|use|drive|have)$", r"my \2 is \1"),
+    (
+        r"^(i|we) (?:dropped|ditched|left) (.+?) in favou?r of (.+?) as (?:my|our) (\w+)$",
+        r"my \4 changed from \2 to \3",
+    ),
+    (r"^(i|we) use (.+?) as (?:my|our|the) (\w+)$", r"my \3 is \2"),
+    (
+        r"^(i|we) (?:swapped|changed|moved|shifted|switched) (?:my|our|the) (.+?) from (.+?) to (.+)$",
+        r"my \2 changed from \3 to \4",
+    ),
+    (r"^i (?:always )?take (.+?) off(?: instead of (.+))?$", r"my day off is \1"),
+    (r"^(i|we) bank with (.+)$", r"my bank is \2"),
+    (r"^my account (is at|is with|changed) (.+)$", r"my bank is \2"),
+    (r"^i drive an? (.+)$", r"my car is a \1"),
+    (r"^(.+?) pays my salary$", r"my employer is \1"),
+    (r"^(.+?) hired me$", r"my employer is \1"),
+    (r"\b(?:relationship|marital) status\b(?::| is| changed to)", "i am"),
+    (
+        r"^(?:we|i) (?:have to|must|need to|should) (?:deliver|finish|submit|ship|hand in) (.+?) (?:by|before|until) (.+)$",
+        r"the deadline of \1 is \2",
+    ),
+    (r"^(?:the )?(.+?) (?:is|are) due (?:on|by|at)? ?(.+)$", r"the deadline of \1 is \2"),
+    (r"^(?:the |our )?(.+?) (?:is|was) (?:re)?written in (.+)$", r"the language of \1 is \2"),
+    (r"^(?:we|i) (?:re)?wr(?:ite|ote) (?:the |our )?(.+?) in (.+)$", r"the language of \1 is \2"),
+    (
+        r"^(?:the |our )?(.+?) (?:was|were) ported (?:from .+? )?to (.+)$",
+        r"the language of \1 is \2",
+    ),
+    (
+        r"^(?:we|i) host (?:everything|it all|our \w+|the \w+) (?:on|at|with) (.+)$",
+        r"our hosting provider is \1",
+    ),
+    (
+        r"^(?:our|the) (?:servers?|services?|site) (?:runs?|(?:is|are) hosted|lives?) (?:on|at|by|with) (.+)$",
+        r"our hosting provider is \1",
+    ),
+    (
+        r"^(?:we|i) migrated (?:our|the) (?:servers?|services?|site) (?:from (.+?) )?to (.+)$",
+        r"our hosting provider is \2",
+    ),
+    (r"^(?:we|i) (?:have|hold|do) (?:our|my|the|a) (.+?) at (\d.*)$", r"the \1 is at \2"),
+    (r"^(?:i|we) do (.+?) in (?:my|our) (?:free|spare) time$", r"my hobby is \1"),
+    (r"^i (?:am|have been) into (.+)$", r"my hobby is \1"),
+    (
+        r"^i spend my (?:weekends|evenings|free time|spare time) (?:on|with|doing) (.+)$",
+        r"my hobby is \1",
+    ),
+    (r"^by profession i am\b", "i am"),
+    (r"^i (?:have )?switched careers and work as\b", "i work as"),
+    (r"^i am with (.+)$", r"my employer is \1"),
+    (r"^i opened (?:one|an account) at (.+)$", r"my bank is \1"),
+    (r"^my (\w+) run is (.+)$", r"i run \2 every \1"),
+    (r"^i went from (.+?) to (.+?) on my (\w+) run$", r"i run \2 every \3 instead of \1"),
+    (r"\bgot (?:myself|himself|herself|ourselves|themselves) an? ", "bought a "),
+    (r"\bwent to see\b", "visited"),
+    (r"\b(?:attended|took|did) an? (.+?) class\b", r"took a course on \1"),
+)
 
 _PERSON = (
     r"(?:(?:my|our|his|her|their|the user's|[\w-]+'s) )?(?:older |younger |big |little |best |ex-)?"
@@ -306,7 +424,7 @@ SLOTS = (
         "use",
         False,
         (
-            rf"^(?P<s>.*?) ?\b{_HAVE}(?:switched|switches|switching|migrated|migrating|changed|converted|"
+            rf"^(?P<s>i|we|he|she|they|[\w-]+) {_HAVE}(?:switched|switches|switching|migrated|migrating|changed|converted|"
             r"upgraded|went over|defected)(?: over)?(?: from .+?)? to (?:using )?(?P<v>.+?)(?: from .+)?$"
         ),
     ),

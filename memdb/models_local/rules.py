@@ -9,8 +9,8 @@ does not understand it leaves standing: to keep both is never wrong for long.
 from __future__ import annotations
 
 from memdb.claims import ADD, DELETE, NOOP, UPDATE, Verdict
-from memdb.models_local.grammar import Fact, read_fact
-from memdb.models_local.lexicon import OPPOSITES
+from memdb.models_local.grammar import Fact, read_facts
+from memdb.models_local.lexicon import BOTH_WAYS, CALENDAR, OPPOSITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ MAX_KEPT = 4_096
 
 # From this share of common words two statements can be about the same thing.
 ALIKE = 0.75
+
+# Characters of a statement that are read: what comes after them is not a fact.
+MAX_READ = 2_000
 
 # Words in which a slot is filled: what to look for, since a contradiction shares
 # few words with what it ends.
@@ -46,17 +49,16 @@ class RuleArbiter:
 
     def __init__(self) -> None:
         """Start with nothing read."""
-        self._read: dict[str, Fact] = {}
+        self._read: dict[str, tuple[Fact, ...]] = {}
 
     def related(self, text: str) -> Sequence[str]:
         """Return words in which the same thing may be said; none where that is not known."""
-        fact = self._fact(text)
-        return RELATED.get(fact.slot or "", ())
+        return [word for fact in self._facts(text) for word in RELATED.get(fact.slot or "", ())]
 
     def decide(self, said: Claim, known: Sequence[Claim]) -> Verdict:
         """Return what *said* does to *known*; what it says already comes before what it ends."""
-        new = self._fact(said.text)
-        found = [compare(new, self._fact(one.text), near=one.near) for one in known]
+        new = self._facts(said.text)
+        found = [self._compare(new, one) for one in known]
         same = [place for place, (kind, _) in enumerate(found) if kind in (SAME, REFINES)]
         ends = tuple(place for place, (kind, _) in enumerate(found) if kind == ENDS)
         if same:
@@ -70,13 +72,33 @@ class RuleArbiter:
             ADD, reason="nothing that it repeats or ends" if known else "nothing like it"
         )
 
-    def _fact(self, text: str) -> Fact:
+    def _compare(self, new: tuple[Fact, ...], one: Claim) -> tuple[str, str]:
+        """Compare with what is known, and where that says nothing with what it replaced."""
+        kind, reason = _of_clauses(new, self._facts(one.text), near=one.near)
+        if kind == OTHER:
+            for text in one.before:
+                past, why = _of_clauses(new, self._facts(text), near=False)
+                if past == ENDS or (past == SAME and new[0].single):
+                    return ENDS, f"{why}, as it was before"
+        return kind, reason
+
+    def _facts(self, text: str) -> tuple[Fact, ...]:
         found = self._read.get(text)
         if found is None:
             if len(self._read) >= MAX_KEPT:
                 self._read.clear()
-            found = self._read[text] = read_fact(text[:2_000])
+            found = self._read[text] = read_facts(text[:MAX_READ])
         return found
+
+
+def _of_clauses(new: tuple[Fact, ...], old: tuple[Fact, ...], *, near: bool) -> tuple[str, str]:
+    """Return what the first clause says that says anything of the other; each the last first."""
+    for one in new:
+        for other in old:
+            kind, reason = compare(one, other, near=near and len(new) == len(old) == 1)
+            if kind != OTHER:
+                return kind, reason
+    return OTHER, "nothing that it repeats or ends"
 
 
 def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
@@ -86,6 +108,15 @@ def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
     Args:
         near: Whether their vectors say that they are the same.
     """
+    if (
+        new.positive
+        and old.positive
+        and new.subject == old.subject
+        and old.value
+        and old.value <= new.gone
+    ):
+        if old.single or (old.slot or "").startswith("use"):
+            return ENDS, "what it says was left"
     if not _about_the_same(new, old):
         return OTHER, "about somebody or something else"
     if new.words == old.words and new.numbers == old.numbers and new.positive == old.positive:
@@ -102,6 +133,8 @@ def _about_the_same(new: Fact, old: Fact) -> bool:
         return True
     if {"they"} in (new.subject, old.subject):
         return True
+    if new.words == old.words and (new.passive != old.passive or new.words & BOTH_WAYS):
+        return True
     return bool(new.slot is None or old.slot is None or new.slot != old.slot) and bool(
         new.subject & old.subject or new.words == old.words
     )
@@ -116,8 +149,6 @@ def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
         return ENDS, f"the same {about}, of which the one says it is so, the other not"
     if new.positive and old.positive and _widens(new, old):
         return (SAME if new.value < old.value else REFINES), f"the same {about}, with a detail more"
-    if new.positive and old.positive and new.gone and old.value and old.value <= new.gone:
-        return ENDS, f"the {about} that was left"
     if new.single and new.positive and old.positive:
         return ENDS, f"another {about}"
     if not new.positive and old.positive and new.value < old.value:
@@ -142,11 +173,11 @@ def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
         return OTHER, "no word in common"
     share = len(common) / max(1, len(new.words | old.words))
     if new.positive != old.positive:
-        covered = len(common) / max(1, min(len(new.words), len(old.words)))
-        if share >= ALIKE or (covered == 1.0 and share >= 0.5):
+        ended = new.over and not added and not old.past
+        if share >= ALIKE or ended or (not added and share >= 0.5) or (not gone and share >= 0.5):
             return ENDS, "the same, of which the one says it is so, the other not"
         return OTHER, "one says it is so, the other not, of other things"
-    if any(one & added and one & gone for one in OPPOSITES) and share >= 0.34:
+    if any(one & added and one & gone for one in OPPOSITES) and share >= 0.3:
         return ENDS, "the opposite of it"
     if added and gone and added <= new.amounts and gone <= old.amounts and not new.past:
         return ENDS, "the same with other numbers"
@@ -156,6 +187,7 @@ def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
         return (SAME, "known with more details") if share >= 0.6 else (OTHER, "much more was known")
     if not gone:
         return (REFINES, "the same with more details") if share >= 0.6 else (OTHER, "much more")
-    if near and not (added & new.names and gone & old.names):
+    telling = (new.names | new.numbers | old.names | old.numbers | CALENDAR) & (added | gone)
+    if near and not telling:
         return SAME, "the same in other words"
     return OTHER, "in part about other things"

@@ -51,6 +51,19 @@ WITH RECURSIVE chain (id) AS (
 SELECT id FROM chain WHERE id <> :start ORDER BY id DESC
 """
 
+# What superseded an entry, and that one, and so on to the one that stands.
+SELECT_SUCCESSORS = """/* standing.successors */
+WITH RECURSIVE chain (start, id, depth) AS (
+  SELECT value, value, 0 FROM json_each(:ids)
+  UNION
+  SELECT chain.start, entries.superseded_by, chain.depth + 1
+  FROM chain
+  JOIN entries ON entries.id = chain.id
+  WHERE entries.superseded_by IS NOT NULL AND chain.depth < 100
+)
+SELECT start, id, max(depth) FROM chain GROUP BY start ORDER BY start
+"""
+
 # The version of each entry that the file held at a time: the row itself where it was
 # stored by then, else the version of its history that was replaced after it.
 SELECT_AS_OF = """/* standing.as_of */
@@ -249,6 +262,11 @@ def leads_to(tx: Tx, start: int, wanted: int) -> bool:
 def replaced_by(tx: Tx, entry_id: int) -> list[int]:
     """Return the ids of the entries that led to this one by being superseded, newest first."""
     return [row[0] for row in tx.all(SELECT_REPLACED, {"start": entry_id})]
+
+
+def successors(tx: Tx, ids: str) -> dict[int, int]:
+    """Return, for each id of a JSON array, the entry that stands where it was superseded."""
+    return {int(start): int(last) for start, last, _ in tx.all(SELECT_SUCCESSORS, {"ids": ids})}
 
 
 def as_of(
