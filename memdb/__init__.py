@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from memdb.extract_models import Candidate, Extracted, ExtractPolicy, Outcome
     from memdb.file_models import FileInfo, Upkeep
+    from memdb.forget_models import Proof, Receipt
     from memdb.longterm.categories import Categories, Category
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.models import (
@@ -125,7 +126,9 @@ __all__ = [
     "Piece",
     "PortError",
     "ProfileBlock",
+    "Proof",
     "ReadOnly",
+    "Receipt",
     "Remembered",
     "SchemaTooNew",
     "Scope",
@@ -164,6 +167,8 @@ _HOMES = {
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
+    "Proof": ("memdb.forget_models",),
+    "Receipt": ("memdb.forget_models",),
     "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.session",),
     "Tools": ("memdb.tools",),

@@ -6,7 +6,8 @@ Each kind is apart from the others: one that fails keeps none from being done.
 
 from __future__ import annotations
 
-from memdb.errors import PortError, StorageError
+from memdb.errors import InvalidInput, PortError, StorageError
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ def run_pending(
     """
     from memdb.shortterm.running import Run
 
+    if limit is not None:
+        int_value(limit, "limit", 0, 1 << 62)
+    for kind in kinds:
+        if kind not in WORK:
+            raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
     failure: MemDBError | None = None
     done = 0
     if "embed" in kinds:

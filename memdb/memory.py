@@ -14,7 +14,7 @@ from memdb.owner import SHARED, Owner
 from memdb.rooms import STATIC, Rooms
 from memdb.runtime import system_clock, uuid7
 from memdb.scope import Scope
-from memdb.text.validate import int_value, name_value, text_value
+from memdb.text.validate import name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
     from memdb.summary_models import SummaryPolicy
+    from memdb.text.secret_policy import SecretPolicy
     from memdb.transfer.importer import ImportReport
     from memdb.worker import Worker
 
@@ -41,6 +42,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     model: Model | None = None,
     summarizer: Summarizer | None = None,
     summaries: SummaryPolicy | None = None,
+    secrets: SecretPolicy | str | None = None,
     arbiter: Arbiter | None = None,
     categories: Iterable[Category] = (),
     entry_quota: int | None = None,
@@ -64,6 +66,10 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             of what was said, made offline.
         summarizer: Your own way to summarise, in place of asking *model*.
         summaries: When and how conversations are summarised; None: the defaults.
+        secrets: What to do with keys, tokens and passwords in entries and in
+            what a model learns from: "refuse" (the default), "redact" or
+            "allow"; a SecretPolicy says it for messages too, which else are
+            kept word for word.
         arbiter: Decides what a statement does to entries like it; None: rules
             of English, offline.
         categories: Kinds of entries besides the built-in ones.
@@ -96,6 +102,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             model=model,
             summarizer=summarizer,
             summaries=summaries,
+            secrets=secrets,
             arbiter=arbiter,
             categories=categories,
             entry_quota=entry_quota,
@@ -190,11 +197,6 @@ class MemDB:
                 was done, extracts stand in for the summaries, and what failed
                 is due again later.
         """
-        if limit is not None:
-            int_value(limit, "limit", 0, 1 << 62)
-        for kind in kinds:
-            if kind not in WORK:
-                raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
         return run_pending(self._rooms, limit, progress, status, kinds=kinds)
 
     def run_due(self) -> int:
@@ -241,9 +243,7 @@ class MemDB:
 
     def pending(self) -> int:
         """
-        Return how many jobs `run_pending` has to do: to embed, to summarise, to extract.
-
-        What waits for another embedder than this one is not counted.
+        Return how many jobs `run_pending` has to do, those for other embedders left out.
         """
         return self._rooms.pending()
 

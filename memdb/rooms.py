@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput
 from memdb.shortterm.conversation import Conversations
+from memdb.text.secret_policy import policy_of
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from memdb.shortterm.writing import Writer
     from memdb.summary_models import SummaryPolicy
     from memdb.text.counting import Counting
+    from memdb.text.secret_policy import SecretPolicy
 
 STATIC = "static"
 
@@ -62,12 +64,14 @@ class Rooms:
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         summaries: SummaryPolicy | None = None,
+        secrets: SecretPolicy | str | None = None,
         arbiter: Arbiter | None = None,
         categories: Iterable[Category] = (),
         entry_quota: int | None = None,
         extract: ExtractPolicy | bool = False,
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
+        self.secrets = policy_of(secrets)
         ports = {"arbiter": arbiter, "model": model, "summarizer": summarizer}
         for field, port in ports.items():
             if port is not None:
@@ -132,7 +136,7 @@ class Rooms:
         if self._writer is None:
             from memdb.shortterm.writing import Writer
 
-            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space)
+            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space, self.secrets)
         return self._writer
 
     @property
@@ -149,8 +153,10 @@ class Rooms:
         """What keeps entries."""
         if self._notebook is None:
             from memdb.longterm.notebook import Notebook
+            from memdb.longterm.screening import Screen
 
-            self._notebook = Notebook(self.db, self.indexer.ensure_space, self.categories)
+            screen = Screen(self.secrets)
+            self._notebook = Notebook(self.db, self.indexer.ensure_space, self.categories, screen)
         return self._notebook
 
     @property
@@ -266,12 +272,10 @@ class Rooms:
             from memdb.longterm.deciding import Decider
             from memdb.longterm.extraction import Extractions
             from memdb.longterm.finding import Finder
-            from memdb.text.secret_policy import SecretPolicy
 
             policy = self._extract or ExtractPolicy()
-            secrets = SecretPolicy()
-            finder = Finder(policy, self.categories, secrets, _rule_extractor, self.caller)
-            decider = Decider(self.db, self.remembering, self.categories, secrets, finder.caller)
+            finder = Finder(policy, self.categories, self.secrets, _rule_extractor, self.caller)
+            decider = Decider(self.db, self.remembering, self.categories, finder.caller)
             self._extractions = Extractions(self.db, policy, finder, decider)
         return self._extractions
 

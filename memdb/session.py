@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from memdb.text.validate import int_value
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from memdb.extract_models import Extracted
+    from memdb.forget_models import Receipt
     from memdb.holdings import Artifacts
     from memdb.models import ContextWindow, Hit, Message, NewMessage, ProfileBlock
     from memdb.owner import Owner
     from memdb.rooms import Rooms
     from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
     from memdb.tools import Tools
-
-MAX_COUNT = (1 << 24) - 1
 
 
 class Session:
@@ -40,6 +37,7 @@ class Session:
         created_ms: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> Message:
         """
         Add a message and return it as stored, with its seq and tokens.
@@ -55,9 +53,12 @@ class Session:
             metadata: A JSON object that is kept beside it.
             expected_seq: `last_seq` as you know it: if somebody added a message
                 since, nothing is written.
+            secrets: "refuse", "redact" or "allow" keys and passwords in it;
+                None: as the file was opened, which keeps them as they are said.
 
         Raises:
             InvalidInput: a field cannot be stored.
+            SecretFound: it holds a secret, and those are refused.
             AlreadyExists: *external_id* belongs to a different message.
             VersionConflict: the session is not at *expected_seq*.
 
@@ -69,11 +70,15 @@ class Session:
         from memdb.models import NewMessage
 
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq)
+        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq, secrets)
         return stored
 
     def extend(
-        self, messages: Iterable[NewMessage | dict[str, Any]], *, expected_seq: int | None = None
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> list[Message]:
         """
         Add many messages in one transaction, all or none; see `append`.
@@ -86,7 +91,7 @@ class Session:
         from memdb.shortterm.writing import to_new
 
         new = [to_new(message) for message in messages]
-        return self._rooms.writer.append(self._owner, self.name, new, expected_seq)
+        return self._rooms.writer.append(self._owner, self.name, new, expected_seq, secrets)
 
     @property
     def last_seq(self) -> int:
@@ -151,32 +156,10 @@ class Session:
             TooLarge: without a strategy, the newest message alone is over the
                 budget.
         """
-        from memdb.shortterm.strategies import Source, refuse_others, window_by
-        from memdb.shortterm.windows import newest_within
+        from memdb.windowing import window
 
-        options = {
-            "last": last,
-            "budget_tokens": budget_tokens,
-            "keep_last": keep_last,
-            "progress": progress,
-        }
-        given = {name: value for name, value in options.items() if value is not None}
-        conversations = self._rooms.conversations
-        source = Source(
-            lambda count, before: conversations.last(self._owner, self.name, count, before),
-            self._rooms.counting,
-            lambda budget, tell: self._rooms.contexts.summary_buffer(
-                self._owner, self.name, budget, tell
-            ),
-        )
-        if strategy is not None:
-            return window_by(strategy, source, given)
-        refuse_others("a window without a strategy", ("last", "budget_tokens"), given)
-        if last is not None:
-            int_value(last, "last", 0, MAX_COUNT)
-        if budget_tokens is not None:
-            int_value(budget_tokens, "budget_tokens", 1, 1 << 62)
-        return newest_within(source.read, source.counting, last=last, budget_tokens=budget_tokens)
+        limits = {"last": last, "budget_tokens": budget_tokens, "keep_last": keep_last}
+        return window(self._rooms, self._owner, self.name, strategy, **limits, progress=progress)
 
     def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:
         """
@@ -220,9 +203,8 @@ class Session:
         Learn entries from what was said here and not yet looked at; say what became of them.
 
         By the file's model, with two calls at most per twenty messages, or by
-        rules of English without one. What is already known is merged, what is
-        out of date superseded. Nothing is extracted twice and nothing skipped,
-        also when the process is killed.
+        rules of English. What is known already is merged, what is out of date
+        superseded; nothing is extracted twice, and nothing skipped.
 
         Args:
             dry_run: Say what would be done, and store nothing; a model is asked.
@@ -231,8 +213,8 @@ class Session:
 
         Raises:
             NotFound: there is no such session.
-            PortError: the model gave no answer that can be read. What was
-                extracted before it is stored, the rest is read the next time.
+            PortError: the model gave no answer that can be read. What came
+                before is stored, the rest is read the next time.
         """
         return self._rooms.extractions.extract(
             self._owner, self.name, dry_run=dry_run, limit=limit, status=progress
@@ -379,6 +361,38 @@ class Session:
         with self._rooms.db.write():
             self._rooms.shelf.delete_session(self._owner, self.name)
             return self._rooms.writer.delete(self._owner, self.name)
+
+    def forget(
+        self,
+        seqs: int | Iterable[int] | None = None,
+        *,
+        artifacts: bool = False,
+        prove: bool = False,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """
+        Remove messages for good, and the entries that they told; see `Scope.forget`.
+
+        Their seqs stay gaps. Summaries over them are written anew.
+
+        Args:
+            seqs: Of the messages; None: the session as a whole.
+            artifacts: Also the artifacts that these messages saved.
+            prove: Take the bytes off the disk too, and prove it.
+            dry_run: Remove nothing, say what would be.
+
+        Raises:
+            InvalidInput: a seq is none.
+            Busy: others kept writing.
+            Corrupt: an archived message cannot be taken out of a damaged part.
+        """
+        from memdb.forgetting import Forgetter
+
+        forgetter = Forgetter(self._rooms, self._owner)
+        options = {"artifacts": artifacts, "prove": prove, "dry_run": dry_run}
+        if seqs is None:
+            return forgetter.session(self.name, **options)
+        return forgetter.messages(self.name, [seqs] if isinstance(seqs, int) else seqs, **options)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

@@ -28,6 +28,10 @@ COMMANDS = {
         "Learn long-term entries from what was said in SESSION and not yet looked at",
     ),
     "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
+    "forget": Loaded(
+        "forget", "Remove something for good, also from summaries, archive and indexes"
+    ),
+    "secrets": Loaded("forget", "Find keys, tokens and passwords in a memory"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),

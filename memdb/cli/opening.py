@@ -10,6 +10,7 @@ import os
 from contextlib import contextmanager
 
 import click
+from click.core import ParameterSource
 
 from memdb.cli.output import note, one_line
 from memdb.cli.values import model_named
@@ -157,6 +158,13 @@ def choose_scope(db: MemDB, user: str | None, app: str | None, *, new: bool = Fa
     if all((scope.app, scope.user) != (chosen.app, chosen.user) for scope in known):
         raise UnknownUser(click.format_filename(db.path), chosen, as_dicts(known))
     return chosen
+
+
+def refuse_user() -> None:
+    """Refuse --user beside --all-users; MEMDB_USER is overridden by it."""
+    given = click.get_current_context().get_parameter_source("user")
+    if given is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--all-users and --user exclude each other.")
 
 
 def session_of(scope: Scope, name: str) -> Session:

@@ -18,7 +18,6 @@ from memdb.longterm.finding import echoes, from_assistant
 from memdb.record import Record
 from memdb.stores import entries, fulltext
 from memdb.text.digest import said_hash
-from memdb.text.secret_policy import screened
 from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from memdb.longterm.remembering import Look, Prepared, Remembering
     from memdb.models import Entry
     from memdb.owner import Owner
-    from memdb.text.secret_policy import SecretPolicy
 
 # Entries that a candidate is compared with by a model.
 # Source: flowcraft's number of neighbours.
@@ -81,14 +79,12 @@ class Decider:
         db: Database,
         remembering: Remembering,
         categories: Categories,
-        secrets: SecretPolicy,
         caller: Caller | None,
     ) -> None:
         """Keep by *remembering*; ask through *caller*, None: nobody."""
         self._db = db
         self._remembering = remembering
         self._categories = categories
-        self._secrets = secrets
         self._caller = caller
 
     def decide(
@@ -129,7 +125,7 @@ class Decider:
         try:
             prepared = self._remembering.prepare(
                 owner,
-                screened(one.text, self._secrets.entries, "text", self._secrets),
+                one.text,
                 category=one.category,
                 key=one.key,
                 keywords=one.keywords,

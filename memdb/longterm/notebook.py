@@ -9,6 +9,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, NotFound
 from memdb.ids import scope_range
 from memdb.longterm import ledger, merging
+from memdb.longterm.screening import FLAGGED, is_order
 from memdb.longterm.statement import TRUST, read_statement, said_columns
 from memdb.models import Entry, EntryVersion, Remembered
 from memdb.past import page as past_page
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
     from memdb.longterm.categories import Categories
+    from memdb.longterm.screening import Screen
     from memdb.longterm.statement import Statement
     from memdb.models import Decision
     from memdb.owner import Owner
@@ -39,7 +41,9 @@ MAX_ID = (1 << 63) - 1
 class Notebook:
     """The entries of a file."""
 
-    def __init__(self, db: Database, before_write: Prepare, categories: Categories) -> None:
+    def __init__(
+        self, db: Database, before_write: Prepare, categories: Categories, screen: Screen
+    ) -> None:
         """
         Keep entries in *db*.
 
@@ -49,6 +53,7 @@ class Notebook:
         self._db = db
         self._before_write = before_write
         self.categories = categories
+        self.screen = screen
 
     def add(self, owner: Owner, text: str, **given: Any) -> Remembered:
         """
@@ -58,8 +63,10 @@ class Notebook:
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
+            SecretFound: a field holds a secret, and the policy refuses it.
             NotFound: the session, or the message in it, does not exist.
         """
+        text, given = self.screen.told(text, given)
         said = read_statement(text, self._db.clock(), **given)
         with self._db.write() as tx:
             scope_no = self.prepare(tx, owner, said)
@@ -154,6 +161,8 @@ class Notebook:
         unknown = sorted(set(changes) - set(CHANGEABLE))
         if unknown:
             raise InvalidInput(f"entry has no field {unknown[0]!r}: use {', '.join(CHANGEABLE)}")
+        changes = self.screen.changed(changes)
+        flagged = is_order(changes)
         with self._db.write() as tx:
             self._before_write(tx)
             old = self._get(tx, owner, entry_id)
@@ -163,6 +172,8 @@ class Notebook:
             said["metadata"] = json_object(new["metadata"], "metadata")
             if "expires" in changes:
                 said["expires_ms"] = moment_or_span(changes["expires"], "expires", tx.now_ms)
+            if flagged:
+                said["trust"] = FLAGGED
             before = entries.row(tx, entry_id)
             if any(before[column] != value for column, value in said.items()):
                 ledger.change(tx, entry_id, "update", **said, updated_ms=tx.now_ms)

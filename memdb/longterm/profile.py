@@ -13,7 +13,7 @@ from itertools import groupby
 
 from memdb.models import ProfileBlock
 from memdb.record import Record
-from memdb.stores import entries, standing
+from memdb.stores import entries, pinned
 from memdb.text.sanitize import prompt_line
 from memdb.text.validate import int_value, json_value, text_value
 
@@ -80,14 +80,14 @@ class Profiles:
         """Return the block; see `Scope.profile`."""
         int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
         query = query_of([text_value(one, "said") for one in said])
-        pinned = self.pinned(owner, session)
-        known = {entry.id for entry in pinned}
+        always_shown = self.pinned(owner, session)
+        known = {entry.id for entry in always_shown}
         found = [] if not query else self._found(owner, query, known, session)
         (frame,) = self._counting.count_many([OPENING + CLOSING])
         room = budget_tokens - frame
         if room <= 0:
             return ProfileBlock("", 0, ())
-        always, asked = self._lines(pinned, ids=ids), self._lines(found, ids=ids)
+        always, asked = self._lines(always_shown, ids=ids), self._lines(found, ids=ids)
         first = _fitting(always, room * PINNED_PER_MILLE // 1000 if asked else room)
         room -= _cost(first)
         second = _fitting(asked, room)
@@ -126,7 +126,7 @@ class Profiles:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []
-            ids = standing.pinned(tx, scope_no, names, self._db.clock(), MOST_PINNED)
+            ids = pinned.list_ids(tx, scope_no, names, self._db.clock(), MOST_PINNED)
             found = entries.get_many(tx, f"{ids}")
         return [found[one] for one in ids if _may_show(found[one], session)]
 

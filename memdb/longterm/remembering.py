@@ -135,6 +135,7 @@ class Remembering:
         Raises:
             InvalidInput: a field cannot be stored.
         """
+        text, given = self._notebook.screen.told(text, given)
         said = read_statement(text, self._db.clock(), **given)
         owner = self._partition(owner, said, shared)
         vector = None
@@ -267,7 +268,9 @@ class Remembering:
                 tx, look.scope_no, targets, said, verdict.reason, look.same
             )
         elif verdict.action in (NOOP, UPDATE):
-            text = verdict.text or said.row["text"] if verdict.action == UPDATE else None
+            text = None
+            if verdict.action == UPDATE:
+                text = self._notebook.screen.merged(verdict.text) or said.row["text"]
             done = self._notebook.merge(tx, targets[0], said, verdict.reason, text)
             for other in targets[1:] if verdict.action == UPDATE else ():
                 self._notebook.fold(tx, other, done.entry)

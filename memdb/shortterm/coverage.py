@@ -122,10 +122,17 @@ class Coverage:
                 found += self._opened(node, end_seq)
         last = end_seq
         for place, part in enumerate(found):
-            if part.last_seq != last:  # too many messages without a leaf: the rest is left out
+            # Too many messages without a leaf: the rest is left out. Of those that
+            # were forgotten there is nothing to tell.
+            if part.last_seq != last and self._any(part.last_seq, last):
                 return found[:place]
             last = part.first_seq - 1
         return found
+
+    def _any(self, after_seq: int, last_seq: int) -> bool:
+        """Say whether there is a message after *after_seq* up to *last_seq*."""
+        found = messages.last(self._tx, self._session, self._name, 1, last_seq + 1)
+        return bool(found) and found[0].seq > after_seq
 
     def _opened(self, node: Node, end_seq: int) -> list[Part]:
         """Return *node*, or what is below it up to *end_seq*, newest first."""

@@ -12,6 +12,7 @@ from memdb.ids import MAX_SEQ, session_range
 from memdb.models import ROLES, Message, NewMessage
 from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, nodes, sessions
 from memdb.text.grams import bigrams_of
+from memdb.text.secret_policy import ALLOW, SecretPolicy, action_value, screened_value
 from memdb.text.validate import (
     choice_value,
     int_value,
@@ -40,9 +41,15 @@ if TYPE_CHECKING:
 class Writer:
     """Adds messages to a file, and removes sessions."""
 
-    def __init__(self, db: Database, counting: Counting, before_write: Prepare) -> None:
+    def __init__(
+        self,
+        db: Database,
+        counting: Counting,
+        before_write: Prepare,
+        secrets: SecretPolicy | None = None,
+    ) -> None:
         """
-        Keep messages in *db*, their tokens counted by *counting*.
+        Keep messages in *db*, their tokens counted by *counting*, by the policy *secrets*.
 
         *before_write* is called in each transaction that adds some, before
         their embedding jobs are noted.
@@ -50,6 +57,7 @@ class Writer:
         self._db = db
         self._before_write = before_write
         self._counting = counting
+        self._secrets = SecretPolicy() if secrets is None else secrets
 
     def append(
         self,
@@ -57,6 +65,7 @@ class Writer:
         session: str,
         new: Sequence[NewMessage],
         expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> list[Message]:
         """
         Add messages to a session, all or none, and return them as stored.
@@ -67,12 +76,14 @@ class Writer:
             new: In the order they were said.
             expected_seq: The session's last seq as the caller knows it, 0 for
                 none: of two writers that know the same, one succeeds.
+            secrets: "refuse", "redact" or "allow"; None: as the policy says.
 
         A message whose external id the session has is not added again; the
         stored one is returned in its place.
 
         Raises:
             InvalidInput: a field of a message; nothing was written.
+            SecretFound: a message holds a secret, and those are refused.
             AlreadyExists: its external id belongs to a different message.
             VersionConflict: *expected_seq* is not the session's last seq.
 
@@ -81,7 +92,8 @@ class Writer:
         name_value(session, "session")
         if not new:
             return []
-        rows = [self.to_row(message) for message in new]
+        action = self._secrets.messages if secrets is None else action_value(secrets, "secrets")
+        rows = [self.to_row(self._screened(message, action)) for message in new]
         self.count(rows)
         with self._db.write() as tx:
             self._before_write(tx)
@@ -91,6 +103,18 @@ class Writer:
                 if found != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
                     raise VersionConflict(expected_seq, found)
             return self._add_rows(tx, target, session, rows)
+
+    def _screened(self, new: NewMessage, action: str) -> NewMessage:
+        """Return a message as *action* lets it pass; what is no message is refused later."""
+        if action == ALLOW:
+            return new
+        texts = {"text": text_value(new.text, "text"), "parts": new.parts, "metadata": new.metadata}
+        return new.replace(
+            **{
+                field: screened_value(value, action, field, self._secrets)
+                for field, value in texts.items()
+            }
+        )
 
     def _ensure_session(self, tx: Tx, owner: Owner, session: str) -> int:
         scope_no = owner.ensure(tx)

@@ -51,6 +51,8 @@ LEAVES = [
     ("entry", "show"),
     ("entry", "edit"),
     ("entry", "delete"),
+    ("forget",),
+    ("secrets", "scan"),
     ("artifact", "save"),
     ("artifact", "load"),
     ("artifact", "list"),

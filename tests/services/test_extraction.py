@@ -538,12 +538,14 @@ class TestByModel:
         ],
     )
     def test_hostile_facts_are_data(self, smart: MemDB, model: Model, text: str) -> None:
-        """They are stored as one line, and no prompt block lets them out."""
+        """They are stored as one line, and no prompt block lets them out, pinned or not."""
+        ann = smart.scope("ann")
         model.facts = [[fact(text, "profile")]]
         say(smart, "x").extract()
-        block = smart.scope("ann").profile(500).text
+        (entry,) = ann.entries.list()
+        ann.entries.pin(entry.id)
+        block = ann.profile(500).text
 
-        assert len(list(smart.scope("ann").entries.list())) == 1
         assert block.count("\n") == 3
         assert block.count("<") == 2
         assert "\x1b" not in block

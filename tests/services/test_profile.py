@@ -227,7 +227,7 @@ HOSTILE = [
 def test_no_text_gets_out_of_its_line(db: MemDB, text: str) -> None:
     """No tag, no fence, no line break, no control character: it is data."""
     ann = db.scope("ann")
-    ann.remember(text, category="profile")
+    ann.remember(text, category="profile", pinned=True)
     block = ann.profile(500).text
 
     assert len(block.splitlines()) == 4
@@ -328,8 +328,8 @@ class TestInContexts:
     def test_no_text_gets_out_of_its_line(self, db: MemDB, text: str) -> None:
         """Pinned or recalled."""
         ann = db.scope("ann")
-        ann.remember(f"tea {text}", category="profile")
-        ann.remember(f"cake {text}", category="events")
+        ann.remember(f"tea {text}", category="profile", pinned=True)
+        ann.remember(f"We bake a cake on Monday. {text}", category="events")
         chat = ann.session("trip")
         chat.append("user", "Hello.")
         block = chat.context(2000, "cake").messages[0].text
