@@ -111,7 +111,8 @@ def judge(
             count["facts"] += 1
             current = [text for value, text in values if value == one.value]
             stale = [text for value, text in values if value != one.value]
-            count["lost"] += not current
+            count["distinct"] += not one.changed
+            count["lost"] += not current and not one.changed
             count["entries"] += len(values)
             count["duplicates"] += max(0, len(current) - 1)
             if one.changed:
@@ -119,7 +120,7 @@ def judge(
                 count[f"{sort}_changed"] += 1
                 count[f"{sort}_right"] += bool(current) and not stale
             if group == shown_group:
-                if not current:
+                if not current and not one.changed:
                     samples["lost"].append(f"{family}: {one.text!r}")
                 if len(current) > 1:
                     samples["duplicates"].append(f"{family}: {current[:3]}")

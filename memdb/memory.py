@@ -62,16 +62,16 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             for search by words alone.
         counter: "cl100k_base" (the default), "o200k_base", "estimate", or your
             own.
-        model: A language model that writes summaries; None: they are extracts
-            of what was said, made offline.
+        model: A language model that writes summaries and decides what to
+            remember; None: all of that is done offline.
         summarizer: Your own way to summarise, in place of asking *model*.
         summaries: When and how conversations are summarised; None: the defaults.
         secrets: What to do with keys, tokens and passwords in entries and in
             what a model learns from: "refuse" (the default), "redact" or
             "allow"; a SecretPolicy says it for messages too, which else are
             kept word for word.
-        arbiter: Decides what a statement does to entries like it; None: rules
-            of English, offline.
+        arbiter: Decides what a statement does to entries like it; None: *model*
+            does, or without one rules of English, offline.
         categories: Kinds of entries besides the built-in ones.
         entry_quota: Most active entries of a user; None: 1,000. What is least
             worth is set aside above that.

@@ -7,10 +7,10 @@ None always means "absent", never "unknown default".
 
 from __future__ import annotations
 
-from memdb.entry_models import Decision as Decision
-from memdb.entry_models import Entry as Entry
-from memdb.entry_models import EntryVersion as EntryVersion
-from memdb.entry_models import Remembered as Remembered
+from memdb.entry_models import Decision as Decision  # noqa: PLC0414 (handed on)
+from memdb.entry_models import Entry as Entry  # noqa: PLC0414 (handed on)
+from memdb.entry_models import EntryVersion as EntryVersion  # noqa: PLC0414 (handed on)
+from memdb.entry_models import Remembered as Remembered  # noqa: PLC0414 (handed on)
 from memdb.record import Record
 
 TYPE_CHECKING = False

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 STATIC = "static"
 
+MAX_QUOTA = 1_000_000
+
 # What a port must have; all else is found out when it is asked.
 NEEDED = {
     "arbiter": ("name", "decide"),
@@ -76,8 +78,6 @@ class Rooms:
         for field, port in ports.items():
             if port is not None:
                 _require(port, field, NEEDED[field])
-        if entry_quota is not None:
-            int_value(entry_quota, "entry_quota", 1, 1_000_000)
         if summaries is not None:
             _check_policy(summaries)
         _check_embedder(embedder)
@@ -102,7 +102,9 @@ class Rooms:
         self._trees: Trees | None = None
         self._contexts: Contexts | None = None
         self._arbiter = arbiter
-        self._entry_quota = entry_quota
+        self._entry_quota = (
+            None if entry_quota is None else int_value(entry_quota, "entry_quota", 1, MAX_QUOTA)
+        )
         self._more_categories = tuple(categories)
         self._categories: Categories | None = None
         self._remembering: Remembering | None = None
@@ -193,9 +195,16 @@ class Rooms:
                 RuleArbiter(),
                 self.uses,
                 Quota(self.categories, self._entry_quota or DEFAULT_QUOTA),
-                self._arbiter,
+                self._arbiter or self._model_arbiter(),
             )
         return self._remembering
+
+    def _model_arbiter(self) -> Arbiter | None:
+        if self.caller is None:
+            return None
+        from memdb.longterm.model_arbiter import ModelArbiter
+
+        return ModelArbiter(self.caller)
 
     def close(self) -> None:
         """Write what is only in memory."""

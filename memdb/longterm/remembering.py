@@ -137,14 +137,14 @@ class Remembering:
         """
         text, given = self._notebook.screen.told(text, given)
         said = read_statement(text, self._db.clock(), **given)
-        owner = self._partition(owner, said, shared)
+        owner = self._partition(owner, said, shared=shared)
         vector = None
         if not self._db.writing:
             self._vectors.catch_up(owner)
             vector = self._vectors.embed(text)
         return Prepared(owner, said, vector)
 
-    def _partition(self, owner: Owner, said: Statement, shared: bool | None) -> Owner:
+    def _partition(self, owner: Owner, said: Statement, *, shared: bool | None) -> Owner:
         """Return where a statement goes; InvalidInput for a category that nobody knows."""
         name = said.row["category"]
         category = self._notebook.categories.find(name)

@@ -141,8 +141,12 @@ def _span(seq: object) -> tuple[int | None, int | None]:
     """Return the first and last seq of one seq, or of a pair."""
     if seq is None:
         return None, None
-    if isinstance(seq, (list, tuple)) and len(seq) == 2:
-        first = int_value(seq[0], "seq", 1, MAX_SEQ)
-        return first, int_value(seq[1], "seq", first, MAX_SEQ)
+    if isinstance(seq, tuple):
+        try:
+            low, high = seq
+        except ValueError as error:
+            raise InvalidInput(f"seq is {seq!r}: give one, or the first and the last") from error
+        first = int_value(low, "seq", 1, MAX_SEQ)
+        return first, int_value(high, "seq", first, MAX_SEQ)
     one = int_value(seq, "seq", 1, MAX_SEQ)
     return one, one

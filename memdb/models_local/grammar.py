@@ -14,76 +14,36 @@ from memdb.models_local.lexicon import (
     CONTRACTIONS,
     FILLERS,
     FUNCTION,
-    IDIOMS,
-    LONG_IDIOMS,
     NUMBERS,
     PRONOUNS,
     SELF,
     SEVERAL,
-    SLOTS,
     SYNONYMS,
 )
+from memdb.models_local.patterns import (
+    AMOUNT,
+    APOSTROPHE,
+    BARE_VERB,
+    CHANGE,
+    CLAUSE,
+    COPULAS,
+    GONE,
+    IDIOMS,
+    LEAD,
+    LONG_IDIOMS,
+    MARKS,
+    MAY,
+    MOST_CLAUSES,
+    NEGATION,
+    OVER,
+    PASSIVE,
+    PAST,
+    SHORT,
+    SINCE,
+    SLOTS,
+    WORD,
+)
 from memdb.record import Record
-
-_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*|[^\W_]+")
-_APOSTROPHE = re.compile("[\u2018\u2019\u02bc`]")
-_LEAD = re.compile(
-    r"^(?:(?:actually|well|so|ok(?:ay)?|oh|hey|by the way|btw|fyi|note|correction|update|reminder|"
-    r"just so you know|for the record|(?:please )?(?:remember|note)(?: that)?|as it happens|"
-    r"turns out(?: that)?|it turns out(?: that)?|i should mention(?: that)?|quick update|"
-    r"one more thing|and|but)\b[\s,:;.-]*)+",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(r"\b(?:not|never|cannot|no longer|no more|neither|nor|without|hardly)\b")
-_OVER = re.compile(
-    r"\b(?:no longer|not any ?more|used to|stopped|stops|quit|quits|gave up|given up|gives up|"
-    r"ceased|any ?more|former|formerly|previously|ex)\b"
-)
-_CHANGE = re.compile(
-    r"\b(?:now|instead|from now on|since|as of|nowadays|these days|lately|recently|changed|"
-    r"switched|moved|became|has become|new|anymore|by now|already|just)\b"
-)
-_MARKS = re.compile(
-    r"\b(?:now|currently|nowadays|these days|at the moment|at present|as of (?:today|now|late)|"
-    r"recently|lately|right now|today|instead(?! of)|from now on|any ?more|already|just|still|by now|"
-    r"since then|for now|finally|meanwhile)\b[\s,]*"
-)
-_SINCE = re.compile(
-    r"\b(?:since|as of|starting|effective|from) (?:(?:early|late|mid) )?"
-    r"(?:last |next |this )?(?:(?:january|february|march|april|may|june|july|august|september|"
-    r"october|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|month|"
-    r"year|spring|summer|autumn|fall|winter)\b(?: \d{1,4}(?:st|nd|rd|th)?)?(?:,? \d{4})?|\d{4})"
-)
-
-
-MOST_CLAUSES = 4
-_COPULAS = frozenset({"do:am", "do:is"})
-_BARE_VERB = re.compile(
-    r"(?:joined|bought|opened|started|settled|moved|got|became|took)\b", re.IGNORECASE
-)
-# The month, not the verb.
-_MAY = re.compile(
-    r"\b((?:in|on|by|of|since|until|till|from|last|next|this|early|late|mid|\d{1,2}(?:st|nd|rd|th)?) )"
-    r"may\b|\bmay(?= \d)"
-)
-_CLAUSE = re.compile(
-    r";\s*|,\s+(?=(?:but|so|and|now|i'm|i am|i|we|it|my|the|our)\b)(?!and i\b)|"
-    r"\s+and (?=(?:joined|bought|opened|started|settled|moved|got|became|took)\b)|(?<=\w)\.\s+",
-    re.IGNORECASE,
-)
-_GONE = re.compile(
-    r"\b(?:from|leaving|left|replaced|sold|swapped|traded|ditched|dropped|exchanged|instead of|rather than)"
-    r" (.+?)(?= (?:to|for|with|in favou?r|by|and|because)\b|[,;]|$)()"
-)
-_PASSIVE = re.compile(r"\b(?:was|were|been|is|are) \w+(?:ed|en|t)\b.*\bby\b")
-_PAST = re.compile(
-    r"^(?:[\w'-]+ ){1,3}?(?:(?!need|feed|speed|breed|seed|bed|red)[a-z]+ed|went|met|saw|bought|ran|ate|took|gave|came|wrote|read|"
-    r"flew|drove|won|lost|found|made|did|spoke|told|heard|spent|sent|paid)\b"
-)
-_AMOUNT = re.compile(
-    r"(\d+(?:[.,:]\d+)*) ?(?!(?:of|in|on|and|is|are|was|to|for|at|by|or|january|february|march|april|"
-    r"may|june|july|august|september|october|november|december)\b)[a-z%\u20ac$]"
-)
 
 
 class Fact(Record):
@@ -133,14 +93,14 @@ def stem(word: str) -> str:
     """
     if word in SYNONYMS:
         return SYNONYMS[word]
-    if len(word) > 3 and not word[0].isdigit():
+    if len(word) > SHORT and not word[0].isdigit():
         for ending, rest in _ENDINGS:
-            if word.endswith(ending) and len(word) - len(ending) >= 3:
+            if word.endswith(ending) and len(word) - len(ending) >= SHORT:
                 word = word[: -len(ending)] + rest
                 break
-        if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        if len(word) > SHORT and word[-1] == word[-2] and word[-1] not in "lsz":
             word = word[:-1]
-        word = word.rstrip("e") if len(word) > 3 else word
+        word = word.rstrip("e") if len(word) > SHORT else word
     return SYNONYMS.get(word, word)
 
 
@@ -176,13 +136,13 @@ def read_facts(text: str) -> tuple[Fact, ...]:
 
     People name what is over before what is now. Cost: 0.1 ms for a sentence.
     """
-    text = text.strip().rstrip(".!")
+    text = LEAD.sub("", text.strip()).rstrip(".!")
     for pattern, replacement in _LONG_IDIOMS:
         text = pattern.sub(replacement, text)
     facts: list[Fact] = []
-    for clause in [part for part in _CLAUSE.split(text) if part.strip()][-MOST_CLAUSES:]:
-        fact = read_fact(f"i {clause}" if facts and _BARE_VERB.match(clause) else clause)
-        if facts and fact.slot in _COPULAS and facts[-1].single and not facts[-1].positive:
+    for clause in [part for part in CLAUSE.split(text) if part.strip()][-MOST_CLAUSES:]:
+        fact = read_fact(f"i {clause}" if facts and BARE_VERB.match(clause) else clause)
+        if facts and fact.slot in COPULAS and facts[-1].single and not facts[-1].positive:
             fact = fact.replace(slot=facts[-1].slot, single=True)
         facts.append(fact)
     return tuple(reversed(facts)) or (read_fact(text),)
@@ -190,24 +150,24 @@ def read_facts(text: str) -> tuple[Fact, ...]:
 
 def read_fact(text: str) -> Fact:
     """Return what one clause says."""
-    plain = _APOSTROPHE.sub("'", text.strip())
-    plain = _LEAD.sub("", plain)
+    plain = APOSTROPHE.sub("'", text.strip())
+    plain = LEAD.sub("", plain)
     names = frozenset(stem(word.lower()) for word in re.findall(r"(?<=[\w,] )[A-Z][\w-]*", plain))
     lower = plain.lower().rstrip(" .!")
     for short, long in CONTRACTIONS:
         lower = lower.replace(short, long)
-    lower = _MAY.sub(lambda found: f"{found[1] or ''}maymonth", lower)
+    lower = MAY.sub(lambda found: f"{found[1] or ''}maymonth", lower)
     lower = re.sub(r"\b(\w+) is (?=(?:favou?rite|preferred|best|current|new)\b)", r"\1's ", lower)
-    lower = _MARKS.sub(" ", lower) if "used to be" not in lower else lower
+    lower = MARKS.sub(" ", lower) if "used to be" not in lower else lower
     lower = re.sub(r"\s+", " ", lower).strip(" ,;:-!?")
     for pattern, replacement in _IDIOMS:
         lower = pattern.sub(replacement, lower)
-    negations = len(_NEGATION.findall(lower))
-    over = _OVER.search(lower) is not None
-    change = _CHANGE.search(lower) is not None
+    negations = len(NEGATION.findall(lower))
+    over = OVER.search(lower) is not None
+    change = CHANGE.search(lower) is not None
     positive = not over and negations % 2 == 0
-    bare = _SINCE.sub(" ", lower)
-    bare = _NEGATION.sub(" ", _OVER.sub(" ", _MARKS.sub(" ", bare)))
+    bare = SINCE.sub(" ", lower)
+    bare = NEGATION.sub(" ", OVER.sub(" ", MARKS.sub(" ", bare)))
     bare = re.sub(r"\b(?:do|does|did) +(?=[a-z])", "", bare)
     bare = re.sub(r"\s+", " ", bare).strip(" ,;:-!?")
     words = content(bare)
@@ -215,7 +175,7 @@ def read_fact(text: str) -> Fact:
         words, positive = words - {"dislik"} | {"like"}, not positive
     slot, single, subject, value = _slot_of(bare)
     slot = "do:like" if slot == "do:dislik" else slot
-    gone = content(" ".join(" ".join(found) for found in _GONE.findall(bare)))
+    gone = content(" ".join(" ".join(found) for found in GONE.findall(bare)))
     return Fact(
         _subject(subject),
         slot,
@@ -225,10 +185,10 @@ def read_fact(text: str) -> Fact:
         over,
         change,
         gone,
-        _PAST.search(bare) is not None,
-        _PASSIVE.search(bare) is not None,
+        PAST.search(bare) is not None,
+        PASSIVE.search(bare) is not None,
         frozenset(_numbers(lower)),
-        frozenset(_number(found) for found in _AMOUNT.findall(_in_digits(bare))),
+        frozenset(_number(found) for found in AMOUNT.findall(_in_digits(bare))),
         names,
         words - gone,
     )
@@ -237,8 +197,8 @@ def read_fact(text: str) -> Fact:
 def content(text: str) -> frozenset[str]:
     """Return the stems of the words of *text* that say something."""
     found = set()
-    for word in _WORD.findall(text):
-        word = NUMBERS.get(word, word)
+    for written in WORD.findall(text):
+        word = NUMBERS.get(written, written)
         if word in FUNCTION or word in FILLERS:
             continue
         found.add(_number(word) if word[0].isdigit() else stem(word))
@@ -251,8 +211,8 @@ def _in_digits(text: str) -> str:
 
 def _numbers(text: str) -> list[str]:
     found = []
-    for word in _WORD.findall(text):
-        word = NUMBERS.get(word, word)
+    for written in WORD.findall(text):
+        word = NUMBERS.get(written, written)
         if word[0].isdigit():
             found.append(_number(word))
     return found
@@ -267,34 +227,32 @@ def _number(word: str) -> str:
 
 def _subject(text: str) -> frozenset[str]:
     """Return the words for whom it is; {"self"} for the user, {"they"} for a pronoun."""
-    words = [word.removesuffix("'s") for word in _WORD.findall(text)]
+    words = [word.removesuffix("'s") for word in WORD.findall(text)]
     if not words or set(words) <= SELF:
         return frozenset({"self"})
     if set(words) <= PRONOUNS:
         return frozenset({"they"})
-    kept = {stem(word) for word in words if word not in FUNCTION}
+    kept = {stem(word) for word in words if word not in FUNCTION and word not in _PLAIN}
     return frozenset(kept or {"self"})
 
 
 def _slot_of(text: str) -> tuple[str | None, bool, str, str]:
     """Return (slot, single, subject, value) by the first pattern that fits."""
-    for name, single, pattern in _PATTERNS:
+    for slot, holds_one, pattern in _PATTERNS:
         found = pattern.search(text)
         if found is None:
             continue
         groups = found.groupdict()
         subject, value = groups.get("s") or "", groups.get("v") or ""
-        about = groups.get("a")
-        if about is not None:
-            topics = content(about) - _PLAIN
-            topic = " ".join(sorted(topics))
-            single = single and not topics & SEVERAL
-            if not topic:
-                continue
-            name = f"{name}:{topic}"
         if not content(value):
             continue
-        return name, single, subject, value
+        about = groups.get("a")
+        if about is None:
+            return slot, holds_one, subject, value
+        topics = content(about) - _PLAIN
+        if topics:
+            one = holds_one and not topics & SEVERAL
+            return f"{slot}:{' '.join(sorted(topics))}", one, subject, value
     verb = re.match(
         r"^(?P<s>(?:(?:the|my|our|his|her|their|a|an) )?[\w'-]+(?: and [\w'-]+)?) (?P<a>[a-z]+)"
         r"(?: (?P<v>.+))?$",

@@ -26,6 +26,12 @@ MAX_KEPT = 4_096
 # From this share of common words two statements can be about the same thing.
 ALIKE = 0.75
 
+# The same where one of the two has no word of its own: of yes and no, of details,
+# and where one word is the opposite of another.
+HALF = 0.5
+DETAIL = 0.6
+OPPOSED = 0.3
+
 # Characters of a statement that are read: what comes after them is not a fact.
 MAX_READ = 2_000
 
@@ -74,12 +80,14 @@ class RuleArbiter:
 
     def _compare(self, new: tuple[Fact, ...], one: Claim) -> tuple[str, str]:
         """Compare with what is known, and where that says nothing with what it replaced."""
-        kind, reason = _of_clauses(new, self._facts(one.text), near=one.near)
-        if kind == OTHER:
-            for text in one.before:
-                past, why = _of_clauses(new, self._facts(text), near=False)
-                if past == ENDS or (past == SAME and new[0].single):
-                    return ENDS, f"{why}, as it was before"
+        now = self._facts(one.text)
+        kind, reason = _of_clauses(new, now, near=one.near)
+        if kind != OTHER or any(fact.single for fact in now):
+            return kind, reason
+        slots = {fact.slot: fact.subject for fact in new if fact.single and fact.positive}
+        for past in [fact for text in one.before for fact in self._facts(text)]:
+            if past.single and slots.get(past.slot) == past.subject:
+                return ENDS, f"another {_about(past)}, by what it had replaced"
         return kind, reason
 
     def _facts(self, text: str) -> tuple[Fact, ...]:
@@ -96,7 +104,8 @@ def _of_clauses(new: tuple[Fact, ...], old: tuple[Fact, ...], *, near: bool) -> 
     for one in new:
         for other in old:
             kind, reason = compare(one, other, near=near and len(new) == len(old) == 1)
-            if kind != OTHER:
+            # What is the same in an earlier clause is only where the news begins.
+            if kind == ENDS or (kind != OTHER and one is new[0]):
                 return kind, reason
     return OTHER, "nothing that it repeats or ends"
 
@@ -114,12 +123,15 @@ def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
         and new.subject == old.subject
         and old.value
         and old.value <= new.gone
+        and (old.single or old.slot == "use")
     ):
-        if old.single or (old.slot or "").startswith("use"):
-            return ENDS, "what it says was left"
+        return ENDS, "what it says was left"
     if not _about_the_same(new, old):
         return OTHER, "about somebody or something else"
-    if new.words == old.words and new.numbers == old.numbers and new.positive == old.positive:
+    if (new.words, new.numbers) == (old.words, old.numbers) and (new.positive, new.gone) == (
+        old.positive,
+        old.gone,
+    ):
         return SAME, "the same words in another order or form"
     if new.slot is not None and new.slot == old.slot:
         kind = _in_a_slot(new, old)
@@ -140,9 +152,9 @@ def _about_the_same(new: Fact, old: Fact) -> bool:
     )
 
 
-def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
+def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:  # noqa: PLR0911 (a rule each)
     """Compare two values of one slot; None where the words have to tell."""
-    about = (new.slot or "").split(":")[0]
+    about = _about(new)
     if new.value == old.value:
         if new.positive == old.positive:
             return SAME, f"the same {about}"
@@ -158,6 +170,10 @@ def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:
     return None
 
 
+def _about(fact: Fact) -> str:
+    return (fact.slot or "").split(":")[-1]
+
+
 def _widens(new: Fact, old: Fact) -> bool:
     """Say whether one value is the other with more words, not with other numbers."""
     if not (new.value < old.value or old.value < new.value) or not (new.value and old.value):
@@ -165,7 +181,7 @@ def _widens(new: Fact, old: Fact) -> bool:
     return not (new.numbers ^ old.numbers)
 
 
-def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
+def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:  # noqa: PLR0911 (a rule each)
     """Compare two statements by what words they share and in which they differ."""
     added, gone = new.words - old.words, old.words - new.words
     common = new.words & old.words
@@ -174,19 +190,21 @@ def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:
     share = len(common) / max(1, len(new.words | old.words))
     if new.positive != old.positive:
         ended = new.over and not added and not old.past
-        if share >= ALIKE or ended or (not added and share >= 0.5) or (not gone and share >= 0.5):
+        if share >= ALIKE or ended or (share >= HALF and not (added and gone)):
             return ENDS, "the same, of which the one says it is so, the other not"
         return OTHER, "one says it is so, the other not, of other things"
-    if any(one & added and one & gone for one in OPPOSITES) and share >= 0.3:
+    if any(one & added and one & gone for one in OPPOSITES) and share >= OPPOSED:
         return ENDS, "the opposite of it"
     if added and gone and added <= new.amounts and gone <= old.amounts and not new.past:
         return ENDS, "the same with other numbers"
     if new.numbers != old.numbers and (added or gone):
         return OTHER, "other numbers of other things"
     if not added:
-        return (SAME, "known with more details") if share >= 0.6 else (OTHER, "much more was known")
+        return (
+            (SAME, "known with more details") if share >= DETAIL else (OTHER, "much more was known")
+        )
     if not gone:
-        return (REFINES, "the same with more details") if share >= 0.6 else (OTHER, "much more")
+        return (REFINES, "the same with more details") if share >= DETAIL else (OTHER, "much more")
     telling = (new.names | new.numbers | old.names | old.numbers | CALENDAR) & (added | gone)
     if near and not telling:
         return SAME, "the same in other words"

@@ -226,13 +226,13 @@ LIMIT :limit
 
 
 def said(tx: Tx, scope_no: int, text: str) -> list[int]:
-    """Return the ids of the entries that say *text*, normalised; active ones first, newest first."""
+    """Return the ids of the entries that say *text*, normalised; active ones, newest, first."""
     values = {"scope_no": scope_no, "said_hash": said_hash(text)}
     return [row[0] for row in tx.all(SELECT_SAID, values)]
 
 
 def of_key(tx: Tx, low: int, high: int, key: str) -> list[int]:
-    """Return the ids of all entries in a range that state or stated the fact *key*, oldest first."""
+    """Return the ids of all entries of a range that state or stated a fact, oldest first."""
     return [row[0] for row in tx.all(SELECT_OF_KEY, {"low": low, "high": high, "key": key})]
 
 

@@ -97,10 +97,10 @@ class EntryLine(Record):
     message: str | None
 
 
-def read_entry(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
+def read_entry(place: str, fields: dict[str, Any]) -> EntryLine:
     """Return an entry line, checked."""
     if fields.get("uid") is not None:
-        return _read_exported(target, place, fields)
+        return _read_exported(place, fields)
     refuse_unknown("entry", fields, TOLD_FIELDS)
     told = {"text": needed(fields, "text"), **fields}
     message = optional_name(told.pop("message", None), "message")
@@ -123,11 +123,11 @@ def _derived_uid(fields: dict[str, Any], created_ms: int) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _read_exported(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
+def _read_exported(place: str, fields: dict[str, Any]) -> EntryLine:
     refuse_unknown("entry", fields, EXPORTED_FIELDS)
     uid = name_value(fields["uid"], "uid")
     row = {
-        **_held(target, fields),
+        **_held(fields),
         "uid": uid,
         "last_used_ms": time_value(fields.get("last_used_ms"), "last_used_ms"),
         "use_count": count_of(fields, "use_count", 0, MAX_COUNT),
@@ -139,7 +139,7 @@ def _read_exported(target: Target, place: str, fields: dict[str, Any]) -> EntryL
         row,
         optional_name(fields.get("session"), "session"),
         optional_name(fields.get("superseded_by"), "superseded_by"),
-        _read_history(target, fields.get("history", [])),
+        _read_history(fields.get("history", [])),
         {},
         None,
     )
@@ -150,7 +150,7 @@ def _read_told(told: dict[str, Any]) -> dict[str, Any]:
     return read_statement(now_ms=0, **{**told, "seq": None, "session_only": None}).row
 
 
-def _held(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
+def _held(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that an entry and its old versions share, checked; `session` by name."""
     seqs = {
         name: None if fields.get(name) is None else int_value(fields[name], name, 1, MAX_SEQ)
@@ -175,14 +175,14 @@ def _held(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_history(target: Target, given: object) -> list[dict[str, Any]]:
+def _read_history(given: object) -> list[dict[str, Any]]:
     if not isinstance(given, list) or not all(isinstance(old, dict) for old in given):
         raise InvalidInput("history is not a list of objects: export the entry again")
     rows = []
     for old in given:
         refuse_unknown("history", old, HISTORY_FIELDS)
         row = {
-            **_held(target, old),
+            **_held(old),
             "session": optional_name(old.get("session"), "session"),
             "reason": choice_value(old.get("reason"), "reason", REASONS),
             "replaced_ms": needed_ms(old, "replaced_ms"),

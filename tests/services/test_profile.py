@@ -328,8 +328,8 @@ class TestInContexts:
     def test_no_text_gets_out_of_its_line(self, db: MemDB, text: str) -> None:
         """Pinned or recalled."""
         ann = db.scope("ann")
-        ann.remember(f"tea {text}", category="profile", pinned=True)
-        ann.remember(f"We bake a cake on Monday. {text}", category="events")
+        ann.remember(f"{text} I drink tea.", category="profile", pinned=True)
+        ann.remember(f"{text} We bake a cake on Monday.", category="events")
         chat = ann.session("trip")
         chat.append("user", "Hello.")
         block = chat.context(2000, "cake").messages[0].text
