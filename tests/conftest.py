@@ -184,11 +184,24 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         summarizer: Any = None,
         summaries: Any = None,
         extract: Any = False,
+        upkeep: Any = None,
+        arbiter: Any = None,
+        categories: Any = (),
+        entry_quota: Any = None,
         **options: Any,
     ) -> MemDB:
         database = make_database(path, **options)
-        ports = {"model": model, "summarizer": summarizer, "summaries": summaries}
-        return MemDB(database, Rooms(database, embedder, counter, extract=extract, **ports))
+        ports = {
+            "model": model,
+            "summarizer": summarizer,
+            "summaries": summaries,
+            "arbiter": arbiter,
+            "categories": categories,
+            "entry_quota": entry_quota,
+            "extract": extract,
+            "upkeep": upkeep,
+        }
+        return MemDB(database, Rooms(database, embedder, counter, **ports))
 
     return make
 

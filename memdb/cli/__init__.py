@@ -27,7 +27,7 @@ COMMANDS = {
         "learn",
         "Learn long-term entries from what was said in SESSION and not yet looked at",
     ),
-    "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
+    "entry": Loaded("entry", "List, show, edit, pin, supersede and delete long-term entries"),
     "forget": Loaded(
         "forget", "Remove something for good, also from summaries, archive and indexes"
     ),

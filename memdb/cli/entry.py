@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.models import Entry, EntryVersion
+    from memdb.models import Entry, EntryVersion, Remembered
     from memdb.scope import Scope
 
 IMPORTANCE = click.IntRange(1, 10)
@@ -39,16 +39,20 @@ ASKED_WIDTH = 50  # columns of an entry's text in the question before it is dele
 )
 @file_argument
 @click.argument("text")
-@click.option("--category", metavar="NAME", default="events", show_default=True)
+@click.option("--category", metavar="NAME", help="What kind of fact it is.  [default: events]")
 @click.option(
     "--key", metavar="NAME", help="Names the fact: a later entry with this key replaces this one."
 )
-@click.option("--importance", type=IMPORTANCE, default=5, show_default=True)
+@click.option("--importance", type=IMPORTANCE, help="1 to 10.  [default: 5]")
 @click.option("--keyword", "keywords", metavar="WORD", multiple=True, help="Repeatable.")
+@click.option("--pin", "pinned", is_flag=True, default=None, help="Put it into every prompt.")
 @click.option("--session", metavar="NAME", help="The conversation it was told in.")
 @click.option("--seq", type=click.IntRange(1), metavar="N", help="The message of that session.")
 @click.option("--valid-from", type=MOMENT, help="Since when it holds.")
-@click.option("--expires", type=EXPIRY, help="From then on it is not recalled.")
+@click.option(
+    "--expires", type=EXPIRY, help="From then on, or after a span such as 30d, it is not recalled."
+)
+@click.option("--shared", is_flag=True, default=None, help="For all users of the app.")
 @scope_options
 @json_option
 def remember(
@@ -66,13 +70,26 @@ def remember(
     if as_json:
         print_json(done.to_dict())
     else:
-        click.echo(f"{done.action} entry {done.entry.id} ({one_line(done.entry.category)})")
+        _print_done(done)
+
+
+def _print_done(done: Remembered) -> None:
+    what = (
+        f"entry {done.entry.id} ({one_line(done.entry.category)})" if done.entry.id else "nothing"
+    )
+    click.echo(f"{done.action} {what}")
+    if done.action in ("superseded", "merged", "ignored") and done.other is not None:
+        click.echo(f"  because: {one_line(done.reason)}")
+    if done.action == "superseded" and done.other is not None:
+        click.echo(f"  before: {shorten(one_line(done.other.text), ASKED_WIDTH)}")
+    if done.action == "refused":
+        click.echo(f"  because: {one_line(done.reason)}")
 
 
 @click.group(cls=Noun)
 def entry() -> None:
     """
-    List, show, edit and delete long-term entries.
+    List, show, edit, pin, supersede and delete long-term entries.
 
     An entry is named by its id or by its key. `memdb remember` adds one.
     """
@@ -82,19 +99,27 @@ def entry() -> None:
 @file_argument
 @click.option("--category", metavar="NAME", help="Only this category.")
 @click.option("--all", "inactive", is_flag=True, help="Also those that do not hold any more.")
+@click.option("--pinned", is_flag=True, help="Only those that belong into every prompt.")
+@click.option("--as-of", type=MOMENT, help="As the file would have answered then.")
 @scope_options
 @json_option
 def list_(
     file: str,
     category: str | None,
     inactive: bool,
+    pinned: bool,
+    as_of: int | None,
     user: str | None,
     app: str | None,
     as_json: bool,
 ) -> None:
     """List the entries of a user."""
     with opened_scope(file, user, app) as scope:
-        entries = list(scope.entries.list(category=category, inactive=inactive))
+        entries = list(
+            scope.entries.list(
+                category=category, pinned=pinned or None, inactive=inactive, as_of=as_of
+            )
+        )
     if as_json:
         print_json([one.to_dict() for one in entries])
         return
@@ -110,6 +135,85 @@ def list_(
         for one in entries
     ]
     print_table(columns, rows, empty="No entries.")
+
+
+@entry.command(epilog=example("memdb entry history agent.db home_city"))
+@file_argument
+@click.argument("entry_ref", metavar="ID|KEY")
+@scope_options
+@json_option
+def history(file: str, entry_ref: str, user: str | None, app: str | None, as_json: bool) -> None:
+    """Show what an entry said before, what it replaced, and why."""
+    with opened_scope(file, user, app) as scope:
+        found = _find(scope, entry_ref)
+        versions = scope.entries.history(found.id)
+        replaced = scope.entries.replaced(found.id)
+        decisions = scope.entries.decisions(found.id)
+    if as_json:
+        parts = {"versions": versions, "replaced": replaced, "decisions": decisions}
+        made = {name: [one.to_dict() for one in part] for name, part in parts.items()}
+        print_json({"entry": found.to_dict(), **made})
+        return
+    _print_entry(found)
+    for old in reversed(versions):
+        _print_old(old)
+    for one in replaced:
+        until = when(one.valid_to_ms)
+        click.secho(f"\nentry {one.id}, until {until} (replaced)", bold=True)
+        click.echo(clean(one.text))
+    for one in reversed(decisions):
+        click.echo(
+            f"  {when(one.decided_ms)}  {one.action} by {one_line(one.decided_by)}: "
+            f"{one_line(one.reason)}"
+        )
+
+
+@entry.command(epilog=example("memdb entry supersede agent.db 17592186044417 home_city"))
+@file_argument
+@click.argument("old_ref", metavar="OLD")
+@click.argument("new_ref", metavar="NEW")
+@scope_options
+@json_option
+def supersede(
+    file: str, old_ref: str, new_ref: str, user: str | None, app: str | None, as_json: bool
+) -> None:
+    """Say that the entry NEW took the place of OLD; each is an id or a key."""
+    with opened_scope(file, user, app) as scope:
+        new = _find(scope, new_ref)
+        old = scope.entries.supersede(_find(scope, old_ref).id, new.id)
+    if as_json:
+        print_json(old.to_dict())
+    else:
+        click.echo(f"entry {old.id} was superseded by entry {new.id}")
+
+
+@entry.command(epilog=example("memdb entry pin agent.db home_city"))
+@file_argument
+@click.argument("entry_ref", metavar="ID|KEY")
+@scope_options
+@json_option
+def pin(file: str, entry_ref: str, user: str | None, app: str | None, as_json: bool) -> None:
+    """Put an entry into every prompt, and never set it aside."""
+    with opened_scope(file, user, app) as scope:
+        _print_pinned(scope.entries.pin(_find(scope, entry_ref).id), as_json=as_json)
+
+
+@entry.command(epilog=example("memdb entry unpin agent.db home_city"))
+@file_argument
+@click.argument("entry_ref", metavar="ID|KEY")
+@scope_options
+@json_option
+def unpin(file: str, entry_ref: str, user: str | None, app: str | None, as_json: bool) -> None:
+    """Take the pin off an entry."""
+    with opened_scope(file, user, app) as scope:
+        _print_pinned(scope.entries.unpin(_find(scope, entry_ref).id), as_json=as_json)
+
+
+def _print_pinned(found: Entry, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo(f"{'pinned' if found.pinned else 'unpinned'} entry {found.id}")
 
 
 @entry.command(epilog=example("memdb entry show agent.db home_city"))
@@ -211,6 +315,8 @@ def _print_entry(found: Entry) -> None:
         "key": found.key,
         "keywords": ", ".join(found.keywords),
         "importance": found.importance,
+        "pinned": "yes" if found.pinned else None,
+        "trust": None if found.trust == "trusted" else found.trust,
         "told in": told,
         "valid from": when(found.valid_from_ms),
         "expires": when(found.expires_ms),

@@ -50,7 +50,7 @@ def value(
     0.25
     """
     faded = importance / 10 * decay_of(category, last_ms, now_ms, half_lives_ms)
-    return faded + 0.1 * (use_count + 1).bit_length() - 0.1
+    return faded + 0.1 * ((use_count + 1).bit_length() - 1)
 
 
 class Quota:

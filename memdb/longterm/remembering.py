@@ -243,6 +243,8 @@ class Remembering:
             return _refused(said, "every entry of a full memory is pinned: unpin some")
         done = self._carry_out(tx, look, said, verdict, near)
         involved = [near[place] for place in (*verdict.targets, *verdict.ends)]
+        if by != self._rules.name:
+            involved = involved or near  # what it was shown and let stand
         return self._finish(tx, look.scope_no, said, done, vector, by, involved[:1])
 
     def _again(

@@ -183,6 +183,7 @@ _SET = (
 )
 
 SLOTS = (
+    ("attr", True, rf"^(?P<s>)(?:the|our|this) (?!user\b)(?P<a>[\w' /-]+?) {_SET} (?P<v>.+)$"),
     # Homes.
     (
         "home",
@@ -357,7 +358,6 @@ SLOTS = (
         True,
         rf"^(?P<s>my|our|his|her|their|[\w-]+'s|the user's) (?P<a>[\w' -]+?) {_SET} (?P<v>.+)$",
     ),
-    ("attr", True, rf"^(?P<s>)(?:the|our|this) (?P<a>[\w' /-]+?) {_SET} (?P<v>.+)$"),
     (
         "attr",
         True,

@@ -47,6 +47,7 @@ ROOM_OF_FILE = {
     "past": "owner",
     "rooms": "door",
     "holdings": "door",
+    "retention": "door",
     "session": "door",
     "scope": "door",
     "memory": "door",

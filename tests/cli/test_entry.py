@@ -52,8 +52,14 @@ def test_remember_golden(run_json, path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Ann lives in Turku.", "superseded entry 17592186044420 (profile)\n"),
-        ("Ann lives in Oslo.", "ignored entry 17592186044417 (profile)\n"),
+        (
+            "Ann lives in Turku.",
+            "superseded entry 17592186044420 (profile)\n  because: another statement of this key\n  before: Ann lives in Oslo.\n",
+        ),
+        (
+            "Ann lives in Oslo.",
+            "ignored entry 17592186044417 (profile)\n  because: the same words\n",
+        ),
     ],
 )
 def test_remember_says_what_it_did(run, trip, text, said):
