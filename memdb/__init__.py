@@ -12,6 +12,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from memdb.due import UpkeepPolicy
     from memdb.errors import (
         AlreadyExists,
         BadQuery,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         SpaceInfo,
         Why,
     )
+    from memdb.retention import SessionPolicy
     from memdb.scope import Scope
     from memdb.session import Session
     from memdb.summary_models import (
@@ -136,6 +138,7 @@ __all__ = [
     "SecretPolicy",
     "Session",
     "SessionInfo",
+    "SessionPolicy",
     "Source",
     "SourceItem",
     "SpaceInfo",
@@ -146,6 +149,7 @@ __all__ = [
     "TooLarge",
     "Tools",
     "Upkeep",
+    "UpkeepPolicy",
     "VersionConflict",
     "Why",
     "Worker",
@@ -171,7 +175,9 @@ _HOMES = {
     "Receipt": ("memdb.forget_models",),
     "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.session",),
+    "SessionPolicy": ("memdb.retention",),
     "Tools": ("memdb.tools",),
+    "UpkeepPolicy": ("memdb.due",),
     "Worker": ("memdb.worker",),
 }
 

@@ -7,13 +7,15 @@ Each kind is apart from the others: one that fails keeps none from being done.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError, StorageError
-from memdb.text.validate import int_value
+from memdb.record import Record
+from memdb.text.validate import MAX_INT, int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from memdb.errors import MemDBError
+    from memdb.retention import SessionPolicy
     from memdb.rooms import Rooms
 
     Progress = Callable[[int], object]
@@ -22,6 +24,56 @@ if TYPE_CHECKING:
 
 # Pieces of work, in the order in which they are done.
 WORK = ("embed", "summarize", "extract")
+
+
+class UpkeepPolicy(Record):
+    """
+    What a worker removes; the default is nothing.
+
+    Attributes:
+        inactive_ms: Entries that have been inactive for longer are removed
+            with their history; None: none. A year is usual.
+        sessions: Which sessions are archived or forgotten; None: none.
+    """
+
+    inactive_ms: int | None = None
+    sessions: SessionPolicy | None = None
+
+
+def check_upkeep(policy: object) -> None:
+    """
+    Refuse what is no policy.
+
+    Raises:
+        InvalidInput: it is something else, or a field is out of its range.
+    """
+    from memdb.retention import SessionPolicy
+
+    if not isinstance(policy, UpkeepPolicy):
+        raise InvalidInput(f"upkeep is {policy!r}: give an UpkeepPolicy, or None")
+    if policy.inactive_ms is not None:
+        int_value(policy.inactive_ms, "upkeep.inactive_ms", 0, MAX_INT)
+    if policy.sessions is not None and not isinstance(policy.sessions, SessionPolicy):
+        raise InvalidInput(f"upkeep.sessions is {policy.sessions!r}: give a SessionPolicy, or None")
+
+
+def steps_of(rooms: Rooms, policy: UpkeepPolicy | None) -> list[tuple[str, Callable[[], int]]]:
+    """Return the steps of upkeep, in order: what ends, what is removed, then what is left."""
+    from memdb.db.maintenance import checkpoint, merge_indexes
+    from memdb.longterm.lifecycle import expire, remove_inactive
+
+    steps: list[tuple[str, Callable[[], int]]] = [("expire", lambda: expire(rooms.db))]
+    if policy is not None and policy.inactive_ms is not None:
+        age_ms = policy.inactive_ms
+        steps.append(("retain", lambda: remove_inactive(rooms.db, age_ms)))
+    if policy is not None and policy.sessions is not None:
+        from memdb.retention import retain_sessions
+
+        sessions = policy.sessions
+        steps.append(("sessions", lambda: len(retain_sessions(rooms, sessions))))
+    steps.append(("optimize", lambda: merge_indexes(rooms.db)))
+    steps.append(("checkpoint", lambda: checkpoint(rooms.db)))
+    return steps
 
 
 def run_pending(

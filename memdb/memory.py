@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
+    from memdb.due import UpkeepPolicy
     from memdb.extract_models import ExtractPolicy
     from memdb.file_models import FileInfo
     from memdb.longterm.categories import Categories, Category
@@ -47,6 +48,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     categories: Iterable[Category] = (),
     entry_quota: int | None = None,
     extract: ExtractPolicy | bool = False,
+    upkeep: UpkeepPolicy | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -77,6 +79,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             worth is set aside above that.
         extract: Learn entries from what is said, in `run_pending` and workers:
             True, or when and how. `Session.extract` works without it.
+        upkeep: What workers remove; None: nothing.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -107,6 +110,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             categories=categories,
             entry_quota=entry_quota,
             extract=extract,
+            upkeep=upkeep,
         )
         return MemDB(database, rooms)
     except BaseException:
@@ -178,16 +182,14 @@ class MemDB:
         """
         Do the work that is due, now: embed, summarise and extract what is not yet.
 
-        Recall and context do a part of it by themselves; calling this after a
-        large import makes the first ones fast. Only here, in `compact` and in
-        a worker is a model asked for summaries.
+        Recall and context do a part of it by themselves. Only here, in `compact`
+        and in a worker is a model asked for summaries.
 
         Args:
-            limit: Stop after about this many texts and summaries; None: do it all.
+            limit: Stop after about this many; None: do it all.
             progress: Called after each batch with how many it was.
             status: Called with ("active", what is done) before a model is asked.
-            kinds: Which work: "embed", "summarize", "extract" (only where the
-                file was opened with it).
+            kinds: Which work: "embed", "summarize", "extract" (opened with it).
 
         Returns:
             How many texts were embedded, summaries made and messages read.
@@ -242,9 +244,7 @@ class MemDB:
             return embeddings.list_spaces(tx)
 
     def pending(self) -> int:
-        """
-        Return how many jobs `run_pending` has to do, those for other embedders left out.
-        """
+        """Return how many jobs `run_pending` has to do, those for other embedders left out."""
         return self._rooms.pending()
 
     def check(self, *, deep: bool = False) -> list[Finding]:

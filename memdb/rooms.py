@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from memdb.calling import Caller
     from memdb.db.database import Database
+    from memdb.due import UpkeepPolicy
     from memdb.extract_models import ExtractPolicy
     from memdb.longterm.artifacts import Shelf
     from memdb.longterm.categories import Categories, Category
@@ -71,6 +72,7 @@ class Rooms:
         categories: Iterable[Category] = (),
         entry_quota: int | None = None,
         extract: ExtractPolicy | bool = False,
+        upkeep: UpkeepPolicy | None = None,
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
         self.secrets = policy_of(secrets)
@@ -109,6 +111,7 @@ class Rooms:
         self._categories: Categories | None = None
         self._remembering: Remembering | None = None
         self._uses: Uses | None = None
+        self._upkeep = _checked_upkeep(upkeep)
         self._extract = _extract_policy(extract)
         self.extracts = bool(extract)
         self._extractions: Extractions | None = None
@@ -301,18 +304,10 @@ class Rooms:
     def scheduler(self) -> Scheduler:
         """What keeps the file."""
         if self._scheduler is None:
-            from memdb.db.maintenance import checkpoint, merge_indexes
-            from memdb.longterm.lifecycle import expire
+            from memdb.due import steps_of
             from memdb.longterm.scheduler import Scheduler
 
-            self._scheduler = Scheduler(
-                self.db,
-                (
-                    ("expire", lambda: expire(self.db)),
-                    ("optimize", lambda: merge_indexes(self.db)),
-                    ("checkpoint", lambda: checkpoint(self.db)),
-                ),
-            )
+            self._scheduler = Scheduler(self.db, steps_of(self, self._upkeep))
         return self._scheduler
 
     @property
@@ -390,3 +385,12 @@ def _rule_extractor() -> RuleExtractor:
     from memdb.models_local.rule_extractor import RuleExtractor
 
     return RuleExtractor()
+
+
+def _checked_upkeep(upkeep: UpkeepPolicy | None) -> UpkeepPolicy | None:
+    if upkeep is None:
+        return None
+    from memdb.due import check_upkeep
+
+    check_upkeep(upkeep)
+    return upkeep

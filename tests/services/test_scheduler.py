@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memdb.db.database import Database
+    from memdb.memory import MemDB
     from tests.conftest import Clock
 
 HOUR_MS = 3_600_000
@@ -150,3 +151,83 @@ def test_nothing_due_needs_no_lock(
     raw(path).execute("BEGIN IMMEDIATE")
 
     assert scheduler.run_due() == []
+
+
+DAY_MS = 86_400_000
+
+
+class TestUpkeepPolicy:
+    """What a worker removes: nothing, unless it was asked for."""
+
+    def test_nothing_is_removed_by_default(
+        self, open_db: Callable[..., MemDB], clock: Clock
+    ) -> None:
+        """An expired entry is set aside, and kept."""
+        db = open_db(":memory:")
+        ann = db.scope("ann")
+        ann.remember("Ann has a cold.", expires="1d")
+        ann.session("old").append("user", "Hello.")
+        clock.advance(4000 * DAY_MS)
+        db.run_due()
+        (entry,) = ann.entries.list(inactive=True)
+
+        assert entry.active is False
+        assert [one.name for one in ann.sessions()] == ["old"]
+
+    def test_inactive_entries_go_after_their_time(
+        self, open_db: Callable[..., MemDB], clock: Clock
+    ) -> None:
+        """Not before; active ones stay however old they are."""
+        db = open_db(":memory:", upkeep=memdb.UpkeepPolicy(inactive_ms=30 * DAY_MS))
+        ann = db.scope("ann")
+        ann.remember("Ann has a cold.", expires="1d")
+        ann.remember("Ann is a nurse.", category="identity")
+        clock.advance(2 * DAY_MS)
+        db.run_due()
+        before = len(list(ann.entries.list(inactive=True)))
+        clock.advance(31 * DAY_MS)
+        db.run_due()
+
+        assert before == 2
+        assert [one.text for one in ann.entries.list(inactive=True)] == ["Ann is a nurse."]
+
+    def test_sessions_go_by_their_policy(self, open_db: Callable[..., MemDB], clock: Clock) -> None:
+        """The least recently used one first."""
+        policy = memdb.UpkeepPolicy(sessions=memdb.SessionPolicy(max_count=1, action="forget"))
+        db = open_db(":memory:", upkeep=policy)
+        ann = db.scope("ann")
+        ann.session("first").append("user", "One.")
+        clock.advance(1)
+        ann.session("second").append("user", "Two.")
+        db.run_due()
+
+        assert [one.name for one in ann.sessions()] == ["second"]
+
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            True,
+            "month",
+            memdb.UpkeepPolicy(inactive_ms=-1),
+            memdb.UpkeepPolicy(inactive_ms=1.5),  # type: ignore[arg-type]
+            memdb.UpkeepPolicy(sessions=3),  # type: ignore[arg-type]
+        ],
+        ids=str,
+    )
+    def test_what_is_no_policy_is_refused_when_opening(
+        self, open_db: Callable[..., MemDB], policy: Any
+    ) -> None:
+        """It names the field."""
+        with pytest.raises(memdb.InvalidInput, match="upkeep"):
+            open_db(":memory:", upkeep=policy)
+
+    def test_a_worker_does_the_upkeep(self, open_db: Callable[..., MemDB]) -> None:
+        """Beside the pieces of work; `info` tells when, and what failed."""
+        db = open_db(":memory:")
+        worker = db.start_worker(0.01)
+        while len(db.info().upkeep) < 3 or any(one.lease_ms for one in db.info().upkeep):
+            assert worker.running
+        worker.stop()
+
+        assert [one.kind for one in db.info().upkeep] == ["checkpoint", "expire", "optimize"]
+        assert all(one.done_ms and one.error is None for one in db.info().upkeep)
