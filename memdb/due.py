@@ -40,9 +40,9 @@ class UpkeepPolicy(Record):
     sessions: SessionPolicy | None = None
 
 
-def check_upkeep(policy: object) -> None:
+def checked_upkeep(policy: object) -> UpkeepPolicy:
     """
-    Refuse what is no policy.
+    Return what is a policy.
 
     Raises:
         InvalidInput: it is something else, or a field is out of its range.
@@ -55,6 +55,7 @@ def check_upkeep(policy: object) -> None:
         int_value(policy.inactive_ms, "upkeep.inactive_ms", 0, MAX_INT)
     if policy.sessions is not None and not isinstance(policy.sessions, SessionPolicy):
         raise InvalidInput(f"upkeep.sessions is {policy.sessions!r}: give a SessionPolicy, or None")
+    return policy
 
 
 def steps_of(rooms: Rooms, policy: UpkeepPolicy | None) -> list[tuple[str, Callable[[], int]]]:

@@ -8,17 +8,16 @@ import os
 
 from memdb.db.connection import MEMORY
 from memdb.db.database import Database
-from memdb.due import WORK, run_due, run_pending
-from memdb.errors import InvalidInput
 from memdb.owner import SHARED, Owner
 from memdb.rooms import STATIC, Rooms
 from memdb.runtime import system_clock, uuid7
 from memdb.scope import Scope
 from memdb.text.validate import name_value, text_value
+from memdb.working import Working
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
     from memdb.due import UpkeepPolicy
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from memdb.models import Finding, SpaceInfo
     from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
+    from memdb.state import State
     from memdb.summary_models import SummaryPolicy
     from memdb.text.secret_policy import SecretPolicy
     from memdb.transfer.importer import ImportReport
@@ -118,7 +118,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         raise
 
 
-class MemDB:
+class MemDB(Working):
     """
     An open file. Safe for any number of threads, and of processes on one file.
 
@@ -171,70 +171,24 @@ class MemDB:
             found = scopes.list_all(tx)
         return [Scope(self._rooms, Owner(self._db, app, user)) for _, app, user in found]
 
-    def run_pending(
-        self,
-        limit: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        status: Callable[[str, str], object] | None = None,
-        *,
-        kinds: Sequence[str] = WORK,
-    ) -> int:
+    def state(self, app: str = "default") -> State:
+        """Return the values under keys that belong to a program, whoever its user."""
+        from memdb.state import State
+
+        return State(self._rooms, (name_value(app, "app"), "", ""))
+
+    def warm(self) -> None:
         """
-        Do the work that is due, now: embed, summarise and extract what is not yet.
+        Load now what counts and embeds, 0.2 s that the first calls would take.
 
-        Recall and context do a part of it by themselves. Only here, in `compact`
-        and in a worker is a model asked for summaries.
-
-        Args:
-            limit: Stop after about this many; None: do it all.
-            progress: Called after each batch with how many it was.
-            status: Called with ("active", what is done) before a model is asked.
-            kinds: Which work: "embed", "summarize", "extract" (opened with it).
-
-        Returns:
-            How many texts were embedded, summaries made and messages read.
+        For programs that serve an event loop: loading keeps the interpreter
+        busy, in whatever thread it happens.
 
         Raises:
-            PortError: the embedder or the model failed on some of it. All else
-                was done, extracts stand in for the summaries, and what failed
-                is due again later.
+            PortError: the counter or the embedder failed.
         """
-        return run_pending(self._rooms, limit, progress, status, kinds=kinds)
-
-    def run_due(self) -> int:
-        """
-        Do the work and the upkeep whose time has come, as a worker does; how much work.
-
-        Raises:
-            MemDBError: the first of what failed; it is tried again later.
-        """
-        return run_due(self._rooms)
-
-    def start_worker(self, interval_s: float = 1.0) -> Worker:
-        """
-        Do due work in a thread of this process until it is stopped or the file closed.
-
-        Upkeep too, which `run_pending` leaves alone; of any number of processes
-        with workers one does it, and `info().upkeep` tells when.
-
-        Args:
-            interval_s: Pause between two looks when nothing is due; after a
-                failure it grows up to a minute.
-
-        Returns:
-            The worker, the same one if it runs already; `stop()` ends it.
-
-        Raises:
-            InvalidInput: *interval_s* is not a number above 0.
-        """
-        if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
-            raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
-        if self._worker is None or not self._worker.running:
-            from memdb.worker import Worker
-
-            self._worker = Worker(lambda *told: run_due(self._rooms, *told), interval_s)
-            self._worker.start()
-        return self._worker
+        self._rooms.counting.count_many(["warm"])
+        self._rooms.indexer.embed(["warm"])
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
@@ -242,10 +196,6 @@ class MemDB:
 
         with self._db.read() as tx:
             return embeddings.list_spaces(tx)
-
-    def pending(self) -> int:
-        """Return how many jobs `run_pending` has to do, those for other embedders left out."""
-        return self._rooms.pending()
 
     def check(self, *, deep: bool = False) -> list[Finding]:
         """

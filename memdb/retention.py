@@ -54,12 +54,12 @@ def retain_sessions(rooms: Rooms, policy: SessionPolicy) -> list[tuple[str, str,
             int_value(value, field, 0, MAX_INT)
     with rooms.db.read() as tx:
         owners = [Owner(rooms.db, app, user) for _, app, user in scopes.list_all(tx)]
-    done = []
-    for owner in owners:
-        for info in due(rooms.conversations.sessions(owner), policy, rooms.db.clock()):
-            if _apply(rooms, owner, info.name, policy.action):
-                done.append((owner.app, owner.user, info.name))
-    return done
+    return [
+        (owner.app, owner.user, info.name)
+        for owner in owners
+        for info in due(rooms.conversations.sessions(owner), policy, rooms.db.clock())
+        if _apply(rooms, owner, info.name, policy.action)
+    ]
 
 
 def due(infos: list[SessionInfo], policy: SessionPolicy, now_ms: int) -> list[SessionInfo]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from memdb.shortterm.archive import Archivist
     from memdb.shortterm.context import Contexts
     from memdb.shortterm.dag import Summaries
+    from memdb.shortterm.hosting import Hosting
     from memdb.shortterm.tree import Trees
     from memdb.shortterm.writing import Writer
     from memdb.summary_models import SummaryPolicy
@@ -81,7 +82,9 @@ class Rooms:
             if port is not None:
                 _require(port, field, NEEDED[field])
         if summaries is not None:
-            _check_policy(summaries)
+            from memdb.summary_models import check_summaries
+
+            check_summaries(summaries)
         _check_embedder(embedder)
         self.db = db
         self.conversations = Conversations(db)
@@ -93,6 +96,7 @@ class Rooms:
         if counter is not None:
             self._counting = self._make_counting(counter)
         self._writer: Writer | None = None
+        self._hosting: Hosting | None = None
         self._notebook: Notebook | None = None
         self._recaller: Recaller | None = None
         self._shelf: Shelf | None = None
@@ -143,6 +147,15 @@ class Rooms:
 
             self._writer = Writer(self.db, self.counting, self.indexer.ensure_space, self.secrets)
         return self._writer
+
+    @property
+    def hosting(self) -> Hosting:
+        """What keeps the sessions and the state of hosts."""
+        if self._hosting is None:
+            from memdb.shortterm.hosting import Hosting
+
+            self._hosting = Hosting(self.db, self.writer)
+        return self._hosting
 
     @property
     def indexer(self) -> Indexer:
@@ -361,14 +374,6 @@ def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
     return StaticEmbedder()
 
 
-def _check_policy(policy: SummaryPolicy) -> None:
-    """Refuse a policy under which summarising would not end, or say nothing."""
-    int_value(policy.chunk, "summaries.chunk", 2, 1000)
-    int_value(policy.group, "summaries.group", 2, 50)
-    int_value(policy.condense_at, "summaries.condense_at", policy.group + 1, 100)
-    int_value(policy.max_depth, "summaries.max_depth", 0, 31)
-
-
 def _extract_policy(extract: object) -> ExtractPolicy | None:
     """Return the policy that was asked for, checked; None: the default one."""
     if isinstance(extract, bool):
@@ -390,7 +395,6 @@ def _rule_extractor() -> RuleExtractor:
 def _checked_upkeep(upkeep: UpkeepPolicy | None) -> UpkeepPolicy | None:
     if upkeep is None:
         return None
-    from memdb.due import check_upkeep
+    from memdb.due import checked_upkeep
 
-    check_upkeep(upkeep)
-    return upkeep
+    return checked_upkeep(upkeep)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from memdb.hosted import Hosted
+from memdb.learning import Learning
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from memdb.extract_models import Extracted
     from memdb.forget_models import Receipt
     from memdb.holdings import Artifacts
-    from memdb.models import ContextWindow, Hit, Message, NewMessage, ProfileBlock
+    from memdb.models import ContextWindow, Hit, Message, NewMessage
     from memdb.owner import Owner
     from memdb.rooms import Rooms
     from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
     from memdb.tools import Tools
 
 
-class Session:
+class Session(Hosted, Learning):
     """An ordered run of messages in a scope; it is made at its first message."""
 
     def __init__(self, rooms: Rooms, owner: Owner, name: str) -> None:
@@ -79,19 +81,24 @@ class Session:
         *,
         expected_seq: int | None = None,
         secrets: str | None = None,
+        keep: bool = False,
     ) -> list[Message]:
         """
         Add many messages in one transaction, all or none; see `append`.
 
         Args:
             messages: `NewMessage`s, or dicts with the same fields by name.
+            keep: What is stored under the external id of one of them stays,
+                also where it differs: the first to come wins.
 
         Cost: 25 µs per message with index and exact token count.
         """
         from memdb.shortterm.writing import to_new
 
         new = [to_new(message) for message in messages]
-        return self._rooms.writer.append(self._owner, self.name, new, expected_seq, secrets)
+        return self._rooms.writer.append(
+            self._owner, self.name, new, expected_seq, secrets, keep=keep
+        )
 
     @property
     def last_seq(self) -> int:
@@ -191,41 +198,6 @@ class Session:
         recall besides. What is not yet summarised is condensed without a model.
         """
         return self._rooms.contexts.context(self._owner, self.name, budget_tokens, query)
-
-    def extract(
-        self,
-        *,
-        dry_run: bool = False,
-        limit: int | None = None,
-        progress: Callable[[str, str], object] | None = None,
-    ) -> Extracted:
-        """
-        Learn entries from what was said here and not yet looked at; say what became of them.
-
-        By the file's model, with two calls at most per twenty messages, or by
-        rules of English. What is known already is merged, what is out of date
-        superseded; nothing is extracted twice, and nothing skipped.
-
-        Args:
-            dry_run: Say what would be done, and store nothing; a model is asked.
-            limit: Stop after about so many messages.
-            progress: Called with status and message before a model is asked.
-
-        Raises:
-            NotFound: there is no such session.
-            PortError: the model gave no answer that can be read. What came
-                before is stored, the rest is read the next time.
-        """
-        return self._rooms.extractions.extract(
-            self._owner, self.name, dry_run=dry_run, limit=limit, status=progress
-        )
-
-    def profile(self, budget_tokens: int, *, ids: bool = False) -> ProfileBlock:
-        """Return `Scope.profile` for the last three messages of the user in this session."""
-        said = self._rooms.conversations.last_said(self._owner, self.name)
-        return self._rooms.profiles.block(
-            self._owner, budget_tokens, said, session=self.name, ids=ids
-        )
 
     def tree(self) -> SummaryTree:
         """Return the summaries of this session, and what has none yet."""
@@ -354,12 +326,13 @@ class Session:
 
     def delete(self) -> bool:
         """
-        Remove the session with its messages and artifacts; False if it is absent.
+        Remove the session with its messages, artifacts and state; False if it is absent.
 
         Entries told in it and `user:` artifacts stay.
         """
         with self._rooms.db.write():
             self._rooms.shelf.delete_session(self._owner, self.name)
+            self.state.clear()
             return self._rooms.writer.delete(self._owner, self.name)
 
     def forget(

@@ -150,9 +150,14 @@ def history(file: str, entry_ref: str, user: str | None, app: str | None, as_jso
         replaced = scope.entries.replaced(found.id)
         decisions = scope.entries.decisions(found.id)
     if as_json:
-        parts = {"versions": versions, "replaced": replaced, "decisions": decisions}
-        made = {name: [one.to_dict() for one in part] for name, part in parts.items()}
-        print_json({"entry": found.to_dict(), **made})
+        print_json(
+            {
+                "entry": found.to_dict(),
+                "versions": [old.to_dict() for old in versions],
+                "replaced": [one.to_dict() for one in replaced],
+                "decisions": [made.to_dict() for made in decisions],
+            }
+        )
         return
     _print_entry(found)
     for old in reversed(versions):
@@ -161,11 +166,9 @@ def history(file: str, entry_ref: str, user: str | None, app: str | None, as_jso
         until = when(one.valid_to_ms)
         click.secho(f"\nentry {one.id}, until {until} (replaced)", bold=True)
         click.echo(clean(one.text))
-    for one in reversed(decisions):
-        click.echo(
-            f"  {when(one.decided_ms)}  {one.action} by {one_line(one.decided_by)}: "
-            f"{one_line(one.reason)}"
-        )
+    for made in reversed(decisions):
+        why = f"{made.action} by {made.decided_by}: {made.reason}"
+        click.echo(f"  {when(made.decided_ms)}  {one_line(why)}")
 
 
 @entry.command(epilog=example("memdb entry supersede agent.db 17592186044417 home_city"))

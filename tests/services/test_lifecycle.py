@@ -1,6 +1,7 @@
 """The life of entries: quota, expiry, retention, use, supersede, history, and the past."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -261,7 +262,7 @@ def test_supersede_refuses_itself_circles_and_a_second_time(open_db: Callable[..
     db = open_db(":memory:", embedder=None)
     ann = db.scope("ann")
     made = [ann.remember(f"I bought a {word}.").entry.id for word in WORDS]
-    for old, new in zip(made, made[1:], strict=False):
+    for old, new in pairwise(made):
         ann.entries.supersede(old, new)
 
     with pytest.raises(memdb.InvalidInput, match="itself"):
