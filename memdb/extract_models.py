@@ -114,15 +114,17 @@ class ExtractPolicy(Record):
     post_process: Callable[[list[Candidate], Sequence[Message]], list[Candidate]] | None = None
 
 
-def check_policy(policy: ExtractPolicy) -> None:
+def checked_policy(policy: object) -> ExtractPolicy:
     """
-    Refuse a policy under which extraction would not work.
+    Return a policy under which extraction works.
 
     Raises:
-        InvalidInput: a field is out of its range.
+        InvalidInput: it is something else, or a field is out of its range.
     """
     from memdb.text.validate import MAX_MS, int_value, name_value
 
+    if not isinstance(policy, ExtractPolicy):
+        raise InvalidInput(f"extract is {policy!r}: give True, False or an ExtractPolicy")
     int_value(policy.chunk, "extract.chunk", 1, 200)
     int_value(policy.context, "extract.context", 0, 200)
     int_value(policy.max_facts, "extract.max_facts", 1, 64)
@@ -137,3 +139,4 @@ def check_policy(policy: ExtractPolicy) -> None:
         given = getattr(policy, field)
         if given is not None and not callable(given):
             raise InvalidInput(f"extract.{field} cannot be called: give a function, or None")
+    return policy

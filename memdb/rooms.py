@@ -81,10 +81,6 @@ class Rooms:
         for field, port in ports.items():
             if port is not None:
                 _require(port, field, NEEDED[field])
-        if summaries is not None:
-            from memdb.summary_models import check_summaries
-
-            check_summaries(summaries)
         _check_embedder(embedder)
         self.db = db
         self.conversations = Conversations(db)
@@ -102,7 +98,7 @@ class Rooms:
         self._shelf: Shelf | None = None
         self._model = model
         self._summarizer = summarizer
-        self._policy = summaries
+        self._policy = _checked_summaries(summaries)
         self._caller: Caller | None = None
         self._summaries: Summaries | None = None
         self._trees: Trees | None = None
@@ -374,16 +370,20 @@ def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
     return StaticEmbedder()
 
 
+def _checked_summaries(policy: SummaryPolicy | None) -> SummaryPolicy | None:
+    if policy is not None:
+        from memdb.summary_models import check_summaries
+
+        check_summaries(policy)
+    return policy
+
+
 def _extract_policy(extract: object) -> ExtractPolicy | None:
-    """Return the policy that was asked for, checked; None: the default one."""
     if isinstance(extract, bool):
         return None
-    from memdb.extract_models import ExtractPolicy, check_policy
+    from memdb.extract_models import checked_policy
 
-    if not isinstance(extract, ExtractPolicy):
-        raise InvalidInput(f"extract is {extract!r}: give True, False or an ExtractPolicy")
-    check_policy(extract)
-    return extract
+    return checked_policy(extract)
 
 
 def _rule_extractor() -> RuleExtractor:
@@ -393,8 +393,8 @@ def _rule_extractor() -> RuleExtractor:
 
 
 def _checked_upkeep(upkeep: UpkeepPolicy | None) -> UpkeepPolicy | None:
-    if upkeep is None:
-        return None
-    from memdb.due import checked_upkeep
+    if upkeep is not None:
+        from memdb.due import checked_upkeep
 
-    return checked_upkeep(upkeep)
+        checked_upkeep(upkeep)
+    return upkeep
