@@ -49,7 +49,7 @@ def test_info_for_a_person(run, trip):
     assert "users      ann (app default)" in lines
     assert "messages   from 2023-11-14 22:13 to 2025-03-10 09:14" in lines
     assert "due        1 job to embed" in lines
-    assert "vectors    2 of static-en-1 (128 dimensions)" in lines
+    assert "vectors    4 of static-en-1 (128 dimensions)" in lines
     assert "messages           3" in lines
 
 
