@@ -171,6 +171,7 @@ CREATE UNIQUE INDEX entries_key ON entries (scope_no, key)
   WHERE key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL;
 CREATE INDEX entries_said ON entries (scope_no, said_hash);
 CREATE INDEX entries_scope ON entries (scope_no, category);
+CREATE INDEX entries_pinned ON entries (scope_no) WHERE pinned = 1;
 CREATE INDEX entries_superseded ON entries (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX entries_session ON entries (session_id) WHERE session_id IS NOT NULL;
 
@@ -316,11 +317,18 @@ CREATE INDEX artifacts_blob ON artifacts (blob_no);
 
 -- Work that is due, written in the transaction that made it due. One row per
 -- kind, subject and space: adding it again changes nothing. An 'embed' job of
--- a session stands for all its messages from `next_seq` on.
+-- a session stands for all its messages from `next_seq` on; its 'extract' row
+-- stays, as the watermark below which facts were looked for. The kinds about
+-- the 'file' are upkeep that comes round again: `next_seq` is when it was done.
 CREATE TABLE jobs (
-  kind TEXT NOT NULL CHECK (kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')),
-  subject TEXT NOT NULL CHECK (subject IN ('session', 'entry', 'scope', 'node')),
-  ref INTEGER NOT NULL,                -- id of the subject
+  kind TEXT NOT NULL CHECK (
+    kind IN (
+      'embed', 'summarize', 'archive', 'decay', 'extract',
+      'expire', 'retain', 'sessions', 'optimize', 'checkpoint'
+    )
+  ),
+  subject TEXT NOT NULL CHECK (subject IN ('session', 'entry', 'scope', 'node', 'file')),
+  ref INTEGER NOT NULL,                -- id of the subject; 0 for the file
   space_no INTEGER NOT NULL DEFAULT 0, -- 0: not about embeddings
   next_seq INTEGER NOT NULL DEFAULT 0, -- how far it is done: the first seq still to do
   due_ms INTEGER NOT NULL,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from memdb.due import UpkeepPolicy
     from memdb.errors import (
         AlreadyExists,
         BadQuery,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
         VersionConflict,
         WrongProcess,
     )
+    from memdb.extract_models import Candidate, Extracted, ExtractPolicy, Outcome
+    from memdb.file_models import FileInfo, Upkeep
     from memdb.forget_models import Proof, Receipt
     from memdb.longterm.categories import Categories, Category
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
@@ -49,18 +52,19 @@ if TYPE_CHECKING:
         Decision,
         Entry,
         EntryVersion,
-        FileInfo,
         Finding,
         Hit,
         Hits,
         Message,
         NewMessage,
+        ProfileBlock,
         Remembered,
         SessionInfo,
         Source,
         SpaceInfo,
         Why,
     )
+    from memdb.retention import SessionPolicy
     from memdb.scope import Scope
     from memdb.session import Session
     from memdb.summary_models import (
@@ -87,6 +91,7 @@ __all__ = [
     "ArtifactVersion",
     "BadQuery",
     "Busy",
+    "Candidate",
     "Categories",
     "Category",
     "Closed",
@@ -100,6 +105,8 @@ __all__ = [
     "Entry",
     "EntryVersion",
     "Expansion",
+    "ExtractPolicy",
+    "Extracted",
     "FileError",
     "FileInfo",
     "Finding",
@@ -117,8 +124,10 @@ __all__ = [
     "Node",
     "NotAMemDB",
     "NotFound",
+    "Outcome",
     "Piece",
     "PortError",
+    "ProfileBlock",
     "Proof",
     "ReadOnly",
     "Receipt",
@@ -129,6 +138,7 @@ __all__ = [
     "SecretPolicy",
     "Session",
     "SessionInfo",
+    "SessionPolicy",
     "Source",
     "SourceItem",
     "SpaceInfo",
@@ -138,6 +148,8 @@ __all__ = [
     "SummaryTree",
     "TooLarge",
     "Tools",
+    "Upkeep",
+    "UpkeepPolicy",
     "VersionConflict",
     "Why",
     "Worker",
@@ -146,7 +158,13 @@ __all__ = [
 ]
 
 # Where a name comes from, if not from one of these, in order.
-_RECORDS = ("memdb.errors", "memdb.models", "memdb.summary_models")
+_RECORDS = (
+    "memdb.errors",
+    "memdb.models",
+    "memdb.summary_models",
+    "memdb.extract_models",
+    "memdb.file_models",
+)
 _HOMES = {
     "Categories": ("memdb.longterm.categories",),
     "Category": ("memdb.longterm.categories",),
@@ -157,7 +175,9 @@ _HOMES = {
     "Receipt": ("memdb.forget_models",),
     "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.session",),
+    "SessionPolicy": ("memdb.retention",),
     "Tools": ("memdb.tools",),
+    "UpkeepPolicy": ("memdb.due",),
     "Worker": ("memdb.worker",),
 }
 

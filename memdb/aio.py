@@ -87,6 +87,8 @@ class Session:
     expand = _later(sessions.Session.expand)
     search_summaries = _later(sessions.Session.search_summaries)
     summary_index = _later(sessions.Session.summary_index)
+    extract = _later(sessions.Session.extract)
+    profile = _later(sessions.Session.profile)
     compact = _later(sessions.Session.compact)
     upgrade = _later(sessions.Session.upgrade)
     archive = _later(sessions.Session.archive)
@@ -237,6 +239,7 @@ class Scope:
     sessions = _later(scopes.Scope.sessions)
     remember = _later(scopes.Scope.remember)
     recall = _later(scopes.Scope.recall)
+    profile = _later(scopes.Scope.profile)
     search = _later(scopes.Scope.search)
     why = _later(scopes.Scope.why)
     export = _later(scopes.Scope.export)
@@ -275,6 +278,7 @@ class MemDB:
         self.path = sync.path
 
     run_pending = _later(memory.MemDB.run_pending)
+    run_due = _later(memory.MemDB.run_due)
     start_worker = _later(memory.MemDB.start_worker)
     pending = _later(memory.MemDB.pending)
     warm = _later(memory.MemDB.warm)

@@ -8,20 +8,23 @@ import os
 
 from memdb.db.connection import MEMORY
 from memdb.db.database import Database
-from memdb.errors import InvalidInput
 from memdb.owner import SHARED, Owner
-from memdb.rooms import STATIC, WORK, Rooms
+from memdb.rooms import STATIC, Rooms
 from memdb.runtime import system_clock, uuid7
 from memdb.scope import Scope
-from memdb.text.validate import int_value, name_value, text_value
+from memdb.text.validate import name_value, text_value
+from memdb.working import Working
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
+    from memdb.due import UpkeepPolicy
+    from memdb.extract_models import ExtractPolicy
+    from memdb.file_models import FileInfo
     from memdb.longterm.categories import Categories, Category
-    from memdb.models import FileInfo, Finding, SpaceInfo
+    from memdb.models import Finding, SpaceInfo
     from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
     from memdb.state import State
@@ -44,6 +47,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     arbiter: Arbiter | None = None,
     categories: Iterable[Category] = (),
     entry_quota: int | None = None,
+    extract: ExtractPolicy | bool = False,
+    upkeep: UpkeepPolicy | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -62,12 +67,17 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         summarizer: Your own way to summarise, in place of asking *model*.
         summaries: When and how conversations are summarised; None: the defaults.
         secrets: What to do with keys, tokens and passwords in entries and in
-            what a model learns from: "refuse" (as for None), "redact" or
-            "allow"; a SecretPolicy says it for messages too.
+            what a model learns from: "refuse" (the default), "redact" or
+            "allow"; a SecretPolicy says it for messages too, which else are
+            kept word for word.
         arbiter: Decides what a statement does to entries like it; None: *model*
             does, or without one rules of English, offline.
         categories: Kinds of entries besides the built-in ones.
-        entry_quota: Most active entries of a user (the least worth is set aside); None: 1,000.
+        entry_quota: Most active entries of a user; None: 1,000. What is least
+            worth is set aside above that.
+        extract: Learn entries from what is said, in `run_pending` and workers:
+            True, or when and how. `Session.extract` works without it.
+        upkeep: What workers remove; None: nothing.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -97,6 +107,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             arbiter=arbiter,
             categories=categories,
             entry_quota=entry_quota,
+            extract=extract,
+            upkeep=upkeep,
         )
         return MemDB(database, rooms)
     except BaseException:
@@ -104,7 +116,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         raise
 
 
-class MemDB:
+class MemDB(Working):
     """
     An open file. Safe for any number of threads, and of processes on one file.
 
@@ -158,61 +170,6 @@ class MemDB:
 
         return State(self._rooms, (name_value(app, "app"), "", ""))
 
-    def run_pending(
-        self,
-        limit: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        status: Callable[[str, str], object] | None = None,
-        *,
-        kinds: Sequence[str] = WORK,
-    ) -> int:
-        """
-        Do the work that is due, now: embed and summarise what is not yet.
-
-        Recall and context do a part of it by themselves; calling this after a
-        large import makes the first ones fast. Only here, in `compact` and in
-        a worker is a model asked for summaries.
-
-        Args:
-            limit: Stop after about this many texts and summaries; None: do it all.
-            progress: Called after each batch with how many it was.
-            status: Called with ("active", what is done) before a model is asked.
-            kinds: Which work: "embed", "summarize".
-
-        Returns:
-            How many texts were embedded and summaries made.
-
-        Raises:
-            PortError: the embedder or the model failed on some of it. All else
-                was done, extracts stand in for the summaries, and what failed
-                is due again later.
-        """
-        if limit is not None:
-            int_value(limit, "limit", 0, 1 << 62)
-        for kind in kinds:
-            if kind not in WORK:
-                raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
-        return self._rooms.run_pending(limit, progress, status, kinds=kinds)
-
-    def start_worker(self, interval_s: float = 1.0) -> Worker:
-        """
-        Do due work in a thread of this process until it is stopped or the file closed.
-
-        Args:
-            interval_s: Pause between two looks when nothing is due; after a
-                failure it grows up to a minute.
-
-        Returns:
-            The worker, the same one if it runs already; `stop()` ends it.
-
-        Raises:
-            InvalidInput: *interval_s* is not a number above 0.
-        """
-        from memdb.worker import started
-
-        self._worker = started(self._worker, self._rooms, interval_s)
-        return self._worker
-
     def warm(self) -> None:
         """
         Load now what counts and embeds, 0.2 s that the first calls would take.
@@ -232,14 +189,6 @@ class MemDB:
 
         with self._db.read() as tx:
             return embeddings.list_spaces(tx)
-
-    def pending(self) -> int:
-        """
-        Return how many jobs `run_pending` has to do: what to embed, what to summarise.
-
-        What waits for another embedder than this one is not counted.
-        """
-        return self._rooms.indexer.pending()
 
     def check(self, *, deep: bool = False) -> list[Finding]:
         """

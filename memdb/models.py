@@ -117,6 +117,20 @@ class ContextWindow(Record):
         return to_shape(self.messages, shape)
 
 
+class ProfileBlock(Record):
+    """
+    Long-term memory as a text for a prompt; "" with 0 tokens if there is nothing to say.
+
+    Attributes:
+        tokens: By the file's counter.
+        entry_ids: Of the lines, in order.
+    """
+
+    text: str
+    tokens: int
+    entry_ids: tuple[int, ...]
+
+
 class SessionInfo(Record):
     """What a listing says about a session."""
 
@@ -278,33 +292,3 @@ class SpaceInfo(Record):
     model: str
     dim: int
     vectors: int
-
-
-class FileInfo(Record):
-    """
-    What is in a file.
-
-    Attributes:
-        counts: Rows per store, by name.
-        bytes_per_store: Bytes on disk per store with its indexes, by name.
-        oldest_ms: created_ms of the oldest message, None without messages.
-        pending_jobs: Jobs that are due and not done.
-        pending: The same by kind: "embed", "summarize".
-        summaries: How many there are, by quality.
-        archived_messages: Messages that are in compressed segments.
-    """
-
-    path: str
-    format: int
-    size_bytes: int
-    wal_bytes: int
-    counts: dict[str, int]
-    bytes_per_store: dict[str, int]
-    spaces: tuple[SpaceInfo, ...]
-    oldest_ms: int | None
-    newest_ms: int | None
-    pending_jobs: int
-    pending: dict[str, int]
-    summaries: dict[str, int]
-    archived_messages: int
-    meta: dict[str, str]

@@ -7,26 +7,32 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput, PortError
+from memdb.errors import InvalidInput
 from memdb.shortterm.conversation import Conversations
 from memdb.text.secret_policy import policy_of
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
+    from memdb.calling import Caller
     from memdb.db.database import Database
+    from memdb.due import UpkeepPolicy
+    from memdb.extract_models import ExtractPolicy
     from memdb.longterm.artifacts import Shelf
     from memdb.longterm.categories import Categories, Category
+    from memdb.longterm.extraction import Extractions
     from memdb.longterm.notebook import Notebook
+    from memdb.longterm.profile import Profiles
     from memdb.longterm.remembering import Remembering
+    from memdb.longterm.scheduler import Scheduler
     from memdb.longterm.uses import Uses
+    from memdb.models_local.rule_extractor import RuleExtractor
     from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.recall.indexing import Indexer
     from memdb.recall.search import Recaller
     from memdb.shortterm.archive import Archivist
-    from memdb.shortterm.calling import Caller
     from memdb.shortterm.context import Contexts
     from memdb.shortterm.dag import Summaries
     from memdb.shortterm.hosting import Hosting
@@ -40,15 +46,14 @@ STATIC = "static"
 
 MAX_QUOTA = 1_000_000
 
-# What each port needs.
-PORTS = {
+# What a port must have; all else is found out when it is asked.
+NEEDED = {
+    "arbiter": ("name", "decide"),
+    "counter": ("name", "count", "count_many"),
+    "embedder": ("name", "dim", "embed"),
     "model": ("name", "complete"),
     "summarizer": ("name", "quality", "summarize"),
-    "arbiter": ("name", "decide"),
 }
-
-# What there is to do in the background.
-WORK = ("embed", "summarize")
 
 
 class Rooms:
@@ -67,22 +72,16 @@ class Rooms:
         arbiter: Arbiter | None = None,
         categories: Iterable[Category] = (),
         entry_quota: int | None = None,
+        extract: ExtractPolicy | bool = False,
+        upkeep: UpkeepPolicy | None = None,
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
         self.secrets = policy_of(secrets)
-        ports = ((model, "model"), (summarizer, "summarizer"), (arbiter, "arbiter"))
-        for port, field in ports:
+        ports = {"arbiter": arbiter, "model": model, "summarizer": summarizer}
+        for field, port in ports.items():
             if port is not None:
-                _require(port, field, PORTS[field])
-        if summaries is not None:
-            _check_policy(summaries)
-        if isinstance(embedder, str):
-            if embedder != STATIC:
-                raise InvalidInput(
-                    f"embedder is {embedder!r}: use 'static', None for none, or your own"
-                )
-        elif embedder is not None:
-            _require(embedder, "embedder", ("name", "dim", "embed"))
+                _require(port, field, NEEDED[field])
+        _check_embedder(embedder)
         self.db = db
         self.conversations = Conversations(db)
         self._indexer: Indexer | None = None
@@ -99,7 +98,7 @@ class Rooms:
         self._shelf: Shelf | None = None
         self._model = model
         self._summarizer = summarizer
-        self._policy = summaries
+        self._policy = _checked_summaries(summaries)
         self._caller: Caller | None = None
         self._summaries: Summaries | None = None
         self._trees: Trees | None = None
@@ -112,6 +111,12 @@ class Rooms:
         self._categories: Categories | None = None
         self._remembering: Remembering | None = None
         self._uses: Uses | None = None
+        self._upkeep = _checked_upkeep(upkeep)
+        self._extract = _extract_policy(extract)
+        self.extracts = bool(extract)
+        self._extractions: Extractions | None = None
+        self._profiles: Profiles | None = None
+        self._scheduler: Scheduler | None = None
         if self._more_categories:
             self.categories  # noqa: B018 (refuses what is no category)
 
@@ -127,7 +132,7 @@ class Rooms:
         from memdb.text.counting import Counting
 
         if counter is not None and not isinstance(counter, str):
-            _require(counter, "counter", ("name", "count", "count_many"))
+            _require(counter, "counter", NEEDED["counter"])
         return Counting(counter)
 
     @property
@@ -252,7 +257,7 @@ class Rooms:
     def caller(self) -> Caller | None:
         """What asks the model, None without one."""
         if self._caller is None and self._model is not None:
-            from memdb.shortterm.calling import Caller
+            from memdb.calling import Caller
 
             self._caller = Caller(self._model)
         return self._caller
@@ -275,41 +280,44 @@ class Rooms:
             self._summaries = Summaries(self.db, self.counting, maker, policy)
         return self._summaries
 
-    def run_pending(
-        self,
-        limit: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        status: Callable[[str, str], object] | None = None,
-        *,
-        kinds: Sequence[str] = WORK,
-        early: bool = True,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> int:
-        """
-        Embed, then summarise; see `MemDB.run_pending`.
+    def pending(self) -> int:
+        """Return how many jobs `run_pending` has to do."""
+        waiting = self.extractions.pending() if self.extracts else 0
+        return self.indexer.pending() + waiting
 
-        Args:
-            early: Also what failed and waits to be tried again.
-            cancelled: Asked between pieces of work, and while a model answers.
-        """
-        from memdb.shortterm.running import Run
+    @property
+    def extractions(self) -> Extractions:
+        """What learns from what was said."""
+        if self._extractions is None:
+            from memdb.extract_models import ExtractPolicy
+            from memdb.longterm.deciding import Decider
+            from memdb.longterm.extraction import Extractions
+            from memdb.longterm.finding import Finder
 
-        failure: PortError | None = None
-        done = 0
-        if "embed" in kinds:
-            try:
-                done = self.indexer.run_pending(limit, progress, early=early)
-            except PortError as error:
-                failure = error
-        if "summarize" in kinds:
-            rest = None if limit is None else max(limit - done, 0)
-            run = Run(status, cancelled, progress)
-            made, _ = self.summaries.run_pending(rest, run, early=early)
-            done += made
-            failure = failure or run.first
-        if failure is not None:
-            raise failure
-        return done
+            policy = self._extract or ExtractPolicy()
+            finder = Finder(policy, self.categories, self.secrets, _rule_extractor, self.caller)
+            decider = Decider(self.db, self.remembering, self.categories, finder.caller)
+            self._extractions = Extractions(self.db, policy, finder, decider)
+        return self._extractions
+
+    @property
+    def profiles(self) -> Profiles:
+        """What words long-term memory for a prompt."""
+        if self._profiles is None:
+            from memdb.longterm.profile import Profiles
+
+            self._profiles = Profiles(self.db, self.counting, self.categories, self.recaller.recall)
+        return self._profiles
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What keeps the file."""
+        if self._scheduler is None:
+            from memdb.due import steps_of
+            from memdb.longterm.scheduler import Scheduler
+
+            self._scheduler = Scheduler(self.db, steps_of(self, self._upkeep))
+        return self._scheduler
 
     @property
     def trees(self) -> Trees:
@@ -331,6 +339,7 @@ class Rooms:
                 self.counting,
                 self.summaries,
                 lambda *asked, **options: self.recaller.recall(*asked, **options),  # noqa: PLW0108 (made when asked)
+                lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
             )
         return self._contexts
 
@@ -342,6 +351,17 @@ def _require(port: object, field: str, names: tuple[str, ...]) -> None:
             raise InvalidInput(f"{field} has no {name!r}: see memdb.ports for what it needs")
 
 
+def _check_embedder(embedder: Embedder | str | None) -> None:
+    """Refuse what names no built-in embedder and is none."""
+    if isinstance(embedder, str):
+        if embedder != STATIC:
+            raise InvalidInput(
+                f"embedder is {embedder!r}: use 'static', None for none, or your own"
+            )
+    elif embedder is not None:
+        _require(embedder, "embedder", NEEDED["embedder"])
+
+
 def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
     if not isinstance(choice, str):
         return choice
@@ -350,9 +370,31 @@ def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
     return StaticEmbedder()
 
 
-def _check_policy(policy: SummaryPolicy) -> None:
-    """Refuse a policy under which summarising would not end, or say nothing."""
-    int_value(policy.chunk, "summaries.chunk", 2, 1000)
-    int_value(policy.group, "summaries.group", 2, 50)
-    int_value(policy.condense_at, "summaries.condense_at", policy.group + 1, 100)
-    int_value(policy.max_depth, "summaries.max_depth", 0, 31)
+def _checked_summaries(policy: SummaryPolicy | None) -> SummaryPolicy | None:
+    if policy is not None:
+        from memdb.summary_models import check_summaries
+
+        check_summaries(policy)
+    return policy
+
+
+def _extract_policy(extract: object) -> ExtractPolicy | None:
+    if isinstance(extract, bool):
+        return None
+    from memdb.extract_models import checked_policy
+
+    return checked_policy(extract)
+
+
+def _rule_extractor() -> RuleExtractor:
+    from memdb.models_local.rule_extractor import RuleExtractor
+
+    return RuleExtractor()
+
+
+def _checked_upkeep(upkeep: UpkeepPolicy | None) -> UpkeepPolicy | None:
+    if upkeep is not None:
+        from memdb.due import checked_upkeep
+
+        checked_upkeep(upkeep)
+    return upkeep

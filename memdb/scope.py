@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from memdb.forget_models import Receipt
     from memdb.holdings import Artifacts, Entries
-    from memdb.models import Hits, Remembered, SessionInfo, Why
+    from memdb.models import Hits, ProfileBlock, Remembered, SessionInfo, Why
     from memdb.owner import Owner
     from memdb.rooms import Rooms
     from memdb.secret_search import SecretPlace
@@ -241,6 +241,26 @@ class Scope:
         return self._rooms.recaller.why(
             self._owner, query, (session, seq), limit, since=since, until=until, rerank=rerank
         )
+
+    def profile(
+        self, budget_tokens: int, said: Sequence[str] = (), *, ids: bool = False
+    ) -> ProfileBlock:
+        """
+        Return a text for a prompt: what is worth knowing about this user now.
+
+        A line per entry: first those that are pinned or of a pinned category,
+        then those that the last words of the user are about, each by category.
+        No tag, fence or line break of an entry can end the block.
+
+        Args:
+            budget_tokens: Most tokens of the whole text, by the file's counter.
+            said: The user's messages, oldest first; the last three count.
+            ids: Begin each line with the entry's id.
+
+        Returns:
+            The text, its tokens and the entries; "" where not one line fits.
+        """
+        return self._rooms.profiles.block(self._owner, budget_tokens, said, ids=ids)
 
     def search(self, query: str, limit: int = 10, *, kinds: Sequence[str] = KINDS) -> Hits:
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memdb.hosted import Hosted
-from memdb.text.validate import int_value
+from memdb.learning import Learning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
     from memdb.tools import Tools
 
-MAX_COUNT = (1 << 24) - 1
 
-
-class Session(Hosted):
+class Session(Hosted, Learning):
     """An ordered run of messages in a scope; it is made at its first message."""
 
     def __init__(self, rooms: Rooms, owner: Owner, name: str) -> None:
@@ -82,8 +80,8 @@ class Session(Hosted):
         messages: Iterable[NewMessage | dict[str, Any]],
         *,
         expected_seq: int | None = None,
-        keep: bool = False,
         secrets: str | None = None,
+        keep: bool = False,
     ) -> list[Message]:
         """
         Add many messages in one transaction, all or none; see `append`.
@@ -165,40 +163,18 @@ class Session(Hosted):
             TooLarge: without a strategy, the newest message alone is over the
                 budget.
         """
-        from memdb.shortterm.strategies import Source, refuse_others, window_by
-        from memdb.shortterm.windows import newest_within
+        from memdb.windowing import window
 
-        options = {
-            "last": last,
-            "budget_tokens": budget_tokens,
-            "keep_last": keep_last,
-            "progress": progress,
-        }
-        given = {name: value for name, value in options.items() if value is not None}
-        conversations = self._rooms.conversations
-        source = Source(
-            lambda count, before: conversations.last(self._owner, self.name, count, before),
-            self._rooms.counting,
-            lambda budget, tell: self._rooms.contexts.summary_buffer(
-                self._owner, self.name, budget, tell
-            ),
-        )
-        if strategy is not None:
-            return window_by(strategy, source, given)
-        refuse_others("a window without a strategy", ("last", "budget_tokens"), given)
-        if last is not None:
-            int_value(last, "last", 0, MAX_COUNT)
-        if budget_tokens is not None:
-            int_value(budget_tokens, "budget_tokens", 1, 1 << 62)
-        return newest_within(source.read, source.counting, last=last, budget_tokens=budget_tokens)
+        limits = {"last": last, "budget_tokens": budget_tokens, "keep_last": keep_last}
+        return window(self._rooms, self._owner, self.name, strategy, **limits, progress=progress)
 
     def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:
         """
         Return what to hand to a model: the whole conversation, in any budget.
 
         In this order: the system messages at its start; summaries of what is
-        older than the fresh tail, oldest first; entries and older messages that
-        *query* is about; the newest messages word for word. What is not shown
+        older than the fresh tail, oldest first; pinned entries, and entries and
+        older messages that *query* is about; the newest messages word for word. What is not shown
         is named, and `expand` leads back to it.
 
         Args:

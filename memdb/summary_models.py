@@ -192,3 +192,13 @@ class Compacted(Record):
     summarized: int
     pruned: int
     archived: int
+
+
+def check_summaries(policy: SummaryPolicy) -> None:
+    """Refuse a policy under which summarising would not end, or say nothing: InvalidInput."""
+    from memdb.text.validate import int_value
+
+    int_value(policy.chunk, "summaries.chunk", 2, 1000)
+    int_value(policy.group, "summaries.group", 2, 50)
+    int_value(policy.condense_at, "summaries.condense_at", policy.group + 1, 100)
+    int_value(policy.max_depth, "summaries.max_depth", 0, 31)

@@ -183,6 +183,8 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         model: Any = None,
         summarizer: Any = None,
         summaries: Any = None,
+        extract: Any = False,
+        upkeep: Any = None,
         arbiter: Any = None,
         secrets: Any = None,
         categories: Any = (),
@@ -198,6 +200,8 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
             "secrets": secrets,
             "categories": categories,
             "entry_quota": entry_quota,
+            "extract": extract,
+            "upkeep": upkeep,
         }
         return MemDB(database, Rooms(database, embedder, counter, **ports))
 

@@ -23,6 +23,10 @@ COMMANDS = {
     "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
+    "extract": Loaded(
+        "learn",
+        "Learn long-term entries from what was said in SESSION and not yet looked at",
+    ),
     "entry": Loaded("entry", "List, show, edit, pin, supersede and delete long-term entries"),
     "forget": Loaded(
         "forget", "Remove something for good, also from summaries, archive and indexes"

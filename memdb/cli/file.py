@@ -21,7 +21,7 @@ from memdb.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.models import FileInfo
+    from memdb.file_models import FileInfo, Upkeep
 
 MAX_SCOPES = 20  # users that are listed for a person; --json has them all
 
@@ -53,6 +53,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
         ("summaries", _summaries(found.summaries)),
         ("archived", counted(found.archived_messages, "message")),
         ("due", _due(found.pending)),
+        ("upkeep", _upkeep(found.upkeep)),
     ]
     if found.oldest_ms is None:
         facts[4] = ("messages", "none")
@@ -83,6 +84,15 @@ def _due(by_kind: dict[str, int]) -> str:
     verbs = {"embed": "to embed", "summarize": "to summarise"}
     jobs = [f"{counted(n, 'job')} {verbs.get(kind, kind)}" for kind, n in by_kind.items()]
     return ", ".join(jobs) or "nothing"
+
+
+def _upkeep(known: tuple[Upkeep, ...]) -> str:
+    """Return when a worker last kept the file, and what failed."""
+    done = [one.done_ms for one in known if one.done_ms is not None]
+    failed = [f"{one.kind} fails: {one.error}" for one in known if one.error is not None]
+    if not done and not failed:
+        return "never: `memdb work --watch` does it"
+    return "; ".join([f"last {when(max(done))}"] * bool(done) + failed)
 
 
 @click.command(cls=Command, epilog=example("memdb check agent.db --deep"))

@@ -186,8 +186,9 @@ def _upgraded(chat: Session, line: Line) -> int:
     """Let the model improve what it can; how many summaries that were."""
     if not chat.upgrade():
         return 0
-    rooms = chat._rooms
-    return rooms.run_pending(status=lambda _, doing: line.say(doing), kinds=("summarize",))
+    from memdb.due import run_pending
+
+    return run_pending(chat._rooms, status=lambda _, doing: line.say(doing), kinds=("summarize",))
 
 
 @click.command(cls=Command, epilog=example("memdb chat archive agent.db trip --keep-last 500"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from memdb.models import FileInfo
+from memdb.file_models import FileInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ SELECT key, value FROM meta ORDER BY key
 """
 
 SELECT_JOBS = """/* info.jobs */
-SELECT kind, count(*) FROM jobs GROUP BY kind ORDER BY kind
+SELECT kind, count(*) FROM jobs
+WHERE subject <> 'file' AND kind <> 'extract'
+GROUP BY kind
+ORDER BY kind
 """
 
 SELECT_SUMMARIES = """/* info.summaries */
@@ -84,7 +87,7 @@ COUNTED = (
 
 def info(db: Database) -> FileInfo:
     """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
-    from memdb.stores import embeddings
+    from memdb.stores import embeddings, upkeep
 
     with db.read() as tx:
         counts = tx.one(SELECT_COUNTS) or ()
@@ -107,6 +110,7 @@ def info(db: Database) -> FileInfo:
             summaries=dict(tx.all(SELECT_SUMMARIES)),
             archived_messages=archived[0],
             meta=dict(tx.all(SELECT_META)),
+            upkeep=upkeep.list_all(tx),
         )
 
 

@@ -66,6 +66,20 @@ class Look(Record):
     near: tuple[Near, ...]
 
 
+class Prepared(Record):
+    """
+    A statement ready to be remembered, without anything slow left to do.
+
+    Attributes:
+        owner: The scope it goes to.
+        vector: Of its text, None without one.
+    """
+
+    owner: Owner
+    said: Statement
+    vector: bytes | None
+
+
 class Remembering:
     """Remembers statements in the scopes of a file."""
 
@@ -98,24 +112,37 @@ class Remembering:
         self, owner: Owner, text: str, *, shared: bool | None = None, **given: Any
     ) -> Remembered:
         """Remember *text* as `Scope.remember` describes it."""
+        told = self.prepare(owner, text, shared=shared, **given)
+        answers: dict[Asked, Verdict] = {}
+        left = 0 if self._arbiter is None or self._db.writing else ROUNDS
+        while True:
+            with self._db.write() as tx:
+                look = self.look(tx, told)
+                shown = [one for one in look.near if one.related][:MOST_SHOWN] if left else []
+                asked = tuple((one.entry.id, one.entry.version) for one in shown)
+                if not shown or asked in answers:
+                    by = None if self._arbiter is None else self._arbiter.name
+                    return self.settle(tx, look, told, shown, answers.get(asked), by)
+            answers[asked] = self._ask(told.said, shown)
+            left -= 1
+
+    def prepare(
+        self, owner: Owner, text: str, *, shared: bool | None = None, **given: Any
+    ) -> Prepared:
+        """
+        Return *text* checked, and outside of transactions with its vector.
+
+        Raises:
+            InvalidInput: a field cannot be stored.
+        """
         text, given = self._notebook.screen.told(text, given)
         said = read_statement(text, self._db.clock(), **given)
         owner = self._partition(owner, said, shared=shared)
         vector = None
-        inside = self._db.writing
-        if not inside:
+        if not self._db.writing:
+            self._vectors.catch_up(owner)
             vector = self._vectors.embed(text)
-        answers: dict[Asked, Verdict] = {}
-        left = 0 if self._arbiter is None or inside else ROUNDS
-        while True:
-            with self._db.write() as tx:
-                look = self._look(tx, owner, said, vector)
-                shown = [one for one in look.near if one.related][:MOST_SHOWN] if left else []
-                asked = tuple((one.entry.id, one.entry.version) for one in shown)
-                if not shown or asked in answers:
-                    return self._settle(tx, look, said, vector, shown, answers.get(asked))
-            answers[asked] = self._ask(said, shown)
-            left -= 1
+        return Prepared(owner, said, vector)
 
     def _partition(self, owner: Owner, said: Statement, *, shared: bool | None) -> Owner:
         """Return where a statement goes; InvalidInput for a category that nobody knows."""
@@ -139,9 +166,10 @@ class Remembering:
             scope_no = owner.find(tx)
             return scope_no is not None and standing.active(tx, scope_no, category) > 0
 
-    def _look(self, tx: Tx, owner: Owner, said: Statement, vector: bytes | None) -> Look:
-        """Find what a statement meets."""
-        scope_no = self._notebook.prepare(tx, owner, said)
+    def look(self, tx: Tx, told: Prepared) -> Look:
+        """Return what a statement meets in its scope."""
+        said = told.said
+        scope_no = self._notebook.prepare(tx, told.owner, said)
         row = said.row
         if row["key"] is not None:
             known = entries.open_key(tx, scope_no, row["key"])
@@ -153,8 +181,21 @@ class Remembering:
         if same is not None and same.holds(tx.now_ms):
             return Look(scope_no, same, ())
         related = self._rules.related(row["text"])
-        near = find_neighbours(tx, self._vectors, scope_range(scope_no), row, vector, related)
+        near = find_neighbours(tx, self._vectors, scope_range(scope_no), row, told.vector, related)
         return Look(scope_no, same, tuple(one for one in near if _comparable(one.entry, row)))
+
+    def add_past(self, tx: Tx, look: Look, told: Prepared) -> Remembered:
+        """
+        Store what was said before the statement of its key that is known: as past.
+
+        For statements that reach the file in another order than they were said.
+        """
+        known = look.same
+        assert known is not None
+        began = known.created_ms if known.valid_from_ms is None else known.valid_from_ms
+        told.said.row.update(valid_to_ms=began, active=0, superseded_by=known.id)
+        done = self._notebook.insert(tx, look.scope_no, told.said, "said before what is known")
+        return done.replace(other=known)
 
     def _ask(self, said: Statement, shown: list[Near]) -> Verdict:
         """Ask the arbiter; one that fails, or answers what cannot be, gives way to the rules."""
@@ -167,23 +208,31 @@ class Remembering:
             return UNDECIDED
         return verdict if _possible(verdict, len(shown)) else UNDECIDED
 
-    def _settle(
+    def settle(
         self,
         tx: Tx,
         look: Look,
-        said: Statement,
-        vector: bytes | None,
+        told: Prepared,
         shown: list[Near],
         answer: Verdict | None,
+        answered_by: str | None,
     ) -> Remembered:
-        """Write what follows from what was found and decided."""
+        """
+        Write what follows from what a statement meets, and from what was decided about it.
+
+        Args:
+            shown: What the places in *answer* are places of.
+            answer: None: the rules decide.
+            answered_by: Who gave the answer.
+        """
+        said, vector = told.said, told.vector
         self._uses.write(tx)
         if look.same is not None and look.same.holds(tx.now_ms):
             return self._again(tx, look.scope_no, look.same, said, vector)
         near, by = list(look.near), self._rules.name
         if answer is not None and answer is not UNDECIDED:
-            assert self._arbiter is not None
-            verdict, near, by = answer, shown, self._arbiter.name
+            assert answered_by is not None
+            verdict, near, by = answer, shown, answered_by
         else:
             verdict = self._rules.decide(
                 _said_claim(said, tx.now_ms), [one.claim() for one in near]

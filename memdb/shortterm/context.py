@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from memdb.owner import Owner
     from memdb.shortterm.blocks import Block
     from memdb.shortterm.dag import Summaries
-    from memdb.shortterm.recalled import Found, Recall
+    from memdb.shortterm.recalled import Found, Pinned, Recall
     from memdb.text.counting import Counting
 
-# Of the budget that the system text leaves, for what is found for the question;
-# of the rest, for the fresh tail. Shares in per mille.
+# Of the budget that the system text leaves, for what is found for the question, or
+# for what is pinned where nothing is; of the rest, for the fresh tail. Per mille.
 # Source: 0.6 for recent messages as in flowcraft; bench/context.py for recall.
 RECALL_PER_MILLE = 500
+PINNED_PER_MILLE = 150
 TAIL_PER_MILLE = 600
 
 # A tail that begins at a coarser place, and so stays longer, is taken from this
@@ -80,20 +81,30 @@ class Contexts:
     """Fits the conversations of a file into budgets."""
 
     def __init__(
-        self, db: Database, counting: Counting, summaries: Summaries, recall: Recall
+        self,
+        db: Database,
+        counting: Counting,
+        summaries: Summaries,
+        recall: Recall,
+        pinned: Pinned,
     ) -> None:
-        """Read *db*, count by *counting*; *recall* finds what a question is about."""
+        """
+        Read *db*, count by *counting*.
+
+        *recall* finds what a question is about, *pinned* what belongs into
+        every context of a scope's session.
+        """
         self._db = db
         self._counting = counting
         self._summaries = summaries
-        self._excerpts = Excerpts(counting, recall)
+        self._excerpts = Excerpts(counting, recall, pinned)
 
     def context(
         self, owner: Owner, session: str, budget_tokens: int, query: str | None = None
     ) -> ContextWindow:
         """Return the messages to hand to a model; see `Session.context`."""
         int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
-        found = None if query is None else self._excerpts.find(owner, session, query, budget_tokens)
+        found = self._excerpts.find(owner, session, query, budget_tokens)
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
         if target is not None:
@@ -142,13 +153,13 @@ class _Plan:
         self._head = self._system() if place[0] else Tail((), ())
         self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1
 
-    def window(self, found: Found | None) -> ContextWindow:
-        """Return the context; *found* is what `Excerpts.find` gave, None without a query."""
+    def window(self, found: Found) -> ContextWindow:
+        """Return the context; *found* is what `Excerpts.find` gave."""
         left = self._budget - self._head.tokens
         newest, complete = self._newest(left)
         if complete and newest.tokens + self._opening_cost(newest) <= left:
             return self._joined(None, self._block(found, newest, left - newest.tokens), newest)
-        share = 0 if found is None or found.nothing else RECALL_PER_MILLE
+        share = 0 if found.nothing else RECALL_PER_MILLE if found.answers else PINNED_PER_MILLE
         tail, cover = self._split(newest, left, share)
         spent = tail.tokens + (0 if cover is None else cover.tokens)
         return self._joined(cover, self._block(found, tail, left - spent), tail)
@@ -312,8 +323,8 @@ class _Plan:
         (tokens,) = self._counting.count_many([OPENING])
         return tokens + MESSAGE_OVERHEAD_TOKENS
 
-    def _block(self, found: Found | None, tail: Tail, limit: int) -> Block | None:
-        if found is None:
+    def _block(self, found: Found, tail: Tail, limit: int) -> Block | None:
+        if found.nothing:
             return None
         known = {one.seq for one in (*self._head.messages, *tail.messages)}
         return self._excerpts.block(found, known, limit, self._place[1])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memdb.owner import Owner
 
 PAGE = 500
+LAST_SAID = 50
 
 
 class Conversations:
@@ -63,6 +64,11 @@ class Conversations:
             if target is None:
                 return []
             return messages.last(tx, target, session, count, before_seq)
+
+    def last_said(self, owner: Owner, session: str) -> list[str]:
+        """Return what the user said last, oldest first: among the newest 50 messages."""
+        newest = self.last(owner, session, LAST_SAID)
+        return [one.text for one in newest if one.role == "user" and one.text.strip()]
 
     def get(self, owner: Owner, session: str, seq: int) -> Message:
         """Return message *seq*; NotFound if the session has none."""

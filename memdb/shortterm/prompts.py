@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from memdb.shortterm.calling import Caller
+    from memdb.calling import Caller
     from memdb.summary_models import SourceItem
 
 HINT_MARK = "[Expand for details about:"

@@ -9,17 +9,19 @@ from itertools import islice
 from memdb.record import Record
 from memdb.shortterm.blocks import RECALLED, Block, Line, block, frame_tokens, quoted, with_costs
 from memdb.summary_models import Piece
+from memdb.text.sanitize import prompt_line
 from memdb.text.times import iso_day
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from memdb.models import Hit
+    from memdb.models import Entry, Hit
     from memdb.owner import Owner
     from memdb.text.counting import Counting
 
     Recall = Callable[..., list[Hit]]
+    Pinned = Callable[[Owner, str], Iterable[Entry]]
 
 # Hits that are asked for: one for so many tokens of the budget, twice what fits as
 # a rule, since those of the tail are there already.
@@ -31,6 +33,9 @@ MOST_ENTRIES = 20
 # Of the block, for entries: they are short, and facts that were thought worth keeping.
 ENTRIES_PER_MILLE = 250
 
+# Of the block, for what is pinned, where something else matches the question.
+PINNED_PER_MILLE = 250
+
 # Hits in a row that are too long for what is left, after which no more are tried.
 MAX_MISSES = 8
 
@@ -39,31 +44,52 @@ COUNTED_AT_ONCE = 32
 
 
 class Found(Record):
-    """The hits for a question, each kind best first."""
+    """
+    What is there to show: the hits for a question, each kind best first, and what is pinned.
+
+    Attributes:
+        pinned: Entries that belong into every context, the most important first.
+    """
 
     entries: tuple[Hit, ...]
     messages: tuple[Hit, ...]
+    pinned: tuple[Entry, ...] = ()
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing was found at all."""
-        return not (self.entries or self.messages)
+        """Whether there is nothing at all."""
+        return not (self.entries or self.messages or self.pinned)
+
+    @property
+    def answers(self) -> bool:
+        """Whether something matches a question."""
+        return bool(self.entries or self.messages)
 
 
 class Excerpts:
     """Finds what a question is about, and words it for a context."""
 
-    def __init__(self, counting: Counting, recall: Recall) -> None:
-        """Count by *counting*, find by *recall* (as `Recaller.recall`)."""
+    def __init__(self, counting: Counting, recall: Recall, pinned: Pinned) -> None:
+        """Count by *counting*, find by *recall* (as `Recaller.recall`) and *pinned*."""
         self._counting = counting
         self._recall = recall
+        self._pinned = pinned
 
-    def find(self, owner: Owner, session: str, query: str, budget_tokens: int) -> Found:
-        """Return what matches: entries of the scope, and messages of the session."""
+    def find(self, owner: Owner, session: str, query: str | None, budget_tokens: int) -> Found:
+        """
+        Return what is pinned, and what matches: entries of the scope, messages of the session.
+
+        Without *query* nothing is looked up.
+        """
+        pinned = tuple(self._pinned(owner, session))
+        if query is None:
+            return Found((), (), pinned)
         most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
         entries = self._recall(owner, query, MOST_ENTRIES, kinds=("entry",), visible=session)
         said = self._recall(owner, query, most, kinds=("message",), session=session)
-        return Found(tuple(entries), tuple(said))
+        known = {entry.id for entry in pinned}
+        fresh = [hit for hit in entries if hit.source.entry_id not in known]
+        return Found(tuple(fresh), tuple(said), pinned)
 
     def block(self, found: Found, known: set[int], limit: int, session: str) -> Block | None:
         """
@@ -75,19 +101,21 @@ class Excerpts:
         room = limit - frame_tokens(RECALLED, self._counting) - 1
         if room <= 0:
             return None
+        most = room * PINNED_PER_MILLE // 1000 if found.answers else room
+        always = self._chosen(map(_pinned_line, found.pinned), most)
+        room -= sum(line.piece.tokens for line in always)
         most = room * ENTRIES_PER_MILLE // 1000
         entries = self._chosen(map(_entry_line, found.entries), most)
         room -= sum(line.piece.tokens for line in entries)
         said = (hit for hit in found.messages if hit.source.seq not in known)
         told = self._chosen(map(_message_line, said), room)
-        if not entries and not told:
-            return None
         told.sort(key=lambda line: line.piece.first_seq or 0)
-        while True:
-            made = block([*entries, *told], RECALLED, self._counting, session)
-            if made.tokens <= limit or not (entries or told):
-                return made if entries or told else None
-            (told or entries).pop()
+        while always or entries or told:
+            made = block([*always, *entries, *told], RECALLED, self._counting, session)
+            if made.tokens <= limit:
+                return made
+            (told or entries or always).pop()
+        return None
 
     def _chosen(self, lines: Iterator[Line], room: int) -> list[Line]:
         """Return the first of *lines* that fit *room*; longer ones are passed over."""
@@ -115,7 +143,12 @@ def _entry_line(hit: Hit) -> Line:
         str(source.entry_id),
         hit.score,
     )
-    return Line(f"({source.category}) {quoted(hit.text)}", piece)
+    return Line(f"({prompt_line(source.category or '')}) {prompt_line(hit.text)}", piece)
+
+
+def _pinned_line(entry: Entry) -> Line:
+    piece = Piece("entry", None, None, 0, "pinned: in every context", str(entry.id))
+    return Line(f"({prompt_line(entry.category)}) {prompt_line(entry.text)}", piece)
 
 
 def _message_line(hit: Hit) -> Line:

@@ -1,5 +1,5 @@
 """
-Jobs: work that is due. Owns the table `jobs`.
+Jobs: work that is due. Owns the table `jobs`; `upkeep` has its rows about the file.
 
 A job is written in the transaction that made it due, so a crash forgets none.
 A lease keeps two processes from doing the same work; whoever finishes proves
@@ -66,6 +66,8 @@ WHERE
   AND ref BETWEEN :low AND :high
   AND due_ms <= :due_ms
   AND lease_ms <= :now_ms
+  AND kind <> 'extract'
+  AND subject <> 'file'
 ORDER BY ref, kind, subject
 LIMIT :limit
 """
@@ -137,7 +139,47 @@ WHERE
 """
 
 SELECT_COUNT = """/* jobs.count */
-SELECT count(*) FROM jobs WHERE space_no IN (0, :space_no)
+SELECT count(*) FROM jobs
+WHERE space_no IN (0, :space_no) AND kind <> 'extract' AND subject <> 'file'
+"""
+
+INSERT_EXTRACT = """/* jobs.extract */
+INSERT INTO jobs (kind, subject, ref, next_seq, due_ms)
+VALUES ('extract', 'session', :ref, 1, :now_ms)
+ON CONFLICT DO NOTHING
+"""
+
+SELECT_EXTRACT = """/* jobs.extract_due */
+SELECT
+  'extract',
+  'session',
+  sessions.id,
+  0,
+  coalesce(jobs.next_seq, 1) AS next_seq,
+  coalesce(jobs.attempts, 0)
+FROM sessions
+LEFT JOIN jobs ON
+  jobs.kind = 'extract'
+  AND jobs.subject = 'session'
+  AND jobs.ref = sessions.id
+  AND jobs.space_no = 0
+WHERE
+  sessions.id BETWEEN :low AND :high
+  AND sessions.last_seq >= coalesce(jobs.next_seq, 1)
+  AND coalesce(jobs.due_ms, 0) <= :due_ms
+  AND coalesce(jobs.lease_ms, 0) <= :now_ms
+  AND (
+    sessions.last_seq - coalesce(jobs.next_seq, 1) >= :least - 1
+    OR sessions.updated_ms <= :quiet_ms
+  )
+ORDER BY sessions.id
+LIMIT :limit
+"""
+
+SELECT_WATERMARK = """/* jobs.watermark */
+SELECT kind, subject, ref, space_no, next_seq, attempts
+FROM jobs
+WHERE kind = 'extract' AND subject = 'session' AND ref = :ref AND space_no = 0
 """
 
 
@@ -272,3 +314,37 @@ def count(tx: Tx, space_no: int) -> int:
     """Return how many jobs of a space wait, leased and failed ones included."""
     row = tx.one(SELECT_COUNT, {"space_no": space_no})
     return 0 if row is None else int(row[0])
+
+
+def watermark(tx: Tx, session: int) -> Job:
+    """Return how far facts were looked for in a session; it begins at its first message."""
+    row = tx.one(SELECT_WATERMARK, {"ref": session})
+    return Job("extract", "session", session, 0, 1, 0) if row is None else Job(*row)
+
+
+def begin_extract(tx: Tx, session: int) -> None:
+    """Give a session its watermark, if it has none."""
+    tx.run(INSERT_EXTRACT, {"ref": session, "now_ms": tx.now_ms})
+
+
+def extract_due(
+    tx: Tx, low: int, high: int, now_ms: int, limit: int, *, least: int, quiet_ms: int, early: bool
+) -> list[Job]:
+    """
+    Return sessions of an id range that say more than what facts were looked for in, by id.
+
+    Args:
+        least: Only those with so many such messages ...
+        quiet_ms: ... or without a new message since then.
+        early: Also those that failed and wait to be tried again.
+    """
+    values = {
+        "low": low,
+        "high": high,
+        "now_ms": now_ms,
+        "due_ms": MAX_INT if early else now_ms,
+        "limit": limit,
+        "least": least,
+        "quiet_ms": quiet_ms,
+    }
+    return [Job(*row) for row in tx.all(SELECT_EXTRACT, values)]

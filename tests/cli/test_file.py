@@ -29,6 +29,7 @@ def test_info_golden(run_json, trip):
         "size_bytes",
         "spaces",
         "summaries",
+        "upkeep",
         "wal_bytes",
     ]
     assert (told["path"], told["format"]) == (trip, 1)
@@ -36,7 +37,7 @@ def test_info_golden(run_json, trip):
     assert told["counts"]["messages"] == 3
     assert told["counts"]["artifact versions"] == 3
     assert (told["oldest_ms"], told["newest_ms"]) == (1_700_000_000_000, 1_741_598_040_000)
-    assert (told["pending_jobs"], told["pending"]) == (2, {"embed": 2})
+    assert (told["pending_jobs"], told["pending"]) == (1, {"embed": 1})
     assert (told["summaries"], told["archived_messages"]) == ({}, 0)
 
 
@@ -47,8 +48,8 @@ def test_info_for_a_person(run, trip):
     assert lines[0] == f"file       {trip}"
     assert "users      ann (app default)" in lines
     assert "messages   from 2023-11-14 22:13 to 2025-03-10 09:14" in lines
-    assert "due        2 jobs to embed" in lines
-    assert "vectors    0 of static-en-1 (128 dimensions)" in lines
+    assert "due        1 job to embed" in lines
+    assert "vectors    4 of static-en-1 (128 dimensions)" in lines
     assert "messages           3" in lines
 
 
@@ -217,3 +218,17 @@ def test_backup_into_a_missing_folder(run, trip, tmp_path):
 
     assert done.exit_code == 6
     assert not Path(tmp_path / "nowhere").exists()
+
+
+def test_info_tells_of_upkeep(run, run_json, path):
+    """When a worker last kept the file, and what failed."""
+    with memdb.open(path) as db:
+        before = run("info", path).stdout
+        db.run_due()
+        lines = run("info", path).stdout.splitlines()
+        told = run_json("info", path)["upkeep"]
+
+    assert "upkeep     never: `memdb work --watch` does it\n" in before
+    assert any(line.startswith("upkeep     last 20") for line in lines)
+    assert {"checkpoint", "expire", "optimize"} <= {one["kind"] for one in told}
+    assert all(one["error"] is None and one["done_ms"] > 0 for one in told)

@@ -46,6 +46,7 @@ LEAVES = [
     ("chat", "delete"),
     ("remember",),
     ("recall",),
+    ("extract",),
     ("entry", "list"),
     ("entry", "history"),
     ("entry", "supersede"),

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from memdb import deadline
+from memdb.calling import Caller
 from memdb.deadline import Unavailable, may_pass, port_error, run_within
 from memdb.errors import Busy, InvalidInput, PortError
 from memdb.ports import Model
-from memdb.shortterm.calling import Caller
 
 SAY_HI = [{"role": "user", "content": "hi"}]
 SECRET = "sk-verysecret123"
