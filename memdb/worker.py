@@ -7,12 +7,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from memdb.errors import Closed, InvalidInput, MemDBError
+from memdb.errors import Closed, MemDBError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memdb.rooms import Rooms
 
     Made = Callable[[int], None]
     Asks = Callable[[str, str], None]
@@ -118,23 +117,3 @@ class Worker:
         if self._stop.is_set():
             raise _Stopped
         self.doing = doing
-
-
-def started(worker: Worker | None, rooms: Rooms, interval_s: float) -> Worker:
-    """
-    Return *worker* where it runs, else a new one at the work of *rooms*.
-
-    Raises:
-        InvalidInput: *interval_s* is not a number above 0.
-    """
-    if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
-        raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
-    if worker is not None and worker.running:
-        return worker
-    run = rooms.run_pending
-    fresh = Worker(
-        lambda most, made, asks, stopped: run(most, made, asks, early=False, cancelled=stopped),
-        interval_s,
-    )
-    fresh.start()
-    return fresh
