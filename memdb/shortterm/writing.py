@@ -7,6 +7,8 @@ transaction; its tokens are counted before.
 
 from __future__ import annotations
 
+from functools import partial
+
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
 from memdb.ids import MAX_SEQ, session_range
 from memdb.models import ROLES, Message, NewMessage
@@ -78,11 +80,31 @@ class Writer:
 
         Transaction: opens its own, after counting.
         """
+        return self.ready(owner, session, new, expected_seq)()
+
+    def ready(
+        self,
+        owner: Owner,
+        session: str,
+        new: Sequence[NewMessage],
+        expected_seq: int | None = None,
+    ) -> Callable[[], list[Message]]:
+        """
+        Check and count messages, and return what then adds them; see `append`.
+
+        For those who add for several callers in one transaction: counting does
+        not belong into it.
+        """
         name_value(session, "session")
-        if not new:
-            return []
         rows = [self.to_row(message) for message in new]
         self.count(rows)
+        return partial(self._store, owner, session, rows, expected_seq)
+
+    def _store(
+        self, owner: Owner, session: str, rows: list[dict[str, Any]], expected_seq: int | None
+    ) -> list[Message]:
+        if not rows:
+            return []
         with self._db.write() as tx:
             self._before_write(tx)
             target = self._ensure_session(tx, owner, session)

@@ -14,3 +14,17 @@ def iso_day(created_ms: int) -> str:
 
     start = datetime(1970, 1, 1, tzinfo=UTC)
     return (start + timedelta(milliseconds=created_ms)).date().isoformat()
+
+
+def iso_time(created_ms: int) -> str:
+    """
+    Return a time of UTC to the millisecond.
+
+    >>> iso_time(1_700_000_000_123)
+    '2023-11-14T22:13:20.123Z'
+    """
+    from datetime import UTC, datetime, timedelta
+
+    start = datetime(1970, 1, 1, tzinfo=UTC)
+    moment = start + timedelta(milliseconds=created_ms)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -39,6 +39,7 @@ ROOM_OF_FILE = {
     "scope": "door",
     "memory": "door",
     "aio": "door",
+    "lane": "door",
     "__init__": "door",
     "__main__": "cli",
     "cli": "cli",

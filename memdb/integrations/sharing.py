@@ -1,0 +1,136 @@
+"""
+One open file for all adapters of a path in this process, with one worker thread.
+
+Hosts make an object per conversation and call it from any event loop; the file
+behind them is opened once, in its thread, at the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from memdb import aio, memory
+from memdb.errors import InvalidInput
+from memdb.lane import Worker
+from memdb.text.validate import name_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
+    from typing import Any, Self, TypeVar
+
+    R = TypeVar("R")
+    File = str | os.PathLike[str] | memory.MemDB | aio.MemDB
+
+
+class SharedFile:
+    """A file that is opened at the first call, and closed by the last of its users."""
+
+    def __init__(self, path: str, options: dict[str, Any]) -> None:
+        """Serve *path* with the options of `memdb.open`."""
+        self._worker = Worker(path)
+        self._options = options
+        self._opening: Future[memory.MemDB] | None = None
+        self._lock = threading.Lock()
+        self._users = 0
+        self._db: aio.MemDB | None = None
+        self._ours = True
+        self.closed = False
+
+    @classmethod
+    def of(cls, db: memory.MemDB | aio.MemDB) -> SharedFile:
+        """Return what serves a file that somebody else opened and closes."""
+        file = cls(db.path, {})
+        file._db = aio.MemDB(db, file._worker) if isinstance(db, memory.MemDB) else db
+        file._ours = False
+        return file
+
+    async def db(self) -> aio.MemDB:
+        """Return the open file."""
+        if self._db is None:
+            with self._lock:
+                if self._opening is None or (self._opening.done() and self._opening.exception()):
+                    path, options = self._worker.path, self._options
+                    self._opening = self._worker.call(lambda: memory.open(path, **options))
+            # Others may wait for it too, so a cancelled caller leaves it alone.
+            sync = await asyncio.shield(asyncio.wrap_future(self._opening))
+            self._db = aio.MemDB(sync, self._worker)
+        return self._db
+
+    async def run(self, work: Callable[[memory.MemDB], R]) -> R:
+        """Do *work* in the thread of the file."""
+        db = self._db or await self.db()
+        return await db.run(work)
+
+    def hold(self) -> Self:
+        """Count one more who uses it."""
+        self._users += 1
+        return self
+
+    def release(self) -> None:
+        """Close the file after the last who uses it."""
+        with _guard:
+            self._users -= 1
+            if self._users or not self._ours:
+                return
+            self.closed = True
+        self._worker.shutdown(wait=True)
+        if self._opening is not None and self._opening.exception() is None:
+            self._opening.result().close()
+
+
+# What is open in this process; what nobody holds any more falls out.
+_paths: WeakValueDictionary[tuple[str, int], SharedFile] = WeakValueDictionary()
+_opened: WeakKeyDictionary[memory.MemDB | aio.MemDB, SharedFile] = WeakKeyDictionary()
+_guard = threading.Lock()
+
+
+def file_of(file: File, options: dict[str, Any]) -> SharedFile:
+    """
+    Return what serves *file*, held once more; give it back by `release`.
+
+    A path is opened once in a process, unless it has options or is ":memory:".
+
+    Raises:
+        InvalidInput: *file* is neither a path nor an open file.
+    """
+    with _guard:
+        if isinstance(file, (memory.MemDB, aio.MemDB)):
+            if options:
+                raise InvalidInput("options are for a path: this file is open already")
+            if file not in _opened:
+                _opened[file] = SharedFile.of(file)
+            return _opened[file].hold()
+        if not isinstance(file, (str, os.PathLike)):
+            raise InvalidInput(f"file is {type(file).__name__}: give a path or an open file")
+        path = name_value(os.fspath(file), "file")
+        if path == ":memory:" or options:
+            return SharedFile(path, options).hold()
+        key = os.path.realpath(path), os.getpid()
+        found = _paths.get(key)
+        if found is None or found.closed:
+            found = _paths[key] = SharedFile(path, options)
+        return found.hold()
+
+
+async def settled(work: Coroutine[Any, Any, R]) -> R:
+    """
+    Wait for *work* to its end, also when the caller is cancelled meanwhile.
+
+    A caller who is told of the cancelling may then read what became of it.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.cancelled() or task.exception()  # it was looked at: nobody is to be warned
+        raise cancelled
+    return task.result()
