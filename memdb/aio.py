@@ -74,6 +74,7 @@ class Session:
     context = _later(sessions.Session.context)
     archive = _later(sessions.Session.archive)
     unarchive = _later(sessions.Session.unarchive)
+    clear = _later(sessions.Session.clear)
     delete = _later(sessions.Session.delete)
 
     async def append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memdb.revising import Revising
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -11,22 +12,14 @@ if TYPE_CHECKING:
 
     from memdb.holdings import Artifacts
     from memdb.models import ContextWindow, Hit, Message, NewMessage
-    from memdb.owner import Owner
-    from memdb.rooms import Rooms
     from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
     from memdb.tools import Tools
 
 MAX_COUNT = (1 << 24) - 1
 
 
-class Session:
+class Session(Revising):
     """An ordered run of messages in a scope; it is made at its first message."""
-
-    def __init__(self, rooms: Rooms, owner: Owner, name: str) -> None:
-        """Use `scope.session(name)` instead."""
-        self._rooms = rooms
-        self._owner = owner
-        self.name = name
 
     def append(
         self,
@@ -86,53 +79,6 @@ class Session:
 
         new = [to_new(message) for message in messages]
         return self._rooms.writer.append(self._owner, self.name, new, expected_seq)
-
-    def pop(
-        self,
-        *,
-        expected_seq: int | None = None,
-        instead: Iterable[NewMessage | dict[str, Any]] = (),
-    ) -> Message | None:
-        """
-        Remove the newest message, with summaries that stand for it, and return it.
-
-        None without any. Its seq is not given out again.
-
-        Args:
-            expected_seq: Its seq as you know it, 0 for none: if it is another
-                by now, nothing is removed.
-            instead: Messages to add in its place, in the same transaction.
-
-        Raises:
-            VersionConflict: the newest message is not *expected_seq*.
-            InvalidInput: a field of *instead* cannot be stored.
-        """
-        from memdb.shortterm.writing import to_new
-
-        new = [to_new(message) for message in instead]
-        return self._rooms.writer.pop(self._owner, self.name, expected_seq, new)
-
-    def fork(self, name: str, *, before_seq: int | None = None) -> Session:
-        """
-        Copy this session to a new one called *name* and return that.
-
-        The copies keep their order, times and external ids, and get seqs from
-        1 on. Summaries are made anew; artifacts stay with this session.
-
-        Args:
-            before_seq: Copy only what was said before this seq; None: all.
-
-        Raises:
-            AlreadyExists: the scope has a session of that name.
-            NotFound: this session has no messages yet.
-
-        Cost: 30 µs per message, in one transaction.
-        """
-        from memdb.shortterm.forking import fork
-
-        rooms = self._rooms
-        fork(rooms.db, rooms.writer, self._owner, self.name, name, before_seq)
-        return Session(rooms, self._owner, name)
 
     @property
     def last_seq(self) -> int:

@@ -160,11 +160,12 @@ class MemDBSession:
         return await self._write(lambda db: popped(self._chat(db, branch)))
 
     async def clear_session(self) -> None:
-        """Remove the session with its branches, and the artifacts saved in it."""
+        """Remove every item, and all branches. Artifacts and entries stay."""
 
         def clear(db: memory.MemDB) -> None:
             with db._db.write():
-                for info in self._branches(db):
+                self._scope(db).session(self.session_id).clear()
+                for info in self._scope(db).sessions(self.session_id + FORK):
                     self._scope(db).session(info.name).delete()
             self._branch = MAIN
 
@@ -388,9 +389,9 @@ class MemDBSession:
         return any(info.name == name for info in self._scope(db).sessions(name))
 
     def _branches(self, db: memory.MemDB) -> list[SessionInfo]:
-        """Return the sessions of all branches, "main" first."""
+        """Return the sessions of all branches, "main" only with items in it."""
         scope, name = self._scope(db), self.session_id
-        main = [info for info in scope.sessions(name) if info.name == name]
+        main = [info for info in scope.sessions(name) if info.name == name and info.message_count]
         return main + scope.sessions(name + FORK)
 
     def _require(self, db: memory.MemDB, branch: str) -> None:

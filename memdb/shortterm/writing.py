@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import partial
 
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
-from memdb.ids import MAX_SEQ, session_range
+from memdb.ids import MAX_SEQ
 from memdb.models import ROLES, Message, NewMessage
-from memdb.stores import embeddings, entries, fulltext, jobs, messages, nodes, sessions
+from memdb.shortterm.removing import remove_all
+from memdb.stores import entries, fulltext, jobs, messages, sessions
 from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     choice_value,
@@ -96,9 +97,7 @@ class Writer:
         not belong into it.
         """
         name_value(session, "session")
-        rows = [self.to_row(message) for message in new]
-        self.count(rows)
-        return partial(self._store, owner, session, rows, expected_seq)
+        return partial(self._store, owner, session, self.ready_rows(new), expected_seq)
 
     def _store(
         self, owner: Owner, session: str, rows: list[dict[str, Any]], expected_seq: int | None
@@ -106,13 +105,12 @@ class Writer:
         if not rows:
             return []
         with self._db.write() as tx:
-            self._before_write(tx)
             target = self._ensure_session(tx, owner, session)
             if expected_seq is not None:
                 found = sessions.last_seq(tx, target)
                 if found != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
                     raise VersionConflict(expected_seq, found)
-            return self._add_rows(tx, target, session, rows)
+            return self.add_rows(tx, target, session, rows)
 
     def begin(self, owner: Owner, session: str, new: Sequence[NewMessage]) -> None:
         """
@@ -125,15 +123,26 @@ class Writer:
         Transaction: opens its own, after counting.
         """
         name_value(session, "session")
-        rows = [self.to_row(message) for message in new]
-        self.count(rows)
+        rows = self.ready_rows(new)
         with self._db.write() as tx:
             scope_no = owner.ensure(tx)
             if sessions.find(tx, scope_no, session) is not None:
                 raise AlreadyExists("session", session)
-            self._before_write(tx)
             target = self._ensure_session(tx, owner, session)
-            self._add_rows(tx, target, session, rows)
+            self.add_rows(tx, target, session, rows)
+
+    def ready_rows(self, new: Iterable[NewMessage]) -> list[dict[str, Any]]:
+        """Return the columns of messages, counted; outside of transactions."""
+        rows = [self.to_row(message) for message in new]
+        self.count(rows)
+        return rows
+
+    def add_rows(
+        self, tx: Tx, target: int, session: str, rows: list[dict[str, Any]]
+    ) -> list[Message]:
+        """Add what `ready_rows` returned to an existing session, in the transaction *tx*."""
+        self._before_write(tx)
+        return self._add_rows(tx, target, session, rows)
 
     def _ensure_session(self, tx: Tx, owner: Owner, session: str) -> int:
         scope_no = owner.ensure(tx)
@@ -219,48 +228,6 @@ class Writer:
             row["tokens"] = tokens
             row["counter"] = self._counting.name
 
-    def pop(
-        self,
-        owner: Owner,
-        session: str,
-        expected_seq: int | None = None,
-        instead: Sequence[NewMessage] = (),
-    ) -> Message | None:
-        """
-        Remove the newest message of a session and return it; None where there is none.
-
-        Args:
-            expected_seq: Its seq as the caller knows it, 0 for none: of two
-                that know the same, one succeeds.
-            instead: What to add in its place; nothing if there is none.
-
-        Raises:
-            InvalidInput: a field of *instead*; nothing was written.
-            VersionConflict: the newest message is not *expected_seq*.
-            Corrupt: it is archived, and its segment is damaged.
-
-        Transaction: opens its own, after counting.
-        """
-        name_value(session, "session")
-        if expected_seq is not None:
-            int_value(expected_seq, "expected_seq", 0, MAX_SEQ)
-        rows = [self.to_row(message) for message in instead]
-        self.count(rows)
-        with self._db.write() as tx:
-            scope_no = owner.find(tx)
-            target = None if scope_no is None else sessions.find(tx, scope_no, session)
-            newest = [] if target is None else messages.last(tx, target, session, 1)
-            found = newest[0].seq if newest else 0
-            if expected_seq is not None and found != expected_seq:
-                raise VersionConflict(expected_seq, found)
-            if target is None or not newest:
-                return None
-            _remove_newest(tx, target, newest[0].id)
-            if rows:
-                self._before_write(tx)
-                self._add_rows(tx, target, session, rows)
-            return newest[0]
-
     def delete(self, owner: Owner, session: str) -> bool:
         """
         Remove a session with its messages, their index and their vectors.
@@ -273,40 +240,10 @@ class Writer:
             target = None if scope_no is None else sessions.find(tx, scope_no, session)
             if target is None:
                 return False
-            low, high = session_range(target)
-            fulltext.drop_messages(tx, low, high)
-            embeddings.delete_range(tx, "message", low, high)
-            messages.delete_range(tx, low, high)
-            if fulltext.has_archived(tx, low, high):
-                from memdb.shortterm.archive import forget  # only where something is archived
-
-                forget(tx, target)
-            jobs.drop_nodes(tx, target)
-            nodes.delete_session(tx, target)
+            remove_all(tx, target)
             entries.forget_session(tx, target)
             jobs.drop(tx, "session", target)
             return sessions.delete(tx, target)
-
-
-def _remove_newest(tx: Tx, target: int, row_id: int) -> None:
-    """
-    Remove the newest message of a session and all that is derived from it.
-
-    Summaries that stand for it go too: what else they stood for is summarised
-    again when it is due. Its seq is never given out again, so what points to
-    it (an entry, an artifact) points to nothing, not to another message.
-    """
-    seq = row_id - target
-    if fulltext.has_archived(tx, row_id, row_id):
-        from memdb.shortterm.archive import drop_one  # only where something is archived
-
-        drop_one(tx, target, seq)
-    fulltext.drop_messages(tx, row_id, row_id)
-    embeddings.delete_range(tx, "message", row_id, row_id)
-    messages.delete_range(tx, row_id, row_id)
-    jobs.drop_nodes(tx, target, seq)
-    nodes.delete_session(tx, target, seq)
-    sessions.touch(tx, target)
 
 
 def _said(text: str, parts: list[Any]) -> tuple[str, str]:

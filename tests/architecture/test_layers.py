@@ -40,6 +40,7 @@ ROOM_OF_FILE = {
     "memory": "door",
     "aio": "door",
     "lane": "door",
+    "revising": "door",
     "__init__": "door",
     "__main__": "cli",
     "cli": "cli",

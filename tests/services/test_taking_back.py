@@ -247,3 +247,30 @@ def test_sessions_can_be_listed_by_the_beginning_of_their_names(db: MemDB) -> No
     found = [one.name for one in db.scope("ann").sessions("a%")]
 
     assert found == ["a%", "a%b", "a%\U0010ffff\U0010ffff"]
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["fresh", "archived"])
+def test_clear_removes_messages_and_nothing_else(db: MemDB, archived: bool) -> None:
+    """Artifacts and entries stay, and no seq comes back."""
+    ann = db.scope("ann")
+    chat = ann.session("trip")
+    chat.extend(talk(25))
+    chat.artifacts.save("list.md", "- passport")
+    ann.remember("Ann flies to Oslo.", session="trip", seq=2)
+    db.run_pending()
+    if archived:
+        chat.archive(keep_last=3)
+
+    assert chat.clear() is True
+
+    assert (chat.clear(), chat.last(5), chat.tree().nodes) == (False, [], ())
+    assert chat.search("Oslo2") == []
+    assert chat.artifacts.load("list.md").text == "- passport"
+    assert len([*ann.entries.list()]) == 1
+    assert chat.append("user", "again").seq == 26
+
+
+def test_clear_of_an_absent_session_does_nothing(db: MemDB) -> None:
+    """It is not made."""
+    assert db.scope("ann").session("trip").clear() is False
+    assert db.scope("ann").sessions() == []
