@@ -23,6 +23,7 @@ is given as items too. Calls run in the worker thread of the file (`memdb.aio`);
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -112,22 +113,18 @@ class MemDBSession:
 
     async def get_items(self, limit: int | None = None, branch_id: str | None = None) -> list[Item]:
         """
-        Return the latest *limit* items, oldest of them first.
+        Return the latest *limit* items of a branch, oldest of them first.
 
-        Args:
-            limit: None: that of the settings, or all.
-            branch_id: None: the current branch.
-
-        Rows that are no items, such as a tool's answer to nothing, are not
-        counted. A negative limit is none, as in the SDK's sessions.
+        None: the limit of the settings, or all; the current branch. Rows that
+        are no items, such as a tool's answer to nothing, do not count.
         """
         from agents.memory.session_settings import resolve_session_limit
 
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and (not isinstance(most, int) or isinstance(most, bool)):
             raise InvalidInput(f"limit is {type(most).__name__}: give an int or None")
-        branch = branch_id or self._branch
-        return await self._read(lambda db: latest(self._chat(db, branch), most))
+        chat = self._chat_of(branch_id)
+        return await self._read(lambda db: latest(chat(db), most))
 
     async def add_items(self, items: list[Item]) -> None:
         """
@@ -219,15 +216,10 @@ class MemDBSession:
         """
         Copy what was said before the user's message *turn_number* to a branch; go on there.
 
-        Returns:
-            The name of the branch.
-
-        Raises:
-            InvalidInput (ValueError): there is no such turn, or *branch_name*
-                is empty or taken.
+        Returns its name. ValueError: there is no such turn, or the name is taken.
         """
         if branch_name is not None:
-            name_value(branch_name, "branch_name")
+            _refuse_blank(branch_name, "Branch name")
         branch = self._branch
 
         def create(db: memory.MemDB) -> str:
@@ -235,14 +227,15 @@ class MemDBSession:
             seqs = [seq for seq, _, _ in turns_of(chat)]
             if not isinstance(turn_number, int) or not 1 <= turn_number <= len(seqs):
                 raise InvalidInput(
-                    f"branch {branch!r} has no turn {turn_number!r} of the user: it has {len(seqs)}"
+                    f"Turn {turn_number} does not contain a user message: "
+                    f"branch {branch!r} has {len(seqs)} turns"
                 )
             name = branch_name or f"branch_from_turn_{turn_number}_{uuid4().hex[:8]}"
             try:
                 chat.fork(self._name(name), before_seq=seqs[turn_number - 1])
             except AlreadyExists as error:
                 raise InvalidInput(
-                    f"branch {name!r} has already been used: choose another name"
+                    f"Branch ID {name!r} has already been used: choose another name"
                 ) from error
             self._branch = name
             return name
@@ -255,7 +248,7 @@ class MemDBSession:
         """Branch from the first turn of the user that holds *search_term*; see above."""
         found = await self.find_turns_by_content(search_term)
         if not found:
-            raise InvalidInput(f"no turn of the user holds {search_term!r}")
+            raise InvalidInput(f"No user turns found containing {search_term!r}")
         return await self.create_branch_from_turn(found[0]["turn"], branch_name)
 
     async def switch_to_branch(self, branch_id: str) -> None:
@@ -269,19 +262,16 @@ class MemDBSession:
 
     async def delete_branch(self, branch_id: str, *, force: bool = False) -> None:
         """
-        Remove a branch with its items; what was copied from other branches stays there.
+        Remove a branch with its items; ValueError if there is none, or for "main".
 
         Args:
             force: Also the current one; "main" becomes that.
-
-        Raises:
-            InvalidInput (ValueError): there is no such branch, it is the
-                current one, or "main".
         """
+        _refuse_blank(branch_id, "Branch ID")
         if branch_id == MAIN:
-            raise InvalidInput("the branch 'main' stays: clear_session removes everything")
+            raise InvalidInput("Cannot delete the 'main' branch: clear_session removes all")
         if branch_id == self._branch and not force:
-            raise InvalidInput(f"branch {branch_id!r} is the current one: give force=True")
+            raise InvalidInput(f"Cannot delete current branch {branch_id!r}: give force=True")
 
         def delete(db: memory.MemDB) -> None:
             self._require(db, branch_id)
@@ -312,12 +302,9 @@ class MemDBSession:
 
     async def get_conversation_turns(self, branch_id: str | None = None) -> list[dict[str, Any]]:
         """Return turn, content (100 characters), full_content, timestamp of each turn."""
-        branch = branch_id or self._branch
+        chat = self._chat_of(branch_id)
         return await self._read(
-            lambda db: [
-                turn(number, item, created_ms)
-                for number, (_, item, created_ms) in enumerate(turns_of(self._chat(db, branch)), 1)
-            ]
+            lambda db: [turn(*found) for found in enumerate(turns_of(chat(db)), 1)]
         )
 
     async def find_turns_by_content(
@@ -376,6 +363,12 @@ class MemDBSession:
     def _chat(self, db: memory.MemDB, branch: str) -> Session:
         return self._scope(db).session(self._name(self._known(db, branch)))
 
+    def _chat_of(self, branch_id: str | None) -> Callable[[memory.MemDB], Session]:
+        """Return what finds a branch as it is called, None for the one that is current now."""
+        if branch_id is None:
+            return partial(self._chat, branch=self._branch)
+        return lambda db: self._scope(db).session(self._name(branch_id))
+
     def _known(self, db: memory.MemDB, branch: str) -> str:
         """Return *branch*, or "main" where another process has cleared the session since."""
         if branch == MAIN or self._has(db, branch):
@@ -396,4 +389,10 @@ class MemDBSession:
 
     def _require(self, db: memory.MemDB, branch: str) -> None:
         if not self._has(db, branch):
-            raise InvalidInput(f"branch {branch!r} does not exist: list_branches shows what does")
+            raise InvalidInput(f"Branch {branch!r} does not exist: list_branches shows what does")
+
+
+def _refuse_blank(name: Any, field: str) -> None:
+    if isinstance(name, str) and not name.strip():
+        raise InvalidInput(f"{field} cannot be empty: give a name")
+    name_value(name, field)

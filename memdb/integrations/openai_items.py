@@ -275,8 +275,9 @@ def turns_of(chat: Session) -> list[tuple[int, Item, int]]:
     ]
 
 
-def turn(number: int, item: Item, created_ms: int) -> dict[str, Any]:
-    """Return what the SDK says about a turn."""
+def turn(number: int, found: tuple[int, Item, int]) -> dict[str, Any]:
+    """Return what the SDK says about a turn that `turns_of` found."""
+    _, item, created_ms = found
     content = item.get("content", "")
     return {
         "turn": number,
