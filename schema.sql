@@ -25,13 +25,14 @@ CREATE TABLE meta (
 ) STRICT, WITHOUT ROWID;
 
 
--- Whose memory it is. Both names are opaque text, compared byte by byte. The
--- counters only grow: no session number or id ever comes to mean another thing.
+-- Whose memory it is. Both names are opaque text, compared byte by byte; the
+-- user '' holds what all users of the app share, and no user can be called so.
+-- The counters only grow: no session number or id ever comes to mean another thing.
 CREATE TABLE scopes (
   scope_no INTEGER PRIMARY KEY CHECK (scope_no BETWEEN 1 AND 524287),
   uid TEXT NOT NULL,
   app TEXT NOT NULL CHECK (app <> ''),
-  user TEXT NOT NULL CHECK (user <> ''),
+  user TEXT NOT NULL,
   last_session_no INTEGER NOT NULL DEFAULT 0 CHECK (last_session_no BETWEEN 0 AND 1048575),
   last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names and nodes
   created_ms INTEGER NOT NULL,
@@ -127,8 +128,9 @@ CREATE TABLE archive_segments (
 ) STRICT;
 
 
--- Long-term memory: one record of a category. What it said before is kept in
--- entry_history; deleting the entry deletes its history too.
+-- Long-term memory: one record of a category. What it was before is kept in
+-- entry_history; deleting the entry deletes its history too. It holds while it
+-- is active, not expired, and between valid_from_ms and valid_to_ms.
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY,
   uid TEXT NOT NULL,
@@ -138,12 +140,16 @@ CREATE TABLE entries (
   text TEXT NOT NULL CHECK (text <> ''),
   keywords TEXT NOT NULL DEFAULT '',   -- lines, one keyword each
   importance INTEGER NOT NULL DEFAULT 5 CHECK (importance BETWEEN 1 AND 10),
+  pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),   -- always in the prompt, never evicted
+  trust TEXT NOT NULL DEFAULT 'trusted' CHECK (trust IN ('trusted', 'untrusted', 'flagged')),
   version INTEGER NOT NULL DEFAULT 1 CHECK (version >= 1),   -- grows with each change
   active INTEGER NOT NULL DEFAULT 1 CHECK (active IN (0, 1)),
   superseded_by INTEGER REFERENCES entries (id) ON DELETE SET NULL,   -- NULL: still stands
   session_id INTEGER REFERENCES sessions (id) ON DELETE SET NULL,     -- NULL: told by nobody
   first_seq INTEGER,                   -- span in that session; NULL with session_id
   last_seq INTEGER,
+  session_only INTEGER NOT NULL DEFAULT 0 CHECK (session_only IN (0, 1)),   -- not for other sessions
+  source TEXT CHECK (source <> ''),    -- what put it here, for example 'extracted'; NULL: the host
   use_count INTEGER NOT NULL DEFAULT 0 CHECK (use_count >= 0),
   last_used_ms INTEGER,                -- NULL: never recalled
   valid_from_ms INTEGER,               -- when it became true in the world; NULL: not said
@@ -151,30 +157,71 @@ CREATE TABLE entries (
   expires_ms INTEGER,                  -- NULL: never
   metadata TEXT,                       -- JSON object; NULL: none
   content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
-  created_ms INTEGER NOT NULL,
-  updated_ms INTEGER NOT NULL,
+  said_hash BLOB NOT NULL CHECK (length(said_hash) = 16),   -- derived: of the text, normalised
+  created_ms INTEGER NOT NULL,         -- when it was said
+  updated_ms INTEGER NOT NULL,         -- when it was last said or changed
+  stored_ms INTEGER NOT NULL,          -- when the file learnt this version
   bigrams TEXT,                        -- derived, as in messages
   CHECK (id >> 44 = scope_no),
   CHECK ((first_seq IS NULL) = (last_seq IS NULL))
 ) STRICT;
 
-CREATE UNIQUE INDEX entries_key ON entries (scope_no, key) WHERE key IS NOT NULL AND active = 1;
+-- One open statement per key; one that ends may have its successor beside it.
+CREATE UNIQUE INDEX entries_key ON entries (scope_no, key)
+  WHERE key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL;
+CREATE INDEX entries_said ON entries (scope_no, said_hash);
 CREATE INDEX entries_scope ON entries (scope_no, category);
 CREATE INDEX entries_superseded ON entries (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX entries_session ON entries (session_id) WHERE session_id IS NOT NULL;
 
--- What an entry said before version `version` + 1 replaced it, and why.
+-- What an entry was from stored_ms on, until version `version` + 1 replaced it
+-- at replaced_ms, and why: with the row itself this answers for any time.
 CREATE TABLE entry_history (
   entry_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
   version INTEGER NOT NULL CHECK (version >= 1),
   category TEXT NOT NULL,
+  key TEXT,
   text TEXT NOT NULL,
   keywords TEXT NOT NULL,
   importance INTEGER NOT NULL,
-  reason TEXT NOT NULL CHECK (reason IN ('update', 'merge', 'supersede', 'expire', 'restore')),
-  replaced_ms INTEGER NOT NULL,
+  pinned INTEGER NOT NULL,
+  trust TEXT NOT NULL,
+  active INTEGER NOT NULL,
+  session_id INTEGER REFERENCES sessions (id) ON DELETE SET NULL,
+  first_seq INTEGER,
+  last_seq INTEGER,
+  session_only INTEGER NOT NULL,
+  source TEXT,
+  valid_from_ms INTEGER,
+  valid_to_ms INTEGER,
+  expires_ms INTEGER,
+  metadata TEXT,
+  updated_ms INTEGER NOT NULL,
+  stored_ms INTEGER NOT NULL,
+  reason TEXT NOT NULL CHECK (
+    reason IN ('update', 'merge', 'supersede', 'expire', 'evict', 'restore', 'pin', 'trust')
+  ),
+  replaced_ms INTEGER NOT NULL CHECK (replaced_ms >= stored_ms),
   PRIMARY KEY (entry_id, version)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX entry_history_session ON entry_history (session_id) WHERE session_id IS NOT NULL;
+
+-- What was decided about a statement that resembled an entry, and why. Saying it
+-- again replaces the row, so there are no more than statements.
+CREATE TABLE entry_decisions (
+  entry_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,   -- what became of it
+  said_hash BLOB NOT NULL CHECK (length(said_hash) = 16),
+  action TEXT NOT NULL CHECK (action IN ('added', 'merged', 'superseded', 'ignored')),
+  other_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,   -- what it resembled
+  similarity REAL,                     -- cosine; NULL: found by key, hash or words
+  decided_by TEXT NOT NULL CHECK (decided_by <> ''),   -- 'key', 'hash', 'similarity' or an arbiter
+  reason TEXT NOT NULL,
+  decided_ms INTEGER NOT NULL,
+  PRIMARY KEY (entry_id, said_hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX entry_decisions_other ON entry_decisions (other_id);
 
 
 -- A model's vectors. Several spaces may live side by side, so that a new model

@@ -33,16 +33,20 @@ if TYPE_CHECKING:
         PortError,
         ReadOnly,
         SchemaTooNew,
+        SecretFound,
         StorageError,
         TooLarge,
         VersionConflict,
         WrongProcess,
     )
+    from memdb.forget_models import Proof, Receipt
+    from memdb.longterm.categories import Categories, Category
     from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.models import (
         Artifact,
         ArtifactVersion,
         ContextWindow,
+        Decision,
         Entry,
         EntryVersion,
         FileInfo,
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     )
     from memdb.scope import Scope
     from memdb.session import Session
+    from memdb.text.secret_policy import SecretPolicy
 
 __version__ = "0.1.0"
 
@@ -66,10 +71,13 @@ __all__ = [
     "ArtifactVersion",
     "BadQuery",
     "Busy",
+    "Categories",
+    "Category",
     "Closed",
     "Conflict",
     "ContextWindow",
     "Corrupt",
+    "Decision",
     "DimensionMismatch",
     "DiskFull",
     "Entry",
@@ -90,10 +98,14 @@ __all__ = [
     "NotAMemDB",
     "NotFound",
     "PortError",
+    "Proof",
     "ReadOnly",
+    "Receipt",
     "Remembered",
     "SchemaTooNew",
     "Scope",
+    "SecretFound",
+    "SecretPolicy",
     "Session",
     "SessionInfo",
     "Source",
@@ -107,9 +119,14 @@ __all__ = [
 
 # Where a name comes from, if not from `memdb.errors` or `memdb.models`.
 _HOMES = {
+    "Categories": ("memdb.longterm.categories",),
+    "Category": ("memdb.longterm.categories",),
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
+    "Proof": ("memdb.forget_models",),
+    "Receipt": ("memdb.forget_models",),
+    "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.session",),
 }
 

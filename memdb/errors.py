@@ -6,6 +6,7 @@ MemDBError                      "internal"   exit 1   base; never raised itself
     DimensionMismatch           "dimension"           expected, got
     BadQuery                    "query"               text
     TooLarge                    "too_large"           limit, got
+    SecretFound                 "secret"              field, kinds
   NotFound (LookupError)        "not_found"  exit 3   kind, ref
   Conflict                      "conflict"   exit 4
     AlreadyExists               "exists"              kind, ref
@@ -101,6 +102,22 @@ class TooLarge(InvalidInput):
         super().__init__(f"{what} is {got:,}, the limit is {limit:,}: split it or shorten it")
         self.limit = limit
         self.got = got
+
+
+class SecretFound(InvalidInput):
+    """A text that is to be stored holds a key, token or password."""
+
+    code = "secret"
+
+    def __init__(self, field: str, kinds: list[str]) -> None:
+        """Say which *kinds* of secrets *field* holds, and never the secrets."""
+        kinds = sorted(set(kinds))
+        super().__init__(
+            f"{field} holds a secret ({', '.join(kinds)}): take it out, or open the file with "
+            "secrets='redact'"
+        )
+        self.field = field
+        self.kinds = kinds
 
 
 class NotFound(MemDBError, LookupError):

@@ -6,9 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import io
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
     from typing import Any, BinaryIO
 
-    from memdb.models import Artifact, ArtifactVersion, Entry, EntryVersion
+    from memdb.models import Artifact, ArtifactVersion, Decision, Entry, EntryVersion
     from memdb.owner import Owner
     from memdb.rooms import Rooms
 
@@ -26,12 +27,12 @@ class Entries:
         return self._notebook.get(self._owner, entry_id)
 
     def find(self, key: str) -> Entry | None:
-        """Return the active entry that states the fact *key*, None without one."""
+        """Return the entry that states the fact *key* now, None without one."""
         return self._notebook.find_key(self._owner, key)
 
     def update(self, entry_id: int, **changes: Any) -> Entry:
         """
-        Change `text`, `category`, `keywords`, `importance`, `expires_ms` or `metadata`.
+        Change `text`, `category`, `keywords`, `importance`, `expires` or `metadata`.
 
         What the entry said before goes into its history; changes that leave it
         as it is make no version.
@@ -42,17 +43,67 @@ class Entries:
         """
         return self._notebook.update(self._owner, entry_id, **changes)
 
+    def pin(self, entry_id: int) -> Entry:
+        """Put an entry into every prompt, and never set it aside; NotFound without it."""
+        return self._notebook.mark(self._owner, entry_id, pinned=True)
+
+    def unpin(self, entry_id: int) -> Entry:
+        """Take a pin away; an entry without one stays as it is. NotFound without it."""
+        return self._notebook.mark(self._owner, entry_id, pinned=False)
+
+    def set_trust(self, entry_id: int, trust: str) -> Entry:
+        """Say that an entry is "trusted", "untrusted" or "flagged"; NotFound without it."""
+        return self._notebook.mark(self._owner, entry_id, trust=trust)
+
+    def supersede(self, old_id: int, new_id: int) -> Entry:
+        """
+        Say that the entry *new_id* took the place of *old_id*; return the old one.
+
+        Raises:
+            NotFound: this scope lacks one of them.
+            InvalidInput: they are the same, the old one was superseded already,
+                or the new one by the old one.
+        """
+        return self._notebook.supersede(self._owner, old_id, new_id)
+
     def history(self, entry_id: int) -> list[EntryVersion]:
-        """Return what the entry said before, oldest first; [] if it never changed."""
+        """Return what the entry was before, oldest first; [] if it never changed."""
         return self._notebook.history(self._owner, entry_id)
+
+    def replaced(self, entry_id: int) -> list[Entry]:
+        """Return the entries whose place it took, in turn, newest first; [] without any."""
+        return self._notebook.replaced(self._owner, entry_id)
+
+    def decisions(self, entry_id: int) -> list[Decision]:
+        """Return what was decided about statements that became this entry, and why."""
+        return self._notebook.decisions(self._owner, entry_id)
 
     def delete(self, entry_id: int) -> bool:
         """Remove an entry with its history; False if it is absent."""
         return self._notebook.delete(self._owner, entry_id)
 
-    def list(self, *, category: str | None = None, inactive: bool = False) -> Iterator[Entry]:
-        """Iterate over the entries by id; *inactive* and expired ones only on request."""
-        return self._notebook.list(self._owner, category=category, inactive=inactive)
+    def list(
+        self,
+        *,
+        category: str | None = None,
+        pinned: bool | None = None,
+        inactive: bool = False,
+        as_of: int | datetime | None = None,
+    ) -> Iterator[Entry]:
+        """
+        Iterate over the entries by id.
+
+        Args:
+            category: Only these; None: of every category.
+            pinned: Only those that are (True) or are not (False); None: both.
+            inactive: Also those that do not hold: superseded, expired, set aside.
+            as_of: As the file would have answered then, by what it had been told
+                and what held at that time. What was deleted since is left out,
+                and counts of use are 0: those of the past are not kept.
+        """
+        return self._notebook.list(
+            self._owner, category=category, pinned=pinned, inactive=inactive, as_of=as_of
+        )
 
 
 class Artifacts:

@@ -9,7 +9,7 @@ import os
 from memdb.db.connection import MEMORY
 from memdb.db.database import Database
 from memdb.errors import InvalidInput
-from memdb.owner import Owner
+from memdb.owner import SHARED, Owner
 from memdb.rooms import STATIC, WORK, Rooms
 from memdb.runtime import system_clock, uuid7
 from memdb.scope import Scope
@@ -17,13 +17,15 @@ from memdb.text.validate import int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
+    from memdb.longterm.categories import Categories, Category
     from memdb.models import FileInfo, Finding, SpaceInfo
-    from memdb.ports import Embedder, Model, Summarizer, TokenCounter
+    from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
     from memdb.summary_models import SummaryPolicy
+    from memdb.text.secret_policy import SecretPolicy
     from memdb.transfer.importer import ImportReport
     from memdb.worker import Worker
 
@@ -37,6 +39,10 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     model: Model | None = None,
     summarizer: Summarizer | None = None,
     summaries: SummaryPolicy | None = None,
+    secrets: SecretPolicy | str | None = None,
+    arbiter: Arbiter | None = None,
+    categories: Iterable[Category] = (),
+    entry_quota: int | None = None,
     clock: Clock = system_clock,
     ids: Ids = uuid7,
 ) -> MemDB:
@@ -56,6 +62,15 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             of what was said, made offline.
         summarizer: Your own way to summarise, in place of asking *model*.
         summaries: When and how conversations are summarised; None: the defaults.
+        secrets: What to do with keys, tokens and passwords in entries and in
+            what a model learns from: "refuse" (the default), "redact" or
+            "allow"; a SecretPolicy says it for messages too, which else are
+            kept word for word.
+        arbiter: Decides what a statement does to entries like it; None: rules
+            of English, offline.
+        categories: Kinds of entries besides the built-in ones.
+        entry_quota: Most active entries of a user; None: 1,000. What is least
+            worth is set aside above that.
         clock: Gives UTC milliseconds.
         ids: Gives a new uid for a time.
 
@@ -75,7 +90,16 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     database = Database(name, durability=durability, clock=clock, ids=ids)
     try:
         rooms = Rooms(
-            database, embedder, counter, model=model, summarizer=summarizer, summaries=summaries
+            database,
+            embedder,
+            counter,
+            model=model,
+            summarizer=summarizer,
+            summaries=summaries,
+            secrets=secrets,
+            arbiter=arbiter,
+            categories=categories,
+            entry_quota=entry_quota,
         )
         return MemDB(database, rooms)
     except BaseException:
@@ -114,13 +138,27 @@ class MemDB:
         """
         return Scope(self._rooms, self._owner(user, app))
 
+    def shared(self, app: str = "default") -> Scope:
+        """
+        Return the memory that all users of *app* share; its user is "".
+
+        Only what was put there on purpose is in it. Every scope of the app
+        recalls its entries beside its own, and changes none of them.
+        """
+        return Scope(self._rooms, Owner(self._db, name_value(app, "app"), SHARED))
+
+    @property
+    def categories(self) -> Categories:
+        """The kinds of entries that this open file knows; `add` one of yours."""
+        return self._rooms.categories
+
     def scopes(self) -> list[Scope]:
-        """Return every scope that was written to, by app and user."""
+        """Return every scope that was written to, by app and user; shared ones too."""
         from memdb.stores import scopes
 
         with self._db.read() as tx:
             found = scopes.list_all(tx)
-        return [self.scope(user, app) for _, app, user in found]
+        return [Scope(self._rooms, Owner(self._db, app, user)) for _, app, user in found]
 
     def run_pending(
         self,
@@ -320,6 +358,7 @@ class MemDB:
         """Close the file, after the work in progress; calling it again does nothing."""
         if self._worker is not None:
             self._worker.stop()
+        self._rooms.close()
         self._db.close()
 
     def _owner(self, user: str, app: str) -> Owner:
@@ -328,7 +367,7 @@ class MemDB:
     def _owners(self, user: str | None, app: str) -> list[Owner]:
         if user is not None:
             return [self._owner(user, app)]
-        return [self._owner(scope.user, scope.app) for scope in self.scopes()]
+        return [scope._owner for scope in self.scopes()]
 
     def __enter__(self) -> Self:
         """Return the open file itself."""

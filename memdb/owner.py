@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from memdb.db.transaction import Tx
 
 
+# Whose entries all users of an app see. Nobody can be called so: a name is not empty.
+SHARED = ""
+
+
 class Owner:
     """The scope (*app*, *user*) of a file; it need not exist yet."""
 
@@ -26,6 +30,10 @@ class Owner:
         self._scope_no: int | None = None
         self.app = app
         self.user = user
+
+    def shared(self) -> Owner:
+        """Return the scope that all users of the app share."""
+        return self if self.user == SHARED else Owner(self._db, self.app, SHARED)
 
     def find(self, tx: Tx) -> int | None:
         """Return the scope's number, None before its first write."""

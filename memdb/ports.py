@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from memdb.claims import Claim, Verdict
     from memdb.summary_models import SourceItem, Summary
 
 
@@ -92,6 +93,25 @@ class Model(Protocol):
         Raises:
             PortError: no answer came: refused, unreachable, too late, cancelled.
                 The text names no secret.
+        """
+        ...
+
+
+@runtime_checkable
+class Arbiter(Protocol):
+    """Decides what a statement does to the entries that it resembles."""
+
+    @property
+    def name(self) -> str:
+        """Identify it; stored beside each decision."""
+        ...
+
+    def decide(self, said: Claim, known: Sequence[Claim]) -> Verdict:
+        """
+        Return what *said* does to *known*, one or more claims, the likest first.
+
+        Raises:
+            PortError: it could not; the offline one decides in its place.
         """
         ...
 

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
 from memdb.shortterm.conversation import Conversations
+from memdb.text.secret_policy import policy_of
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from memdb.db.database import Database
     from memdb.longterm.artifacts import Shelf
+    from memdb.longterm.categories import Categories, Category
     from memdb.longterm.notebook import Notebook
-    from memdb.ports import Embedder, Model, Summarizer, TokenCounter
+    from memdb.longterm.remembering import Remembering
+    from memdb.longterm.uses import Uses
+    from memdb.ports import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.recall.indexing import Indexer
     from memdb.recall.search import Recaller
     from memdb.shortterm.archive import Archivist
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from memdb.shortterm.writing import Writer
     from memdb.summary_models import SummaryPolicy
     from memdb.text.counting import Counting
+    from memdb.text.secret_policy import SecretPolicy
 
 STATIC = "static"
 
@@ -47,8 +53,17 @@ class Rooms:
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         summaries: SummaryPolicy | None = None,
+        secrets: SecretPolicy | str | None = None,
+        arbiter: Arbiter | None = None,
+        categories: Iterable[Category] = (),
+        entry_quota: int | None = None,
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
+        self.secrets = policy_of(secrets)
+        if arbiter is not None:
+            _require(arbiter, "arbiter", ("name", "decide"))
+        if entry_quota is not None:
+            int_value(entry_quota, "entry_quota", 1, 1_000_000)
         if model is not None:
             _require(model, "model", ("name", "complete"))
         if summarizer is not None:
@@ -82,6 +97,14 @@ class Rooms:
         self._summaries: Summaries | None = None
         self._trees: Trees | None = None
         self._contexts: Contexts | None = None
+        self._arbiter = arbiter
+        self._entry_quota = entry_quota
+        self._more_categories = tuple(categories)
+        self._categories: Categories | None = None
+        self._remembering: Remembering | None = None
+        self._uses: Uses | None = None
+        if self._more_categories:
+            self.categories  # noqa: B018 (refuses what is no category)
 
     @property
     def counting(self) -> Counting:
@@ -104,7 +127,7 @@ class Rooms:
         if self._writer is None:
             from memdb.shortterm.writing import Writer
 
-            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space)
+            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space, self.secrets)
         return self._writer
 
     @property
@@ -121,9 +144,54 @@ class Rooms:
         """What keeps entries."""
         if self._notebook is None:
             from memdb.longterm.notebook import Notebook
+            from memdb.longterm.screening import Screen
 
-            self._notebook = Notebook(self.db, self.indexer.ensure_space)
+            screen = Screen(self.secrets)
+            self._notebook = Notebook(self.db, self.indexer.ensure_space, self.categories, screen)
         return self._notebook
+
+    @property
+    def categories(self) -> Categories:
+        """What kinds of entries there are."""
+        if self._categories is None:
+            from memdb.longterm.categories import Categories
+
+            self._categories = Categories(self._more_categories)
+        return self._categories
+
+    @property
+    def uses(self) -> Uses:
+        """What counts how often entries are used."""
+        if self._uses is None:
+            from memdb.longterm.uses import Uses
+
+            self._uses = Uses(self.db)
+        return self._uses
+
+    @property
+    def remembering(self) -> Remembering:
+        """What decides about statements."""
+        if self._remembering is None:
+            from memdb.longterm.lifecycle import DEFAULT_QUOTA, Quota
+            from memdb.longterm.neighbours import Vectors
+            from memdb.longterm.remembering import Remembering
+            from memdb.models_local.rules import RuleArbiter
+
+            self._remembering = Remembering(
+                self.db,
+                self.notebook,
+                Vectors(self.db, lambda: self.indexer),
+                RuleArbiter(),
+                self.uses,
+                Quota(self.categories, self._entry_quota or DEFAULT_QUOTA),
+                self._arbiter,
+            )
+        return self._remembering
+
+    def close(self) -> None:
+        """Write what is only in memory."""
+        if self._uses is not None:
+            self._uses.flush()
 
     @property
     def recaller(self) -> Recaller:
@@ -244,8 +312,6 @@ def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
 
 def _check_policy(policy: SummaryPolicy) -> None:
     """Refuse a policy under which summarising would not end, or say nothing."""
-    from memdb.text.validate import int_value
-
     int_value(policy.chunk, "summaries.chunk", 2, 1000)
     int_value(policy.group, "summaries.group", 2, 50)
     int_value(policy.condense_at, "summaries.condense_at", policy.group + 1, 100)

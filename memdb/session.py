@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
+    from memdb.forget_models import Receipt
     from memdb.holdings import Artifacts
     from memdb.models import ContextWindow, Hit, Message, NewMessage
     from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
@@ -32,6 +33,7 @@ class Session(Revising):
         created_ms: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> Message:
         """
         Add a message and return it as stored, with its seq and tokens.
@@ -47,9 +49,12 @@ class Session(Revising):
             metadata: A JSON object that is kept beside it.
             expected_seq: `last_seq` as you know it: if somebody added a message
                 since, nothing is written.
+            secrets: "refuse", "redact" or "allow" keys and passwords in it;
+                None: as the file was opened, which keeps them as they are said.
 
         Raises:
             InvalidInput: a field cannot be stored.
+            SecretFound: it holds a secret, and those are refused.
             AlreadyExists: *external_id* belongs to a different message.
             VersionConflict: the session is not at *expected_seq*.
 
@@ -61,11 +66,15 @@ class Session(Revising):
         from memdb.models import NewMessage
 
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq)
+        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq, secrets)
         return stored
 
     def extend(
-        self, messages: Iterable[NewMessage | dict[str, Any]], *, expected_seq: int | None = None
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> list[Message]:
         """
         Add many messages in one transaction, all or none; see `append`.
@@ -78,7 +87,7 @@ class Session(Revising):
         from memdb.shortterm.writing import to_new
 
         new = [to_new(message) for message in messages]
-        return self._rooms.writer.append(self._owner, self.name, new, expected_seq)
+        return self._rooms.writer.append(self._owner, self.name, new, expected_seq, secrets)
 
     @property
     def last_seq(self) -> int:
@@ -334,6 +343,38 @@ class Session(Revising):
         with self._rooms.db.write():
             self._rooms.shelf.delete_session(self._owner, self.name)
             return self._rooms.writer.delete(self._owner, self.name)
+
+    def forget(
+        self,
+        seqs: int | Iterable[int] | None = None,
+        *,
+        artifacts: bool = False,
+        prove: bool = False,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """
+        Remove messages for good, and the entries that they told; see `Scope.forget`.
+
+        Their seqs stay gaps. Summaries over them are written anew.
+
+        Args:
+            seqs: Of the messages; None: the session as a whole.
+            artifacts: Also the artifacts that these messages saved.
+            prove: Take the bytes off the disk too, and prove it.
+            dry_run: Remove nothing, say what would be.
+
+        Raises:
+            InvalidInput: a seq is none.
+            Busy: others kept writing.
+            Corrupt: an archived message cannot be taken out of a damaged part.
+        """
+        from memdb.forgetting import Forgetter
+
+        forgetter = Forgetter(self._rooms, self._owner)
+        options = {"artifacts": artifacts, "prove": prove, "dry_run": dry_run}
+        if seqs is None:
+            return forgetter.session(self.name, **options)
+        return forgetter.messages(self.name, [seqs] if isinstance(seqs, int) else seqs, **options)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

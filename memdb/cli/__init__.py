@@ -24,6 +24,10 @@ COMMANDS = {
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
     "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
+    "forget": Loaded(
+        "forget", "Remove something for good, also from summaries, archive and indexes"
+    ),
+    "secrets": Loaded("forget", "Find keys, tokens and passwords in a memory"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),

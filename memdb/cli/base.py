@@ -206,10 +206,11 @@ def _report(error: Exception, *, as_json: bool) -> int:
             f"{type(error).__name__}: {message}. This is a bug; MEMDB_DEBUG=1 shows where, "
             "please report it"
         )
+    from memdb.cli.output import clean, print_json
+
     if not as_json:
-        click.echo(f"Error: {message}", err=True)
+        click.echo(f"Error: {clean(message)}", err=True)
         return exit_code
-    from memdb.cli.output import print_json
 
     print_json({"error": {"code": code, "message": message, **facts}})
     return exit_code

@@ -16,7 +16,7 @@ from memdb.cli.base import (
 )
 from memdb.cli.opening import opened_scope
 from memdb.cli.output import Column, clean, one_line, print_json, print_table, shorten, when
-from memdb.cli.values import MOMENT, text_or_stdin
+from memdb.cli.values import EXPIRY, MOMENT, text_or_stdin
 from memdb.errors import NotFound
 
 TYPE_CHECKING = False
@@ -47,8 +47,8 @@ ASKED_WIDTH = 50  # columns of an entry's text in the question before it is dele
 @click.option("--keyword", "keywords", metavar="WORD", multiple=True, help="Repeatable.")
 @click.option("--session", metavar="NAME", help="The conversation it was told in.")
 @click.option("--seq", type=click.IntRange(1), metavar="N", help="The message of that session.")
-@click.option("--valid-from", "valid_from_ms", type=MOMENT, help="Since when it holds.")
-@click.option("--expires", "expires_ms", type=MOMENT, help="From then on it is not recalled.")
+@click.option("--valid-from", type=MOMENT, help="Since when it holds.")
+@click.option("--expires", type=EXPIRY, help="From then on it is not recalled.")
 @scope_options
 @json_option
 def remember(
@@ -141,7 +141,7 @@ def show(file: str, entry_ref: str, user: str | None, app: str | None, as_json: 
 @click.option(
     "--keyword", "keywords", metavar="WORD", multiple=True, help="Repeatable; replaces them all."
 )
-@click.option("--expires", "expires_ms", type=MOMENT, help="From then on it is not recalled.")
+@click.option("--expires", type=EXPIRY, help="From then on it is not recalled.")
 @scope_options
 @json_option
 def edit(

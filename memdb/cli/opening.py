@@ -10,6 +10,7 @@ import os
 from contextlib import contextmanager
 
 import click
+from click.core import ParameterSource
 
 from memdb.cli.output import note, one_line
 from memdb.errors import FileError, InvalidInput, NotFound, StorageError
@@ -146,6 +147,13 @@ def choose_scope(db: MemDB, user: str | None, app: str | None, *, new: bool = Fa
     if all((scope.app, scope.user) != (chosen.app, chosen.user) for scope in known):
         raise UnknownUser(click.format_filename(db.path), chosen, as_dicts(known))
     return chosen
+
+
+def refuse_user() -> None:
+    """Refuse --user beside --all-users; MEMDB_USER is overridden by it."""
+    given = click.get_current_context().get_parameter_source("user")
+    if given is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--all-users and --user exclude each other.")
 
 
 def as_dicts(scopes: list[Scope]) -> list[dict[str, str]]:

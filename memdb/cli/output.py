@@ -23,10 +23,22 @@ LEAST = 8  # columns that a shortened text keeps
 WIDEST = 40  # columns a cell is padded to where nothing is cut
 _MANY = 20_000  # characters of a cell that are looked at on a terminal
 
-# Marks that change the direction of what follows can make a text read otherwise
-# than it is stored.
-_BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_CONTROLS = dict.fromkeys([*range(32), *range(127, 160), *map(ord, _BIDI)], "\ufffd")
+# Marks that change the direction of what follows, line ends that no key makes,
+# and letters without a shape can make a text read otherwise than it is stored.
+_HIDDEN = [
+    *(0x061C, 0x180E, 0x200B, 0x200E, 0x200F, 0xFEFF),
+    *(
+        one
+        for first, last in ((0x2028, 0x202E), (0x2060, 0x206F))
+        for one in range(first, last + 1)
+    ),
+    *(
+        one
+        for first, last in ((0xFFF9, 0xFFFB), (0xE0000, 0xE007F))
+        for one in range(first, last + 1)
+    ),
+]
+_CONTROLS = dict.fromkeys([*range(32), *range(127, 160), *_HIDDEN], "\ufffd")
 _LINE_CONTROLS = {**_CONTROLS, ord("\n"): "\n", ord("\t"): "    ", ord("\r"): None}
 
 
@@ -55,7 +67,16 @@ def print_json(value: object) -> None:
 
     # Another encoding may lack a character; JSON can always write it.
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    click.echo(json.dumps(value, ensure_ascii=plain, indent=2, default=str))
+    text = json.dumps(value, ensure_ascii=plain, indent=2, default=str)
+    # What JSON leaves as it is and a terminal obeys stands as an escape instead.
+    escapes = {one: _escape(one) for one in (*range(127, 160), *_HIDDEN)}
+    click.echo(text if text.isascii() and "\x7f" not in text else text.translate(escapes))
+
+
+def _escape(code: int) -> str:
+    """Return a character as JSON may write it: one or two escapes."""
+    units = chr(code).encode("utf-16-be").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 def note(text: str) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import click
-from click.core import ParameterSource
 
 from memdb.cli.base import STOPPED, Command, example, file_argument, json_option, scope_options
-from memdb.cli.opening import DEFAULT_APP, choose_scope, opened
+from memdb.cli.opening import DEFAULT_APP, choose_scope, opened, refuse_user
 from memdb.cli.output import note, print_json
 from memdb.cli.progress import Bar, Counter
 from memdb.errors import Corrupt, InvalidInput, MemDBError
@@ -132,7 +131,7 @@ def export(
     TARGET "-", or none, is standard output. `memdb import` reads it again.
     """
     if all_users:
-        _refuse_user()
+        refuse_user()
         user = None
     if as_json and target == "-":
         raise click.UsageError("The export itself is JSON lines: --json needs a TARGET.")
@@ -152,13 +151,6 @@ def export(
         print_json({"path": target, "records": written})
     else:
         click.echo(f"Wrote {written:,} records to {click.format_filename(target)}.")
-
-
-def _refuse_user() -> None:
-    """Refuse --user beside --all-users; MEMDB_USER is overridden by it."""
-    given = click.get_current_context().get_parameter_source("user")
-    if given is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--all-users and --user exclude each other.")
 
 
 COMMANDS = {"import": import_, "export": export}

@@ -41,7 +41,20 @@ class Moment(Base):
             )
 
 
+class MomentOrSpan(Moment):
+    """A time, a span from now such as 30d, or "never"."""
+
+    name = "time|span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return UTC milliseconds; a span and "never" as they are, for the library to read."""
+        if value == "never" or (value[:-1].isdecimal() and value[-1] in "dhm"):
+            return value
+        return super().convert(value, param, ctx)
+
+
 MOMENT = Moment()
+EXPIRY = MomentOrSpan()
 
 
 def text_or_stdin(text: str) -> str:

@@ -198,7 +198,7 @@ def _rules(tx: Tx) -> Iterator[Finding]:
 def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     from itertools import islice
 
-    from memdb.stores import blobs, embeddings, entries, messages
+    from memdb.stores import blobs, embeddings, messages, standing
 
     yield from islice(check_archive.damaged(tx), MAX_PER_RULE)
 
@@ -208,7 +208,7 @@ def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
 
     for row_id in islice(messages.damaged(tx), MAX_PER_RULE):
         yield Finding("message_hash", f"message {row_id}", rebuildable=False)
-    for row_id in islice(entries.damaged(tx), MAX_PER_RULE):
+    for row_id in islice(standing.damaged(tx), MAX_PER_RULE):
         yield Finding("entry_hash", f"entry {row_id}", rebuildable=False)
     for uid in islice(check_nodes.damaged(tx), MAX_PER_RULE):
         yield Finding("node_hash", f"node {uid}", rebuildable=False)

@@ -1,46 +1,49 @@
 """
-Entries: adding, changing and reading long-term records.
+Entries: storing, changing and reading long-term records as they are told.
 
-Decides what an entry must be, and writes it with its history, its index row
-and its embedding job in one transaction.
+Nothing here compares one entry with another, except by key; `remembering` does.
 """
 
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, NotFound
-from memdb.ids import MAX_SEQ, scope_range
+from memdb.ids import scope_range
+from memdb.longterm import ledger, merging
+from memdb.longterm.screening import FLAGGED, is_order
+from memdb.longterm.statement import TRUST, read_statement, said_columns
 from memdb.models import Entry, EntryVersion, Remembered
-from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, scopes, sessions
-from memdb.text.grams import bigrams_of
-from memdb.text.validate import (
-    int_value,
-    json_object,
-    name_value,
-    optional_name,
-    text_value,
-    time_value,
-)
+from memdb.past import page as past_page
+from memdb.stores import decisions, entries, history, messages, sessions, standing
+from memdb.text.digest import said_hash
+from memdb.text.times import moment_or_span
+from memdb.text.validate import choice_value, int_value, json_object, moment_ms, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
+    from memdb.longterm.categories import Categories
+    from memdb.longterm.screening import Screen
+    from memdb.longterm.statement import Statement
+    from memdb.models import Decision
     from memdb.owner import Owner
 
     Prepare = Callable[[Tx], object]
 
 PAGE = 200
-DEFAULT_CATEGORY = "events"
-DEFAULT_IMPORTANCE = 5
+CHANGEABLE = ("text", "category", "keywords", "importance", "expires", "metadata")
+MAX_ID = (1 << 63) - 1
 
 
 class Notebook:
     """The entries of a file."""
 
-    def __init__(self, db: Database, before_write: Prepare) -> None:
+    def __init__(
+        self, db: Database, before_write: Prepare, categories: Categories, screen: Screen
+    ) -> None:
         """
         Keep entries in *db*.
 
@@ -49,183 +52,164 @@ class Notebook:
         """
         self._db = db
         self._before_write = before_write
+        self.categories = categories
+        self.screen = screen
 
-    def add(
-        self,
-        owner: Owner,
-        text: str,
-        *,
-        category: str | None = None,
-        key: str | None = None,
-        keywords: Sequence[str] = (),
-        importance: int | None = None,
-        session: str | None = None,
-        seq: int | None = None,
-        valid_from_ms: int | None = None,
-        expires_ms: int | None = None,
-        created_ms: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        uid: str | None = None,
-    ) -> Remembered:
+    def add(self, owner: Owner, text: str, **given: Any) -> Remembered:
         """
-        Remember *text* and say what that did.
+        Store *text* without looking for entries that say the same, except by key.
 
-        Arguments as in `Scope.remember`. An active entry with the same *key* is
-        updated in place ("merged", or "ignored" when it says the same already);
-        else a new one is "added". An update keeps what is not said: None, and
-        no keywords. A time of expiry that has passed is not kept.
+        Arguments as in `Scope.remember`, and the *uid* it gets. For imports.
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
+            SecretFound: a field holds a secret, and the policy refuses it.
             NotFound: the session, or the message in it, does not exist.
         """
-        given = {
-            "category": category,
-            "keywords": keywords or None,
-            "importance": importance,
-            "metadata": metadata,
-            "valid_from_ms": valid_from_ms,
-            "expires_ms": expires_ms,
-        }
-        row = self._said(
-            text,
-            DEFAULT_CATEGORY if category is None else category,
-            keywords,
-            DEFAULT_IMPORTANCE if importance is None else importance,
-        )
-        row |= {
-            "key": optional_name(key, "key"),
-            "metadata": json_object(metadata, "metadata"),
-            "valid_from_ms": time_value(valid_from_ms, "valid_from_ms"),
-            "expires_ms": time_value(expires_ms, "expires_ms"),
-            "created_ms": time_value(created_ms, "created_ms"),
-            "uid": optional_name(uid, "uid"),
-        }
-        if seq is not None and session is None:
-            raise InvalidInput("seq is given without session: name the session too")
-        span = None if seq is None else int_value(seq, "seq", 1, MAX_SEQ)
-        unsaid = [field for field, value in given.items() if value is None]
-        return self._store(owner, row, session, span, unsaid)
-
-    def _store(
-        self,
-        owner: Owner,
-        row: dict[str, Any],
-        session: str | None,
-        span: int | None,
-        unsaid: list[str],
-    ) -> Remembered:
-        """Write a validated row: as a new entry, or over the one with its key."""
+        text, given = self.screen.told(text, given)
+        said = read_statement(text, self._db.clock(), **given)
         with self._db.write() as tx:
-            self._before_write(tx)
-            scope_no = owner.ensure(tx)
-            row |= self._told(tx, owner, session, (span, span))
-            if span is not None and not messages.uids(tx, f"[{row['session_id'] | span}]"):
-                raise NotFound("message", f"{session}#{span}")
-            key = row["key"]
-            known = None if key is None else entries.find_key(tx, scope_no, key)
-            if known is not None:
-                return self._merge(tx, owner, known, row, unsaid)
-            entry_id = self.insert(tx, scope_no, row)
-            return Remembered("added", self._stored(tx, entry_id))
+            scope_no = self.prepare(tx, owner, said)
+            key = said.row["key"]
+            known = None if key is None else entries.open_key(tx, scope_no, key)
+            if known is None:
+                return self.insert(tx, scope_no, said, "nothing like it was known")
+            return self.tell_again(tx, scope_no, get(tx, known), said)
 
-    def insert(self, tx: Tx, scope_no: int, row: Mapping[str, Any]) -> int:
-        """Add a validated row, fill in what it leaves open, and return its id."""
-        entry_id = scopes.next_id(tx, scope_no)
-        made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
-        filled = {
-            "version": 1,
-            "active": 1,
-            "superseded_by": None,
-            "use_count": 0,
-            "last_used_ms": None,
-            "valid_to_ms": None,
-            "updated_ms": made_ms,
-            **row,
-            "id": entry_id,
-            "scope_no": scope_no,
-            "uid": row["uid"] or self._db.ids(tx.now_ms),
-            "created_ms": made_ms,
-        }
-        entries.add(tx, {**filled, "content_hash": entries.hash_of(filled)})
-        fulltext.index_entry(tx, entry_id)
-        jobs.add_entry(tx, entry_id, filled["version"])
-        return entry_id
+    def prepare(self, tx: Tx, owner: Owner, said: Statement) -> int:
+        """Return the number of the scope, and fill in where a statement was told."""
+        self._before_write(tx)
+        scope_no = owner.ensure(tx)
+        told_in = None if said.session is None else sessions.find(tx, scope_no, said.session)
+        if said.session is not None and told_in is None:
+            raise NotFound("session", said.session)
+        said.row["session_id"] = told_in
+        for seq in (said.row["first_seq"], said.row["last_seq"]):
+            if seq is not None and not messages.uids(tx, f"[{(told_in or 0) | seq}]"):
+                raise NotFound("message", f"{said.session}#{seq}")
+        return scope_no
+
+    def insert(self, tx: Tx, scope_no: int, said: Statement, reason: str) -> Remembered:
+        """Add what was said as a new entry."""
+        row = said.row
+        ttl = self.categories.get(row["category"]).ttl_ms
+        if ttl is not None and "expires_ms" not in said.said and row["expires_ms"] is None:
+            row = {**row, "expires_ms": (row["created_ms"] or tx.now_ms) + ttl}
+        new_id = ledger.insert(tx, scope_no, row, self._db.ids)
+        return Remembered("added", get(tx, new_id), reason=reason)
+
+    def tell_again(self, tx: Tx, scope_no: int, old: Entry, said: Statement) -> Remembered:
+        """Store a statement of the key that *old* has: it says more of it, or another thing."""
+        if said_hash(old.text) == said_hash(said.row["text"]):
+            return self.merge(tx, old, said, "the same key and words")
+        return self.replace(tx, scope_no, [old], said, "another statement of this key")
+
+    def merge(
+        self, tx: Tx, old: Entry, said: Statement, reason: str, text: str | None = None
+    ) -> Remembered:
+        """Let *old* take over what a statement adds to it, and *text* if that is not None."""
+        columns = merging.merged(entries.row(tx, old.id), said, text, tx.now_ms, self.categories)
+        ledger.change(tx, old.id, "merge" if old.active else "restore", **columns)
+        new = get(tx, old.id)
+        action = "ignored" if new.version == old.version else "merged"
+        return Remembered(action, new, old, reason)
+
+    def replace(
+        self,
+        tx: Tx,
+        scope_no: int,
+        olds: list[Entry],
+        said: Statement,
+        reason: str,
+        revived: Entry | None = None,
+    ) -> Remembered:
+        """
+        Let a new entry (or *revived*) take the place of *olds*, whose key it gets.
+
+        What it says of an earlier time than theirs is added as past.
+        """
+        row = said.row
+        from_ms = row["valid_from_ms"]
+        began = [one.valid_from_ms for one in olds if one.valid_from_ms is not None]
+        if from_ms is not None and began and from_ms < min(began):
+            row |= {"valid_to_ms": min(began), "active": 0, "superseded_by": olds[0].id}
+            done = self.insert(tx, scope_no, said, f"of an earlier time; {reason}")
+            return done.replace(other=olds[0])
+        row |= merging.inherited(olds[0], said, tx.now_ms, self.categories)
+        keys = [one.key for one in olds if one.key is not None]
+        if row["key"] is None and keys:
+            row["key"] = keys[0]
+        for old in olds:
+            ledger.end(tx, old, tx.now_ms if from_ms is None else from_ms)
+        if revived is None:
+            new = self.insert(tx, scope_no, said, reason).entry
+        else:
+            new = self.merge(tx, revived, said, reason, row["text"]).entry
+        for old in olds:
+            entries.link(tx, old.id, new.id)
+        return Remembered("superseded", get(tx, new.id), olds[0], reason)
+
+    def fold(self, tx: Tx, old: Entry, new: Entry) -> None:
+        """Let *new* stand for *old*, which says the same or is over."""
+        if old.id == new.id:
+            return
+        ledger.end(tx, old, tx.now_ms)
+        entries.link(tx, old.id, new.id)
 
     def update(self, owner: Owner, entry_id: int, **changes: Any) -> Entry:
-        """
-        Change what an entry says; what it said before goes into its history.
-
-        Changes that leave it as it is make no version.
-
-        Args:
-            changes: `text`, `category`, `keywords`, `importance`, `expires_ms`,
-                `metadata`; the others stay as they are.
-
-        Raises:
-            NotFound: the scope has no such entry.
-            InvalidInput: an unknown or unusable field.
-        """
-        allowed = ("text", "category", "keywords", "importance", "expires_ms", "metadata")
-        unknown = sorted(set(changes) - set(allowed))
+        """Change what an entry says, as `Entries.update` describes it."""
+        unknown = sorted(set(changes) - set(CHANGEABLE))
         if unknown:
-            raise InvalidInput(f"entry has no field {unknown[0]!r}: use {', '.join(allowed)}")
+            raise InvalidInput(f"entry has no field {unknown[0]!r}: use {', '.join(CHANGEABLE)}")
+        changes = self.screen.changed(changes)
+        flagged = is_order(changes)
         with self._db.write() as tx:
             self._before_write(tx)
             old = self._get(tx, owner, entry_id)
-            new = {field: getattr(old, field) for field in allowed} | changes
-            said = self._said(new["text"], new["category"], new["keywords"], new["importance"])
+            new = {field: getattr(old, field) for field in CHANGEABLE if field != "expires"}
+            new |= changes
+            said = said_columns(new["text"], new["category"], new["keywords"], new["importance"])
             said["metadata"] = json_object(new["metadata"], "metadata")
-            said["expires_ms"] = time_value(new["expires_ms"], "expires_ms")
-            said["valid_from_ms"] = old.valid_from_ms
-            if self._says_the_same(old, said):
-                return old
-            said |= self._told(tx, owner, old.session, (old.first_seq, old.last_seq))
-            self._rewrite(tx, old, said, "update")
-            return self._stored(tx, entry_id)
+            if "expires" in changes:
+                said["expires_ms"] = moment_or_span(changes["expires"], "expires", tx.now_ms)
+            if flagged:
+                said["trust"] = FLAGGED
+            before = entries.row(tx, entry_id)
+            if any(before[column] != value for column, value in said.items()):
+                ledger.change(tx, entry_id, "update", **said, updated_ms=tx.now_ms)
+            return get(tx, entry_id)
 
-    def _merge(
-        self, tx: Tx, owner: Owner, known: int, row: dict[str, Any], unsaid: list[str]
-    ) -> Remembered:
-        """Update the entry *known*; the fields in *unsaid* stay as they were."""
-        old = self._stored(tx, known)
-        if row["session_id"] is None:
-            row |= self._told(tx, owner, old.session, (old.first_seq, old.last_seq))
-        before = self._content(old)
-        if old.expires_ms is not None and old.expires_ms <= self._db.clock():
-            before["expires_ms"] = None  # said again, so it holds again
-        row |= {field: before[field] for field in unsaid}
-        row["bigrams"] = bigrams_of(f"{row['text']}\n{row['keywords']}")
-        if self._says_the_same(old, row):
-            return Remembered("ignored", old)
-        self._rewrite(tx, old, row, "merge")
-        return Remembered("merged", self._stored(tx, known))
+    def mark(
+        self, owner: Owner, entry_id: int, *, pinned: bool | None = None, trust: str | None = None
+    ) -> Entry:
+        """Pin or unpin an entry, or say how far it is trusted; None leaves it as it is."""
+        with self._db.write() as tx:
+            self._before_write(tx)
+            self._get(tx, owner, entry_id)
+            if pinned is not None:
+                ledger.change(tx, entry_id, "pin", pinned=int(pinned))
+            if trust is not None:
+                ledger.change(tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST))
+            return get(tx, entry_id)
 
-    @classmethod
-    def _says_the_same(cls, old: Entry, row: dict[str, Any]) -> bool:
-        return all(row[field] == value for field, value in cls._content(old).items())
-
-    @staticmethod
-    def _content(old: Entry) -> dict[str, Any]:
-        """Return the columns of *old* that a later statement can change."""
-        return {
-            "text": old.text,
-            "category": old.category,
-            "importance": old.importance,
-            "keywords": "\n".join(old.keywords),
-            "metadata": json_object(old.metadata, "metadata"),
-            "expires_ms": old.expires_ms,
-            "valid_from_ms": old.valid_from_ms,
-        }
-
-    def _rewrite(self, tx: Tx, old: Entry, said: dict[str, Any], reason: str) -> None:
-        fulltext.drop_entry(tx, old.id)
-        identity = {"uid": old.uid, "key": old.key, "created_ms": old.created_ms}
-        said = {**said, "content_hash": entries.hash_of({**said, **identity})}
-        history.keep(tx, old.id, reason)
-        version = entries.update(tx, old.id, said)
-        fulltext.index_entry(tx, old.id)
-        jobs.add_entry(tx, old.id, version)
+    def supersede(self, owner: Owner, old_id: int, new_id: int) -> Entry:
+        """Say that one entry took another's place, as `Entries.supersede` describes it."""
+        with self._db.write() as tx:
+            self._before_write(tx)
+            old, new = self._get(tx, owner, old_id), self._get(tx, owner, new_id)
+            if old.id == new.id:
+                raise InvalidInput(f"entry {old.id} cannot supersede itself: name two entries")
+            if old.superseded_by is not None:
+                raise InvalidInput(
+                    f"entry {old.id} was superseded by {old.superseded_by}: supersede that one"
+                )
+            if standing.leads_to(tx, new.id, old.id):
+                raise InvalidInput(
+                    f"entry {new.id} was superseded by {old.id}: a circle says nothing"
+                )
+            ledger.end(tx, old, tx.now_ms)
+            entries.link(tx, old.id, new.id)
+            return get(tx, old.id)
 
     def get(self, owner: Owner, entry_id: int) -> Entry:
         """Return an entry; NotFound if the scope has none with this id."""
@@ -233,31 +217,79 @@ class Notebook:
             return self._get(tx, owner, entry_id)
 
     def find_key(self, owner: Owner, key: str) -> Entry | None:
-        """Return the active entry that states the fact *key*, None without one."""
+        """Return the entry that states the fact *key* now, None without one."""
         name_value(key, "key")
         with self._db.read() as tx:
             scope_no = owner.find(tx)
-            known = None if scope_no is None else entries.find_key(tx, scope_no, key)
+            if scope_no is None:
+                return None
+            known = entries.find_key(tx, scope_no, key, self._db.clock())
             return None if known is None else entries.find(tx, known)
 
     def history(self, owner: Owner, entry_id: int) -> list[EntryVersion]:
-        """Return what an entry said before, oldest first; [] if it never changed."""
+        """Return what an entry was before, oldest first; [] if it never changed."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
             return history.list_all(tx, entry_id)
+
+    def replaced(self, owner: Owner, entry_id: int) -> list[Entry]:
+        """Return the entries whose place it took, those that these replaced too, newest first."""
+        with self._db.read() as tx:
+            self._get(tx, owner, entry_id)
+            ids = standing.replaced_by(tx, entry_id)
+            found = entries.get_many(tx, f"{ids}")
+            return [found[one] for one in ids]
+
+    def decisions(self, owner: Owner, entry_id: int) -> list[Decision]:
+        """Return what was decided about statements that became this entry, oldest first."""
+        with self._db.read() as tx:
+            self._get(tx, owner, entry_id)
+            return decisions.list_all(tx, entry_id)
 
     def delete(self, owner: Owner, entry_id: int) -> bool:
         """Remove an entry with its history and vectors; False if it is absent."""
         with self._db.write() as tx:
             if self._find(tx, owner, entry_id) is None:
                 return False
-            fulltext.drop_entry(tx, entry_id)
-            embeddings.delete_range(tx, "entry", entry_id, entry_id)
-            jobs.drop(tx, "entry", entry_id)
-            return entries.delete(tx, entry_id)
+            return ledger.delete(tx, entry_id)
+
+    def list(
+        self,
+        owner: Owner,
+        *,
+        category: str | None = None,
+        pinned: bool | None = None,
+        inactive: bool = False,
+        as_of: Any = None,
+    ) -> Iterator[Entry]:
+        """Yield the entries of the scope by id, as `Entries.list` describes it."""
+        if category is not None:
+            name_value(category, "category")
+        at_ms = moment_ms(as_of, "as_of")
+        after = 0
+        while True:
+            with self._db.read() as tx:
+                span = owner.span(tx)
+                if span is None:
+                    return
+                low, high = max(after, span[0]), span[1]
+                asked: dict[str, Any] = {
+                    "category": category,
+                    "pinned": pinned,
+                    "inactive": inactive,
+                    "limit": PAGE,
+                }
+                if at_ms is None:
+                    page = entries.list_page(tx, low, high, now_ms=self._db.clock(), **asked)
+                else:
+                    page = past_page(tx, low, high, at_ms=at_ms, **asked)
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].id
 
     def _find(self, tx: Tx, owner: Owner, entry_id: int) -> Entry | None:
-        int_value(entry_id, "entry_id", 0, (1 << 63) - 1)
+        int_value(entry_id, "entry_id", 0, MAX_ID)
         scope_no = owner.find(tx)
         if scope_no is None:
             return None
@@ -270,66 +302,9 @@ class Notebook:
             raise NotFound("entry", entry_id)
         return found
 
-    @staticmethod
-    def _stored(tx: Tx, entry_id: int) -> Entry:
-        found = entries.find(tx, entry_id)
-        assert found is not None
-        return found
 
-    @staticmethod
-    def _told(
-        tx: Tx, owner: Owner, session: str | None, span: tuple[int | None, int | None]
-    ) -> dict[str, int | None]:
-        """Return the columns that say where it was told; NotFound without such a session."""
-        found = None
-        if session is not None:
-            scope_no = owner.find(tx)
-            name = name_value(session, "session")
-            found = None if scope_no is None else sessions.find(tx, scope_no, name)
-            if found is None:
-                raise NotFound("session", session)
-        return {"session_id": found, "first_seq": span[0], "last_seq": span[1]}
-
-    @staticmethod
-    def _said(text: str, category: str, keywords: Sequence[str], importance: int) -> dict[str, Any]:
-        """Return the columns that say something, validated."""
-        if not isinstance(keywords, (list, tuple)) or not all(
-            isinstance(word, str) for word in keywords
-        ):
-            raise InvalidInput("keywords is not a list of str: give ['one', 'two']")
-        if not text_value(text, "text").strip():
-            raise InvalidInput("text is empty: say what to remember")
-        words = [text_value(word, "keywords").replace("\n", " ").strip() for word in keywords]
-        joined = "\n".join(word for word in words if word)
-        return {
-            "text": text,
-            "category": name_value(category, "category"),
-            "keywords": joined,
-            "importance": int_value(importance, "importance", 1, 10),
-            "bigrams": bigrams_of(f"{text}\n{joined}"),
-        }
-
-    def list(
-        self, owner: Owner, *, category: str | None = None, inactive: bool = False
-    ) -> Iterator[Entry]:
-        """Yield the entries of the scope by id; *inactive* and expired ones only on request."""
-        optional_name(category, "category")
-        after = 0
-        while True:
-            with self._db.read() as tx:
-                span = owner.span(tx)
-                if span is None:
-                    return
-                page = entries.list_page(
-                    tx,
-                    max(after, span[0]),
-                    span[1],
-                    category=category,
-                    inactive=inactive,
-                    limit=PAGE,
-                    now_ms=self._db.clock(),
-                )
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1].id
+def get(tx: Tx, entry_id: int) -> Entry:
+    """Return an entry that is there."""
+    found = entries.find(tx, entry_id)
+    assert found is not None
+    return found

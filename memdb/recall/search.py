@@ -14,7 +14,7 @@ from memdb.recall import ranking
 from memdb.recall.hits import Field, Found, Question, json_ids, merge
 from memdb.recall.query import parse_query
 from memdb.recall.ranking import DOCUMENTS, MESSAGES, Row
-from memdb.stores import artifacts, entries, fulltext, messages, nearest, sessions
+from memdb.stores import artifacts, fulltext, messages, nearest, sessions, standing
 from memdb.text.terms import word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
 
@@ -184,7 +184,7 @@ class Recaller:
         return _looked_up(tx, asked, kind, span, allowed, total, cut)
 
     def _entry_field(self, tx: Tx, asked: Question, session: int | None) -> Field:
-        live = entries.live_ids(
+        live = standing.live_ids(
             tx,
             *asked.span,
             now_ms=self._db.clock(),
@@ -193,7 +193,7 @@ class Recaller:
             session=session,
         )
         # Where all of them are live nothing has to be left out, which is faster.
-        whole = len(live) == entries.count(tx, *asked.span) > 0
+        whole = len(live) == standing.count(tx, *asked.span) > 0
         return _looked_up(tx, asked, "entry", asked.span, None if whole else live, len(live))
 
     def _query_vector(self, asked: Question, fields: dict[str, Field]) -> bytes | None:
@@ -279,7 +279,7 @@ class Recaller:
         ranked = ranking.rank_entries(
             lexical,
             cosine,
-            entries.importance(tx, json_ids({*lexical, *cosine})),
+            standing.importance(tx, json_ids({*lexical, *cosine})),
             weights=weights,
             limit=asked.limit,
             explain=asked.explain,

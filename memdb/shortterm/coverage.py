@@ -97,8 +97,7 @@ class Coverage:
     def _parts(self, first_seq: int, end_seq: int) -> list[Part]:
         """Return what stands for the span, newest first; it may not reach back to its start."""
         found = self._loose(max(self.covered_seq + 1, first_seq), end_seq)
-        oldest = found[-1].first_seq if found else end_seq + 1
-        if self.covered_seq >= first_seq and oldest > self.covered_seq + 1 <= end_seq:
+        if found and self.covered_seq >= first_seq and found[-1].first_seq > self.covered_seq + 1:
             return found  # too many messages without a leaf: what is older is left out too
         if self.covered_seq < first_seq:
             return found

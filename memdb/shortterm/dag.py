@@ -241,16 +241,17 @@ class Summaries:
             "first_seq": step.first_seq,
             "last_seq": step.last_seq,
             "created_ms": tx.now_ms,
-            **self._columns(made),
+            **self.columns(made),
         }
         nodes.add(tx, row)
         if step.depth:
             nodes.condense(tx, row)
-        if self._may_improve(made):
+        if self.may_improve(made):
             jobs.add_summarize(tx, "node", row["id"])
         return True
 
-    def _columns(self, made: Made) -> dict[str, Any]:
+    def columns(self, made: Made) -> dict[str, Any]:
+        """Return the columns of a node that *made* fills."""
         return {
             "text": made.text,
             "hint": made.hint,
@@ -261,7 +262,8 @@ class Summaries:
             "bigrams": bigrams_of(made.text),
         }
 
-    def _may_improve(self, made: Made) -> bool:
+    def may_improve(self, made: Made) -> bool:
+        """Say whether the model at hand would write a better one."""
         port = self.maker.port
         return port is not None and port.quality == "model" and made.quality != "model"
 
@@ -288,7 +290,7 @@ class Summaries:
                 jobs.fail(tx, job, str(failure))
                 lease.lost = True
                 return 0
-            nodes.improve(tx, node, self._columns(made))
+            nodes.improve(tx, node, self.columns(made))
             above = nodes.above(tx, job.ref)
             if above is not None:  # it was made from the text that is now a better one
                 jobs.add_summarize(tx, "node", above)

@@ -13,8 +13,9 @@ from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
 from memdb.ids import MAX_SEQ
 from memdb.models import ROLES, Message, NewMessage
 from memdb.shortterm.removing import remove_all
-from memdb.stores import entries, fulltext, jobs, messages, sessions
+from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, sessions
 from memdb.text.grams import bigrams_of
+from memdb.text.secret_policy import ALLOW, SecretPolicy, action_value, screened_value
 from memdb.text.validate import (
     choice_value,
     int_value,
@@ -43,9 +44,15 @@ if TYPE_CHECKING:
 class Writer:
     """Adds messages to a file, and removes sessions."""
 
-    def __init__(self, db: Database, counting: Counting, before_write: Prepare) -> None:
+    def __init__(
+        self,
+        db: Database,
+        counting: Counting,
+        before_write: Prepare,
+        secrets: SecretPolicy | None = None,
+    ) -> None:
         """
-        Keep messages in *db*, their tokens counted by *counting*.
+        Keep messages in *db*, their tokens counted by *counting*, by the policy *secrets*.
 
         *before_write* is called in each transaction that adds some, before
         their embedding jobs are noted.
@@ -53,6 +60,7 @@ class Writer:
         self._db = db
         self._before_write = before_write
         self._counting = counting
+        self._secrets = SecretPolicy() if secrets is None else secrets
 
     def append(
         self,
@@ -60,6 +68,7 @@ class Writer:
         session: str,
         new: Sequence[NewMessage],
         expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> list[Message]:
         """
         Add messages to a session, all or none, and return them as stored.
@@ -70,18 +79,20 @@ class Writer:
             new: In the order they were said.
             expected_seq: The session's last seq as the caller knows it, 0 for
                 none: of two writers that know the same, one succeeds.
+            secrets: "refuse", "redact" or "allow"; None: as the policy says.
 
         A message whose external id the session has is not added again; the
         stored one is returned in its place.
 
         Raises:
             InvalidInput: a field of a message; nothing was written.
+            SecretFound: a message holds a secret, and those are refused.
             AlreadyExists: its external id belongs to a different message.
             VersionConflict: *expected_seq* is not the session's last seq.
 
         Transaction: opens its own, after counting.
         """
-        return self.ready(owner, session, new, expected_seq)()
+        return self.ready(owner, session, new, expected_seq, secrets)()
 
     def ready(
         self,
@@ -89,6 +100,7 @@ class Writer:
         session: str,
         new: Sequence[NewMessage],
         expected_seq: int | None = None,
+        secrets: str | None = None,
     ) -> Callable[[], list[Message]]:
         """
         Check and count messages, and return what then adds them; see `append`.
@@ -97,7 +109,8 @@ class Writer:
         not belong into it.
         """
         name_value(session, "session")
-        return partial(self._store, owner, session, self.ready_rows(new), expected_seq)
+        rows = self.ready_rows(new, secrets)
+        return partial(self._store, owner, session, rows, expected_seq)
 
     def _store(
         self, owner: Owner, session: str, rows: list[dict[str, Any]], expected_seq: int | None
@@ -123,7 +136,7 @@ class Writer:
         Transaction: opens its own, after counting.
         """
         name_value(session, "session")
-        rows = self.ready_rows(new)
+        rows = self.ready_rows(new, ALLOW)  # what is copied was let in before
         with self._db.write() as tx:
             scope_no = owner.ensure(tx)
             if sessions.find(tx, scope_no, session) is not None:
@@ -131,9 +144,12 @@ class Writer:
             target = self._ensure_session(tx, owner, session)
             self.add_rows(tx, target, session, rows)
 
-    def ready_rows(self, new: Iterable[NewMessage]) -> list[dict[str, Any]]:
-        """Return the columns of messages, counted; outside of transactions."""
-        rows = [self.to_row(message) for message in new]
+    def ready_rows(
+        self, new: Iterable[NewMessage], secrets: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the columns of messages, screened and counted; outside of transactions."""
+        action = self._secrets.messages if secrets is None else action_value(secrets, "secrets")
+        rows = [self.to_row(self._screened(message, action)) for message in new]
         self.count(rows)
         return rows
 
@@ -143,6 +159,18 @@ class Writer:
         """Add what `ready_rows` returned to an existing session, in the transaction *tx*."""
         self._before_write(tx)
         return self._add_rows(tx, target, session, rows)
+
+    def _screened(self, new: NewMessage, action: str) -> NewMessage:
+        """Return a message as *action* lets it pass; what is no message is refused later."""
+        if action == ALLOW:
+            return new
+        texts = {"text": text_value(new.text, "text"), "parts": new.parts, "metadata": new.metadata}
+        return new.replace(
+            **{
+                field: screened_value(value, action, field, self._secrets)
+                for field, value in texts.items()
+            }
+        )
 
     def _ensure_session(self, tx: Tx, owner: Owner, session: str) -> int:
         scope_no = owner.ensure(tx)
@@ -241,9 +269,20 @@ class Writer:
             if target is None:
                 return False
             remove_all(tx, target)
-            entries.forget_session(tx, target)
+            _drop_entries_of(tx, target)
             jobs.drop(tx, "session", target)
             return sessions.delete(tx, target)
+
+
+def _drop_entries_of(tx: Tx, session: int) -> None:
+    """Remove the entries that only this session recalls; the others stay, told by nobody."""
+    for entry_id in entries.session_only(tx, session):
+        fulltext.drop_entry(tx, entry_id)
+        embeddings.delete_range(tx, "entry", entry_id, entry_id)
+        jobs.drop(tx, "entry", entry_id)
+        entries.delete(tx, entry_id)
+    entries.forget_session(tx, session)
+    history.forget_session(tx, session)
 
 
 def _said(text: str, parts: list[Any]) -> tuple[str, str]:

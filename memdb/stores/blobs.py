@@ -137,6 +137,14 @@ def read(tx: Tx, blob_no: int) -> bytes:
     return b"".join([_unpack(codec, data) for codec, data in rows])
 
 
+def forms(tx: Tx, blob_no: int) -> Iterable[bytes]:
+    """Yield each chunk of a blob, and where it is compressed also as it is stored."""
+    for codec, data in tx.all(SELECT_CHUNKS, {"blob_no": blob_no}):
+        yield _unpack(codec, data)
+        if codec != "raw":
+            yield data
+
+
 def read_head(tx: Tx, blob_no: int, sha256: bytes, limit_bytes: int) -> bytes:
     """Return the first *limit_bytes* of a blob or a little more, all of a shorter one."""
     head = b""

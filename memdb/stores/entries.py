@@ -1,8 +1,8 @@
 """
-Entries: long-term records. Owns the table `entries`.
+Entries: long-term records. Owns the table `entries`; `standing` reads it too.
 
-At most one active entry of a scope has a given key. Whoever updates one keeps
-what it said before (`history.keep`) in the same transaction.
+At most one active entry of a scope states a given key without an end. Whoever
+updates one keeps what it was before (`history.keep`) in the same transaction.
 """
 
 from __future__ import annotations
@@ -13,10 +13,19 @@ from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from memdb.db.transaction import Row, Tx
+
+# Where the fields of an Entry stand that a row holds in another form.
+KEYWORDS, METADATA = (Entry._fields.index(name) for name in ("keywords", "metadata"))
+FLAGS = tuple(Entry._fields.index(name) for name in ("pinned", "active", "session_only"))
+
+ROW_FIELDS = tuple(
+    "category key text keywords importance pinned trust active superseded_by session_id first_seq "
+    "last_seq session_only source valid_from_ms valid_to_ms expires_ms metadata updated_ms uid "
+    "created_ms bigrams".split()
+)
 
 INSERT_ENTRY = """/* entries.insert */
 INSERT INTO entries (
@@ -28,12 +37,16 @@ INSERT INTO entries (
   text,
   keywords,
   importance,
+  pinned,
+  trust,
   version,
   active,
   superseded_by,
   session_id,
   first_seq,
   last_seq,
+  session_only,
+  source,
   use_count,
   last_used_ms,
   valid_from_ms,
@@ -41,8 +54,10 @@ INSERT INTO entries (
   expires_ms,
   metadata,
   content_hash,
+  said_hash,
   created_ms,
   updated_ms,
+  stored_ms,
   bigrams
 )
 VALUES (
@@ -54,12 +69,16 @@ VALUES (
   :text,
   :keywords,
   :importance,
+  :pinned,
+  :trust,
   :version,
   :active,
   :superseded_by,
   :session_id,
   :first_seq,
   :last_seq,
+  :session_only,
+  :source,
   :use_count,
   :last_used_ms,
   :valid_from_ms,
@@ -67,14 +86,30 @@ VALUES (
   :expires_ms,
   :metadata,
   :content_hash,
+  :said_hash,
   :created_ms,
   :updated_ms,
+  :stored_ms,
   :bigrams
 )
 """
 
 SELECT_BY_KEY = """/* entries.find_key */
-SELECT id FROM entries WHERE scope_no = :scope_no AND key = :key AND active = 1
+SELECT id
+FROM entries
+WHERE
+  scope_no = :scope_no
+  AND key = :key
+  AND active = 1
+  AND (valid_from_ms IS NULL OR valid_from_ms <= :now_ms)
+  AND (valid_to_ms IS NULL OR valid_to_ms > :now_ms)
+ORDER BY valid_from_ms DESC, id DESC
+LIMIT 1
+"""
+
+SELECT_OPEN = """/* entries.open_key */
+SELECT id FROM entries
+WHERE scope_no = :scope_no AND key = :key AND active = 1 AND valid_to_ms IS NULL
 """
 
 SELECT_BY_UID = """/* entries.find_uid */
@@ -88,39 +123,23 @@ WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
 """
 
 SELECT_PAGE = """/* entries.list */
-SELECT
-  entries.id,
-  category,
-  text,
-  key,
-  keywords,
-  importance,
-  version,
-  active,
-  superseded_by,
-  sessions.name,
-  first_seq,
-  entries.last_seq,
-  use_count,
-  last_used_ms,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  entries.metadata,
-  entries.created_ms,
-  entries.updated_ms,
-  entries.uid
+SELECT id
 FROM entries
-LEFT JOIN sessions ON sessions.id = entries.session_id
 WHERE
-  entries.id > :after
-  AND entries.id <= :high
+  id > :after
+  AND id <= :high
   AND (:category IS NULL OR category = :category)
+  AND (:pinned IS NULL OR pinned = :pinned)
   AND (
     :inactive
-    OR (active = 1 AND (:now_ms IS NULL OR expires_ms IS NULL OR expires_ms > :now_ms))
+    OR (
+      active = 1
+      AND (expires_ms IS NULL OR expires_ms > :now_ms)
+      AND (valid_from_ms IS NULL OR valid_from_ms <= :now_ms)
+      AND (valid_to_ms IS NULL OR valid_to_ms > :now_ms)
+    )
   )
-ORDER BY entries.id
+ORDER BY id
 LIMIT :limit
 """
 
@@ -132,12 +151,16 @@ SELECT
   key,
   keywords,
   importance,
+  pinned,
+  trust,
   version,
   active,
   superseded_by,
   sessions.name,
   first_seq,
   entries.last_seq,
+  session_only,
+  source,
   use_count,
   last_used_ms,
   valid_from_ms,
@@ -146,6 +169,7 @@ SELECT
   entries.metadata,
   entries.created_ms,
   entries.updated_ms,
+  stored_ms,
   entries.uid
 FROM entries
 LEFT JOIN sessions ON sessions.id = entries.session_id
@@ -156,42 +180,61 @@ SELECT_TEXT = """/* entries.text */
 SELECT text, version FROM entries WHERE id = :id
 """
 
-SELECT_LIVE = """/* entries.live */
-SELECT id FROM entries
-WHERE
-  id BETWEEN :low AND :high
-  AND active = 1
-  AND (expires_ms IS NULL OR expires_ms > :now_ms)
-  AND created_ms >= :since_ms
-  AND created_ms < :until_ms
-  AND (:session_id IS NULL OR session_id = :session_id)
-"""
-
-SELECT_IMPORTANCE = """/* entries.importance */
-SELECT id, importance FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
-"""
-
-SELECT_COUNT = """/* entries.count */
-SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high
+SELECT_ROW = """/* entries.row */
+SELECT
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  superseded_by,
+  session_id,
+  first_seq,
+  last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  updated_ms,
+  uid,
+  created_ms,
+  bigrams
+FROM entries
+WHERE id = :id
 """
 
 UPDATE_ENTRY = """/* entries.update */
 UPDATE entries
 SET
   category = :category,
+  key = :key,
   text = :text,
   keywords = :keywords,
   importance = :importance,
-  valid_from_ms = :valid_from_ms,
-  expires_ms = :expires_ms,
-  metadata = :metadata,
+  pinned = :pinned,
+  trust = :trust,
+  active = :active,
+  superseded_by = :superseded_by,
   session_id = :session_id,
   first_seq = :first_seq,
   last_seq = :last_seq,
-  content_hash = :content_hash,
+  session_only = :session_only,
+  source = :source,
+  valid_from_ms = :valid_from_ms,
+  valid_to_ms = :valid_to_ms,
+  expires_ms = :expires_ms,
+  metadata = :metadata,
+  updated_ms = :updated_ms,
   bigrams = :bigrams,
+  content_hash = :content_hash,
+  said_hash = :said_hash,
   version = version + 1,
-  updated_ms = :now_ms
+  stored_ms = max(stored_ms, :now_ms)
 WHERE id = :id
 RETURNING version
 """
@@ -205,6 +248,10 @@ UPDATE entries SET session_id = NULL, first_seq = NULL, last_seq = NULL
 WHERE session_id = :session_id
 """
 
+SELECT_SESSION_ONLY = """/* entries.session_only */
+SELECT id FROM entries WHERE session_id = :session_id AND session_only = 1 ORDER BY id
+"""
+
 DELETE_ENTRY = """/* entries.delete */
 DELETE FROM entries WHERE id = :id
 """
@@ -215,20 +262,13 @@ SELECT uid, 'entry', scope_no, CAST(id AS TEXT), :now_ms FROM entries WHERE id =
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
-SELECT_HASHED = """/* entries.hashed */
-SELECT id, uid, category, key, text, keywords, importance, metadata, created_ms, content_hash
-FROM entries
-WHERE id > :after
-ORDER BY id
-LIMIT :limit
-"""
-
 
 def _to_entry(row: Row) -> Entry:
     values = list(row)
-    values[4] = tuple(row[4].split("\n")) if row[4] else ()
-    values[7] = bool(row[7])
-    values[17] = parse_json(row[17])
+    values[KEYWORDS] = tuple(row[KEYWORDS].split("\n")) if row[KEYWORDS] else ()
+    for place in FLAGS:
+        values[place] = bool(row[place])
+    values[METADATA] = parse_json(row[METADATA])
     return Entry(*values)
 
 
@@ -256,9 +296,15 @@ def find(tx: Tx, entry_id: int) -> Entry | None:
     return get_many(tx, f"[{entry_id}]").get(entry_id)
 
 
-def find_key(tx: Tx, scope_no: int, key: str) -> int | None:
-    """Return the id of the active entry that states the fact *key*, None without one."""
-    row = tx.one(SELECT_BY_KEY, {"scope_no": scope_no, "key": key})
+def find_key(tx: Tx, scope_no: int, key: str, now_ms: int) -> int | None:
+    """Return the id of the active entry that states the fact *key* then, None without one."""
+    row = tx.one(SELECT_BY_KEY, {"scope_no": scope_no, "key": key, "now_ms": now_ms})
+    return None if row is None else int(row[0])
+
+
+def open_key(tx: Tx, scope_no: int, key: str) -> int | None:
+    """Return the id of the active entry of *key* that has no end, None without one."""
+    row = tx.one(SELECT_OPEN, {"scope_no": scope_no, "key": key})
     return None if row is None else int(row[0])
 
 
@@ -278,28 +324,32 @@ def list_page(
     after: int,
     high: int,
     *,
-    category: str | None,
-    inactive: bool,
     limit: int,
-    now_ms: int | None = None,
+    now_ms: int,
+    category: str | None = None,
+    pinned: bool | None = None,
+    inactive: bool = False,
 ) -> list[Entry]:
     """
-    Return up to *limit* entries with *after* < id <= *high*, by id.
+    Return up to *limit* entries with *after* < id <= *high* that hold at *now_ms*, by id.
 
     Args:
         category: Only these; None: of every category.
-        inactive: Whether inactive and expired ones are wanted too.
-        now_ms: What has expired by then is left out; None: nothing has.
+        pinned: Only those that are, or are not; None: both.
+        inactive: Also those that do not hold.
     """
     values = {
         "after": after,
         "high": high,
         "category": category,
+        "pinned": pinned,
         "inactive": inactive,
         "limit": limit,
         "now_ms": now_ms,
     }
-    return [_to_entry(row) for row in tx.all(SELECT_PAGE, values)]
+    ids = [row[0] for row in tx.all(SELECT_PAGE, values)]
+    found = get_many(tx, f"{ids}")
+    return [found[one] for one in ids]
 
 
 def get_many(tx: Tx, ids: str) -> dict[int, Entry]:
@@ -313,46 +363,15 @@ def text(tx: Tx, entry_id: int) -> tuple[str, int] | None:
     return None if row is None else (row[0], row[1])
 
 
-def importance(tx: Tx, ids: str) -> dict[int, int]:
-    """Return the importance of the entries whose id is in the JSON array *ids*, by id."""
-    return dict(tx.all(SELECT_IMPORTANCE, {"ids": ids}))
-
-
-def live_ids(
-    tx: Tx,
-    low: int,
-    high: int,
-    *,
-    now_ms: int,
-    since_ms: int,
-    until_ms: int,
-    session: int | None = None,
-) -> set[int]:
-    """
-    Return the ids in a range that are active, unexpired and made in [since, until).
-
-    Args:
-        session: Only those told in it; None: wherever they were told.
-    """
-    values = {
-        "low": low,
-        "high": high,
-        "now_ms": now_ms,
-        "since_ms": since_ms,
-        "until_ms": until_ms,
-        "session_id": session,
-    }
-    return {row[0] for row in tx.all(SELECT_LIVE, values)}
-
-
-def count(tx: Tx, low: int, high: int) -> int:
-    """Return how many entries have *low* <= id <= *high*."""
-    row = tx.one(SELECT_COUNT, {"low": low, "high": high})
-    return 0 if row is None else int(row[0])
+def row(tx: Tx, entry_id: int) -> dict[str, Any]:
+    """Return the columns of an existing entry that `update` takes, and those of its hash."""
+    found = tx.one(SELECT_ROW, {"id": entry_id})
+    assert found is not None
+    return dict(zip(ROW_FIELDS, found, strict=True))
 
 
 def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
-    """Replace what an entry says and return its new version; keep the old one first."""
+    """Replace what an entry is and return its new version; keep the old one first."""
     changed = tx.one(UPDATE_ENTRY, {**row, "id": entry_id, "now_ms": tx.now_ms})
     assert changed is not None
     return int(changed[0])
@@ -361,6 +380,11 @@ def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
 def link(tx: Tx, entry_id: int, superseded_by: int) -> None:
     """Note which entry took this one's place."""
     tx.run(UPDATE_SUPERSEDED, {"id": entry_id, "superseded_by": superseded_by})
+
+
+def session_only(tx: Tx, session: int) -> list[int]:
+    """Return the ids of the entries that only this session recalls."""
+    return [row[0] for row in tx.all(SELECT_SESSION_ONLY, {"session_id": session})]
 
 
 def forget_session(tx: Tx, session: int) -> None:
@@ -372,14 +396,3 @@ def delete(tx: Tx, entry_id: int) -> bool:
     """Remove an entry and its history, leaving a tombstone; False if it is absent."""
     tx.run(INSERT_TOMBSTONE, {"id": entry_id, "now_ms": tx.now_ms})
     return tx.run(DELETE_ENTRY, {"id": entry_id}) > 0
-
-
-def damaged(tx: Tx) -> Iterable[int]:
-    """Yield the id of each entry whose content does not match its hash."""
-    after = 0
-    while rows := tx.all(SELECT_HASHED, {"after": after, "limit": 1000}):
-        for row in rows:
-            *content, stored = row
-            if content_hash(*content[1:]) != stored:
-                yield row[0]
-        after = rows[-1][0]

@@ -1,5 +1,5 @@
 """
-What entries said before. Owns the table `entry_history`.
+What entries were before. Owns the table `entry_history`.
 
 A version is kept when another replaces it, and goes with its entry.
 """
@@ -7,26 +7,69 @@ A version is kept when another replaces it, and goes with its entry.
 from __future__ import annotations
 
 from memdb.models import EntryVersion
+from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.db.transaction import Tx
+    from memdb.db.transaction import Row, Tx
+
+# Where the fields of an EntryVersion stand that a row holds in another form.
+KEYWORDS, METADATA = (EntryVersion._fields.index(name) for name in ("keywords", "metadata"))
+FLAGS = tuple(EntryVersion._fields.index(name) for name in ("pinned", "active", "session_only"))
 
 INSERT_CURRENT = """/* history.keep */
 INSERT INTO entry_history (
   entry_id,
   version,
   category,
+  key,
   text,
   keywords,
   importance,
+  pinned,
+  trust,
+  active,
+  session_id,
+  first_seq,
+  last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  updated_ms,
+  stored_ms,
   reason,
   replaced_ms
 )
-SELECT id, version, category, text, keywords, importance, :reason, :now_ms
+SELECT
+  id,
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  session_id,
+  first_seq,
+  last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  updated_ms,
+  stored_ms,
+  :reason,
+  max(stored_ms, :now_ms)
 FROM entries
 WHERE id = :id
 """
@@ -36,9 +79,24 @@ INSERT INTO entry_history (
   entry_id,
   version,
   category,
+  key,
   text,
   keywords,
   importance,
+  pinned,
+  trust,
+  active,
+  session_id,
+  first_seq,
+  last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  updated_ms,
+  stored_ms,
   reason,
   replaced_ms
 )
@@ -46,24 +104,96 @@ VALUES (
   :entry_id,
   :version,
   :category,
+  :key,
   :text,
   :keywords,
   :importance,
+  :pinned,
+  :trust,
+  :active,
+  :session_id,
+  :first_seq,
+  :last_seq,
+  :session_only,
+  :source,
+  :valid_from_ms,
+  :valid_to_ms,
+  :expires_ms,
+  :metadata,
+  :updated_ms,
+  :stored_ms,
   :reason,
   :replaced_ms
 )
 """
 
 SELECT_ALL = """/* history.list */
-SELECT version, category, text, keywords, importance, reason, replaced_ms
+SELECT
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  sessions.name,
+  first_seq,
+  entry_history.last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  entry_history.metadata,
+  entry_history.updated_ms,
+  stored_ms,
+  reason,
+  replaced_ms
 FROM entry_history
+LEFT JOIN sessions ON sessions.id = entry_history.session_id
 WHERE entry_id = :id
 ORDER BY version
 """
 
+SELECT_ONE = """/* history.get */
+SELECT
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  sessions.name,
+  first_seq,
+  entry_history.last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  entry_history.metadata,
+  entry_history.updated_ms,
+  stored_ms,
+  reason,
+  replaced_ms
+FROM entry_history
+LEFT JOIN sessions ON sessions.id = entry_history.session_id
+WHERE entry_id = :id AND version = :version
+"""
+
+UPDATE_FORGET_SESSION = """/* history.forget_session */
+UPDATE entry_history SET session_id = NULL, first_seq = NULL, last_seq = NULL
+WHERE session_id = :session_id
+"""
+
 
 def keep(tx: Tx, entry_id: int, reason: str) -> None:
-    """Keep what an entry says now, before it is updated for *reason*."""
+    """Keep what an entry is now, before it is changed for *reason*."""
     tx.run(INSERT_CURRENT, {"id": entry_id, "reason": reason, "now_ms": tx.now_ms})
 
 
@@ -73,10 +203,26 @@ def add(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def list_all(tx: Tx, entry_id: int) -> list[EntryVersion]:
-    """Return what the entry said before, oldest first; not what it says now."""
-    return [
-        EntryVersion(
-            version, category, said, tuple(keywords.split("\n")) if keywords else (), *rest
-        )
-        for version, category, said, keywords, *rest in tx.all(SELECT_ALL, {"id": entry_id})
-    ]
+    """Return what the entry was before, oldest first; not what it is now."""
+    return [_to_version(row) for row in tx.all(SELECT_ALL, {"id": entry_id})]
+
+
+def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
+    """Return an old version that is there."""
+    row = tx.one(SELECT_ONE, {"id": entry_id, "version": version})
+    assert row is not None
+    return _to_version(row)
+
+
+def forget_session(tx: Tx, session: int) -> None:
+    """Cut the link to a session that goes away; what was said stays."""
+    tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
+
+
+def _to_version(row: Row) -> EntryVersion:
+    values = list(row)
+    values[KEYWORDS] = tuple(row[KEYWORDS].split("\n")) if row[KEYWORDS] else ()
+    for place in FLAGS:
+        values[place] = bool(row[place])
+    values[METADATA] = parse_json(row[METADATA])
+    return EntryVersion(*values)

@@ -1,14 +1,17 @@
 """
 Secrets out of texts: what an error, a log line or a `repr` may show.
 
-Pure functions. They would rather hide too much than too little: a word that
-only looks like a key is replaced too.
+Pure functions. Beyond what `memdb.text.secrets` finds they would rather hide
+too much than too little: a word that only looks like a key, or like the rest of
+one, is replaced too.
 """
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote, unquote, urlsplit
+
+from memdb.text.secrets import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ _PATTERNS = [
         ),
         rf"\1{HIDDEN}",
     ),
-    # The keys of OpenAI, Anthropic and most compatible services, masked ones too.
+    # Short, cut and masked keys, as services quote them.
     (re.compile(r"\b(?:sk|rk|pk)-[\w*.-]{3,}"), HIDDEN),
     (
         re.compile(r"\b(?:gsk|hf|pplx|xai|nvapi|gh[pousr]|github_pat|glpat)[-_][\w-]{8,}"),
@@ -71,6 +74,8 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
             text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", HIDDEN, text)
         else:
             text = text.replace(form, HIDDEN)
+    for one in reversed(find(text)):
+        text = f"{text[: one.start]}{HIDDEN}{text[one.end :]}"
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return text

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from memdb.errors import InvalidInput
+from memdb.text.validate import moment_ms, time_value
+
 
 def iso_day(created_ms: int) -> str:
     """
@@ -28,3 +31,37 @@ def iso_time(created_ms: int) -> str:
     start = datetime(1970, 1, 1, tzinfo=UTC)
     moment = start + timedelta(milliseconds=created_ms)
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+_UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
+_MAX_SPAN_DIGITS = 6
+
+
+def moment_or_span(value: object, field: str, now_ms: int) -> int | None:
+    """
+    Return None for None, else UTC milliseconds of a time or of a span from now.
+
+    Args:
+        value: Milliseconds, an aware datetime, or a span: digits and one of
+            d, h, m, as in "30d". No sign, no fraction, nothing else.
+
+    Raises:
+        InvalidInput: it is none of them.
+
+    >>> moment_or_span("2h", "expires", 1_000), moment_or_span(5, "expires", 1_000)
+    (7201000, 5)
+    """
+    if not isinstance(value, str):
+        return moment_ms(value, field)
+    digits, unit = value[:-1], value[-1:]
+    if (
+        unit not in _UNITS_MS
+        or not (digits.isascii() and digits.isdecimal())
+        or len(digits) > _MAX_SPAN_DIGITS
+        or not int(digits)
+    ):
+        raise InvalidInput(
+            f"{field} is {value!r}: give milliseconds, a datetime, or a span such as '30d', "
+            "'12h' or '45m'"
+        )
+    return time_value(now_ms + int(digits) * _UNITS_MS[unit], field)

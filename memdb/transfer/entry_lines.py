@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError
 from memdb.ids import MAX_SEQ
+from memdb.longterm import ledger
+from memdb.longterm.statement import TRUST, read_statement, said_columns
+from memdb.models import EntryVersion
 from memdb.record import Record
-from memdb.stores import entries, tombstones
+from memdb.stores import entries, standing, tombstones
 from memdb.stores import history as histories
 from memdb.text.validate import (
     choice_value,
@@ -37,9 +41,13 @@ TOLD_FIELDS = frozenset(
         "text",
         "keywords",
         "importance",
+        "pinned",
+        "trust",
         "session",
         "message",
         "seq",
+        "session_only",
+        "source",
         "valid_from_ms",
         "expires_ms",
         "created_ms",
@@ -56,14 +64,15 @@ EXPORTED_FIELDS = (TOLD_FIELDS - {"message", "seq"}) | {
     "last_used_ms",
     "valid_to_ms",
     "updated_ms",
+    "stored_ms",
     "uid",
     "history",
 }
-HISTORY_FIELDS = frozenset(
-    ("version", "category", "text", "keywords", "importance", "reason", "replaced_ms")
-)
+HISTORY_FIELDS = frozenset(EntryVersion._fields)
 
-REASONS = ("update", "merge", "supersede", "expire", "restore")
+REASONS = ("update", "merge", "supersede", "expire", "evict", "restore", "pin", "trust")
+SAID = ("text", "category", "keywords", "importance")
+OPTIONAL_TIMES = ("valid_from_ms", "valid_to_ms", "expires_ms")
 MAX_COUNT = (1 << 63) - 1
 
 
@@ -95,12 +104,9 @@ def read_entry(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
     refuse_unknown("entry", fields, TOLD_FIELDS)
     told = {"text": needed(fields, "text"), **fields}
     message = optional_name(told.pop("message", None), "message")
-    target.rooms.notebook._said(
-        told["text"],
-        told.get("category", "events"),
-        told.get("keywords", ()),
-        told.get("importance", 5),
-    )
+    for name in ("valid_from_ms", "expires_ms"):
+        told[name.removesuffix("_ms")] = time_value(told.pop(name, None), name)
+    _read_told(told)
     created_ms = time_value(fields.get("created_ms"), "created_ms")
     session = optional_name(fields.get("session"), "session")
     uid = _derived_uid(fields, created_ms or 0)
@@ -120,25 +126,12 @@ def _derived_uid(fields: dict[str, Any], created_ms: int) -> str:
 def _read_exported(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
     refuse_unknown("entry", fields, EXPORTED_FIELDS)
     uid = name_value(fields["uid"], "uid")
-    optional_seqs = {
-        name: None if fields.get(name) is None else int_value(fields[name], name, 1, MAX_SEQ)
-        for name in ("first_seq", "last_seq")
-    }
-    if (optional_seqs["first_seq"] is None) != (optional_seqs["last_seq"] is None):
-        raise InvalidInput("first_seq and last_seq belong together: give both or neither")
-    optional_times = ("last_used_ms", "valid_from_ms", "valid_to_ms", "expires_ms")
     row = {
-        **_said(target, fields),
-        **optional_seqs,
-        **{name: time_value(fields.get(name), name) for name in optional_times},
+        **_held(target, fields),
         "uid": uid,
-        "key": optional_name(fields.get("key"), "key"),
-        "version": count_of(fields, "version", 1, MAX_COUNT),
-        "active": int(flag_of(fields, "active")),
+        "last_used_ms": time_value(fields.get("last_used_ms"), "last_used_ms"),
         "use_count": count_of(fields, "use_count", 0, MAX_COUNT),
-        "metadata": json_object(fields.get("metadata"), "metadata"),
         "created_ms": needed_ms(fields, "created_ms"),
-        "updated_ms": needed_ms(fields, "updated_ms"),
     }
     return EntryLine(
         place,
@@ -152,10 +145,34 @@ def _read_exported(target: Target, place: str, fields: dict[str, Any]) -> EntryL
     )
 
 
-def _said(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that say something, by the rules of `remember`."""
-    names = ("text", "category", "keywords", "importance")
-    return target.rooms.notebook._said(*[needed(fields, name) for name in names])
+def _read_told(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that a hand-written line says, checked."""
+    return read_statement(now_ms=0, **{**told, "seq": None, "session_only": None}).row
+
+
+def _held(target: Target, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that an entry and its old versions share, checked; `session` by name."""
+    seqs = {
+        name: None if fields.get(name) is None else int_value(fields[name], name, 1, MAX_SEQ)
+        for name in ("first_seq", "last_seq")
+    }
+    if (seqs["first_seq"] is None) != (seqs["last_seq"] is None):
+        raise InvalidInput("first_seq and last_seq belong together: give both or neither")
+    return {
+        **said_columns(*[needed(fields, name) for name in SAID]),
+        **seqs,
+        **{name: time_value(fields.get(name), name) for name in OPTIONAL_TIMES},
+        "key": optional_name(fields.get("key"), "key"),
+        "pinned": int(flag_of({"pinned": False, **fields}, "pinned")),
+        "trust": choice_value(fields.get("trust", "trusted"), "trust", TRUST),
+        "session_only": int(flag_of({"session_only": False, **fields}, "session_only")),
+        "source": optional_name(fields.get("source"), "source"),
+        "version": count_of(fields, "version", 1, MAX_COUNT),
+        "active": int(flag_of(fields, "active")),
+        "metadata": json_object(fields.get("metadata"), "metadata"),
+        "updated_ms": needed_ms(fields, "updated_ms"),
+        "stored_ms": needed_ms({"stored_ms": fields.get("updated_ms"), **fields}, "stored_ms"),
+    }
 
 
 def _read_history(target: Target, given: object) -> list[dict[str, Any]]:
@@ -165,8 +182,8 @@ def _read_history(target: Target, given: object) -> list[dict[str, Any]]:
     for old in given:
         refuse_unknown("history", old, HISTORY_FIELDS)
         row = {
-            **_said(target, old),
-            "version": count_of(old, "version", 1, MAX_COUNT),
+            **_held(target, old),
+            "session": optional_name(old.get("session"), "session"),
             "reason": choice_value(old.get("reason"), "reason", REASONS),
             "replaced_ms": needed_ms(old, "replaced_ms"),
         }
@@ -225,22 +242,29 @@ class EntryWriter:
 
     def _restore(self, tx: Tx, line: EntryLine, row: dict[str, Any]) -> int:
         """Add an exported entry and return its id."""
-        row["session_id"] = None
-        if line.session is not None:
-            row["session_id"] = self._target.find_session(tx, line.session)
-            for name in ("first_seq", "last_seq"):
-                if row[name] is not None:
-                    row[name] = self._target.seq_here(line.session, row[name])
+        self._place(tx, row, line.session)
         scope_no = self._target.scope_no(tx)
         rival = None
-        if row["active"] and row["key"] is not None:
-            rival = entries.find_key(tx, scope_no, row["key"])
+        if row["active"] and row["key"] is not None and row["valid_to_ms"] is None:
+            rival = entries.open_key(tx, scope_no, row["key"])
         if rival is not None:
             self._yield_key(tx, rival, row)
-        entry_id = self._target.rooms.notebook.insert(tx, scope_no, row)
+        entry_id = ledger.insert(tx, scope_no, row, self._target.rooms.db.ids)
+        for old in line.history:
+            self._place(tx, old, old.pop("session"))
         histories.add(tx, [{**old, "entry_id": entry_id} for old in line.history])
         tombstones.drop(tx, json.dumps([line.uid]))
         return entry_id
+
+    def _place(self, tx: Tx, row: dict[str, Any], session: str | None) -> None:
+        """Say where it was told, by the session and the seqs of this file."""
+        row["session_id"] = None
+        if session is None:
+            return
+        row["session_id"] = self._target.find_session(tx, session)
+        for name in ("first_seq", "last_seq"):
+            if row[name] is not None:
+                row[name] = self._target.seq_here(session, row[name])
 
     def _yield_key(self, tx: Tx, rival: int, row: dict[str, Any]) -> None:
         """
@@ -287,19 +311,12 @@ class EntryWriter:
         is looked for behind the one before it; a text that comes back later in
         the file is told again.
         """
-        known = entries.find_key(tx, self._target.scope_no(tx), key)
-        chain = []
-        if known is not None:
-            now = entries.find(tx, known)
-            assert now is not None
-            chain = [_saying(old) for old in (*histories.list_all(tx, known), now)]
-        said = self._target.rooms.notebook._said(
-            told["text"],
-            told.get("category", "events"),
-            told.get("keywords", ()),
-            told.get("importance", 5),
-        )
-        saying = tuple(said[name] for name in ("text", "category", "keywords", "importance"))
+        ids = standing.of_key(tx, *self._target.span(tx), key)
+        known = entries.get_many(tx, f"{ids}")
+        said = [_saying(old) for one in ids for old in (*histories.list_all(tx, one), known[one])]
+        chain = [saying for saying, _ in groupby(said)]
+        row = _read_told(told)
+        saying = tuple(row[name] for name in SAID)
         start = self._told.get(key, 0)
         if 0 < start < len(chain) and chain[start - 1] == saying:
             return False

@@ -199,7 +199,7 @@ def _message_line(message: Message) -> str:
 
 def _entry_lines(tx: Tx, scope_no: int) -> Iterator[str]:
     after, high = scope_range(scope_no)
-    while page := entries.list_page(tx, after, high, category=None, inactive=True, limit=PAGE):
+    while page := entries.list_page(tx, after, high, limit=PAGE, now_ms=0, inactive=True):
         winners = [entry.superseded_by for entry in page if entry.superseded_by is not None]
         found = entries.get_many(tx, f"{winners}")
         uids = {entry_id: entry.uid for entry_id, entry in found.items()}
@@ -217,12 +217,16 @@ def _entry_line(tx: Tx, entry: Entry, uids: dict[int, str]) -> str:
         text=entry.text,
         keywords=entry.keywords,
         importance=entry.importance,
+        pinned=entry.pinned,
+        trust=entry.trust,
         version=entry.version,
         active=entry.active,
         superseded_by=None if entry.superseded_by is None else uids.get(entry.superseded_by),
         session=entry.session,
         first_seq=entry.first_seq,
         last_seq=entry.last_seq,
+        session_only=entry.session_only,
+        source=entry.source,
         use_count=entry.use_count,
         last_used_ms=entry.last_used_ms,
         valid_from_ms=entry.valid_from_ms,
@@ -231,6 +235,7 @@ def _entry_line(tx: Tx, entry: Entry, uids: dict[int, str]) -> str:
         metadata=entry.metadata,
         created_ms=entry.created_ms,
         updated_ms=entry.updated_ms,
+        stored_ms=entry.stored_ms,
         uid=entry.uid,
         history=history or None,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import memdb
+from memdb.db import probes, scan
 from memdb.db.check_archive import CREATE_WORDS
 from memdb.db.database import Database
 from memdb.db.transaction import Tx
@@ -17,9 +18,10 @@ CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 
 # Statements that read a whole ordinary table, each with its reason. Those of
 # check, rebuild and info look at everything: that is what they are for.
-WHOLE = ("check.", "check_archive.", "check_nodes.", "rebuild.", "info.")
+WHOLE = ("check.", "check_archive.", "check_nodes.", "rebuild.", "info.", "scan.")
 MAY_SCAN = {
     "schema.marks": "asks whether there is any table",
+    "purge.samples": "a file has a few dozen tables",
     "scopes.list": "lists every scope of the file",
     "embeddings.list_spaces": "a file has a handful of spaces",
     "embeddings.list_numbers": "a file has a handful of spaces",
@@ -33,7 +35,7 @@ MAY_SCAN = {
 
 # Not a table of the file: what json_each and pragmas give, and what a subquery made.
 VIRTUAL = re.compile(
-    r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b)"
+    r"VIRTUAL TABLE|CONSTANT ROW|SCAN (\(|json_each|pragma_|SUBQUERY|value\b|fk\b|chain\b)"
 )
 
 
@@ -55,7 +57,8 @@ def tx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tx]:
     database = Database(path, clock=lambda: 0, ids=str)
     writer = database._writing()
     writer.use_vectors()
-    writer.run(CREATE_WORDS)  # one statement reads a table that only it makes
+    for sql in (CREATE_WORDS, *scan.CREATE_WORDS, probes.CREATE_TEXTS, probes.CREATE_VOCABULARY):
+        writer.run(sql)  # some statements read tables that only they make
     yield writer
     database.close()
 

@@ -43,6 +43,8 @@ LEAVES = [
     ("entry", "show"),
     ("entry", "edit"),
     ("entry", "delete"),
+    ("forget",),
+    ("secrets", "scan"),
     ("artifact", "save"),
     ("artifact", "load"),
     ("artifact", "list"),

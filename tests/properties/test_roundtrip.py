@@ -59,8 +59,8 @@ _remembers = st.fixed_dictionaries(
         "key": st.none() | _names,
         "keywords": st.lists(_texts, max_size=2),
         "importance": st.integers(1, 10),
-        "valid_from_ms": st.none() | _times,
-        "expires_ms": st.none() | _times,
+        "valid_from": st.none() | _times,
+        "expires": st.none() | _times,
         "created_ms": st.none() | _times,
         "metadata": _metadata,
     }

@@ -178,8 +178,8 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("importance 11", "importance", lambda ann: ann.remember("x", importance=11)),
     ("importance 5.0", "importance", lambda ann: ann.remember("x", importance=5.0)),  # type: ignore[arg-type]
     ("importance of 2^63", "importance", lambda ann: ann.remember("x", importance=2**63)),
-    ("expires in 2^63", "expires_ms", lambda ann: ann.remember("x", expires_ms=2**63)),
-    ("valid from a text", "valid_from_ms", lambda ann: ann.remember("x", valid_from_ms="now")),  # type: ignore[arg-type]
+    ("expires in 2^63", "expires", lambda ann: ann.remember("x", expires=2**63)),
+    ("valid from a text", "valid_from", lambda ann: ann.remember("x", valid_from="now")),  # type: ignore[arg-type]
     ("told at seq 0", "seq", lambda ann: ann.remember("x", session="trip", seq=0)),
     ("told at seq 2^63", "seq", lambda ann: ann.remember("x", session="trip", seq=2**63)),
     ("entry id of 2^63", "entry_id", lambda ann: ann.entries.get(2**63)),
@@ -331,6 +331,7 @@ def test_every_name_that_can_be_stored_names_its_own(file_db: MemDB, name: str) 
     """As user, app, session, external id, author, category, key and keyword."""
     scope = file_db.scope(name, app=name)
     stored = scope.session(name).append("user", "x", external_id=name, author=name)
+    file_db.categories.add(memdb.Category(name))
     kept = scope.remember("fact", category=name, key=name).entry
     file_db.scope("other").session("other").append("user", "x")
 

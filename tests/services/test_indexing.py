@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb import MemDB
+from memdb import MemDB, Remembered, Scope
 
 WORK = """
 import sys, memdb
@@ -35,6 +35,11 @@ with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate",
 """
 
 
+def tell(scope: Scope, text: str, **given: Any) -> Remembered:
+    """Store an entry as an import does: not embedded yet."""
+    return scope._rooms.notebook.add(scope._owner, text, **given)
+
+
 def vectors(db: MemDB) -> int:
     """Return how many vectors the file holds, over all spaces."""
     return db.info().counts["embeddings"]
@@ -44,7 +49,7 @@ def fill(db: MemDB, count: int = 3) -> None:
     """Store some messages and as many entries."""
     ann = db.scope("ann")
     ann.session("s").extend([{"role": "user", "text": f"message {n}"} for n in range(count)])
-    [ann.remember(f"entry {n}") for n in range(count)]
+    [tell(ann, f"entry {n}") for n in range(count)]
 
 
 def test_run_pending_embeds_messages_and_entries(db: MemDB) -> None:
@@ -97,7 +102,7 @@ def test_texts_without_a_vector_are_not_due_for_ever(db: MemDB) -> None:
 def test_a_changed_entry_is_embedded_anew(db: MemDB, embedder: Any) -> None:
     """The vector follows the text."""
     ann = db.scope("ann")
-    entry_id = ann.remember("green tea").entry.id
+    entry_id = tell(ann, "green tea").entry.id
     db.run_pending()
     ann.entries.update(entry_id, text="black coffee")
     db.run_pending()
@@ -112,7 +117,7 @@ def test_an_entry_changed_to_a_text_without_vector_loses_its_old_one(
 ) -> None:
     """A stale vector would find the entry by what it no longer says."""
     ann = db.scope("ann")
-    entry_id = ann.remember("green tea").entry.id
+    entry_id = tell(ann, "green tea").entry.id
     db.run_pending()
     ann.entries.update(entry_id, text="\u2003.")
     embedder._vector = lambda _text: None
@@ -166,7 +171,7 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(file_db: MemDB, emb
 def test_what_changes_while_it_is_embedded_stays_due(db: MemDB, embedder: Any) -> None:
     """The vector of the old text is not stored for the new one."""
     ann = db.scope("ann")
-    entry_id = ann.remember("green tea").entry.id
+    entry_id = tell(ann, "green tea").entry.id
 
     def change() -> None:
         embedder.before = lambda: None
@@ -215,7 +220,7 @@ def test_waiting_doubles_up_to_an_hour(
     db: MemDB, embedder: Any, clock: Any, failures: int, wait_ms: int
 ) -> None:
     """After the n-th failure in a row recall lets a job rest twice as long as before."""
-    db.scope("ann").remember("x")
+    tell(db.scope("ann"), "x")
     embedder.fail = RuntimeError("no model")
     for _ in range(failures):
         clock.advance(3_600_000)
@@ -235,9 +240,9 @@ def test_waiting_doubles_up_to_an_hour(
 def test_one_failing_text_does_not_hold_up_the_others(db: MemDB, embedder: Any) -> None:
     """What can be embedded is; the failure is told at the end."""
     ann = db.scope("ann")
-    ann.remember("good one")
-    ann.remember("bad one")
-    ann.remember("good two")
+    tell(ann, "good one")
+    tell(ann, "bad one")
+    tell(ann, "good two")
     plain = embedder._vector
     embedder._vector = lambda text: [float("nan")] * 16 if "bad" in text else plain(text)
 
@@ -266,7 +271,7 @@ def test_one_failing_text_does_not_hold_up_the_others(db: MemDB, embedder: Any) 
 )
 def test_bad_vectors_are_refused(db: MemDB, embedder: Any, vector: Any) -> None:
     """The embedder is named, nothing is stored, and the work stays due."""
-    db.scope("ann").remember("x")
+    tell(db.scope("ann"), "x")
     embedder._vector = lambda _text: vector
 
     with pytest.raises(memdb.PortError, match="'fake'"):
@@ -304,7 +309,7 @@ def test_an_embedder_that_names_no_space_is_refused(
 
 def test_vectors_may_come_as_bytes(db: MemDB, embedder: Any) -> None:
     """Little-endian float32, as stored."""
-    db.scope("ann").remember("x")
+    tell(db.scope("ann"), "x")
     embedder._vector = lambda _text: b"\0\0\x80?" * 16
 
     assert db.run_pending() == 1

@@ -20,8 +20,8 @@ def test_remember_adds_an_entry(db: MemDB) -> None:
         importance=9,
         session="trip",
         seq=1,
-        valid_from_ms=1,
-        expires_ms=2_000_000_000_000,
+        valid_from=1,
+        expires=2_000_000_000_000,
         created_ms=3,
         metadata={"by": "llm"},
     )
@@ -177,7 +177,12 @@ def test_update_changes_what_is_given_and_keeps_the_rest(db: MemDB, clock: Any) 
 
     new = ann.entries.update(old.id, text="Ann likes coffee.")
 
-    assert new == old.replace(text="Ann likes coffee.", version=2, updated_ms=old.updated_ms + 50)
+    assert new == old.replace(
+        text="Ann likes coffee.",
+        version=2,
+        updated_ms=old.updated_ms + 50,
+        stored_ms=old.stored_ms + 50,
+    )
     assert [(was.version, was.text, was.reason) for was in ann.entries.history(old.id)] == [
         (1, "Ann likes tea.", "update")
     ]
@@ -311,7 +316,7 @@ def test_a_seq_without_its_session_is_refused(db: MemDB) -> None:
 def test_a_fact_said_again_after_it_expired_holds_again(db: MemDB, clock: Any) -> None:
     """A time of expiry that has passed is not inherited."""
     ann = db.scope("ann")
-    ann.remember("Ann is in Rome.", key="place", expires_ms=clock.now_ms + 1_000)
+    ann.remember("Ann is in Rome.", key="place", expires=clock.now_ms + 1_000)
     clock.advance(1_000)
 
     done = ann.remember("Ann is in Rome.", key="place")
@@ -323,7 +328,7 @@ def test_a_fact_said_again_after_it_expired_holds_again(db: MemDB, clock: Any) -
 def test_a_fact_said_again_keeps_an_expiry_to_come(db: MemDB, clock: Any) -> None:
     """What was not said stays as it was."""
     ann = db.scope("ann")
-    ann.remember("Ann is in Rome.", key="place", expires_ms=clock.now_ms + 1)
+    ann.remember("Ann is in Rome.", key="place", expires=clock.now_ms + 1)
 
     done = ann.remember("Ann is in Bari.", key="place")
 
@@ -334,7 +339,7 @@ def test_a_fact_said_again_keeps_an_expiry_to_come(db: MemDB, clock: Any) -> Non
 def test_zero_is_said(db: MemDB, field: str) -> None:
     """The year 1970 began at 0: that is a time, not silence."""
     ann = db.scope("ann")
-    ann.remember("Ann is in Rome.", key="place", valid_from_ms=7, expires_ms=2_000_000_000_000)
+    ann.remember("Ann is in Rome.", key="place", valid_from=7, expires=2_000_000_000_000)
 
     done = ann.remember("Ann is in Rome.", key="place", **{field: 0})  # type: ignore[arg-type]
 
@@ -396,8 +401,8 @@ def test_an_update_that_changes_nothing_makes_no_version(db: MemDB, clock: Any) 
 def test_list_leaves_out_expired_entries(db: MemDB, clock: Any) -> None:
     """From its time on an entry is listed only with the inactive ones."""
     ann = db.scope("ann")
-    kept = ann.remember("later", expires_ms=clock.now_ms + 1_001).entry
-    gone = ann.remember("soon", expires_ms=clock.now_ms + 1_000).entry
+    kept = ann.remember("later", expires=clock.now_ms + 1_001).entry
+    gone = ann.remember("soon", expires=clock.now_ms + 1_000).entry
     before = list(ann.entries.list())
 
     clock.advance(1_000)

@@ -198,7 +198,7 @@ def test_an_unknown_scope_finds_nothing(db: MemDB) -> None:
 def test_expired_entries_are_not_recalled(db: MemDB, clock: Any) -> None:
     """From its time on; a list of the inactive ones still has it."""
     ann = db.scope("ann")
-    ann.remember("The tea is ready.", expires_ms=START_MS + 1_000)
+    ann.remember("The tea is ready.", expires=START_MS + 1_000)
     before = found(ann.recall("tea"))
 
     clock.advance(1_000)
@@ -441,7 +441,7 @@ def test_a_shared_word_is_found_wherever_it_stands(path: str, kind: str, open_db
     """Also the shortest of many, and where an earlier one is only in what does not count."""
     ann = open_db(path, embedder=None).scope("ann")
     fill(ann)
-    ann.remember("extraordinarily", expires_ms=1)
+    ann.remember("extraordinarily", expires=1)
     ann.session("other").append("user", "extraordinarily")
     ann.session("other").artifacts.save("x.md", "extraordinarily")
     words = ["extraordinarily", *(f"word{n}" for n in range(1_500)), "tea"]

@@ -7,7 +7,8 @@ import pytest
 import memdb
 from memdb.db.database import Database
 from memdb.db.transaction import Tx
-from memdb.stores import entries, history, scopes
+from memdb.stores import entries, history, scopes, standing
+from memdb.text.digest import said_hash
 
 
 def row(number: int, **given: Any) -> dict[str, Any]:
@@ -21,12 +22,16 @@ def row(number: int, **given: Any) -> dict[str, Any]:
         "text": f"fact {number}",
         "keywords": "",
         "importance": 5,
+        "pinned": 0,
+        "trust": "trusted",
         "version": 1,
         "active": 1,
         "superseded_by": None,
         "session_id": None,
         "first_seq": None,
         "last_seq": None,
+        "session_only": 0,
+        "source": None,
         "use_count": 0,
         "last_used_ms": None,
         "valid_from_ms": None,
@@ -35,10 +40,15 @@ def row(number: int, **given: Any) -> dict[str, Any]:
         "metadata": None,
         "created_ms": number * 10,
         "updated_ms": number * 10,
+        "stored_ms": number * 10,
         "bigrams": None,
         **given,
     }
-    return {**made, "content_hash": entries.hash_of(made)}
+    return {
+        **made,
+        "content_hash": entries.hash_of(made),
+        "said_hash": said_hash(made["text"]),
+    }
 
 
 @pytest.fixture
@@ -54,12 +64,6 @@ def tx(database: Database) -> Any:
 
 
 ID = 1 << 44
-
-# What an update sets: what is said, and where it was told.
-SAID = (
-    "category keywords importance expires_ms valid_from_ms metadata content_hash bigrams "
-    "session_id first_seq last_seq"
-).split()
 
 
 def test_add_keeps_every_column(tx: Tx) -> None:
@@ -80,14 +84,16 @@ def test_add_keeps_every_column(tx: Tx) -> None:
 
 
 def test_one_active_entry_has_a_key(tx: Tx) -> None:
-    """An inactive one may have it too."""
-    entries.add(tx, row(7, key="k", active=0))
-    entries.add(tx, row(8, key="k"))
+    """An inactive one, and one that ends, may have it too."""
+    entries.add(tx, row(6, key="k", active=0))
+    entries.add(tx, row(7, key="k", valid_to_ms=500))
+    entries.add(tx, row(8, key="k", valid_from_ms=500))
     with pytest.raises(memdb.StorageError):
         entries.add(tx, row(9, key="k"))
 
-    assert entries.find_key(tx, 1, "k") == ID | 8
-    assert entries.find_key(tx, 2, "k") is None
+    assert entries.open_key(tx, 1, "k") == ID | 8
+    assert [entries.find_key(tx, 1, "k", now) for now in (499, 500)] == [ID | 7, ID | 8]
+    assert (entries.open_key(tx, 2, "k"), entries.find_key(tx, 2, "k", 500)) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +145,9 @@ def test_list_page_filters(
     tx: Tx, category: str | None, inactive: bool, limit: int, expected: list[int]
 ) -> None:
     """By category and activity, by id."""
-    page = entries.list_page(tx, ID, ID | 99, category=category, inactive=inactive, limit=limit)
+    page = entries.list_page(
+        tx, ID, ID | 99, limit=limit, now_ms=0, category=category, inactive=inactive
+    )
 
     assert [entry.id & 255 for entry in page] == expected
 
@@ -149,18 +157,17 @@ def test_live_ids_are_active_unexpired_and_of_the_time(tx: Tx) -> None:
     entries.add(tx, row(7, expires_ms=1_000))
     entries.add(tx, row(8, expires_ms=1_001))
 
-    live = entries.live_ids(tx, ID, ID | 99, now_ms=1_000, since_ms=20, until_ms=81)
+    live = standing.live_ids(tx, ID, ID | 99, now_ms=1_000, since_ms=20, until_ms=81)
 
     assert {one & 255 for one in live} == {2, 3, 5, 8}
 
 
 def test_update_moves_the_old_text_into_history(tx: Tx) -> None:
     """With its version, why, and when."""
-    said = {key: row(3)[key] for key in SAID}
     versions = []
     for text in ("new", "newer"):
         history.keep(tx, ID | 3, "update")
-        versions.append(entries.update(tx, ID | 3, {**said, "text": text}))
+        versions.append(entries.update(tx, ID | 3, row(3, text=text)))
 
     assert versions == [2, 3]
     assert [
@@ -197,7 +204,7 @@ def test_delete_takes_the_history_and_leaves_a_tombstone(tx: Tx) -> None:
 
 def test_count_is_of_a_range(tx: Tx) -> None:
     """Inactive ones included."""
-    assert (entries.count(tx, ID, ID | 99), entries.count(tx, ID | 2, ID | 3)) == (5, 2)
+    assert (standing.count(tx, ID, ID | 99), standing.count(tx, ID | 2, ID | 3)) == (5, 2)
 
 
 @pytest.mark.parametrize("field", ["uid", "category", "key", "text", "keywords", "metadata"])
@@ -215,4 +222,4 @@ def test_damaged_names_the_rows(tx: Tx) -> None:
     """Only those whose content changed."""
     tx.run("UPDATE entries SET importance = 6 WHERE id & 255 IN (2, 5)")
 
-    assert list(entries.damaged(tx)) == [ID | 2, ID | 5]
+    assert list(standing.damaged(tx)) == [ID | 2, ID | 5]

@@ -35,7 +35,7 @@ def full(file_db: MemDB, clock: Any) -> MemDB:
     old = ann.remember("Ann lives in Oslo.", key="home", category="profile", session="trip", seq=1)
     clock.advance(1000)
     ann.remember("Ann lives in Bergen.", key="home", category="profile", keywords=["home", "city"])
-    ann.remember("Ann swims.", importance=9, expires_ms=clock() + DAY_MS, metadata={"by": "me"})
+    ann.remember("Ann swims.", importance=9, expires=clock() + DAY_MS, metadata={"by": "me"})
     gone = ann.remember("Ann is tired.")
     ann.entries.delete(gone.entry.id)
     trip.artifacts.save("menu.md", "soup", message_seq=1)

@@ -1,0 +1,211 @@
+"""`memdb forget` and `memdb secrets`: what must not be in a memory."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from memdb.cli.base import (
+    Command,
+    Noun,
+    confirm,
+    confirm_options,
+    example,
+    file_argument,
+    json_option,
+    scope_options,
+)
+from memdb.cli.opening import as_dicts, opened, opened_scope, refuse_user
+from memdb.cli.output import Column, counted, note, one_line, print_json, print_table, size
+from memdb.errors import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.forget_models import Proof, Receipt
+    from memdb.scope import Scope
+
+ONE_OF = "Say what to forget: one of --entry, --session, --query and --all."
+THINGS = {
+    "messages": "message",
+    "sessions": "conversation",
+    "entries": "entry",
+    "versions": "old version",
+    "summaries": "summary",
+    "artifacts": "artifact",
+    "state": "value of state",
+}
+MANY = {"entries": "entries", "summaries": "summaries", "state": "values of state"}
+
+
+@click.command(
+    cls=Command,
+    epilog=example(
+        "memdb forget agent.db --user ann --query zoe --dry-run",
+        "memdb forget agent.db --user ann --session trip --prove --yes",
+        "memdb forget agent.db --user ann --all --prove --yes",
+    ),
+)
+@file_argument
+@click.option("--entry", type=click.IntRange(0), metavar="ID", help="An entry and its history.")
+@click.option("--session", metavar="NAME", help="A conversation, and the entries told in it.")
+@click.option(
+    "--seq",
+    "seqs",
+    type=click.IntRange(1),
+    metavar="N",
+    multiple=True,
+    help="Only this message of --session; repeatable.",
+)
+@click.option("--query", metavar="TEXT", help="Messages and entries that hold all these words.")
+@click.option("--all", "everything", is_flag=True, help="Everything of the user.")
+@click.option("--artifacts", is_flag=True, help="Also artifacts that say it or come from it.")
+@click.option("--prove", is_flag=True, help="Take the bytes off the disk too, and search for them.")
+@confirm_options
+@scope_options
+@json_option
+def forget(
+    file: str,
+    user: str | None,
+    app: str | None,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """
+    Remove something for good, also from summaries, archive and indexes.
+
+    The receipt says what went and, with --prove, that no byte of it is left in
+    FILE. Exit code 7 if some is. Backups and exports are not touched.
+    """
+    named = [name for name in ("entry", "session", "query") if asked[name] is not None]
+    if len(named) + asked["everything"] != 1:
+        raise click.UsageError(ONE_OF)
+    if asked["seqs"] and asked["session"] is None:
+        raise click.UsageError("--seq needs --session: say which conversation it is of.")
+    with opened_scope(file, user, app) as scope:
+        planned = _forget(scope, asked, dry_run=True)
+        if not dry_run:
+            confirm(f"Forget {_summary(planned)} of {one_line(scope.user)} for good?", yes=yes)
+        receipt = planned if dry_run else _forget(scope, asked, prove=asked["prove"])
+    if as_json:
+        print_json({**receipt.to_dict(), "proven": receipt.proven})
+    else:
+        _print_receipt(receipt)
+    if receipt.proof is not None and receipt.proof.found_bytes:
+        click.get_current_context().exit(StorageError.exit_code)
+
+
+def _forget(scope: Scope, asked: dict[str, Any], **options: Any) -> Receipt:
+    if asked["seqs"]:
+        session = scope.session(asked["session"])
+        return session.forget(asked["seqs"], artifacts=asked["artifacts"], **options)
+    names = ("entry", "session", "query", "everything", "artifacts")
+    named = {name: asked[name] for name in names}
+    return scope.forget(**named, **options)
+
+
+def _summary(receipt: Receipt) -> str:
+    parts = [
+        counted(count, THINGS[name], MANY.get(name, ""))
+        for name, count in receipt.removed.items()
+        if count
+    ]
+    return ", ".join(parts) or "nothing"
+
+
+def _print_receipt(receipt: Receipt) -> None:
+    click.echo(f"{'Would forget' if receipt.dry_run else 'Forgot'} {_summary(receipt)}.")
+    for name, count in receipt.rewritten.items():
+        if count:
+            what = counted(count, "summary", "summaries") if name == "summaries" else ""
+            what = what or counted(count, "archive segment")
+            click.echo(f"{'Would write' if receipt.dry_run else 'Wrote'} {what} anew without it.")
+    click.echo(f"subject   sha256 {receipt.subject_sha256}")
+    if receipt.proof is not None:
+        _print_proof(receipt.proof)
+
+
+def _print_proof(proof: Proof) -> None:
+    searched = ", ".join(map(one_line, proof.searched)) or "nothing"
+    click.echo(
+        f"searched  {searched}: {size(proof.searched_bytes)} for "
+        f"{counted(proof.pieces, 'piece')} of it"
+    )
+    click.echo(f"found     {counted(proof.found_bytes, 'byte')}")
+    if proof.found_in:
+        click.echo(f"found in  {', '.join(map(one_line, proof.found_in))}")
+    if proof.said_elsewhere:
+        places = ", ".join(map(one_line, proof.said_in))
+        note(f"{counted(proof.said_elsewhere, 'piece')} of it said elsewhere too: {places}")
+    if proof.short:
+        note(f"{counted(proof.short, 'text')} under 8 bytes, too short to search for.")
+    for one in proof.notices:
+        note(one_line(one))
+
+
+@click.group(cls=Noun)
+def secrets() -> None:
+    """Find keys, tokens and passwords in a memory."""
+
+
+@secrets.command(
+    epilog=example(
+        "memdb secrets scan agent.db --user ann",
+        "memdb secrets scan agent.db --all-users --json",
+        "git diff | memdb secrets scan -",
+    )
+)
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option("--all-users", is_flag=True, help="What every user of every app said.")
+@click.option("--entropy", is_flag=True, help="Also runs of characters that look drawn.")
+@scope_options
+@json_option
+def scan(
+    file: str, all_users: bool, entropy: bool, user: str | None, app: str | None, as_json: bool
+) -> None:
+    """
+    List the secrets in messages, entries and artifacts of FILE.
+
+    FILE "-" is a text on standard input. A secret is never shown in full. Exit
+    code 7 if there is one.
+    """
+    found = _found(file, user, app, all_users=all_users, entropy=entropy)
+    if as_json:
+        print_json(found)
+    else:
+        columns = [Column("KIND"), Column("USER", cut=True), Column("WHERE", cut=True)]
+        columns.append(Column("SECRET", cut=True))
+        rows = [(one["kind"], one["user"] or "", one["where"], one["shown"]) for one in found]
+        print_table(columns, rows, empty="No secrets found.")
+    if found:
+        click.get_current_context().exit(StorageError.exit_code)
+
+
+def _found(
+    file: str, user: str | None, app: str | None, *, all_users: bool, entropy: bool
+) -> list[dict[str, Any]]:
+    if file == "-":
+        from memdb.secret_search import in_text
+        from memdb.text.secret_policy import SecretPolicy
+
+        text = str(sys.stdin.buffer.read(), "utf-8", "replace")
+        places = in_text(text, "standard input", SecretPolicy(), entropy=entropy)
+        return [{"user": None, "app": None, **one.to_dict()} for one in places]
+    if not all_users:
+        with opened_scope(file, user, app) as scope:
+            return _of(scope, entropy=entropy)
+    refuse_user()
+    with opened(file) as db:
+        return [one for scope in db.scopes() for one in _of(scope, entropy=entropy)]
+
+
+def _of(scope: Scope, *, entropy: bool) -> list[dict[str, Any]]:
+    (whose,) = as_dicts([scope])
+    return [{**whose, **one.to_dict()} for one in scope.find_secrets(entropy=entropy)]
+
+
+COMMANDS = {"forget": forget, "secrets": secrets}

@@ -1,0 +1,170 @@
+"""
+Neighbours: the entries that a statement could repeat, refine or contradict.
+
+By vector, by rare words it shares with them, and by the words in which the
+same thing is usually said: a contradiction rarely sounds like what it ends.
+"""
+
+from __future__ import annotations
+
+from memdb.claims import Claim
+from memdb.errors import FileError, PortError, StorageError
+from memdb.record import Record
+from memdb.stores import embeddings, entries, fulltext, jobs, nearest
+from memdb.text.terms import content_words, query_words, word_terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
+
+    from memdb.db.database import Database
+    from memdb.db.transaction import Tx
+    from memdb.models import Entry
+    from memdb.owner import Owner
+    from memdb.ports import Embedder
+
+    class Index(Protocol):
+        """What embeds, as `memdb.recall.indexing.Indexer` does."""
+
+        @property
+        def embedder(self) -> Embedder | None: ...
+        def embed(self, texts: Sequence[str]) -> list[bytes | None]: ...
+        def drain(self, span: tuple[int, int], limit: int) -> None: ...
+        def find_space(self, tx: Tx) -> int | None: ...
+
+
+# Cosines from which two statements say the same unless the rules see a
+# difference, and from which they are worth an arbiter's look; each model has
+# its own. Source: ADR-0010 (bench/thresholds.py) for the built-in one; koopa
+# for others, as it measured them on sentence models.
+THRESHOLDS = {"static-en-1": (0.90, 0.62)}
+DEFAULT_THRESHOLDS = (0.95, 0.85)
+
+# Neighbours by vector and by words, and most entries that a usual word brings.
+BY_VECTOR = 30
+BY_WORDS = 12
+MOST_TERMS = 12
+MOST_OF_RELATED = 40
+
+CATCH_UP_TEXTS = 256
+
+
+class Near(Record):
+    """
+    An entry that resembles a statement.
+
+    Attributes:
+        cosine: None where there are no vectors.
+        near: Whether the cosine says that the two are the same.
+        related: Whether it is worth a slow arbiter's look.
+    """
+
+    entry: Entry
+    cosine: float | None
+    near: bool
+    related: bool
+
+    def claim(self) -> Claim:
+        """Return what an arbiter sees of it."""
+        entry = self.entry
+        return Claim(
+            entry.text, entry.category, entry.key, entry.updated_ms, self.cosine, self.near
+        )
+
+
+class Vectors:
+    """The vectors of entries in the space of the file's embedder, if it has one."""
+
+    def __init__(self, db: Database, index: Callable[[], Index]) -> None:
+        """Embed for *db* by what *index* gives when it is first needed."""
+        self._db = db
+        self._index = index
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """The cosines from which statements are the same, and from which they are related."""
+        embedder = self._index().embedder
+        if embedder is None:
+            return DEFAULT_THRESHOLDS
+        own = getattr(embedder, "thresholds", None)
+        return own or THRESHOLDS.get(embedder.name, DEFAULT_THRESHOLDS)
+
+    def catch_up(self, owner: Owner) -> None:
+        """Embed what the scope still waits for, a batch; remembering goes on if that fails."""
+        try:
+            with self._db.read() as tx:
+                span = owner.span(tx)
+            if span is not None:
+                self._index().drain(span, CATCH_UP_TEXTS)
+        except (FileError, PortError, StorageError):
+            return
+
+    def embed(self, text: str) -> bytes | None:
+        """Return the vector of *text*; None without embedder, or where it fails: it is due later."""
+        try:
+            return self._index().embed([text])[0]
+        except PortError:
+            return None
+
+    def find(self, tx: Tx, vector: bytes, span: tuple[int, int]) -> dict[int, float]:
+        """Return the cosines of the nearest entries of a scope."""
+        space_no = self._index().find_space(tx)
+        if space_no is None:
+            return {}
+        return dict(nearest.find(tx, space_no, "entry", vector, span, limit=BY_VECTOR))
+
+    def put(self, tx: Tx, entry: Entry, vector: bytes) -> None:
+        """Store the vector of what an entry says now; it is not due any more."""
+        space_no = self._index().find_space(tx)
+        if space_no is None:
+            return
+        embeddings.put(tx, space_no, "entry", [(entry.id, vector)])
+        jobs.done(tx, jobs.Job("embed", "entry", entry.id, space_no, entry.version, 0))
+
+
+def find_neighbours(
+    tx: Tx,
+    vectors: Vectors,
+    span: tuple[int, int],
+    row: dict[str, Any],
+    vector: bytes | None,
+    related: Sequence[str],
+) -> list[Near]:
+    """
+    Return the entries of a scope that hold and resemble a statement, the likest first.
+
+    Args:
+        row: The statement's columns.
+        vector: Of its text, None without one.
+        related: Words in which the same thing may be said.
+    """
+    cosines = {} if vector is None else vectors.find(tx, vector, span)
+    words = _by_words(tx, span, row["text"], related)
+    found = entries.get_many(tx, f"{sorted({*cosines, *words})}")
+    merge, ask = vectors.thresholds
+    near = []
+    for one, entry in found.items():
+        if not entry.holds(tx.now_ms):
+            continue
+        if entry.session_only and row["session_id"] is None:
+            continue
+        cosine = cosines.get(one)
+        level = -1.0 if cosine is None else cosine
+        near.append(Near(entry, cosine, level >= merge, level >= ask))
+    near.sort(key=lambda one: (-(one.cosine or 0.0), -one.entry.id))
+    return near
+
+
+def _by_words(tx: Tx, span: tuple[int, int], text: str, related: Sequence[str]) -> set[int]:
+    """Return the entries that share the rarest words, and those of a related word that is rare."""
+    terms = word_terms(content_words(query_words(text)), MOST_TERMS)
+    scores: dict[int, float] = {}
+    for ids in fulltext.postings(tx, "entry", terms, *span).values():
+        for one in ids:
+            scores[one] = scores.get(one, 0.0) + 1.0 / (1 + len(ids))
+    best = sorted(scores, key=lambda one: (-scores[one], -one))[:BY_WORDS]
+    more = word_terms(related, len(related)) if related else []
+    for ids in fulltext.postings(tx, "entry", more, *span).values():
+        best += sorted(ids)[-MOST_OF_RELATED:]
+    return set(best)

@@ -1,0 +1,264 @@
+"""
+Forgetting messages: out of the log, the archive, the indexes and the summaries.
+
+A forgotten message leaves its seq as a gap: nothing is numbered anew. The
+summaries that stand for it keep their place and span, and are written again
+from what is left of it, before the transaction that forgets; in it everything
+is looked at again, so both happen or neither.
+"""
+
+from __future__ import annotations
+
+from memdb.ids import SCOPE_SHIFT, session_range
+from memdb.packing import block_of
+from memdb.record import Record
+from memdb.shortterm.summarizing import Made, items_of_messages, items_of_nodes
+from memdb.stores import (
+    archive,
+    embeddings,
+    fulltext,
+    jobs,
+    messages,
+    nodes,
+    removal,
+    sessions,
+    tombstones,
+)
+from memdb.stores.tombstones import Tombstone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from memdb.db.transaction import Tx
+    from memdb.models import Message
+    from memdb.shortterm.dag import Summaries
+    from memdb.summary_models import Node
+
+# What a summary says whose messages are all forgotten.
+FORGOTTEN = "(forgotten)"
+
+PAGE = 500
+
+
+class Target(Record):
+    """A session by its id and name, and the seqs of it that are to be forgotten."""
+
+    session: int
+    name: str
+    seqs: tuple[int, ...]
+
+    @property
+    def json(self) -> str:
+        """The seqs as a JSON array."""
+        return f"[{','.join(map(str, self.seqs))}]"
+
+    @property
+    def ids(self) -> str:
+        """The ids of the messages as a JSON array."""
+        return f"[{','.join(str(self.session | seq) for seq in self.seqs)}]"
+
+
+class Rewriting(Record):
+    """
+    What the summaries over some seqs will say.
+
+    Attributes:
+        seqs: Those that it is without.
+        nodes: As they are, each with its new text; None: pruned, and stays so.
+        left: The seqs of the messages that the leaves among them keep.
+    """
+
+    seqs: tuple[int, ...]
+    nodes: tuple[tuple[Node, Made | None], ...]
+    left: tuple[int, ...]
+
+
+def present(tx: Tx, target: Target) -> Target:
+    """Return *target* with those of its seqs that have a message."""
+    found = sorted(messages.uids(tx, target.ids))
+    return target.replace(seqs=tuple(one - target.session for one in found))
+
+
+def rewriting(tx: Tx, target: Target, summaries: Summaries) -> Rewriting:
+    """
+    Return what the summaries over *target* are to say without it.
+
+    They are extracts, also where a model wrote them: nothing is asked for in
+    the time that somebody waits for his words to be gone.
+    """
+    gone = set(target.seqs)
+    fresh: dict[int, Made] = {}
+    planned: list[tuple[Node, Made | None]] = []
+    left: list[int] = []
+    for row_id in removal.nodes_over(tx, target.session, target.json):
+        node = nodes.get(tx, row_id)
+        assert node is not None
+        if node.depth:
+            items = _sources(tx, node, fresh, summaries)
+        else:
+            run = [one for one in _messages(tx, target, node) if one.seq not in gone]
+            left += [one.seq for one in run]
+            items = items_of_messages(run)
+        fresh[row_id] = _made(items, node.depth, summaries)
+        planned.append((node, None if node.text is None else fresh[row_id]))
+    return Rewriting(target.seqs, tuple(planned), tuple(left))
+
+
+def _messages(tx: Tx, target: Target, node: Node) -> list[Any]:
+    count = node.last_seq - node.first_seq + 1
+    run = messages.list_after(tx, target.session, target.name, node.first_seq - 1, count)
+    return [one for one in run if one.seq <= node.last_seq]
+
+
+def _sources(tx: Tx, node: Node, fresh: dict[int, Made], summaries: Summaries) -> list[Any]:
+    below = nodes.sources(tx, node)
+    texts = [
+        fresh[one.row_id].text if one.row_id in fresh else summaries.with_text(tx, one).text
+        for one in below
+    ]
+    said = [(one, text) for one, text in zip(below, texts, strict=True) if text != FORGOTTEN]
+    return items_of_nodes([one for one, _ in said], [text for _, text in said])
+
+
+def _made(items: list[Any], depth: int, summaries: Summaries) -> Made:
+    if items:
+        made, _ = summaries.maker.make(items, depth, local=True)
+        return made
+    tokens = summaries.count(FORGOTTEN)
+    return Made(FORGOTTEN, None, "extractive", summaries.maker.local_name, tokens)
+
+
+def same(tx: Tx, target: Target, planned: Rewriting) -> bool:
+    """Say whether the summaries over *target*, and what they keep, are as they were planned."""
+    if planned.seqs != target.seqs:
+        return False
+    found = removal.nodes_over(tx, target.session, target.json)
+    if [nodes.get(tx, row_id) for row_id in found] != [node for node, _ in planned.nodes]:
+        return False
+    ids = f"[{','.join(str(target.session | seq) for seq in planned.left)}]"
+    return len(messages.uids(tx, ids)) == len(planned.left)
+
+
+def values(tx: Tx, target: Target) -> Iterator[str | bytes | None]:
+    """Yield what the messages of *target* say, as it is stored."""
+    for block in _blocks(tx, target):
+        yield from (one.data for one in archive.touched(tx, target.session, *block))
+    for one in messages.get_many(tx, target.ids).values():
+        yield from _said(one)
+
+
+def summary_values(planned: Rewriting) -> Iterator[str | None]:
+    """Yield what the summaries say that are going to be rewritten."""
+    for node, made in planned.nodes:
+        if made is not None:
+            yield from (node.text, node.hint)
+
+
+def whole_values(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]:
+    """Yield what a whole session says: its name, title, messages and summaries."""
+    from memdb.text.validate import json_value
+
+    ((_, info),) = sessions.list_by_id(tx, session - 1, session, limit=1)
+    yield from (name, info.title, json_value(info.metadata, "metadata"))
+    after = 0
+    while page := messages.list_after(tx, session, name, after, PAGE):
+        for one in page:
+            yield from _said(one)
+        after = page[-1].seq
+    for _, text, hint in removal.node_texts(tx, session):
+        yield from (text, hint)
+    yield from (one.data for one in archive.after(tx, session, 0, -1))
+
+
+def _said(message: Message) -> Iterator[str | None]:
+    from memdb.text.validate import json_value
+
+    yield message.text
+    yield json_value(message.body, "body")
+    yield json_value(message.metadata, "metadata")
+    yield message.external_id
+
+
+def counts(tx: Tx, session: int) -> tuple[int, int]:
+    """Return how many messages and summaries a session has."""
+    return messages.count(tx, *session_range(session)), len(removal.node_texts(tx, session))
+
+
+def segments_of(tx: Tx, target: Target) -> int:
+    """Return how many archive segments hold messages of *target*, or lie beside one that does."""
+    return sum(len(archive.touched(tx, target.session, *block)) for block in _blocks(tx, target))
+
+
+def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> None:
+    """
+    Remove the messages of *target* and write the summaries over them anew.
+
+    Transaction: joins the caller's, which made sure of `present` and `same`.
+    """
+    scope_no = target.session >> SCOPE_SHIFT
+    digest = digest_of(target.name)
+    for row_id, uid in sorted(messages.uids(tx, target.ids).items()):
+        ref = f"sha256:{digest}#{row_id - target.session}"
+        tombstones.add(tx, scope_no, Tombstone(uid, "message", ref, tx.now_ms))
+    _unarchive(tx, target)
+    for low, high in _runs(target.seqs):
+        span = target.session | low, target.session | high
+        fulltext.drop_messages(tx, *span)
+        embeddings.delete_range(tx, "message", *span)
+        messages.delete_range(tx, *span)
+    for node, made in planned.nodes:
+        embeddings.delete_range(tx, "node", node.row_id, node.row_id)
+        if made is not None:
+            nodes.improve(tx, node, summaries.columns(made))
+            if summaries.may_improve(made) and made.text != FORGOTTEN:
+                jobs.add_summarize(tx, "node", node.row_id)
+    removal.clear_errors(tx, target.session)
+    sessions.raise_seq(tx, target.session, 0, tx.now_ms)
+
+
+def _archived(tx: Tx, target: Target) -> set[int]:
+    """Return the seqs of *target* whose messages are archived."""
+    gone: set[int] = set()
+    for low, high in _runs(target.seqs):
+        found = archive.archived(tx, target.session | low, target.session | high)
+        gone |= {one - target.session for one in found}
+    return gone
+
+
+def _blocks(tx: Tx, target: Target) -> list[tuple[int, int]]:
+    return sorted({block_of(seq) for seq in _archived(tx, target)})
+
+
+def _unarchive(tx: Tx, target: Target) -> None:
+    """Take the archived messages of *target* out of their segments, and of the index."""
+    gone = _archived(tx, target)
+    for block in _blocks(tx, target):
+        old = archive.touched(tx, target.session, *block)
+        contents = archive.opened(target.session, old)
+        said = [(target.session + one[0], one[1]) for one in contents if one[0] in gone]
+        fulltext.drop_archived(tx, said)
+        kept = [one for one in contents if one[0] not in gone]
+        archive.replace(tx, target.session, old, archive.to_segments(kept))
+
+
+def _runs(seqs: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield rising numbers as spans of neighbours, both ends inclusive."""
+    span: tuple[int, int] | None = None
+    for seq in seqs:
+        if span is not None and seq == span[1] + 1:
+            span = span[0], seq
+            continue
+        if span is not None:
+            yield span
+        span = seq, seq
+    if span is not None:
+        yield span
+
+
+def digest_of(name: str) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of a name."""
+    from hashlib import sha256
+
+    return sha256(name.encode()).hexdigest()[:16]

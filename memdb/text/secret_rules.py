@@ -1,0 +1,348 @@
+"""
+What credentials look like: one rule per format, with what tells it from prose.
+
+A rule is only tried on a text that holds one of its hints, in lower case, so an
+ordinary text costs a few substring searches. Every repetition is bounded or
+cannot fail once it has begun: no text makes a rule slower than linear.
+
+Source: classes and gaps of the seed (koopa, section 10), formats as the services
+document them. The patterns are our own.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from memdb.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Check = Callable[[re.Match[str]], bool]
+
+# What stands in the place of a secret begins so; it is never found again.
+PLACEHOLDER = "[REDACTED"
+
+_START = r"(?<![A-Za-z0-9])"
+_QUOTES = "\"'`"
+
+# What people write where a secret belongs.
+_DUMMY = frozenset("xX*.-_0#?…•")
+_DUMMY_WORDS = (
+    "changeme",
+    "example",
+    "optional",
+    "password",
+    "placeholder",
+    "redacted",
+    "required",
+    "undefined",
+    "yourpassword",
+)
+
+
+class Rule(Record):
+    """
+    A format of secrets.
+
+    Attributes:
+        kind: What it is called in findings.
+        hints: Lower-case texts one of which every such secret or its name holds.
+        pattern: Its group `v`, or without one the whole match, is the secret.
+        check: Says whether a match really is one.
+        exact: The case of letters counts.
+    """
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: str
+    check: Check | None = None
+    exact: bool = False
+
+
+def is_dummy(value: str) -> bool:
+    """Say whether *value* only stands for a secret: `xxxx`, `<key>`, `$KEY`, `changeme`."""
+    if set(value) <= _DUMMY or value.startswith((PLACEHOLDER, "<", "${", "{{", "$(", "%(", "***")):
+        return True
+    bare = value.strip("_-*.[](){}<>$%")
+    return bare.lower() in _DUMMY_WORDS or (value[:1] in ("$", "{") and bare.isidentifier())
+
+
+def is_mixed(value: str) -> bool:
+    """Say whether *value* looks drawn rather than worded: digits, or capitals inside."""
+    return any(one.isdigit() for one in value) or (
+        value != value.lower() and value != value.upper()
+    )
+
+
+def _no_dummy(match: re.Match[str]) -> bool:
+    return not is_dummy(match[0][4:])
+
+
+def _drawn(match: re.Match[str]) -> bool:
+    value = match[0]
+    return not is_dummy(value[4:]) and ("-" not in value[3:] or is_mixed(value[3:]))
+
+
+def _has_digit(match: re.Match[str]) -> bool:
+    return match[0].startswith("AKIA") or any(one.isdigit() for one in match[0])
+
+
+def _is_bearer(match: re.Match[str]) -> bool:
+    return is_mixed(match["v"]) and len(set(match["v"])) > 5  # noqa: PLR2004 (a drawn token)
+
+
+def _is_jwt(match: re.Match[str]) -> bool:
+    """Say whether the first part is a JOSE header: a JSON object that names something."""
+    from base64 import urlsafe_b64decode
+
+    head = match[0].partition(".")[0]
+    try:
+        decoded = urlsafe_b64decode(head[: len(head) // 4 * 4])
+    except ValueError:
+        return False
+    return decoded.lstrip().startswith(b'{"') and b'":' in decoded
+
+
+def _is_card(match: re.Match[str]) -> bool:
+    """Say whether the digits pass Luhn's check."""
+    digits = [int(one) for one in reversed(match[0]) if one.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
+
+
+def _is_url(match: re.Match[str]) -> bool:
+    """Refuse templates anywhere; the words of manuals where it is no database."""
+    value = match["v"]
+    if is_dummy(value) and value.lower() not in _DUMMY_WORDS:
+        return False
+    database = re.match(r"(?i)postgres|mysql|mariadb|mongodb|redis|amqp|mssql", match[0])
+    manual = ("pass", "passwd", "password", "pw", "pwd", "secret", "user")
+    return database is not None or value.lower() not in manual
+
+
+def _is_code(value: str) -> bool:
+    """Say whether an unquoted value is an expression: a call, an attribute, a subscript."""
+    return (
+        re.match(r"[A-Za-z_][\w.]*[(\[]|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[),;:]*$", value) is not None
+        or re.fullmatch(r"[A-Za-z]+(?:_[A-Za-z]*)+[),;:]*|_\w*", value) is not None
+    )
+
+
+def _is_named(match: re.Match[str]) -> bool:
+    value = match["v"]
+    if is_dummy(value) or (match["q"] is None and _is_code(value)):
+        return False
+    return is_mixed(value) and len(set(value)) >= (6 if match["strong"] else 10)
+
+
+_MIN_PASSWORD = 8
+_MIN_DRAWN = 6
+_MIN_SPOKEN = 4
+
+
+def _is_password(match: re.Match[str]) -> bool:
+    quoted = match["quoted"] is not None
+    value = match["quoted"][1:-1] if quoted else match["bare"]
+    if is_dummy(value) or len(set(value)) < 3:  # noqa: PLR2004 (********, aaaa)
+        return False
+    drawn = re.search(r"[0-9@#$%^&*!?]", value) is not None
+    if match["is"]:  # "the password is wrong" says nothing; "... is hunter2" does
+        return drawn and not value.endswith(("?", "!")) and len(value) >= _MIN_SPOKEN
+    if quoted:
+        if drawn and len(value) >= _MIN_DRAWN:
+            return True
+        return len(value) >= _MIN_PASSWORD and (" " not in value or value.islower())
+    if _is_code(value) or match["name"].lower() == value.lower():
+        return False
+    return drawn or (len(value) >= _MIN_PASSWORD and value.isascii())
+
+
+_CHARS = r"[A-Za-z0-9_\-./+=~]"
+_IS = r"(?:is|ist|lautet|est|es|é|は|是|为)"
+_NAMED = (
+    r"(?:(?P<strong>api[-_ ]?(?:key|secret|token)|(?:access|auth|refresh)[-_ ]?token"
+    r"|(?:secret|private|account|signing|encryption)[-_ ]?(?:access[-_ ]?)?key"
+    r"|(?:client|app|webhook|shared)[-_ ]?secret)|token|secret)"
+)
+_NAMES_OF_PASSWORDS = (
+    r"(?:passwords?|passwd|passphrase|passcode|pwd|passwort|kennwort|contraseña|senha"
+    r"|mot de passe|[Пп]ароль|密码|密碼|口令|パスワード|비밀번호)"
+)
+
+RULES = (
+    Rule("anthropic_key", ("sk-ant-",), _START + r"sk-ant-[A-Za-z0-9_-]{20,}", _no_dummy),
+    Rule("openai_key", ("sk-",), _START + r"sk-(?!ant-)[A-Za-z0-9_-]{20,}", _drawn),
+    Rule("google_api_key", ("aiza",), _START + r"AIza[A-Za-z0-9_-]{30,}", None, exact=True),
+    Rule(
+        "github_token",
+        ("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"),
+        _START + r"(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})",
+        _no_dummy,
+    ),
+    Rule(
+        "aws_access_key",
+        ("akia", "asia", "abia", "acca"),
+        _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+        _has_digit,
+        exact=True,
+    ),
+    Rule(
+        "slack_token",
+        ("xox", "xapp-", "hooks.slack.com"),
+        _START + r"(?:xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{20,}"
+        r"|hooks\.slack\.com/services/[A-Za-z0-9/_-]{20,})",
+        _no_dummy,
+    ),
+    Rule(
+        "google_oauth",
+        ("ya29.", "gocspx-"),
+        _START + r"(?:ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,})",
+    ),
+    Rule(
+        "jwt",
+        ("eyj",),
+        _START + r"eyJ[A-Za-z0-9_-]{17,}\.eyJ[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?",
+        _is_jwt,
+    ),
+    Rule(
+        "stripe_key",
+        ("k_live_", "k_test_", "whsec_"),
+        _START + r"(?:[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{20,})",
+        _no_dummy,
+    ),
+    Rule(
+        "twilio_key",
+        ("ac", "sk"),
+        _START + r"(?:AC|SK)[0-9a-f]{32}(?![A-Za-z0-9])",
+        lambda match: len(set(match[0][2:])) > 5,  # noqa: PLR2004 (drawn)
+    ),
+    Rule(
+        "connection_string",
+        ("://",),
+        r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,30}+://[^\s:/@\"'<>]{0,128}+:"
+        r"(?P<v>(?:[^\s@/\"'<>]|/(?!/)|@(?=[^\s@/\"'<>]{1,128}@)){1,256}+)@(?=[^\s])",
+        _is_url,
+    ),
+    Rule(
+        "private_key",
+        ("private key",),
+        r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:[^-]|-(?!-----?))*+-----END [A-Z0-9 ]{1,60}-----"
+        r"|(?:(?:\s|\\[rn]|[\"'+,]){0,16}[A-Za-z0-9+/=]{16,})*+)",
+        None,
+        exact=True,
+    ),
+    Rule(
+        "sendgrid_key",
+        ("sg.",),
+        _START + r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,}",
+        _no_dummy,
+        exact=True,
+    ),
+    Rule(
+        "azure_key",
+        ("accountkey=", "accesskey=", "8q~", "sig="),
+        r"(?:AccountKey|SharedAccessKey|AccessKey)=(?P<v>[A-Za-z0-9+/]{40,}={0,2})"
+        r"|" + _START + r"[A-Za-z0-9_~.-]{3}8Q~[A-Za-z0-9_~.-]{31,}"
+        r"|[?&]sig=(?P<w>[A-Za-z0-9%+/=]{40,})",
+    ),
+    Rule(
+        "service_key",
+        (
+            "glpat-",
+            "npm_",
+            "hf_",
+            "pypi-",
+            "gsk_",
+            "pplx-",
+            "xai-",
+            "nvapi-",
+            "dop_v1_",
+            "shpat_",
+            "shpss_",
+            "lin_api_",
+            "dckr_pat_",
+            "age-secret-key-",
+            "glrt-",
+            "dapi",
+            "r8_",
+            "phc_",
+            "phx_",
+            "sntrys_",
+            "atatt3",
+            "key-",
+            "figd_",
+            "sbp_",
+            "pat_",
+        ),
+        _START + r"(?:(?:glpat|glrt|pypi|pplx|xai|nvapi|AGE-SECRET-KEY)-[A-Za-z0-9_-]{20,}"
+        r"|(?:npm|hf|gsk|dop_v1|shpat|shpss|lin_api|dckr_pat|r8|phc|phx|sntrys|figd|sbp)"
+        r"_[A-Za-z0-9_=-]{20,}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{40,}|key-[0-9a-f]{32})",
+        lambda match: not is_dummy(match[0][4:]) and is_mixed(match[0][4:]),
+    ),
+    Rule(
+        "telegram_token",
+        (":aa",),
+        r"(?<![0-9A-Za-z])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])",
+        None,
+        exact=True,
+    ),
+    Rule(
+        "bearer_token",
+        ("bearer",),
+        r"(?<![A-Za-z])bearer[\"']?[ \t:]{1,8}[\"']?(?P<v>" + _CHARS + r"{20,})",
+        _is_bearer,
+    ),
+    Rule(
+        "named_secret",
+        ("key", "token", "secret"),
+        _NAMED
+        + r"[\"'\])]{0,2}[ \t]{0,3}(?:(?:=>?|:=|[:\uff1a]|==)|"
+        + _IS
+        + r"(?=[ \t]))[ \t]{0,3}"
+        r"(?P<q>[rbf]?[" + _QUOTES + r"])?+(?P<v>" + _CHARS + r"{16,})",
+        _is_named,
+    ),
+    Rule(
+        "password",
+        (
+            "passw",
+            "passphrase",
+            "passcode",
+            "pwd",
+            "kennwort",
+            "contraseña",
+            "senha",
+            "mot de passe",
+            "пароль",
+            "密码",
+            "密碼",
+            "口令",
+            "パスワード",
+            "비밀번호",
+        ),
+        r"(?P<name>" + _NAMES_OF_PASSWORDS + r")[\"'\])]{0,2}[ \t]{0,3}"
+        r"(?:(?:=>?|:=|[:\uff1a]|==)|(?P<is>" + _IS + r"))[ \t]{0,3}[rbf]?"
+        r"(?:(?P<quoted>\"[^\"\n]{4,256}\"|'[^'\n]{4,256}'|`[^`\n]{4,256}`)"
+        r"|(?P<bare>[^\s\"'`,;\u3002\uff0c]{4,256}))",
+        _is_password,
+    ),
+    Rule(
+        "payment_card",
+        tuple("23456"),
+        r"(?<![0-9A-Za-z.,:_/-])(?=4|5[1-5]|2[2-7]|3[47]|6(?:011|5))"
+        r"(?:[0-9]{13,19}|[0-9]{4}(?:[ -][0-9]{4}){3}|[0-9]{4}[ -][0-9]{6}[ -][0-9]{5})"
+        r"(?![0-9A-Za-z_]|[.-][0-9])",
+        _is_card,
+    ),
+)
+
+
+@cache
+def compiled(kind: str) -> re.Pattern[str]:
+    """Return the pattern of a rule, made when it is first needed."""
+    rule = next(one for one in RULES if one.kind == kind)
+    return re.compile(rule.pattern, re.ASCII if rule.exact else re.ASCII | re.IGNORECASE)

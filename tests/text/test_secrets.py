@@ -1,0 +1,211 @@
+"""Finding secrets: every class of the seed, the gaps it lists, and no ordinary text."""
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memdb.text.secret_rules import RULES
+from memdb.text.secrets import KINDS, Secret, entropy_bits, find, redacted, shown
+
+MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6jK9mN2pQ5sT8vW1yZ4"
+HEX = "0123456789abcdef0123456789abcdef"
+JWT = ".".join(
+    urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+    for part in ({"alg": "HS256", "typ": "JWT"}, {"sub": "ann", "iat": 1})
+)
+PEM = "-----BEGIN {0}PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nq7x2\n-----END {0}PRIVATE KEY-----"
+
+# (kind, the text, the part of it that is the secret; "" for the whole text)
+CAUGHT = [
+    ("openai_key", f"sk-{MIXED[:20]}", ""),
+    ("openai_key", f"sk-proj-{MIXED[:20]}_x-{MIXED[20:40]}", ""),
+    ("anthropic_key", f"sk-ant-api03-{MIXED[:30]}", ""),
+    ("google_api_key", f"AIza{MIXED[:35]}", ""),
+    ("github_token", f"ghp_{MIXED[:36]}", ""),
+    ("github_token", f"gho_{MIXED[:36]}", ""),
+    ("github_token", f"ghs_{MIXED[:36]}", ""),
+    ("github_token", f"github_pat_{MIXED[:22]}", ""),
+    ("aws_access_key", "AKIAIOSFODNN7EXAMPLE", ""),
+    ("aws_access_key", "ASIAIOSFODNN7EXAMPLE", ""),
+    ("slack_token", "xoxb-123456789012-abcdefGHIJ", ""),
+    ("slack_token", "xoxp-1234567890", ""),
+    ("google_oauth", f"ya29.{MIXED[:50]}", ""),
+    ("jwt", f"{JWT}.{MIXED[:43]}", ""),
+    ("stripe_key", f"sk_live_{MIXED[:24]}", ""),
+    ("stripe_key", f"rk_test_{MIXED[:24]}", ""),
+    ("twilio_key", f"AC{HEX}", ""),
+    ("twilio_key", f"SK{HEX}", ""),
+    ("connection_string", "postgres://ann:s3cret@db:5432/app", "s3cret"),
+    ("connection_string", "postgresql+asyncpg://u:pass@h/db", "pass"),
+    ("connection_string", "mongodb+srv://u:p@ss@h/db", "p@ss"),
+    ("connection_string", "redis://:hunter2@h", "hunter2"),
+    ("private_key", PEM.format(""), ""),
+    ("private_key", PEM.format("RSA "), ""),
+    ("private_key", PEM.format("OPENSSH "), ""),
+    ("private_key", PEM.format("ENCRYPTED "), ""),
+    ("private_key", PEM.format("EC ").replace("\n", "\\n"), ""),
+    ("bearer_token", f"Authorization: Bearer {MIXED[:20]}", MIXED[:20]),
+    ("named_secret", f"api_key = '{MIXED[:16]}'", MIXED[:16]),
+    ("named_secret", f'"accessToken": "{MIXED[:20]}"', MIXED[:20]),
+    ("named_secret", f"AWS_SECRET_ACCESS_KEY={MIXED[:40]}", MIXED[:40]),
+    ("password", "password=letmein99", "letmein99"),
+    ("password", "passwd: swordfish", "swordfish"),
+    ("password", '{"pwd": "correct horse battery"}', "correct horse battery"),
+    ("password", "my password is hunter2", "hunter2"),
+    ("password", "das Passwort ist geheim99", "geheim99"),
+    ("password", "密码是abc12345", "abc12345"),
+    ("service_key", f"glpat-{MIXED[:20]}", ""),
+    ("service_key", f"npm_{MIXED[:36]}", ""),
+    ("service_key", f"hf_{MIXED[:34]}", ""),
+    ("azure_key", f"AccountKey={MIXED[:44]}==", f"{MIXED[:44]}=="),
+    ("azure_key", f"abc8Q~{MIXED[:34]}", ""),
+    ("sendgrid_key", f"SG.{MIXED[:22]}.{MIXED[:43]}", ""),
+    ("telegram_token", f"123456789:AA{MIXED[:33]}", ""),
+    ("payment_card", "4111 1111 1111 1111", ""),
+    ("payment_card", "378282246310005", ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "secret"), CAUGHT, ids=lambda value: str(value)[:30])
+def test_each_format_is_found_where_it_stands(kind: str, text: str, secret: str) -> None:
+    """Alone, in a sentence, and with the name before it left as it is."""
+    wanted = secret or text
+    for before, after in (("", ""), ("It is ", " I think."), ("line\n", "\nline")):
+        whole = f"{before}{text}{after}"
+
+        found = find(whole)
+
+        assert [(one.kind, whole[one.start : one.end]) for one in found] == [(kind, wanted)]
+
+
+def test_every_rule_is_shown_here() -> None:
+    """A new format needs its example."""
+    assert {rule.kind for rule in RULES} == {kind for kind, _, _ in CAUGHT}
+    assert set(KINDS) == {rule.kind for rule in RULES} | {"high_entropy"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Ann is allergic to peanuts.",
+        "task-force-abcdefghijklmnopqrstuvwx is risk-taking-abcdefghijklmnopqrst",
+        "sk-learn-based-classification-pipeline",
+        "a commit 4ac9f0123456789abcdef0123456789abcdef012 and its sha 12ac" + HEX + "ffff",
+        "the password is incorrect",
+        "password: str | None = None",
+        "login(user, password=password)",
+        "self.password = getpass.getpass('Password: ')",
+        "password = os.environ['DB_PASSWORD']",
+        "password=${DB_PASSWORD} api_key=<your-api-key-goes-here> token={{ token_of_the_app }}",
+        "password: ********, key sk-xxxxxxxxxxxxxxxxxxxxxxxx",
+        "http://user:password@host/ in a manual",
+        "https://example.org/a:b@c and mail ann@example.org",
+        "bearer of bad news, bearer authentication-is-required-here",
+        "secret_key = settings.SECRET_KEY_OF_THE_APP",
+        "eyJust a word.eyJust another",
+        "call 4111 1111 1111 1112 or 1234567890123456",
+        "version 4.1111111111111111 and 4444444444444444",
+        "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+        b64encode(b"an ordinary sentence of some length").decode(),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_ordinary_texts_are_left_alone(text: str) -> None:
+    """Prose, code, templates, hashes and placeholders."""
+    assert find(text) == []
+
+
+@pytest.mark.parametrize("inner", ["password=hunter2secret", f"ghp_{MIXED[:36]}"])
+def test_a_secret_in_base64_is_found(inner: str) -> None:
+    """The whole run goes, under the kind of what it wraps."""
+    wrapped = b64encode(inner.encode()).decode()
+    (inside,) = find(inner)
+
+    assert find(f"x {wrapped} y") == [Secret(inside.kind, 2, 2 + len(wrapped))]
+
+
+def test_a_private_key_goes_with_all_its_lines() -> None:
+    """Also where its end is missing."""
+    whole = PEM.format("RSA ")
+    cut = whole[: whole.index("\nq7x2")]
+
+    assert redacted(f"a\n{whole}\nb") == "a\n[REDACTED private_key]\nb"
+    assert (
+        redacted(f"a\n{cut}\n\nOrdinary words.") == "a\n[REDACTED private_key]\n\nOrdinary words."
+    )
+
+
+def test_secrets_that_overlap_are_one() -> None:
+    """A token behind "Bearer" is named by its own format, and nothing of it stays."""
+    text = f"Authorization: Bearer {JWT}.{MIXED[:43]}"
+
+    assert redacted(text) == "Authorization: Bearer [REDACTED jwt]"
+
+
+def test_entropy_is_asked_for() -> None:
+    """A drawn run without a name is found on request only."""
+    text = f"id {MIXED[:40]} end"
+
+    assert find(text) == []
+    assert find(text, entropy=True) == [Secret("high_entropy", 3, 43)]
+    assert find("id aaaaaaaaaaaaaaaaaaaaaaaaB1 end", entropy=True) == []
+    assert entropy_bits("aabb") == 1.0
+
+
+def test_a_detector_of_the_hosts_is_joined_in() -> None:
+    """Its spans are cut to the text; empty ones are dropped."""
+    text = "badge 12345"
+
+    found = find(text, detector=lambda _: [Secret("badge", 6, 99), Secret("none", 50, 60)])
+
+    assert found == [Secret("badge", 6, 11)]
+
+
+def test_what_is_shown_of_a_secret_is_no_secret() -> None:
+    """The beginning of a long one, nothing of a short one."""
+    key = f"ghp_{MIXED[:36]}"
+
+    assert shown(key, find(key)[0]) == "ghp_… (40 characters)"
+    assert shown("pwd=hunter22", find("pwd=hunter22")[0]) == "… (8 characters)"
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=20), st.sampled_from([text for _, text, _ in CAUGHT]))).map(
+        " ".join
+    )
+)
+def test_redacting_twice_is_redacting_once(text: str) -> None:
+    """What takes a secret's place is none, and nothing that was found is left."""
+    once = redacted(text)
+
+    assert redacted(once) == once
+    assert find(once) == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "sk-",
+        "a://a:",
+        "a://a:b@",
+        "-----BEGIN PRIVATE KEY-----",
+        "-",
+        'password:"',
+        "password ",
+        "4444 ",
+        "4",
+        "eyJ",
+        "eyJaaaaaaaaaaaaaaaaaaaaa.",
+        "bearer ",
+        "api_key=",
+        "QUFB",
+        "-----BEGIN A ",
+    ],
+)
+def test_the_work_is_linear(part: str) -> None:
+    """A hostile text of 1 MB ends: with backtracking this would run for hours."""
+    assert isinstance(find(part * (1_000_000 // len(part)), entropy=True), list)
