@@ -60,7 +60,7 @@ DESELECTED = {
 # get_conversation_by_turns), its tables and locks in SQL, or its rule that the
 # name of a deleted branch is never free again, none of which memdb has.
 ADVANCED = "tests/extensions/memory/test_advanced_sqlite_session.py::test_"
-DESELECTED[f"{ADVANCED}find_turns_by_content_matches_literal_text[CAFÉ-café-é]"] = (
+DESELECTED[f"{ADVANCED}find_turns_by_content_matches_literal_text[CAF\\xc9-caf\\xe9-\\xe9]"] = (
     "wants upper case beyond ASCII not to be found; memdb ignores case in every script"
 )
 BRANCHES = (
@@ -135,4 +135,4 @@ def test_the_sdk_s_own_tests_pass(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout[-6000:]
     counts = re.search(r"(\d+) passed(?:, (\d+) deselected)?", ran.stdout)
     assert counts is not None
-    assert int(counts[1]) >= 328, counts[0]
+    assert int(counts[1]) >= 334, counts[0]
