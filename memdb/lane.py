@@ -8,7 +8,6 @@ it is busy are stored in one transaction, so they wait for the disk together.
 from __future__ import annotations
 
 import asyncio
-import functools
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -52,7 +51,12 @@ class Worker(ThreadPoolExecutor):
             return self.submit(work)
 
     def add(self, db: Database, ready: Callable[[], Callable[[], R]]) -> Future[R]:
-        """Do what *ready* returns, in one transaction with other such calls."""
+        """
+        Do what *ready* returns, in one transaction with other such calls.
+
+        That writes in one `with db.write()` of its own: a savepoint here, which
+        undoes it alone if it fails.
+        """
         done: Future[R] = Future()
         with self._lock:
             if not 0 < len(self._adding) < MOST_AT_ONCE:
@@ -79,7 +83,7 @@ class Worker(ThreadPoolExecutor):
         try:
             with db.write():
                 for done, store in due:
-                    found = _outcome(done, functools.partial(_inside, db, store))
+                    found = _outcome(done, store)
                     if found is not None:
                         stored.append((done, found))
         except BaseException as error:  # noqa: BLE001 (each caller gets it)
@@ -104,12 +108,6 @@ def _finish(done: Future[R], work: Callable[[], R]) -> None:
     found = _outcome(done, work)
     if not done.done():
         done.set_result(found)  # type: ignore[arg-type]
-
-
-def _inside(db: Database, work: Callable[[], R]) -> R:
-    """Do *work* as a part of the transaction that undoes it alone if it fails."""
-    with db.write():
-        return work()
 
 
 async def run_in(worker: Worker, work: Callable[[], R]) -> R:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from agents import SessionSettings
 
-    from memdb import memory
+    from memdb import aio, memory
     from memdb.integrations.sharing import File, SharedFile
     from memdb.models import Hit, SessionInfo
     from memdb.scope import Scope
@@ -110,6 +110,7 @@ class MemDBSession:
         self._place = name_value(user, "user"), name_value(app, "app")
         self._file: SharedFile | None = file_of(file, options)
         self._branch = MAIN
+        self._writes: tuple[str, aio.Session] | None = None
 
     async def get_items(self, limit: int | None = None, branch_id: str | None = None) -> list[Item]:
         """
@@ -143,9 +144,10 @@ class MemDBSession:
         db = await file.db()
         if branch != MAIN:
             branch = await db.run(lambda sync: self._known(sync, branch))
-        user, app = self._place
-        chat = db.scope(user, app).session(self._name(branch))
-        await chat.extend(to_message(item) for item in items)
+        if self._writes is None or self._writes[0] != branch:  # it knows its scope by now
+            user, app = self._place
+            self._writes = branch, db.scope(user, app).session(self._name(branch))
+        await self._writes[1].extend(to_message(item) for item in items)
 
     async def pop_item(self) -> Item | None:
         """
