@@ -116,8 +116,7 @@ class MemDBSession:
         """
         Return the latest *limit* items of a branch, oldest of them first.
 
-        None: the limit of the settings, or all; the current branch. Rows that
-        are no items, such as a tool's answer to nothing, do not count.
+        None: the limit of the settings, or all; the current branch.
         """
         from agents.memory.session_settings import resolve_session_limit
 
@@ -125,7 +124,8 @@ class MemDBSession:
         if most is not None and (not isinstance(most, int) or isinstance(most, bool)):
             raise InvalidInput(f"limit is {type(most).__name__}: give an int or None")
         chat = self._chat_of(branch_id)
-        return await self._read(lambda db: latest(chat(db), most))
+        key = (self._place, self.session_id, branch_id or self._branch, branch_id is None, most)
+        return await self._opened().read(key, lambda db: latest(chat(db), most))
 
     async def add_items(self, items: list[Item]) -> None:
         """
@@ -339,7 +339,7 @@ class MemDBSession:
         await self.aclose()
 
     def __repr__(self) -> str:
-        """Name the session and whose it is."""
+        """Name it and its user."""
         return f"<MemDBSession {self.session_id!r} of {self._place[0]!r}>"
 
     def _opened(self) -> SharedFile:

@@ -128,6 +128,50 @@ def test_the_latest_items_come_in_order(session):
     }
 
 
+def test_what_is_read_again_is_what_the_file_says(session, path, run_child):
+    """Whoever changes the file, the next read tells it; nobody's changes to a list are seen."""
+    texts = []
+
+    def read():
+        items = run(session.get_items(3))
+        texts.append([item["content"] for item in items])
+        items.append("scribble")
+        items[0]["content"] = "scribble"
+
+    run(session.add_items([{"role": "user", "content": "one"}]))
+    read()
+    read()
+    other = MemDBSession("trip", path, user="ann")
+    run(other.add_items([{"role": "user", "content": "two"}]))
+    read()
+    with memdb.open(path) as db:
+        db.scope("ann").session("trip").append("user", "three")
+    read()
+    append = "import sys, memdb; memdb.open(sys.argv[1]).scope('ann').session('trip')"
+    run_child(f"{append}.append('user', 'four')", path)
+    read()
+    run(other.pop_item())
+    read()
+    run(other.create_branch_from_turn(2, "b"))
+    run(session.switch_to_branch("b"))
+    read()
+    run(other.clear_session())
+    run(other.add_items([{"role": "user", "content": "new"}]))
+    read()
+    other.close()
+
+    assert texts == [
+        ["one"],
+        ["one"],
+        ["one", "two"],
+        ["one", "two", "three"],
+        ["two", "three", "four"],
+        ["one", "two", "three"],
+        ["one"],
+        ["new"],
+    ]
+
+
 def test_settings_limit_reads_without_a_limit(path):
     """As in the SDK's own sessions, as a dict too."""
     session = MemDBSession("trip", path, session_settings={"limit": 2})
