@@ -20,7 +20,7 @@ from memdb.lane import Worker
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable
+    from collections.abc import Callable, Coroutine, Hashable, Iterable
     from concurrent.futures import Future
     from typing import Any, Self, TypeVar
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     File = str | os.PathLike[str] | memory.MemDB | aio.MemDB
 
 
-# Answers that are kept, and the bytes of one: a copy blocks the loop for 0.3 ms at most.
+# Answers that are kept, and the size of one: a copy takes the loop 0.3 ms at most.
 MAX_KEPT = 64
-MAX_KEPT_BYTES = 64 << 10
+MAX_KEPT_SIZE = 64 << 10
+VALUE_SIZE = 16
 
 
 class SharedFile:
@@ -85,15 +86,10 @@ class SharedFile:
         stamp = sync._db.stamp(start=True)  # before reading: a change since then is seen
         found = work(sync)
         self._kept.pop(key, None)
-        if stamp is not None:
-            try:
-                copy = marshal.dumps(found)  # type: ignore[arg-type]
-            except ValueError:  # nested too deep
-                return found
-            if len(copy) <= MAX_KEPT_BYTES:
-                self._kept[key] = stamp, copy
-                if len(self._kept) > MAX_KEPT:
-                    self._kept.pop(next(iter(self._kept)), None)
+        if stamp is not None and _room_left(found, MAX_KEPT_SIZE) > 0:
+            self._kept[key] = stamp, marshal.dumps(found)  # type: ignore[arg-type]
+            if len(self._kept) > MAX_KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
         return found
 
     async def run(self, work: Callable[[memory.MemDB], R]) -> R:
@@ -169,3 +165,20 @@ async def settled(work: Coroutine[Any, Any, R]) -> R:
         task.cancelled() or task.exception()  # it was looked at: nobody is to be warned
         raise cancelled
     return task.result()
+
+
+def _room_left(value: object, room: int) -> int:
+    """Return what of *room* a JSON value leaves; 0 or less once it is over, without looking on."""
+    if isinstance(value, str):
+        return room - VALUE_SIZE - len(value)
+    room -= VALUE_SIZE
+    parts: Iterable[object] = ()
+    if isinstance(value, dict):
+        parts = (*value, *value.values())
+    elif isinstance(value, list):
+        parts = value
+    for part in parts:
+        if room <= 0:
+            break
+        room = _room_left(part, room)
+    return room

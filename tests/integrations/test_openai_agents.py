@@ -172,6 +172,20 @@ def test_what_is_read_again_is_what_the_file_says(session, path, run_child):
     ]
 
 
+def test_only_small_answers_are_kept(session):
+    """A copy is made in the event loop, so a large answer is read in its thread again."""
+    kept = session._opened()._kept
+    run(session.add_items([{"role": "user", "content": "x" * 3000} for _ in range(30)]))
+
+    assert len(run(session.get_items())) == 30
+    assert kept == {}
+    for limit in range(1, 100):
+        run(session.get_items(min(limit, 5)))
+        run(session.get_items(1, branch_id=f"b{limit}"))
+
+    assert len(kept) == 64
+
+
 def test_settings_limit_reads_without_a_limit(path):
     """As in the SDK's own sessions, as a dict too."""
     session = MemDBSession("trip", path, session_settings={"limit": 2})
@@ -383,31 +397,30 @@ def test_cancelling_at_any_point_half_commits_nothing(session, operation):
     assert run(cancel_many()) <= allowed[operation]
 
 
-def test_the_event_loop_goes_on_meanwhile(session):
-    """A long call is another thread's: the loop ticks while it runs."""
-    items = [{"role": "user", "content": f"message {n} " * 50} for n in range(600)]
+def test_the_event_loop_goes_on_meanwhile(session, path):
+    """While another writer keeps the file, a call waits in its thread and the loop turns."""
 
     async def work():
-        ticks, done = 0, False
+        await session.add_items([{"role": "user", "content": "one"}])
+        with memdb.open(path) as db, db._db.write():
+            calls = [
+                asyncio.ensure_future(call)
+                for call in (
+                    session.add_items([{"role": "user", "content": "two"}]),
+                    session.pop_item(),
+                    session.add_items([{"role": "user", "content": "three"}]),
+                )
+            ]
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            waiting = [not call.done() for call in calls]
+        await asyncio.gather(*calls)
+        return waiting, await session.get_items()
 
-        async def tick():
-            nonlocal ticks
-            while not done:
-                ticks += 1
-                await asyncio.sleep(0)
+    waiting, items = run(work())
 
-        ticking = asyncio.ensure_future(tick())
-        await session.add_items(items)
-        during, ticks = ticks, 0
-        await session.get_items()
-        done = True
-        await ticking
-        return during, ticks
-
-    during, reading = run(work())
-
-    assert during > 10
-    assert reading > 10
+    assert waiting == [True, True, True]
+    assert [item["content"] for item in items] == ["one", "three"]
 
 
 def test_what_was_said_can_be_searched_and_recalled(session):
