@@ -17,20 +17,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from memdb import holdings, memory, tools
 from memdb import scope as scopes
 from memdb import session as sessions
 from memdb import state as states
-from memdb.errors import Closed
+from memdb.lane import Worker, run_in, waited
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-    from memdb.models import Entry, Message
+    from memdb.models import Entry, Message, NewMessage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,19 +38,11 @@ S = TypeVar("S")
 PAGE = 500
 
 
-class _Worker(ThreadPoolExecutor):
-    """The one thread of an open file."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(1, thread_name_prefix="memdb")
-        self.path = path
-
-
 class _Wrapper(Protocol[S]):
     """Something that does in its worker what a synchronous object does."""
 
     _sync: S
-    _worker: _Worker
+    _worker: Worker
 
 
 def _later(
@@ -61,7 +52,7 @@ def _later(
 
     @functools.wraps(method)
     async def call(self: _Wrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await _run(self._worker, functools.partial(method, self._sync, *args, **kwargs))
+        return await run_in(self._worker, functools.partial(method, self._sync, *args, **kwargs))
 
     return call
 
@@ -69,14 +60,13 @@ def _later(
 class Session:
     """A conversation; see `memdb.Session`."""
 
-    def __init__(self, sync: sessions.Session, worker: _Worker) -> None:
+    def __init__(self, sync: sessions.Session, worker: Worker) -> None:
         """Use `scope.session(name)` instead."""
         self._sync = sync
         self._worker = worker
         self.name = sync.name
 
-    append = _later(sessions.Session.append)
-    extend = _later(sessions.Session.extend)
+    pop = _later(sessions.Session.pop)
     last = _later(sessions.Session.last)
     get = _later(sessions.Session.get)
     find = _later(sessions.Session.find)
@@ -93,6 +83,7 @@ class Session:
     upgrade = _later(sessions.Session.upgrade)
     archive = _later(sessions.Session.archive)
     unarchive = _later(sessions.Session.unarchive)
+    clear = _later(sessions.Session.clear)
     delete = _later(sessions.Session.delete)
     head = _later(sessions.Session.head)
     create = _later(sessions.Session.create)
@@ -105,9 +96,36 @@ class Session:
         """Values under keys that go with the session."""
         return State(self._sync.state, self._worker)
 
+    async def append(
+        self, role: str, text: str = "", *, expected_seq: int | None = None, **fields: Any
+    ) -> Message:
+        """Add a message; see `memdb.Session.append`."""
+        new = {"role": role, "text": text, **fields}
+        (stored,) = await self.extend([new], expected_seq=expected_seq)
+        return stored
+
+    async def extend(
+        self, messages: Iterable[NewMessage | dict[str, Any]], *, expected_seq: int | None = None
+    ) -> list[Message]:
+        """Add messages; see `memdb.Session.extend`. Calls made at once wait for the disk once."""
+        sync, rooms = self._sync, self._sync._rooms
+
+        def ready() -> Callable[[], list[Message]]:
+            from memdb.shortterm.writing import to_new
+
+            new = [to_new(message) for message in messages]
+            return rooms.writer.ready(sync._owner, sync.name, new, expected_seq)
+
+        return await waited(self._worker, lambda: self._worker.add(rooms.db, ready))
+
+    async def fork(self, name: str, *, before_seq: int | None = None) -> Session:
+        """Copy this session to a new one; see `memdb.Session.fork`."""
+        work = functools.partial(self._sync.fork, name, before_seq=before_seq)
+        return Session(await run_in(self._worker, work), self._worker)
+
     async def last_seq(self) -> int:
         """Return the highest seq given out so far, 0 before the first message."""
-        return await _run(self._worker, lambda: self._sync.last_seq)
+        return await run_in(self._worker, lambda: self._sync.last_seq)
 
     async def messages(
         self, after_seq: int = 0, limit: int | None = None
@@ -116,7 +134,7 @@ class Session:
         left = limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
-            page = await _run(
+            page = await run_in(
                 self._worker, functools.partial(_page, self._sync.messages, after_seq, size)
             )
             for message in page:
@@ -143,7 +161,7 @@ class Session:
 class Tools:
     """What a model may do with the memory of one session; see `memdb.Tools`."""
 
-    def __init__(self, sync: tools.Tools, worker: _Worker) -> None:
+    def __init__(self, sync: tools.Tools, worker: Worker) -> None:
         """Use `session.tools()` instead."""
         self._sync = sync
         self._worker = worker
@@ -158,7 +176,7 @@ class Tools:
 class Entries:
     """Long-term entries; see `memdb.holdings.Entries`."""
 
-    def __init__(self, sync: holdings.Entries, worker: _Worker) -> None:
+    def __init__(self, sync: holdings.Entries, worker: Worker) -> None:
         """Use `scope.entries` instead."""
         self._sync = sync
         self._worker = worker
@@ -170,17 +188,17 @@ class Entries:
 
     async def update(self, entry_id: int, **changes: Any) -> Entry:
         """Change an entry; see `memdb.holdings.Entries.update`."""
-        return await _run(self._worker, lambda: self._sync.update(entry_id, **changes))
+        return await run_in(self._worker, lambda: self._sync.update(entry_id, **changes))
 
     async def list(self, **options: Any) -> list[Entry]:
         """Return the entries by id; options as in `memdb.holdings.Entries.list`."""
-        return await _run(self._worker, lambda: [*self._sync.list(**options)])
+        return await run_in(self._worker, lambda: [*self._sync.list(**options)])
 
 
 class Artifacts:
     """Named bytes in versions; see `memdb.holdings.Artifacts`."""
 
-    def __init__(self, sync: holdings.Artifacts, worker: _Worker) -> None:
+    def __init__(self, sync: holdings.Artifacts, worker: Worker) -> None:
         """Use `scope.artifacts` or `session.artifacts` instead."""
         self._sync = sync
         self._worker = worker
@@ -201,13 +219,13 @@ class Artifacts:
         one with `await asyncio.to_thread(stream.read)`.
         """
         opener = functools.partial(self._sync.open, name, version, session=session)
-        return await _run(self._worker, opener)
+        return await run_in(self._worker, opener)
 
 
 class State:
     """Values under keys; see `memdb.state.State`."""
 
-    def __init__(self, sync: states.State, worker: _Worker) -> None:
+    def __init__(self, sync: states.State, worker: Worker) -> None:
         """Use `session.state`, `scope.state` or `db.state()` instead."""
         self._sync = sync
         self._worker = worker
@@ -218,18 +236,18 @@ class State:
 
     async def get(self, key: str, default: Any = None) -> Any:
         """Return the value under *key*, *default* without one."""
-        return await _run(self._worker, lambda: self._sync.get(key, default))
+        return await run_in(self._worker, lambda: self._sync.get(key, default))
 
     async def delete(self, key: str) -> bool:
         """Remove a key; False if there was none."""
         missing = object()
-        return await _run(self._worker, lambda: self._sync.pop(key, missing) is not missing)
+        return await run_in(self._worker, lambda: self._sync.pop(key, missing) is not missing)
 
 
 class Scope:
     """Somebody's memory; see `memdb.Scope`."""
 
-    def __init__(self, sync: scopes.Scope, worker: _Worker) -> None:
+    def __init__(self, sync: scopes.Scope, worker: Worker) -> None:
         """Use `db.scope(user)` instead."""
         self._sync = sync
         self._worker = worker
@@ -271,7 +289,7 @@ class Scope:
 class MemDB:
     """An open file; see `memdb.MemDB`. An asynchronous context manager."""
 
-    def __init__(self, sync: memory.MemDB, worker: _Worker) -> None:
+    def __init__(self, sync: memory.MemDB, worker: Worker) -> None:
         """Use `memdb.aio.open()` instead."""
         self._sync = sync
         self._worker = worker
@@ -299,9 +317,13 @@ class MemDB:
         """Return the values under keys that belong to a program, whoever its user."""
         return State(self._sync.state(app), self._worker)
 
+    async def run(self, work: Callable[[memory.MemDB], R]) -> R:
+        """Return what *work* returns, done with the synchronous file in its worker thread."""
+        return await run_in(self._worker, functools.partial(work, self._sync))
+
     async def scopes(self) -> list[Scope]:
         """Return every scope that was written to, by app and user."""
-        found = await _run(self._worker, self._sync.scopes)
+        found = await run_in(self._worker, self._sync.scopes)
         return [Scope(scope, self._worker) for scope in found]
 
     async def export_lines(
@@ -309,7 +331,9 @@ class MemDB:
     ) -> list[str]:
         """Return what `export` writes, line by line, without line ends; all in memory."""
         lines = self._sync.export_lines
-        return await _run(self._worker, lambda: [*lines(user=user, app=app, embeddings=embeddings)])
+        return await run_in(
+            self._worker, lambda: [*lines(user=user, app=app, embeddings=embeddings)]
+        )
 
     async def close(self) -> None:
         """Finish the calls under way and close the file; again does nothing."""
@@ -334,21 +358,13 @@ class MemDB:
 
 async def open(path: str, **options: Any) -> MemDB:  # noqa: A001 (as memdb.open)
     """Open a memdb file; arguments and errors as in `memdb.open`."""
-    worker = _Worker(str(path))
+    worker = Worker(str(path))
     try:
-        sync = await _run(worker, lambda: memory.open(path, **options))
+        sync = await run_in(worker, lambda: memory.open(path, **options))
     except BaseException:
         worker.shutdown(wait=False)
         raise
     return MemDB(sync, worker)
-
-
-async def _run(worker: _Worker, work: Callable[[], R]) -> R:
-    try:
-        done = asyncio.get_running_loop().run_in_executor(worker, work)
-    except RuntimeError as error:  # the executor takes nothing after its shutdown
-        raise Closed(f"{worker.path} was closed: open it again with memdb.aio.open()") from error
-    return await done
 
 
 def _repr(sync: object) -> str:

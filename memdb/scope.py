@@ -46,9 +46,9 @@ class Scope:
         """Return a conversation; it is made at its first message."""
         return Session(self._rooms, self._owner, name_value(name, "session"))
 
-    def sessions(self) -> list[SessionInfo]:
-        """Return what there is to say about each session, by name."""
-        return self._rooms.conversations.sessions(self._owner)
+    def sessions(self, prefix: str = "") -> list[SessionInfo]:
+        """Return what there is to say about each session whose name begins so, by name."""
+        return self._rooms.conversations.sessions(self._owner, prefix)
 
     def remember(
         self,

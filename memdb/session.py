@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memdb.hosted import Hosted
 from memdb.learning import Learning
+from memdb.revising import Revising
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,20 +14,12 @@ if TYPE_CHECKING:
     from memdb.forget_models import Receipt
     from memdb.holdings import Artifacts
     from memdb.models import ContextWindow, Hit, Message, NewMessage
-    from memdb.owner import Owner
-    from memdb.rooms import Rooms
     from memdb.summary_models import Archived, Compacted, Expansion, Node, SummaryTree
     from memdb.tools import Tools
 
 
-class Session(Hosted, Learning):
+class Session(Hosted, Learning, Revising):
     """An ordered run of messages in a scope; it is made at its first message."""
-
-    def __init__(self, rooms: Rooms, owner: Owner, name: str) -> None:
-        """Use `scope.session(name)` instead."""
-        self._rooms = rooms
-        self._owner = owner
-        self.name = name
 
     def append(
         self,

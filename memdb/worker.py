@@ -12,7 +12,6 @@ from memdb.errors import Closed, MemDBError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
     Made = Callable[[int], None]
     Asks = Callable[[str, str], None]
     Work = Callable[[int, Made, Asks, Callable[[], bool]], int]

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from memdb.runtime import Clock, Ids
 
 
+# Another value than before: somebody else's connection has changed the file.
+DATA_VERSION = """/* database.data_version */
+PRAGMA data_version
+"""
+
+
 class _Read:
     """`with db.read()`: a snapshot, or the write in progress in this thread."""
 
@@ -107,6 +113,7 @@ class Database:
         self._reading: set[int] = set()
         self._closed = False
         self._shared = path == MEMORY
+        self._watch: Tx | None = None
         self._creating = True
         try:
             prepare(self)
@@ -137,6 +144,29 @@ class Database:
         """Whether this thread is inside `with db.write()`."""
         return self._depth > 0 and self._owner == get_ident()
 
+    def stamp(self, *, start: bool = False) -> int | None:
+        """
+        Return a number that is another one after any change of the file.
+
+        Never waits, so an event loop may ask. None: it cannot be told now.
+
+        Args:
+            start: Begin to watch the file, which takes a connection of its own.
+
+        Cost: 5 µs.
+        """
+        if self._closed or self._shared or self._pid != os.getpid():
+            return None
+        try:
+            if self._watch is None and start:
+                watch = Tx(self.connection(writable=False))
+                watch.raw.set_busy_handler(None)
+                self._watch = watch
+            row = None if self._watch is None else self._watch.one(DATA_VERSION)
+        except MemDBError:  # in use or busy at this very moment
+            return None
+        return None if row is None else int(row[0])
+
     def connection(self, *, writable: bool) -> apsw.Connection:
         """Open one more connection to the file, for whoever closes it again."""
         create = writable and self._creating
@@ -157,6 +187,9 @@ class Database:
         with self._lock:
             self._closed = True
             readers, self._readers = self._readers, {}
+            watch, self._watch = self._watch, None
+            if watch is not None:
+                watch.close()
             for reader in readers.values():
                 reader.close()
             if self._writer is not None:

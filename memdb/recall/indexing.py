@@ -186,7 +186,10 @@ class Indexer:
             moved = jobs.advance(tx, job, after - job.ref) if more else jobs.done(tx, job)
             if not moved:
                 return 0  # the session was deleted, or another process took over
-            embeddings.put(tx, job.space_no, "message", found)
+            # A message may have been taken back while it was embedded.
+            left = messages.uids(tx, f"[{','.join(str(ref) for ref, _ in found)}]")
+            put = [(ref, vector) for ref, vector in found if ref in left]
+            embeddings.put(tx, job.space_no, "message", put)
         return len(texts)
 
     def _embed_entries(self, taken: list[Job], skipped: list[PortError]) -> int:

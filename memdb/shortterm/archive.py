@@ -219,6 +219,21 @@ def forget(tx: Tx, target: int) -> None:
         rebuild_archived(tx)
 
 
+def drop_one(tx: Tx, target: int, seq: int) -> None:
+    """
+    Take one archived message out of its segment and its index, before its row.
+
+    Raises:
+        Corrupt: the segment is damaged.
+    """
+    old = archive.touched(tx, target, seq, seq)
+    contents = archive.opened(target, old)
+    gone = [content for content in contents if content[0] == seq]
+    fulltext.drop_archived(tx, _said(target, gone))
+    kept = [content for content in contents if content[0] != seq]
+    archive.replace(tx, target, old, archive.to_segments(kept))
+
+
 def _find(tx: Tx, owner: Owner, session: str) -> int | None:
     name_value(session, "session")
     scope_no = owner.find(tx)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from memdb.errors import NotFound
 from memdb.ids import MAX_SEQ
 from memdb.stores import messages, sessions
-from memdb.text.validate import int_value, name_value
+from memdb.text.validate import int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,13 +95,15 @@ class Conversations:
             target = find_session(tx, owner, session)
             return 0 if target is None else sessions.last_seq(tx, target)
 
-    def sessions(self, owner: Owner) -> list[SessionInfo]:
-        """Return every session of the scope, by name."""
+    def sessions(self, owner: Owner, prefix: str = "") -> list[SessionInfo]:
+        """Return every session of the scope whose name begins with *prefix*, by name."""
+        text_value(prefix, "prefix")
         found: list[SessionInfo] = []
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             while scope_no is not None:
-                page = sessions.list_page(tx, scope_no, after=found[-1].name if found else "")
+                after = found[-1].name if found else ""
+                page = sessions.list_page(tx, scope_no, after=after, prefix=prefix)
                 if not page:
                     break
                 found += page

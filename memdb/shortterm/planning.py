@@ -119,7 +119,9 @@ def step_above(group: list[Node]) -> Step:
 def still_due(tx: Tx, session: int, name: str, step: Step) -> bool:
     """Say whether nobody has made *step*, or something in its place, since it was planned."""
     if step.depth == 0:
-        return covered_seq(tx, session, name) == step.first_seq - 1
+        # Its last message may have been taken back since.
+        said = messages.find(tx, session, name, step.last_seq) is not None
+        return said and covered_seq(tx, session, name) == step.first_seq - 1
     group = nodes.loose(tx, session, step.depth - 1, step.source_count)
     return (
         len(group) == step.source_count

@@ -7,10 +7,13 @@ transaction; its tokens are counted before.
 
 from __future__ import annotations
 
+from functools import partial
+
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
-from memdb.ids import MAX_SEQ, session_range
+from memdb.ids import MAX_SEQ
 from memdb.models import ROLES, Message, NewMessage
-from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, nodes, sessions
+from memdb.shortterm.removing import remove_all
+from memdb.stores import embeddings, entries, fulltext, history, jobs, messages, sessions
 from memdb.text.grams import bigrams_of
 from memdb.text.secret_policy import ALLOW, SecretPolicy, action_value, screened_value
 from memdb.text.validate import (
@@ -93,12 +96,39 @@ class Writer:
 
         Transaction: opens its own, after counting.
         """
+        return self.ready(owner, session, new, expected_seq, secrets, keep=keep)()
+
+    def ready(
+        self,
+        owner: Owner,
+        session: str,
+        new: Sequence[NewMessage],
+        expected_seq: int | None = None,
+        secrets: str | None = None,
+        *,
+        keep: bool = False,
+    ) -> Callable[[], list[Message]]:
+        """
+        Check and count messages, and return what then adds them; see `append`.
+
+        For those who add for several callers in one transaction: counting does
+        not belong into it.
+        """
         name_value(session, "session")
-        if not new:
+        rows = self.ready_rows(new, secrets)
+        return partial(self._store, owner, session, rows, expected_seq, keep=keep)
+
+    def _store(
+        self,
+        owner: Owner,
+        session: str,
+        rows: list[dict[str, Any]],
+        expected_seq: int | None,
+        *,
+        keep: bool,
+    ) -> list[Message]:
+        if not rows:
             return []
-        action = self._secrets.messages if secrets is None else action_value(secrets, "secrets")
-        rows = [self.to_row(self._screened(message, action)) for message in new]
-        self.count(rows)
         with self._db.write() as tx:
             self.before_write(tx)
             target = self.ensure_session(tx, owner, session)
@@ -107,6 +137,35 @@ class Writer:
                 if found != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
                     raise VersionConflict(expected_seq, found)
             return self.add_rows(tx, target, session, rows, keep=keep)
+
+    def begin(self, owner: Owner, session: str, new: Sequence[NewMessage]) -> None:
+        """
+        Make a new session of *new*, which may be none.
+
+        Raises:
+            AlreadyExists: the scope has a session of that name.
+            InvalidInput: a field of a message; nothing was written.
+
+        Transaction: opens its own, after counting.
+        """
+        name_value(session, "session")
+        rows = self.ready_rows(new, ALLOW)  # what is copied was let in before
+        with self._db.write() as tx:
+            scope_no = owner.ensure(tx)
+            if sessions.find(tx, scope_no, session) is not None:
+                raise AlreadyExists("session", session)
+            self.before_write(tx)
+            target = self.ensure_session(tx, owner, session)
+            self.add_rows(tx, target, session, rows)
+
+    def ready_rows(
+        self, new: Iterable[NewMessage], secrets: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the columns of messages, screened and counted; outside of transactions."""
+        action = self._secrets.messages if secrets is None else action_value(secrets, "secrets")
+        rows = [self.to_row(self._screened(message, action)) for message in new]
+        self.count(rows)
+        return rows
 
     def _screened(self, new: NewMessage, action: str) -> NewMessage:
         """Return a message as *action* lets it pass; what is no message is refused later."""
@@ -225,16 +284,7 @@ class Writer:
             target = None if scope_no is None else sessions.find(tx, scope_no, session)
             if target is None:
                 return False
-            low, high = session_range(target)
-            fulltext.drop_messages(tx, low, high)
-            embeddings.delete_range(tx, "message", low, high)
-            messages.delete_range(tx, low, high)
-            if fulltext.has_archived(tx, low, high):
-                from memdb.shortterm.archive import forget  # only where something is archived
-
-                forget(tx, target)
-            jobs.drop_nodes(tx, target)
-            nodes.delete_session(tx, target)
+            remove_all(tx, target)
             _drop_entries_of(tx, target)
             jobs.drop(tx, "session", target)
             return sessions.delete(tx, target)

@@ -135,7 +135,7 @@ DELETE FROM jobs
 WHERE
   kind = 'summarize'
   AND subject = 'node'
-  AND ref IN (SELECT id FROM nodes WHERE session_id = :session)
+  AND ref IN (SELECT id FROM nodes WHERE session_id = :session AND last_seq >= :seq)
 """
 
 SELECT_COUNT = """/* jobs.count */
@@ -305,9 +305,9 @@ def drop(tx: Tx, subject: str, ref: int) -> None:
     tx.run(DELETE_SUBJECT, {"subject": subject, "ref": ref})
 
 
-def drop_nodes(tx: Tx, session: int) -> None:
-    """Remove every job about a node of a session, before the nodes go."""
-    tx.run(DELETE_OF_NODES, {"session": session})
+def drop_nodes(tx: Tx, session: int, from_seq: int = 0) -> None:
+    """Remove every job about a node that stands for *from_seq* or later, before the nodes go."""
+    tx.run(DELETE_OF_NODES, {"session": session, "seq": from_seq})
 
 
 def count(tx: Tx, space_no: int) -> int:

@@ -198,13 +198,14 @@ INSERT INTO nodes_fts (nodes_fts, rowid, text, bigrams)
 SELECT 'delete', id, text, bigrams FROM nodes WHERE id = :id
 """
 
-DELETE_SESSION_WORDS = """/* nodes.unindex_session */
+DELETE_WORDS_FROM = """/* nodes.unindex_from */
 INSERT INTO nodes_fts (nodes_fts, rowid, text, bigrams)
-SELECT 'delete', id, text, bigrams FROM nodes WHERE session_id = :session_id
+SELECT 'delete', id, text, bigrams FROM nodes
+WHERE session_id = :session_id AND last_seq >= :seq
 """
 
-DELETE_SESSION = """/* nodes.delete_session */
-DELETE FROM nodes WHERE session_id = :session_id
+DELETE_FROM = """/* nodes.delete_from */
+DELETE FROM nodes WHERE session_id = :session_id AND last_seq >= :seq
 """
 
 SELECT_PRUNABLE = """/* nodes.prunable */
@@ -393,7 +394,7 @@ def prune(tx: Tx, session: int, limit: int) -> int:
     return len(found)
 
 
-def delete_session(tx: Tx, session: int) -> None:
-    """Remove every node of a session, with its words."""
-    tx.run(DELETE_SESSION_WORDS, {"session_id": session})
-    tx.run(DELETE_SESSION, {"session_id": session})
+def delete_session(tx: Tx, session: int, from_seq: int = 0) -> None:
+    """Remove the nodes that stand for *from_seq* or later, with their words: 0 for all."""
+    tx.run(DELETE_WORDS_FROM, {"session_id": session, "seq": from_seq})
+    tx.run(DELETE_FROM, {"session_id": session, "seq": from_seq})

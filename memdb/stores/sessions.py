@@ -11,13 +11,16 @@ from memdb.errors import TooLarge
 from memdb.host_models import SessionHead
 from memdb.ids import MAX_SEQ, MAX_SESSION_NO, session_id
 from memdb.models import SessionInfo
-from memdb.text.validate import parse_json
+from memdb.text.validate import MAX_NAME_CHARS, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from memdb.db.transaction import Row, Tx
+
+# No name sorts after it: names have 1,024 characters at most.
+LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)
 
 UPDATE_NEXT_NO = """/* sessions.next_no */
 UPDATE scopes SET last_session_no = last_session_no + 1
@@ -50,7 +53,7 @@ SELECT
   updated_ms,
   uid
 FROM sessions
-WHERE scope_no = :scope_no AND name > :after
+WHERE scope_no = :scope_no AND name > :after AND name >= :first AND name <= :last
 ORDER BY name
 LIMIT :limit
 """
@@ -114,6 +117,10 @@ WHERE id = :id
 
 UPDATE_HEAD = """/* sessions.describe */
 UPDATE sessions SET metadata = :metadata, title = coalesce(:title, title) WHERE id = :id
+"""
+
+UPDATE_CHANGED = """/* sessions.touch */
+UPDATE sessions SET updated_ms = :now_ms WHERE id = :id
 """
 
 SELECT_UPDATED = """/* sessions.updated_ms */
@@ -197,9 +204,12 @@ def last_seq(tx: Tx, session: int) -> int:
     return 0 if row is None else int(row[0])
 
 
-def list_page(tx: Tx, scope_no: int, *, after: str = "", limit: int = 1000) -> list[SessionInfo]:
-    """Return up to *limit* sessions whose name sorts after *after*, by name."""
+def list_page(
+    tx: Tx, scope_no: int, *, after: str = "", prefix: str = "", limit: int = 1000
+) -> list[SessionInfo]:
+    """Return up to *limit* sessions whose name begins with *prefix* and sorts after *after*."""
     values = {"scope_no": scope_no, "after": after, "limit": limit}
+    values |= {"first": prefix, "last": prefix + LAST_NAME}
     return [_to_info(row) for row in tx.all(SELECT_INFOS, values)]
 
 
@@ -248,6 +258,11 @@ def advance(tx: Tx, session: int, count: int) -> int | None:
     """
     row = tx.one(UPDATE_LAST_SEQ, {"id": session, "count": count, "now_ms": tx.now_ms})
     return None if row is None else int(row[0])
+
+
+def touch(tx: Tx, session: int) -> None:
+    """Note that a message was removed now; the seqs that were given out stay so."""
+    tx.run(UPDATE_CHANGED, {"id": session, "now_ms": tx.now_ms})
 
 
 def updated_ms(tx: Tx, session: int) -> int:

@@ -19,6 +19,20 @@ def iso_day(created_ms: int) -> str:
     return (start + timedelta(milliseconds=created_ms)).date().isoformat()
 
 
+def iso_time(created_ms: int) -> str:
+    """
+    Return a time of UTC to the millisecond.
+
+    >>> iso_time(1_700_000_000_123)
+    '2023-11-14T22:13:20.123Z'
+    """
+    from datetime import UTC, datetime, timedelta
+
+    start = datetime(1970, 1, 1, tzinfo=UTC)
+    moment = start + timedelta(milliseconds=created_ms)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
 _UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 _MAX_SPAN_DIGITS = 6
 

@@ -116,3 +116,82 @@ def test_the_calls_of_hosts_work_as_coroutines(tmp_path):
 
     assert (found.state, found.user_state, found.app_state) == ({"a": 1}, {"u": 1}, {"z": 3})
     assert (kept, user) == (1, {})
+
+
+def test_messages_that_many_add_at_once_are_stored_together(tmp_path):
+    """Each is whole or not at all, in the order of the calls, and a wrong one fails alone."""
+
+    async def add():
+        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+            chat = db.scope("ann").session("trip")
+            await chat.append("user", "first")
+            calls = [
+                chat.append("user" if n % 5 else "robot", f"message {n}", external_id=f"m{n}")
+                for n in range(300)
+            ]
+            calls.append(chat.append("user", "another", external_id="m1"))
+            calls.append(db.scope("bob").session("b").append("user", "hi", expected_seq=7))
+            done = await asyncio.gather(*calls, return_exceptions=True)
+            stored = [message.text async for message in chat.messages()]
+            return done, stored, [scope.user for scope in await db.scopes()]
+
+    done, stored, users = asyncio.run(add())
+
+    assert [type(one) for one in done[:6]] == [
+        memdb.InvalidInput,
+        *[memdb.Message] * 4,
+        memdb.InvalidInput,
+    ]
+    assert [type(one) for one in done[-2:]] == [memdb.AlreadyExists, memdb.VersionConflict]
+    assert stored == ["first", *(f"message {n}" for n in range(300) if n % 5)]
+    assert users == ["ann"]
+
+
+def test_what_is_called_between_two_appends_sees_the_first_only(tmp_path):
+    """Adding together changes no order."""
+
+    async def add():
+        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+            chat = db.scope("ann").session("trip")
+            return await asyncio.gather(
+                chat.append("user", "one"),
+                chat.append("user", "two"),
+                chat.pop(),
+                chat.append("user", "three"),
+                chat.last(5),
+                chat.append("user", "four"),
+                chat.delete(),
+                chat.append("user", "five"),
+                chat.last(5),
+            )
+
+    done = asyncio.run(add())
+
+    assert done[2].text == "two"
+    assert [message.text for message in done[4]] == ["one", "three"]
+    assert [message.text for message in done[8]] == ["five"]
+
+
+def test_a_full_disk_fails_everybody_who_waited(tmp_path):
+    """None of the messages of a transaction that could not end is stored, and each caller knows."""
+
+    async def add():
+        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+            chat = db.scope("ann").session("trip")
+            await chat.append("user", "first")
+            writer = db._sync._db._writing()
+            pages = writer.one("PRAGMA page_count")[0]
+            writer.run(f"PRAGMA max_page_count = {pages + 2}")
+            calls = [chat.append("user", f"{n} " * 400) for n in range(50)]
+            done = await asyncio.gather(*calls, return_exceptions=True)
+            writer.run("PRAGMA max_page_count = 1000000")
+            await chat.append("user", "last")
+            return done, [message.text async for message in chat.messages()], await db.check()
+
+    done, stored, findings = asyncio.run(add())
+
+    kept = [one.text for one in done if isinstance(one, memdb.Message)]
+    assert all(isinstance(one, (memdb.Message, memdb.DiskFull)) for one in done)
+    assert len(kept) < 50
+    assert stored == ["first", *kept, "last"]
+    assert findings == []

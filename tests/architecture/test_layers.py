@@ -57,6 +57,8 @@ ROOM_OF_FILE = {
     "scope": "door",
     "memory": "door",
     "aio": "door",
+    "lane": "door",
+    "revising": "door",
     "__init__": "door",
     "__main__": "cli",
     "cli": "cli",

@@ -65,6 +65,7 @@ LEAVES = [
     ("import",),
     ("export",),
     ("work",),
+    ("mcp",),
     ("check",),
     ("rebuild",),
     ("backup",),
@@ -118,12 +119,12 @@ def test_the_list_says_what_the_command_says(name):
 
 @pytest.mark.parametrize("words", LEAVES, ids=NAMES)
 def test_each_command_has_an_example_and_json(run, words):
-    """Each help text has an Example of the command itself, and --json."""
+    """Each help text has an Example of the command itself, and --json but for a server."""
     shown = run(*words, "--help")
 
     assert shown.exit_code == 0
     assert f"Example:\n    memdb {' '.join(words)}" in shown.stdout
-    assert "--json" in shown.stdout
+    assert ("--json" in shown.stdout) == (words != ("mcp",))
 
 
 @pytest.mark.parametrize("words", SCOPED, ids=" ".join)

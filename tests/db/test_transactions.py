@@ -372,3 +372,29 @@ def test_a_forked_child_is_refused(path: str, run_child: Any) -> None:
         "wrong_process wrong_process wrong_process wrong_process wrong_process",
         "['parent', 'parent again'] []",
     ]
+
+
+def test_a_stamp_changes_with_the_file_and_only_then(make_database, path):
+    """Other connections' commits change it, reads do not; it never waits for a writer."""
+    database, other = make_database(path), make_database(path)
+    assert database.stamp() is None  # nobody asked for it yet
+
+    first = database.stamp(start=True)
+    with database.read():
+        assert database.stamp() == first
+    with other.write() as tx:
+        tx.run("CREATE TABLE more (x INTEGER) STRICT")
+        assert database.stamp() == first
+    second = database.stamp()
+    with database.write() as tx:
+        tx.run("DROP TABLE more")
+    third = database.stamp()
+    database.close()
+
+    assert len({first, second, third}) == 3
+    assert database.stamp() is None
+
+
+def test_memory_has_no_stamp(make_database):
+    """Its one connection belongs to whoever works."""
+    assert make_database(":memory:").stamp(start=True) is None

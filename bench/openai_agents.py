@@ -1,0 +1,120 @@
+"""
+Sessions of the OpenAI Agents SDK: memdb beside the SDK's own SQLiteSession.
+
+    python bench/openai_agents.py
+
+Both store in WAL mode and sync as the SDK's session does here. Each step is done by one and then
+by the other, so that both meet the same machine. The bar is three times as fast.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from agents import SQLiteSession
+
+from memdb import aio
+from memdb.integrations.openai_agents import MemDBSession
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+HISTORY = 10_000
+ROUNDS = 200
+TOGETHER = 50
+BAR = 3.0
+FULL = 2
+
+
+def item(number: int) -> dict[str, Any]:
+    role = "user" if number % 2 == 0 else "assistant"
+    text = f"message number {number} about the weather in Oslo and the plan for dinner"
+    return {"role": role, "content": text}
+
+
+async def took(work: Callable[[], Awaitable[Any]]) -> float:
+    start = time.perf_counter()
+    await work()
+    return time.perf_counter() - start
+
+
+async def compare(name: str, rounds: int, ours: Any, theirs: Any) -> float:
+    """Print the medians of both in ms, and return how many times faster ours is."""
+    seconds: dict[str, list[float]] = {"memdb": [], "sdk": []}
+    for number in range(rounds):
+        for who, work in (("memdb", ours), ("sdk", theirs)):
+            seconds[who].append(await took(lambda work=work, number=number: work(number)))
+    found = {who: median(values) * 1000 for who, values in seconds.items()}
+    ratio = found["sdk"] / found["memdb"]
+    mark = "ok" if ratio >= BAR else "below the bar"
+    ours_ms, sdk_ms = found["memdb"], found["sdk"]
+    print(f"{name:36} memdb {ours_ms:8.3f} ms  sdk {sdk_ms:8.3f} ms  x {ratio:5.2f}  {mark}")
+    return ratio
+
+
+async def main(folder: Path) -> int:
+    theirs = SQLiteSession("trip", folder / "sdk.db")
+    with theirs._locked_connection() as connection:
+        connection.execute("SELECT count(*) FROM agent_messages").fetchone()
+        (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
+    durability = "power" if synchronous >= FULL else "process"
+    print(
+        f"synchronous of the SDK's sessions: {synchronous}, so memdb's durability is {durability!r}"
+    )
+    db = await aio.open(folder / "memdb.db", durability=durability)
+    ours = MemDBSession("trip", db, user="ann")
+    history = [item(number) for number in range(HISTORY)]
+    for session in (ours, theirs):
+        await session.add_items(history)
+        assert await session.get_items(50) == history[-50:]
+    many = [
+        [MemDBSession(f"s{n}", db, user="ann") for n in range(TOGETHER)],
+        [SQLiteSession(f"s{n}", folder / "sdk.db") for n in range(TOGETHER)],
+    ]
+
+    def together(sessions: list[Any]) -> Callable[[int], Awaitable[Any]]:
+        return lambda n: asyncio.gather(*(one.add_items([item(n)]) for one in sessions))
+
+    ratios = [
+        await compare(
+            f"last 50 of {HISTORY:,}",
+            ROUNDS,
+            lambda _: ours.get_items(50),
+            lambda _: theirs.get_items(50),
+        ),
+        await compare(
+            "append one item",
+            ROUNDS,
+            lambda n: ours.add_items([item(n)]),
+            lambda n: theirs.add_items([item(n)]),
+        ),
+        await compare(
+            f"{TOGETHER} sessions append at once", 20, together(many[0]), together(many[1])
+        ),
+        await compare(
+            f"last 50, and one more of {HISTORY:,}",
+            ROUNDS,
+            lambda n: turn(ours, n),
+            lambda n: turn(theirs, n),
+        ),
+    ]
+    for session in (ours, theirs, *many[0], *many[1]):
+        session.close()
+    await db.close()
+    return sum(ratio < BAR for ratio in ratios)
+
+
+async def turn(session: Any, number: int) -> None:
+    await session.get_items(50)
+    await session.add_items([item(number)])
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        sys.exit(1 if asyncio.run(main(Path(place))) else 0)

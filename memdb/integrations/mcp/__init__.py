@@ -1,0 +1,24 @@
+"""
+Model Context Protocol: one user's memory as a server (extra `mcp`).
+
+`memdb mcp FILE --user NAME` runs it; `make_server` gives the object that the
+mcp package serves over any transport.
+
+>>> import asyncio, memdb.aio
+>>> from memdb.integrations.mcp import make_server
+>>> async def talk():
+...     from mcp import Client
+...
+...     async with await memdb.aio.open(":memory:") as db:
+...         async with Client(make_server(db, user="ann")) as client:
+...             fact = {"text": "Ann is allergic to peanuts."}
+...             await client.call_tool("remember", fact)
+...             found = await client.call_tool("recall", {"query": "what must Ann not eat?"})
+...             return found.structured_content["hits"][0]["text"]
+>>> asyncio.run(talk())
+'Ann is allergic to peanuts.'
+"""
+
+from memdb.integrations.mcp.server import make_server, serve
+
+__all__ = ["make_server", "serve"]

@@ -1,0 +1,323 @@
+"""
+The MCP server: tools and resources of one scope, over stdio or HTTP on loopback.
+
+Whatever a client sends, the server answers and goes on: a wrong call gets an
+error that says what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from memdb import __version__, aio
+from memdb.errors import MemDBError
+from memdb.integrations.asking import missing
+from memdb.integrations.mcp import compat as graph
+from memdb.integrations.mcp.tools import TOOLS, content_of
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+    import mcp_types as types
+    from mcp.server import Server
+
+    from memdb.integrations.mcp.tools import Tool
+    from memdb.memory import MemDB
+    from memdb.models import ArtifactVersion
+
+HOST = "127.0.0.1"
+SCHEME = "memdb://"
+PAGE = 100
+
+INSTRUCTIONS = (
+    "The long-term memory of one user. Recall before you answer what may have been said before; "
+    "remember what will matter later."
+)
+
+
+def make_server(
+    db: aio.MemDB, *, user: str, app: str = "default", compat: bool = False
+) -> Server[Any]:
+    """
+    Return a server of the mcp package for the memory of *user*.
+
+    Args:
+        db: Stays open, and is closed by the caller.
+        compat: Also serve the nine tools of the official memory server.
+
+    Raises:
+        InvalidInput: the mcp package is not installed, or a name is unusable.
+    """
+    try:
+        from mcp.server import Server
+    except ImportError as error:
+        raise missing("mcp", error) from error
+    door = _Door(db, user, app, compat=compat)
+    return Server(
+        "memdb",
+        version=__version__,
+        title="memdb",
+        instructions=INSTRUCTIONS,
+        on_list_tools=door.list_tools,
+        on_call_tool=door.call_tool,
+        on_list_resources=door.list_resources,
+        on_list_resource_templates=door.list_templates,
+        on_read_resource=door.read_resource,
+    )
+
+
+class _Door:
+    """What the protocol asks for, answered from one scope."""
+
+    def __init__(self, db: aio.MemDB, user: str, app: str, *, compat: bool) -> None:
+        db.scope(user, app)  # refuses a name before anybody connects
+        self._db = db
+        self._place = user, app
+        self._compat = compat
+        self._tools = {tool.name: tool for tool in (*TOOLS, *(graph.COMPAT if compat else ()))}
+
+    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
+        """Return every tool with its schemas and hints."""
+        import mcp_types as types
+
+        return types.ListToolsResult(tools=[_described(tool) for tool in self._tools.values()])
+
+    async def call_tool(
+        self, _context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Do a call in the thread of the file."""
+        tool = self._tools.get(params.name)
+        if tool is None:
+            return _failed(f"there is no tool {params.name!r}: use one of {', '.join(self._tools)}")
+        given = params.arguments or {}
+        wrong = _wrong(tool, given)
+        if wrong is not None:
+            return _failed(wrong)
+        try:
+            answer = await self._db.run(lambda db: tool.run(db.scope(*self._place), {**given}))
+        except MemDBError as error:
+            return _failed(str(error))
+        except Exception as error:  # noqa: BLE001 (the server outlives any call)
+            return _failed(f"{type(error).__name__}: {error}")
+        return _answered(tool.name, answer)
+
+    async def list_resources(self, _context: Any, params: Any) -> types.ListResourcesResult:
+        """Return a page of the conversations and artifacts."""
+        import mcp_types as types
+
+        found = await self._db.run(self._resources)
+        cursor = getattr(params, "cursor", None)
+        start = int(cursor) if cursor and cursor.isdecimal() else 0
+        after = str(start + PAGE) if start + PAGE < len(found) else None
+        page = [types.Resource(**one) for one in found[start : start + PAGE]]
+        return types.ListResourcesResult(resources=page, next_cursor=after)
+
+    def _resources(self, db: MemDB) -> list[dict[str, Any]]:
+        scope = db.scope(*self._place)
+        found: list[dict[str, Any]] = []
+        if self._compat:
+            found.append(
+                {"uri": graph.URI, "name": "knowledge-graph", "mime_type": "application/json"}
+            )
+        found += [
+            {
+                "uri": f"{SCHEME}sessions/{quote(one.name, safe='')}",
+                "name": one.name,
+                "description": f"Conversation of {one.message_count} messages",
+                "mime_type": "application/jsonl",
+            }
+            for one in scope.sessions()
+        ]
+        for one in scope.artifacts.list():
+            found.append(
+                {"uri": _uri(one), "name": one.name, "mime_type": one.mime, "size": one.size_bytes}
+            )
+        return found
+
+    async def list_templates(
+        self, _context: Any, _params: Any
+    ) -> types.ListResourceTemplatesResult:
+        """Return how the URIs of resources are made."""
+        import mcp_types as types
+
+        shapes = {
+            "session": "sessions/{session}",
+            "artifact of a session": "sessions/{session}/artifacts/{name}",
+            "shared artifact": "artifacts/{name}",
+        }
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(uri_template=SCHEME + path, name=name)
+                for name, path in shapes.items()
+            ]
+        )
+
+    async def read_resource(
+        self, _context: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Return a conversation as JSON lines, or the newest version of an artifact."""
+        import mcp_types as types
+        from mcp.shared.exceptions import MCPError
+
+        uri = str(params.uri)
+        try:
+            found = await self._db.run(lambda db: self._read(db, uri))
+        except MemDBError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        if found is None:
+            raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri!r}: list them first")
+        mime, content = found
+        made: types.TextResourceContents | types.BlobResourceContents
+        if "text" in content:
+            made = types.TextResourceContents(uri=uri, mime_type=mime, text=content["text"])
+        else:
+            made = types.BlobResourceContents(uri=uri, mime_type=mime, blob=content["base64"])
+        return types.ReadResourceResult(contents=[made])
+
+    def _read(self, db: MemDB, uri: str) -> tuple[str, dict[str, str]] | None:
+        scope = db.scope(*self._place)
+        if self._compat and uri == graph.URI:
+            text = json.dumps(graph.read_graph(scope), ensure_ascii=False, indent=2)
+            return "application/json", {"text": text}
+        if not uri.startswith(SCHEME):
+            return None
+        match [unquote(part) for part in uri[len(SCHEME) :].split("/")]:
+            case ["sessions", session]:
+                if session not in {one.name for one in scope.sessions(session)}:
+                    return None
+                lines = [
+                    json.dumps({"seq": one.seq, "role": one.role, "text": one.text})
+                    for one in scope.session(session).messages()
+                ]
+                return "application/jsonl", {"text": "\n".join(lines)}
+            case ["sessions", session, "artifacts", name]:
+                found = scope.artifacts.load(name, session=session)
+            case ["artifacts", name]:
+                found = scope.artifacts.load(name)
+            case _:
+                return None
+        return found.info.mime, content_of(found.data)
+
+
+def _uri(one: ArtifactVersion) -> str:
+    place = "" if one.session is None else f"sessions/{quote(one.session, safe='')}/"
+    return f"{SCHEME}{place}artifacts/{quote(one.name, safe='')}"
+
+
+def _described(tool: Tool) -> types.Tool:
+    import mcp_types as types
+
+    hints = types.ToolAnnotations(
+        title=tool.title,
+        read_only_hint=tool.read_only,
+        destructive_hint=tool.destructive,
+        idempotent_hint=tool.idempotent,
+        open_world_hint=False,
+    )
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.arguments,
+        output_schema=tool.answer,
+        annotations=hints,
+    )
+
+
+def _wrong(tool: Tool, given: dict[str, Any]) -> str | None:
+    """Return what is wrong with the arguments of a call, None if nothing is."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    error = best_match(Draft202012Validator(tool.arguments).iter_errors(given))
+    if error is None:
+        return None
+    place = ".".join(map(str, error.absolute_path)) or "arguments"
+    return f"{place}: {error.message[:300]}"
+
+
+def _answered(name: str, answer: dict[str, Any]) -> types.CallToolResult:
+    import mcp_types as types
+
+    if name in graph.NAMES:
+        text = graph.told(name, answer)
+    else:
+        text = json.dumps(answer, ensure_ascii=False)
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)], structured_content=answer, is_error=False
+    )
+
+
+def _failed(message: str) -> types.CallToolResult:
+    import mcp_types as types
+
+    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
+
+
+def serve(
+    path: str | os.PathLike[str],
+    *,
+    user: str,
+    app: str = "default",
+    compat: bool = False,
+    port: int | None = None,
+    token: str | None = None,
+) -> None:
+    """
+    Serve a file until the client goes: over stdio, or over HTTP on 127.0.0.1.
+
+    Args:
+        port: Serve streamable HTTP there, at `/mcp`, to who sends *token* as
+            bearer token; None: stdio.
+    """
+
+    async def run() -> None:
+        async with await aio.open(str(path)) as db:
+            server = make_server(db, user=user, app=app, compat=compat)
+            if port is None:
+                await _over_stdio(server)
+            else:
+                await _over_http(server, port, token or "")
+
+    asyncio.run(run())
+
+
+async def _over_stdio(server: Server[Any]) -> None:
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+async def _over_http(server: Server[Any], port: int, token: str) -> None:
+    import uvicorn
+
+    app = _Guarded(server.streamable_http_app(host=HOST), token)
+    config = uvicorn.Config(app, host=HOST, port=port, log_level="warning")
+    await uvicorn.Server(config).serve()
+
+
+class _Guarded:
+    """An ASGI application for those who know the token."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer 401 to a request without the token; pass on all else."""
+        if scope["type"] == "lifespan" or self._allowed(scope):
+            await self._app(scope, receive, send)
+            return
+        headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": b"a bearer token is needed"})
+
+    def _allowed(self, scope: Any) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)

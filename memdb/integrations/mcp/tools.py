@@ -1,0 +1,348 @@
+"""
+The tools that a model gets over MCP, each a call of one scope.
+
+A tool is its schemas, its hints and a function from checked arguments to a
+JSON object. Nothing here knows the protocol.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+
+from memdb.errors import InvalidInput
+from memdb.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from memdb.models import ArtifactVersion
+    from memdb.scope import Scope
+
+    Arguments = dict[str, Any]
+    Answer = dict[str, Any]
+
+# Messages or summaries of one answer of `expand`.
+PAGE = 20
+
+
+class Tool(Record):
+    """
+    What a client is told about a tool, and what does it.
+
+    Attributes:
+        read_only: It changes nothing.
+        destructive: It removes something.
+        idempotent: Again with the same arguments changes nothing more.
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: dict[str, Any]
+    answer: dict[str, Any]
+    run: Callable[[Scope, Arguments], Answer]
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+
+def shape(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with *fields*."""
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": [*required],
+        "additionalProperties": False,
+    }
+
+
+def text(description: str, **more: Any) -> dict[str, Any]:
+    """Return the schema of a text."""
+    return {"type": "string", "description": description, **more}
+
+
+def number(description: str, **more: Any) -> dict[str, Any]:
+    """Return the schema of an integer."""
+    return {"type": "integer", "description": description, **more}
+
+
+def many(items: dict[str, Any], description: str = "") -> dict[str, Any]:
+    """Return the schema of a list."""
+    return {
+        "type": "array",
+        "items": items,
+        **({"description": description} if description else {}),
+    }
+
+
+OBJECT = {"type": "object"}
+SESSION = text("Name of the conversation")
+
+
+def _remember(scope: Scope, given: Arguments) -> Answer:
+    done = scope.remember(given.pop("text"), **given)
+    found = {"action": done.action, "id": done.entry.id, "text": done.entry.text}
+    return {**found, "reason": getattr(done, "reason", None) or ""}
+
+
+def _recall(scope: Scope, given: Arguments) -> Answer:
+    hits = []
+    for hit in scope.recall(given.pop("query"), given.pop("limit", 10), **given):
+        source = {name: value for name, value in hit.source.to_dict().items() if value is not None}
+        hits.append({"kind": hit.kind, "text": hit.text, "score": hit.score, "source": source})
+    return {"hits": hits}
+
+
+def _context(scope: Scope, given: Arguments) -> Answer:
+    chat = scope.session(given["session"])
+    window = chat.context(given.get("budget_tokens", 4000), given.get("query"))
+    said = [{"seq": one.seq, "role": one.role, "text": one.text} for one in window.messages]
+    return {"messages": said, "tokens": window.tokens}
+
+
+def _expand(scope: Scope, given: Arguments) -> Answer:
+    chat = scope.session(given["session"])
+    found = chat.expand(given["id"], after_seq=given.get("after", 0), limit=PAGE)
+    nodes = [
+        {"id": one.id, "first_seq": one.first_seq, "last_seq": one.last_seq, "text": one.text or ""}
+        for one in found.nodes
+    ]
+    said = [{"seq": one.seq, "role": one.role, "text": one.text} for one in found.messages]
+    return {"summaries": nodes, "messages": said, "next": found.next_seq or 0}
+
+
+def _forget(scope: Scope, given: Arguments) -> Answer:
+    receipt = scope.forget(**given)
+    return {"removed": receipt.removed, "dry_run": receipt.dry_run}
+
+
+def _save(scope: Scope, given: Arguments) -> Answer:
+    if ("text" in given) == ("base64" in given):
+        raise InvalidInput("give either text or base64")
+    data: str | bytes = given.get("text", "")
+    if "base64" in given:
+        try:
+            data = b64decode(given["base64"], validate=True)
+        except Base64Error as error:
+            raise InvalidInput(f"base64 is none: {error}") from error
+    saved = scope.artifacts.save(
+        given["name"], data, mime=given.get("mime"), session=given.get("session")
+    )
+    return _described(saved)
+
+
+def _load(scope: Scope, given: Arguments) -> Answer:
+    found = scope.artifacts.load(given["name"], given.get("version"), session=given.get("session"))
+    return {**_described(found.info), **content_of(found.data)}
+
+
+def content_of(data: bytes) -> dict[str, str]:
+    """Return bytes as text if they are UTF-8, else as base64."""
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def _list(scope: Scope, given: Arguments) -> Answer:
+    found = scope.artifacts.list(session=given.get("session"))
+    return {"artifacts": [_described(one) for one in found]}
+
+
+def _described(one: ArtifactVersion) -> Answer:
+    return {
+        "name": one.name,
+        "version": one.version,
+        "session": one.session or "",
+        "mime": one.mime,
+        "size_bytes": one.size_bytes,
+    }
+
+
+def _append(scope: Scope, given: Arguments) -> Answer:
+    chat = scope.session(given.pop("session"))
+    stored = chat.append(given.pop("role"), given.pop("text"), **given)
+    return {"seq": stored.seq, "tokens": stored.tokens}
+
+
+MESSAGES = many(
+    shape("seq", "role", "text", seq=number("0: not stored"), role=text(""), text=text(""))
+)
+ARTIFACT = {
+    "name": text(""),
+    "version": number(""),
+    "session": text("empty: shared by all conversations"),
+    "mime": text(""),
+    "size_bytes": number(""),
+}
+NAME = text("Name of the artifact; one that begins with user: belongs to all conversations")
+
+TOOLS = (
+    Tool(
+        "remember",
+        "Remember a fact",
+        "Store one long-term fact, as a sentence that can stand alone.",
+        shape(
+            "text",
+            text=text("The fact"),
+            category=text("What kind of fact: profile, preferences, entities, events, ..."),
+            key=text("Names the fact it states: it replaces what that was before"),
+            keywords=many({"type": "string"}, "Other words to find it by"),
+            importance=number("5 is neutral", minimum=1, maximum=10),
+        ),
+        shape(
+            "action",
+            "id",
+            "text",
+            "reason",
+            action=text("added, merged, superseded, ignored or refused"),
+            id=number("Id of the entry"),
+            text=text("What it says now"),
+            reason=text("Why"),
+        ),
+        _remember,
+        idempotent=True,
+    ),
+    Tool(
+        "recall",
+        "Recall",
+        "Search all that is known: messages, facts and artifacts, by words and meaning.",
+        shape(
+            "query",
+            query=text("A question or some words"),
+            limit=number("Most hits", minimum=1, maximum=100, default=10),
+            session=text("Only this conversation"),
+        ),
+        shape(
+            "hits",
+            hits=many(
+                shape(
+                    "kind",
+                    "text",
+                    "score",
+                    "source",
+                    kind=text("message, entry or artifact"),
+                    text=text(""),
+                    score={"type": "number"},
+                    source=OBJECT,
+                )
+            ),
+        ),
+        _recall,
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        "context",
+        "Context of a conversation",
+        "A whole conversation within a budget: summaries of what is older, the newest messages.",
+        shape(
+            "session",
+            session=SESSION,
+            budget_tokens=number("Most tokens", minimum=1, maximum=1 << 20, default=4000),
+            query=text("What it is needed for: adds what was said about it"),
+        ),
+        shape("messages", "tokens", messages=MESSAGES, tokens=number("")),
+        _context,
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        "expand",
+        "Expand a summary",
+        "What a summary stands for: the summaries a level down, or the messages themselves.",
+        shape(
+            "session",
+            "id",
+            session=SESSION,
+            id=text("Id of a summary, or message numbers such as 11-20"),
+            after=number("Continue behind this message number", minimum=0, default=0),
+        ),
+        shape(
+            "summaries",
+            "messages",
+            "next",
+            summaries=many(OBJECT),
+            messages=MESSAGES,
+            next=number("0: that was all"),
+        ),
+        _expand,
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        "forget",
+        "Forget",
+        "Remove something for good: one of entry, session and query.",
+        shape(
+            entry=number("Id of a fact"),
+            session=text("A conversation as a whole"),
+            query=text("Every message and fact that holds all of these words"),
+            dry_run={"type": "boolean", "description": "Only say what would go"},
+        ),
+        shape("removed", "dry_run", removed=OBJECT, dry_run={"type": "boolean"}),
+        _forget,
+        destructive=True,
+        idempotent=True,
+    ),
+    Tool(
+        "artifact_save",
+        "Save an artifact",
+        "Save text, or bytes as base64, as the next version of a name.",
+        shape(
+            "name",
+            name=NAME,
+            text=text("The text"),
+            base64=text("The bytes"),
+            session=SESSION,
+            mime=text("Media type; guessed from the name without it"),
+        ),
+        shape("name", "version", **ARTIFACT),
+        _save,
+    ),
+    Tool(
+        "artifact_load",
+        "Load an artifact",
+        "The newest or a given version of an artifact.",
+        shape(
+            "name",
+            name=NAME,
+            version=number("Without it the newest", minimum=1),
+            session=SESSION,
+        ),
+        shape("name", "version", **ARTIFACT, text=text("UTF-8"), base64=text("Other bytes")),
+        _load,
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        "artifact_list",
+        "List artifacts",
+        "The newest version of each artifact of a conversation, or of all.",
+        shape(session=SESSION),
+        shape("artifacts", artifacts=many(shape("name", "version", **ARTIFACT))),
+        _list,
+        read_only=True,
+        idempotent=True,
+    ),
+    Tool(
+        "chat_append",
+        "Add a message",
+        "Add a message to a conversation.",
+        shape(
+            "session",
+            "role",
+            "text",
+            session=SESSION,
+            role=text("Who speaks", enum=["system", "user", "assistant", "tool"]),
+            text=text("What is said"),
+            author=text("Name of who speaks"),
+            external_id=text("Your id for it: adding it again changes nothing"),
+        ),
+        shape("seq", "tokens", seq=number("Its number"), tokens=number("")),
+        _append,
+    ),
+)

@@ -1,0 +1,184 @@
+"""
+One open file for all adapters of a path in this process, with one worker thread.
+
+Hosts make an object per conversation and call it from any event loop; the file
+behind them is opened once, in its thread, at the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import marshal
+import os
+import threading
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from memdb import aio, memory
+from memdb.errors import InvalidInput
+from memdb.lane import Worker
+from memdb.text.validate import name_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Hashable, Iterable
+    from concurrent.futures import Future
+    from typing import Any, Self, TypeVar
+
+    R = TypeVar("R")
+    File = str | os.PathLike[str] | memory.MemDB | aio.MemDB
+
+
+# Answers that are kept, and the size of one: a copy takes the loop 0.3 ms at most.
+MAX_KEPT = 64
+MAX_KEPT_SIZE = 64 << 10
+VALUE_SIZE = 16
+
+
+class SharedFile:
+    """A file that is opened at the first call, and closed by the last of its users."""
+
+    def __init__(self, path: str, options: dict[str, Any]) -> None:
+        """Serve *path* with the options of `memdb.open`."""
+        self._worker = Worker(path)
+        self._options = options
+        self._opening: Future[memory.MemDB] | None = None
+        self._lock = threading.Lock()
+        self._users = 0
+        self._db: aio.MemDB | None = None
+        self._kept: dict[Hashable, tuple[int, bytes]] = {}
+        self._ours = True
+        self.closed = False
+
+    @classmethod
+    def of(cls, db: memory.MemDB | aio.MemDB) -> SharedFile:
+        """Return what serves a file that somebody else opened and closes."""
+        file = cls(db.path, {})
+        file._db = aio.MemDB(db, file._worker) if isinstance(db, memory.MemDB) else db
+        file._ours = False
+        return file
+
+    async def db(self) -> aio.MemDB:
+        """Return the open file."""
+        if self._db is None:
+            with self._lock:
+                if self._opening is None or (self._opening.done() and self._opening.exception()):
+                    path, options = self._worker.path, self._options
+                    self._opening = self._worker.call(lambda: memory.open(path, **options))
+            # Others may wait for it too, so a cancelled caller leaves it alone.
+            sync = await asyncio.shield(asyncio.wrap_future(self._opening))
+            self._db = aio.MemDB(sync, self._worker)
+        return self._db
+
+    async def read(self, key: Hashable, work: Callable[[memory.MemDB], R]) -> R:
+        """
+        Do *work* as `run`; its answer, JSON values only, is kept until the file changes.
+
+        Going to the thread and back is half of a small read's time, so what is
+        known to be as it was is copied without it.
+        """
+        db = self._db or await self.db()
+        held = self._kept.get(key)
+        if held is not None and held[0] == db._sync._db.stamp():
+            return marshal.loads(held[1])  # type: ignore[no-any-return]  # noqa: S302 (our own)
+        return await db.run(lambda sync: self._keep(key, work, sync))
+
+    def _keep(self, key: Hashable, work: Callable[[memory.MemDB], R], sync: memory.MemDB) -> R:
+        stamp = sync._db.stamp(start=True)  # before reading: a change since then is seen
+        found = work(sync)
+        self._kept.pop(key, None)
+        if stamp is not None and _room_left(found, MAX_KEPT_SIZE) > 0:
+            self._kept[key] = stamp, marshal.dumps(found)  # type: ignore[arg-type]
+            if len(self._kept) > MAX_KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+        return found
+
+    async def run(self, work: Callable[[memory.MemDB], R]) -> R:
+        """Do *work* in the thread of the file."""
+        db = self._db or await self.db()
+        return await db.run(work)
+
+    def hold(self) -> Self:
+        """Count one more who uses it."""
+        self._users += 1
+        return self
+
+    def release(self) -> None:
+        """Close the file after the last who uses it."""
+        with _guard:
+            self._users -= 1
+            if self._users or not self._ours:
+                return
+            self.closed = True
+        self._worker.shutdown(wait=True)
+        if self._opening is not None and self._opening.exception() is None:
+            self._opening.result().close()
+
+
+# What is open in this process; what nobody holds any more falls out.
+_paths: WeakValueDictionary[tuple[str, int], SharedFile] = WeakValueDictionary()
+_opened: WeakKeyDictionary[memory.MemDB | aio.MemDB, SharedFile] = WeakKeyDictionary()
+_guard = threading.Lock()
+
+
+def file_of(file: File, options: dict[str, Any]) -> SharedFile:
+    """
+    Return what serves *file*, held once more; give it back by `release`.
+
+    A path is opened once in a process, unless it has options or is ":memory:".
+
+    Raises:
+        InvalidInput: *file* is neither a path nor an open file.
+    """
+    with _guard:
+        if isinstance(file, (memory.MemDB, aio.MemDB)):
+            if options:
+                raise InvalidInput("options are for a path: this file is open already")
+            if file not in _opened:
+                _opened[file] = SharedFile.of(file)
+            return _opened[file].hold()
+        if not isinstance(file, (str, os.PathLike)):
+            raise InvalidInput(f"file is {type(file).__name__}: give a path or an open file")
+        path = name_value(os.fspath(file), "file")
+        if path == ":memory:" or options:
+            return SharedFile(path, options).hold()
+        key = os.path.realpath(path), os.getpid()
+        found = _paths.get(key)
+        if found is None or found.closed:
+            found = _paths[key] = SharedFile(path, options)
+        return found.hold()
+
+
+async def settled(work: Coroutine[Any, Any, R]) -> R:
+    """
+    Wait for *work* to its end, also when the caller is cancelled meanwhile.
+
+    A caller who is told of the cancelling may then read what became of it.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.cancelled() or task.exception()  # it was looked at: nobody is to be warned
+        raise cancelled
+    return task.result()
+
+
+def _room_left(value: object, room: int) -> int:
+    """Return what of *room* a JSON value leaves; 0 or less once it is over, without looking on."""
+    if isinstance(value, str):
+        return room - VALUE_SIZE - len(value)
+    room -= VALUE_SIZE
+    parts: Iterable[object] = ()
+    if isinstance(value, dict):
+        parts = (*value, *value.values())
+    elif isinstance(value, list):
+        parts = value
+    for part in parts:
+        if room <= 0:
+            break
+        room = _room_left(part, room)
+    return room

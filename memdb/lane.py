@@ -1,0 +1,124 @@
+"""
+The one thread that an open file has for callers with an event loop.
+
+Calls run in the order they were made. Messages that several callers add while
+it is busy are stored in one transaction, so they wait for the disk together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memdb.errors import Closed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb.db.database import Database
+
+    # Whom to tell, and what checks and then stores what he adds.
+    _Adding = tuple[Future[Any], Callable[[], Callable[[], Any]]]
+
+R = TypeVar("R")
+
+# Calls whose messages share a transaction: other writers wait 20 ms for it.
+MOST_AT_ONCE = 128
+
+
+class Worker(ThreadPoolExecutor):
+    """
+    The one thread of an open file: does calls in their order.
+
+    Messages that are added while it is busy are added in one transaction, so
+    that many callers wait for the disk once. Each of them still is whole or
+    not at all, and fails alone.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Serve the file at *path*."""
+        super().__init__(1, thread_name_prefix="memdb")
+        self.path = path
+        self._adding: list[_Adding] = []
+        self._lock = Lock()
+
+    def call(self, work: Callable[[], R]) -> Future[R]:
+        """Do *work* after what was called before."""
+        with self._lock:
+            self._adding = []  # what is added from now on comes after it
+            return self.submit(work)
+
+    def add(self, db: Database, ready: Callable[[], Callable[[], R]]) -> Future[R]:
+        """
+        Do what *ready* returns, in one transaction with other such calls.
+
+        That writes in one `with db.write()` of its own: a savepoint here, which
+        undoes it alone if it fails.
+        """
+        done: Future[R] = Future()
+        with self._lock:
+            if not 0 < len(self._adding) < MOST_AT_ONCE:
+                adding: list[_Adding] = []
+                self.submit(self._add, db, adding)
+                self._adding = adding
+            self._adding.append((done, ready))
+        return done
+
+    def _add(self, db: Database, adding: list[_Adding]) -> None:
+        with self._lock:
+            if self._adding is adding:
+                self._adding = []
+        due = [
+            (done, store)
+            for done, ready in adding
+            if done.set_running_or_notify_cancel() and (store := _outcome(done, ready))
+        ]
+        if len(due) < 2:  # noqa: PLR2004 (one needs no other's transaction)
+            for done, store in due:
+                _finish(done, store)
+            return
+        stored: list[tuple[Future[Any], Any]] = []
+        try:
+            with db.write():
+                for done, store in due:
+                    found = _outcome(done, store)
+                    if found is not None:
+                        stored.append((done, found))
+        except BaseException as error:  # noqa: BLE001 (each caller gets it)
+            for done, _ in due:
+                if not done.done():
+                    done.set_exception(error)
+            return
+        for done, found in stored:
+            done.set_result(found)
+
+
+def _outcome(done: Future[Any], work: Callable[[], R]) -> R | None:
+    """Return what *work* returns; None where it raised, and *done* has the error."""
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 (the caller gets it)
+        done.set_exception(error)
+        return None
+
+
+def _finish(done: Future[R], work: Callable[[], R]) -> None:
+    found = _outcome(done, work)
+    if not done.done():
+        done.set_result(found)  # type: ignore[arg-type]
+
+
+async def run_in(worker: Worker, work: Callable[[], R]) -> R:
+    """Do *work* in the worker's thread; Closed after its end."""
+    return await waited(worker, lambda: worker.call(work))
+
+
+async def waited(worker: Worker, call: Callable[[], Future[R]]) -> R:
+    """Wait for what *call* asks the worker for; a cancelled call that has begun goes on."""
+    try:
+        done = asyncio.wrap_future(call())
+    except RuntimeError as error:  # the executor takes nothing after its shutdown
+        raise Closed(f"{worker.path} was closed: open it again with memdb.aio.open()") from error
+    return await done
