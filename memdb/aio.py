@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     import io
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
+    from memdb.longterm.categories import Categories
     from memdb.models import Entry, Message, NewMessage
+    from memdb.secret_search import SecretPlace
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,6 +92,7 @@ class Session:
     commit = _later(sessions.Session.commit)
     snapshot = _later(sessions.Session.snapshot)
     erase = _later(sessions.Session.erase)
+    forget = _later(sessions.Session.forget)
 
     @property
     def state(self) -> State:
@@ -97,15 +100,26 @@ class Session:
         return State(self._sync.state, self._worker)
 
     async def append(
-        self, role: str, text: str = "", *, expected_seq: int | None = None, **fields: Any
+        self,
+        role: str,
+        text: str = "",
+        *,
+        expected_seq: int | None = None,
+        secrets: str | None = None,
+        **fields: Any,
     ) -> Message:
         """Add a message; see `memdb.Session.append`."""
         new = {"role": role, "text": text, **fields}
-        (stored,) = await self.extend([new], expected_seq=expected_seq)
+        (stored,) = await self.extend([new], expected_seq=expected_seq, secrets=secrets)
         return stored
 
     async def extend(
-        self, messages: Iterable[NewMessage | dict[str, Any]], *, expected_seq: int | None = None
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        expected_seq: int | None = None,
+        secrets: str | None = None,
+        keep: bool = False,
     ) -> list[Message]:
         """Add messages; see `memdb.Session.extend`. Calls made at once wait for the disk once."""
         sync, rooms = self._sync, self._sync._rooms
@@ -114,7 +128,9 @@ class Session:
             from memdb.shortterm.writing import to_new
 
             new = [to_new(message) for message in messages]
-            return rooms.writer.ready(sync._owner, sync.name, new, expected_seq)
+            return rooms.writer.ready(
+                sync._owner, sync.name, new, expected_seq, secrets, keep=keep
+            )
 
         return await waited(self._worker, lambda: self._worker.add(rooms.db, ready))
 
@@ -183,7 +199,13 @@ class Entries:
 
     get = _later(holdings.Entries.get)
     find = _later(holdings.Entries.find)
+    pin = _later(holdings.Entries.pin)
+    unpin = _later(holdings.Entries.unpin)
+    set_trust = _later(holdings.Entries.set_trust)
+    supersede = _later(holdings.Entries.supersede)
     history = _later(holdings.Entries.history)
+    replaced = _later(holdings.Entries.replaced)
+    decisions = _later(holdings.Entries.decisions)
     delete = _later(holdings.Entries.delete)
 
     async def update(self, entry_id: int, **changes: Any) -> Entry:
@@ -261,6 +283,12 @@ class Scope:
     search = _later(scopes.Scope.search)
     why = _later(scopes.Scope.why)
     export = _later(scopes.Scope.export)
+    forget = _later(scopes.Scope.forget)
+
+    async def find_secrets(self, *, entropy: bool = False) -> list[SecretPlace]:
+        """Return the keys, tokens and passwords in the scope; see `memdb.Scope.find_secrets`."""
+        find = self._sync.find_secrets
+        return await run_in(self._worker, lambda: [*find(entropy=entropy)])
 
     def session(self, name: str) -> Session:
         """Return a conversation; it is made at its first message."""
@@ -312,6 +340,15 @@ class MemDB:
     def scope(self, user: str, app: str = "default") -> Scope:
         """Return somebody's memory; it is made at its first write."""
         return Scope(self._sync.scope(user, app), self._worker)
+
+    def shared(self, app: str = "default") -> Scope:
+        """Return what all users of *app* share; see `memdb.MemDB.shared`."""
+        return Scope(self._sync.shared(app), self._worker)
+
+    @property
+    def categories(self) -> Categories:
+        """The kinds of entries that this open file knows; nothing in it waits for the file."""
+        return self._sync.categories
 
     def state(self, app: str = "default") -> State:
         """Return the values under keys that belong to a program, whoever its user."""

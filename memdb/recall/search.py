@@ -229,12 +229,7 @@ class Recaller:
             fields = {kind: field_of(tx, asked, kind, now_ms) for kind in searched}
             shared = shared_question(tx, owner, asked) if "entry" in searched else None
             more = None if shared is None else field_of(tx, shared, "entry", now_ms)
-        missing: dict[str, str | PortError] = {}
-        vector = self._query_vector(asked, fields, missing) if vectors else None
-        if not vectors:
-            missing["vector"] = "only words were asked for"
-        if vector is None or not rerank:
-            missing["similar"] = "it was not wanted" if vector else "it needs the vector arm"
+        vector, missing = self._arms(asked, fields, vectors=vectors)
         with self._db.read() as tx:
             found = [self._finder.find(tx, asked, kind, fields[kind], vector) for kind in searched]
             if shared is not None and more is not None:
@@ -243,6 +238,18 @@ class Recaller:
             found.append(rank_then(self._indexer, asked, vector, self._half_lives(), at_ms))
         held = fields["artifact"].terms() if "artifact" in fields else []
         return asked.replace(terms=held), found, missing
+
+    def _arms(
+        self, asked: Question, fields: dict[str, Field], *, vectors: bool
+    ) -> tuple[bytes | None, dict[str, str | PortError]]:
+        """Return the query's vector, None without one, and why arms are missing."""
+        missing: dict[str, str | PortError] = {}
+        vector = self._query_vector(asked, fields, missing) if vectors else None
+        if not vectors:
+            missing["vector"] = "only words were asked for"
+        if vector is None or not asked.rerank:
+            missing["similar"] = "it was not wanted" if vector else "it needs the vector arm"
+        return vector, missing
 
     def search(self, owner: Owner, session: str, query: str, limit: int) -> Hits:
         """Return the messages of a session that share words with *query*, best first."""
