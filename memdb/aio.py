@@ -17,46 +17,24 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memdb import holdings, memory, tools
+from memdb import memory
 from memdb import scope as scopes
 from memdb import session as sessions
-from memdb import state as states
+from memdb.aio_parts import Artifacts, Entries, State, Tools, later
 from memdb.lane import Worker, run_in, waited
 
 if TYPE_CHECKING:
-    import io
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from memdb.longterm.categories import Categories
-    from memdb.models import Entry, Message, NewMessage
+    from memdb.models import Message, NewMessage
     from memdb.secret_search import SecretPlace
 
-P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S")
 
 PAGE = 500
-
-
-class _Wrapper(Protocol[S]):
-    """Something that does in its worker what a synchronous object does."""
-
-    _sync: S
-    _worker: Worker
-
-
-def _later(
-    method: Callable[Concatenate[S, P], R],
-) -> Callable[Concatenate[_Wrapper[S], P], Awaitable[R]]:
-    """Return *method* as a coroutine that runs it in the file's worker thread."""
-
-    @functools.wraps(method)
-    async def call(self: _Wrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await run_in(self._worker, functools.partial(method, self._sync, *args, **kwargs))
-
-    return call
 
 
 class Session:
@@ -68,31 +46,31 @@ class Session:
         self._worker = worker
         self.name = sync.name
 
-    pop = _later(sessions.Session.pop)
-    last = _later(sessions.Session.last)
-    get = _later(sessions.Session.get)
-    find = _later(sessions.Session.find)
-    search = _later(sessions.Session.search)
-    window = _later(sessions.Session.window)
-    context = _later(sessions.Session.context)
-    tree = _later(sessions.Session.tree)
-    expand = _later(sessions.Session.expand)
-    search_summaries = _later(sessions.Session.search_summaries)
-    summary_index = _later(sessions.Session.summary_index)
-    extract = _later(sessions.Session.extract)
-    profile = _later(sessions.Session.profile)
-    compact = _later(sessions.Session.compact)
-    upgrade = _later(sessions.Session.upgrade)
-    archive = _later(sessions.Session.archive)
-    unarchive = _later(sessions.Session.unarchive)
-    clear = _later(sessions.Session.clear)
-    delete = _later(sessions.Session.delete)
-    head = _later(sessions.Session.head)
-    create = _later(sessions.Session.create)
-    commit = _later(sessions.Session.commit)
-    snapshot = _later(sessions.Session.snapshot)
-    erase = _later(sessions.Session.erase)
-    forget = _later(sessions.Session.forget)
+    pop = later(sessions.Session.pop)
+    last = later(sessions.Session.last)
+    get = later(sessions.Session.get)
+    find = later(sessions.Session.find)
+    search = later(sessions.Session.search)
+    window = later(sessions.Session.window)
+    context = later(sessions.Session.context)
+    tree = later(sessions.Session.tree)
+    expand = later(sessions.Session.expand)
+    search_summaries = later(sessions.Session.search_summaries)
+    summary_index = later(sessions.Session.summary_index)
+    extract = later(sessions.Session.extract)
+    profile = later(sessions.Session.profile)
+    compact = later(sessions.Session.compact)
+    upgrade = later(sessions.Session.upgrade)
+    archive = later(sessions.Session.archive)
+    unarchive = later(sessions.Session.unarchive)
+    clear = later(sessions.Session.clear)
+    delete = later(sessions.Session.delete)
+    head = later(sessions.Session.head)
+    create = later(sessions.Session.create)
+    commit = later(sessions.Session.commit)
+    snapshot = later(sessions.Session.snapshot)
+    erase = later(sessions.Session.erase)
+    forget = later(sessions.Session.forget)
 
     @property
     def state(self) -> State:
@@ -128,9 +106,7 @@ class Session:
             from memdb.shortterm.writing import to_new
 
             new = [to_new(message) for message in messages]
-            return rooms.writer.ready(
-                sync._owner, sync.name, new, expected_seq, secrets, keep=keep
-            )
+            return rooms.writer.ready(sync._owner, sync.name, new, expected_seq, secrets, keep=keep)
 
         return await waited(self._worker, lambda: self._worker.add(rooms.db, ready))
 
@@ -174,98 +150,6 @@ class Session:
         return _repr(self._sync)
 
 
-class Tools:
-    """What a model may do with the memory of one session; see `memdb.Tools`."""
-
-    def __init__(self, sync: tools.Tools, worker: Worker) -> None:
-        """Use `session.tools()` instead."""
-        self._sync = sync
-        self._worker = worker
-
-    schemas = staticmethod(tools.Tools.schemas)
-    call = _later(tools.Tools.call)
-    memory_expand = _later(tools.Tools.memory_expand)
-    memory_search = _later(tools.Tools.memory_search)
-    memory_compact = _later(tools.Tools.memory_compact)
-
-
-class Entries:
-    """Long-term entries; see `memdb.holdings.Entries`."""
-
-    def __init__(self, sync: holdings.Entries, worker: Worker) -> None:
-        """Use `scope.entries` instead."""
-        self._sync = sync
-        self._worker = worker
-
-    get = _later(holdings.Entries.get)
-    find = _later(holdings.Entries.find)
-    pin = _later(holdings.Entries.pin)
-    unpin = _later(holdings.Entries.unpin)
-    set_trust = _later(holdings.Entries.set_trust)
-    supersede = _later(holdings.Entries.supersede)
-    history = _later(holdings.Entries.history)
-    replaced = _later(holdings.Entries.replaced)
-    decisions = _later(holdings.Entries.decisions)
-    delete = _later(holdings.Entries.delete)
-
-    async def update(self, entry_id: int, **changes: Any) -> Entry:
-        """Change an entry; see `memdb.holdings.Entries.update`."""
-        return await run_in(self._worker, lambda: self._sync.update(entry_id, **changes))
-
-    async def list(self, **options: Any) -> list[Entry]:
-        """Return the entries by id; options as in `memdb.holdings.Entries.list`."""
-        return await run_in(self._worker, lambda: [*self._sync.list(**options)])
-
-
-class Artifacts:
-    """Named bytes in versions; see `memdb.holdings.Artifacts`."""
-
-    def __init__(self, sync: holdings.Artifacts, worker: Worker) -> None:
-        """Use `scope.artifacts` or `session.artifacts` instead."""
-        self._sync = sync
-        self._worker = worker
-
-    save = _later(holdings.Artifacts.save)
-    load = _later(holdings.Artifacts.load)
-    list = _later(holdings.Artifacts.list)
-    versions = _later(holdings.Artifacts.versions)
-    delete = _later(holdings.Artifacts.delete)
-
-    async def open(
-        self, name: str, version: int | None = None, *, session: str | None = None
-    ) -> io.BufferedReader:
-        """
-        Return a version as a binary stream that can seek, opened in the worker.
-
-        Its reads happen in the thread of the caller and block it: read a long
-        one with `await asyncio.to_thread(stream.read)`.
-        """
-        opener = functools.partial(self._sync.open, name, version, session=session)
-        return await run_in(self._worker, opener)
-
-
-class State:
-    """Values under keys; see `memdb.state.State`."""
-
-    def __init__(self, sync: states.State, worker: Worker) -> None:
-        """Use `session.state`, `scope.state` or `db.state()` instead."""
-        self._sync = sync
-        self._worker = worker
-
-    all = _later(states.State.all)
-    update = _later(states.State.update)
-    clear = _later(states.State.clear)
-
-    async def get(self, key: str, default: Any = None) -> Any:
-        """Return the value under *key*, *default* without one."""
-        return await run_in(self._worker, lambda: self._sync.get(key, default))
-
-    async def delete(self, key: str) -> bool:
-        """Remove a key; False if there was none."""
-        missing = object()
-        return await run_in(self._worker, lambda: self._sync.pop(key, missing) is not missing)
-
-
 class Scope:
     """Somebody's memory; see `memdb.Scope`."""
 
@@ -276,14 +160,14 @@ class Scope:
         self.app = sync.app
         self.user = sync.user
 
-    sessions = _later(scopes.Scope.sessions)
-    remember = _later(scopes.Scope.remember)
-    recall = _later(scopes.Scope.recall)
-    profile = _later(scopes.Scope.profile)
-    search = _later(scopes.Scope.search)
-    why = _later(scopes.Scope.why)
-    export = _later(scopes.Scope.export)
-    forget = _later(scopes.Scope.forget)
+    sessions = later(scopes.Scope.sessions)
+    remember = later(scopes.Scope.remember)
+    recall = later(scopes.Scope.recall)
+    profile = later(scopes.Scope.profile)
+    search = later(scopes.Scope.search)
+    why = later(scopes.Scope.why)
+    export = later(scopes.Scope.export)
+    forget = later(scopes.Scope.forget)
 
     async def find_secrets(self, *, entropy: bool = False) -> list[SecretPlace]:
         """Return the keys, tokens and passwords in the scope; see `memdb.Scope.find_secrets`."""
@@ -323,19 +207,19 @@ class MemDB:
         self._worker = worker
         self.path = sync.path
 
-    run_pending = _later(memory.MemDB.run_pending)
-    run_due = _later(memory.MemDB.run_due)
-    start_worker = _later(memory.MemDB.start_worker)
-    pending = _later(memory.MemDB.pending)
-    warm = _later(memory.MemDB.warm)
-    spaces = _later(memory.MemDB.spaces)
-    check = _later(memory.MemDB.check)
-    rebuild = _later(memory.MemDB.rebuild)
-    vacuum = _later(memory.MemDB.vacuum)
-    backup = _later(memory.MemDB.backup)
-    import_file = _later(memory.MemDB.import_file)
-    export = _later(memory.MemDB.export)
-    info = _later(memory.MemDB.info)
+    run_pending = later(memory.MemDB.run_pending)
+    run_due = later(memory.MemDB.run_due)
+    start_worker = later(memory.MemDB.start_worker)
+    pending = later(memory.MemDB.pending)
+    warm = later(memory.MemDB.warm)
+    spaces = later(memory.MemDB.spaces)
+    check = later(memory.MemDB.check)
+    rebuild = later(memory.MemDB.rebuild)
+    vacuum = later(memory.MemDB.vacuum)
+    backup = later(memory.MemDB.backup)
+    import_file = later(memory.MemDB.import_file)
+    export = later(memory.MemDB.export)
+    info = later(memory.MemDB.info)
 
     def scope(self, user: str, app: str = "default") -> Scope:
         """Return somebody's memory; it is made at its first write."""

@@ -57,6 +57,7 @@ ROOM_OF_FILE = {
     "scope": "door",
     "memory": "door",
     "aio": "door",
+    "aio_parts": "door",
     "lane": "door",
     "revising": "door",
     "__init__": "door",
