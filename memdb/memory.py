@@ -75,8 +75,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         arbiter: Decides what a statement does to entries like it; None: *model*
             does, or without one rules of English, offline.
         categories: Kinds of entries besides the built-in ones.
-        entry_quota: Most active entries of a user; None: 1,000. What is least
-            worth is set aside above that.
+        entry_quota: Most active entries of a user (the least worth is set aside); None: 1,000.
         extract: Learn entries from what is said, in `run_pending` and workers:
             True, or when and how. `Session.extract` works without it.
         upkeep: What workers remove; None: nothing.
@@ -150,12 +149,7 @@ class MemDB(Working):
         return Scope(self._rooms, self._owner(user, app))
 
     def shared(self, app: str = "default") -> Scope:
-        """
-        Return the memory that all users of *app* share; its user is "".
-
-        Only what was put there on purpose is in it. Every scope of the app
-        recalls its entries beside its own, and changes none of them.
-        """
+        """Return what all users of *app* share, a scope whose user is ""; each recalls it too."""
         return Scope(self._rooms, Owner(self._db, name_value(app, "app"), SHARED))
 
     @property

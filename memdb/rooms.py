@@ -203,7 +203,7 @@ class Rooms:
             self._remembering = Remembering(
                 self.db,
                 self.notebook,
-                Vectors(self.db, lambda: self.indexer),
+                Vectors(lambda: self.indexer),
                 RuleArbiter(),
                 self.uses,
                 Quota(self.categories, self._entry_quota or DEFAULT_QUOTA),

@@ -80,7 +80,7 @@ class Scope:
         field (None) leaves that of the known entry as it is.
 
         Args:
-            text: One fact, in a sentence that can stand alone, of up to 100,000
+            text: One fact, in a sentence that can stand alone, of up to 500,000
                 characters.
             category: What kind of fact it is, of `db.categories`; "events" is
                 what a new entry gets.

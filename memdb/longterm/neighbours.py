@@ -8,7 +8,7 @@ same thing is usually said: a contradiction rarely sounds like what it ends.
 from __future__ import annotations
 
 from memdb.claims import Claim
-from memdb.errors import FileError, PortError, StorageError
+from memdb.errors import PortError
 from memdb.record import Record
 from memdb.stores import embeddings, entries, fulltext, jobs, nearest, standing
 from memdb.text.terms import content_words, query_words, word_terms
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Protocol
 
-    from memdb.db.database import Database
     from memdb.db.transaction import Tx
     from memdb.models import Entry
-    from memdb.owner import Owner
     from memdb.ports import Embedder
 
     class Index(Protocol):
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 
         def embed(self, texts: Sequence[str]) -> list[bytes | None]:
             """Return the vector of each text, None where there is none."""
-
-        def drain(self, span: tuple[int, int], limit: int) -> None:
-            """Embed up to *limit* texts of an id range that wait for it."""
 
         def find_space(self, tx: Tx) -> int | None:
             """Return the embedder's space, None where the file has none yet."""
@@ -57,7 +52,8 @@ BY_WORDS = 12
 MOST_TERMS = 12
 MOST_OF_RELATED = 40
 
-CATCH_UP_TEXTS = 256
+# Superseded neighbours whose successors are looked at.
+MOST_GONE = 10
 
 
 class Near(Record):
@@ -94,9 +90,8 @@ class Near(Record):
 class Vectors:
     """The vectors of entries in the space of the file's embedder, if it has one."""
 
-    def __init__(self, db: Database, index: Callable[[], Index]) -> None:
-        """Embed for *db* by what *index* gives when it is first needed."""
-        self._db = db
+    def __init__(self, index: Callable[[], Index]) -> None:
+        """Embed by what *index* gives when it is first needed."""
         self._index = index
 
     @property
@@ -107,16 +102,6 @@ class Vectors:
             return DEFAULT_THRESHOLDS
         own = getattr(embedder, "thresholds", None)
         return own or THRESHOLDS.get(embedder.name, DEFAULT_THRESHOLDS)
-
-    def catch_up(self, owner: Owner) -> None:
-        """Embed what the scope still waits for, a batch; remembering goes on if that fails."""
-        try:
-            with self._db.read() as tx:
-                span = owner.span(tx)
-            if span is not None:
-                self._index().drain(span, CATCH_UP_TEXTS)
-        except (FileError, PortError, StorageError):
-            return
 
     def embed(self, text: str) -> bytes | None:
         """Return the vector of *text*; None where there is none: it is due later."""
@@ -161,6 +146,7 @@ def find_neighbours(
     words = _by_words(tx, span, row["text"], related)
     found = entries.get_many(tx, f"{sorted({*cosines, *words})}")
     gone = [one for one, entry in found.items() if entry.superseded_by is not None]
+    gone = sorted(gone, key=lambda one: (-cosines.get(one, 0.0), -one))[:MOST_GONE]
     before: dict[int, list[str]] = {}
     for one, last in (standing.successors(tx, f"{gone}") if gone else {}).items():
         before.setdefault(last, []).append(found[one].text)

@@ -140,7 +140,6 @@ class Remembering:
         owner = self._partition(owner, said, shared=shared)
         vector = None
         if not self._db.writing:
-            self._vectors.catch_up(owner)
             vector = self._vectors.embed(text)
         return Prepared(owner, said, vector)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # An entry is one fact. 70,000 characters were stored by users of flowcraft;
 # more is a document, and belongs into an artifact.
-MAX_FACT_CHARS = 100_000
+MAX_FACT_CHARS = 500_000
 
 DEFAULT_IMPORTANCE = 5
 TRUST = ("trusted", "untrusted", "flagged")

@@ -37,7 +37,7 @@ def test_info_golden(run_json, trip):
     assert told["counts"]["messages"] == 3
     assert told["counts"]["artifact versions"] == 3
     assert (told["oldest_ms"], told["newest_ms"]) == (1_700_000_000_000, 1_741_598_040_000)
-    assert (told["pending_jobs"], told["pending"]) == (1, {"embed": 1})
+    assert (told["pending_jobs"], told["pending"]) == (2, {"embed": 2})
     assert (told["summaries"], told["archived_messages"]) == ({}, 0)
 
 
@@ -48,8 +48,8 @@ def test_info_for_a_person(run, trip):
     assert lines[0] == f"file       {trip}"
     assert "users      ann (app default)" in lines
     assert "messages   from 2023-11-14 22:13 to 2025-03-10 09:14" in lines
-    assert "due        1 job to embed" in lines
-    assert "vectors    4 of static-en-1 (128 dimensions)" in lines
+    assert "due        2 jobs to embed" in lines
+    assert "vectors    1 of static-en-1 (128 dimensions)" in lines
     assert "messages           3" in lines
 
 

@@ -61,6 +61,9 @@ class Two:
 
 
 CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
+    (Scope, "profile"): lambda two, query: two.bob.profile(500, [query], ids=True).text,
+    (Session, "profile"): lambda two, _: two.chat.profile(500).text,
+    (Session, "extract"): lambda two, _: two.bob.session("other").extract(),
     (Scope, "app"): lambda two, _: two.bob.app,
     (Scope, "user"): lambda two, _: two.bob.user,
     (Scope, "artifacts"): lambda two, _: two.bob.artifacts.list(),
@@ -70,10 +73,18 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Scope, "remember"): lambda two, q: two.bob.remember(f"I never heard of a {q}.").entry.id,
     (Scope, "session"): lambda two, _: two.bob.session(TALK).last_seq,
     (Scope, "sessions"): lambda two, _: two.bob.sessions(),
+    (Scope, "search"): lambda two, q: two.bob.search(q, limit=50),
+    (Scope, "state"): lambda two, _: dict(two.bob.state),
     (Scope, "why"): lambda two, q: two.bob.why(q, TALK, 1),
     (Session, "append"): lambda two, _: two.chat.append("user", "hello", external_id="m1").text,
     (Session, "archive"): lambda two, _: two.chat.archive(keep_last=0),
     (Session, "artifacts"): lambda two, _: two.chat.artifacts.list(),
+    (Session, "commit"): lambda two, _: two.chat.commit({"role": "user", "text": "hi"}).text,
+    (Session, "create"): lambda two, _: two.bob.session("new").create(),
+    (Session, "erase"): lambda two, _: two.chat.erase(1),
+    (Session, "head"): lambda two, _: two.chat.head(),
+    (Session, "snapshot"): lambda two, _: two.chat.snapshot(),
+    (Session, "state"): lambda two, _: dict(two.chat.state),
     (Session, "compact"): lambda two, _: two.chat.compact(),
     (Session, "context"): lambda two, q: two.chat.context(4_000, query=q),
     (Session, "delete"): lambda two, _: two.chat.delete(),
@@ -123,7 +134,7 @@ def test_every_public_call_is_tried() -> None:
     """A call that is not in the table is not known to keep users apart."""
     kinds = (Scope, Session, Entries, Artifacts, Tools)
 
-    public = {(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("_")}
+    public = {(kind, name) for kind in kinds for name in dir(kind) if not name.startswith("_")}
     assert {one for one in public if one[1] != "name"} - CALLS.keys() == set()
 
 
