@@ -73,8 +73,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         arbiter: Decides what a statement does to entries like it; None: *model*
             does, or without one rules of English, offline.
         categories: Kinds of entries besides the built-in ones.
-        entry_quota: Most active entries of a user; None: 1,000. What is least
-            worth is set aside above that.
+        entry_quota: Most active entries of a user (the least worth is set aside); None: 1,000.
         extract: Learn entries from what is said, in `run_pending` and workers:
             True, or when and how. `Session.extract` works without it.
         upkeep: What workers remove; None: nothing.

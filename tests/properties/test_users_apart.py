@@ -61,6 +61,9 @@ class Two:
 
 
 CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
+    (Scope, "profile"): lambda two, query: two.bob.profile(500, [query], ids=True).text,
+    (Session, "profile"): lambda two, _: two.chat.profile(500).text,
+    (Session, "extract"): lambda two, _: two.bob.session("other").extract(),
     (Scope, "app"): lambda two, _: two.bob.app,
     (Scope, "user"): lambda two, _: two.bob.user,
     (Scope, "artifacts"): lambda two, _: two.bob.artifacts.list(),

@@ -157,7 +157,7 @@ def test_the_second_answer_is_measured_too(open_db: Callable[..., MemDB], long: 
 
 def test_a_model_whose_budget_is_used_up_blocks_nothing(open_db: Callable[..., MemDB]) -> None:
     """The rest are extracts, due to be improved by a model that may be asked."""
-    from memdb.shortterm.calling import Caller
+    from memdb.calling import Caller
 
     model = Asked()
     db = open_db(":memory:", model=Caller(model, max_calls=2))
