@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from memdb.longterm.categories import Categories
     from memdb.models import Entry, Message
 
 P = ParamSpec("P")
@@ -164,6 +165,12 @@ class Entries:
     get = _later(holdings.Entries.get)
     find = _later(holdings.Entries.find)
     history = _later(holdings.Entries.history)
+    replaced = _later(holdings.Entries.replaced)
+    decisions = _later(holdings.Entries.decisions)
+    pin = _later(holdings.Entries.pin)
+    unpin = _later(holdings.Entries.unpin)
+    set_trust = _later(holdings.Entries.set_trust)
+    supersede = _later(holdings.Entries.supersede)
     delete = _later(holdings.Entries.delete)
 
     async def update(self, entry_id: int, **changes: Any) -> Entry:
@@ -290,6 +297,15 @@ class MemDB:
     def scope(self, user: str, app: str = "default") -> Scope:
         """Return somebody's memory; it is made at its first write."""
         return Scope(self._sync.scope(user, app), self._worker)
+
+    def shared(self, app: str = "default") -> Scope:
+        """Return what all users of an app share; see `memdb.MemDB.shared`."""
+        return Scope(self._sync.shared(app), self._worker)
+
+    @property
+    def categories(self) -> Categories:
+        """The kinds of entries that this open file knows; its calls wait for nothing."""
+        return self._sync.categories
 
     def state(self, app: str = "default") -> State:
         """Return the values under keys that belong to a program, whoever its user."""

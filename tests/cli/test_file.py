@@ -48,7 +48,7 @@ def test_info_for_a_person(run, trip):
     assert "users      ann (app default)" in lines
     assert "messages   from 2023-11-14 22:13 to 2025-03-10 09:14" in lines
     assert "due        2 jobs to embed" in lines
-    assert "vectors    0 of static-en-1 (128 dimensions)" in lines
+    assert "vectors    1 of static-en-1 (128 dimensions)" in lines
     assert "messages           3" in lines
 
 
