@@ -18,10 +18,12 @@ from memdb.recall.ranking import Worth
 from memdb.recall.weights import DOCUMENTS
 from memdb.stores import fulltext
 from memdb.text.digest import said_hash
+from memdb.text.validate import MAX_MS, MIN_MS, moment_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from memdb.db.transaction import Tx
     from memdb.models import Entry
@@ -119,3 +121,14 @@ def _cosines(indexer: Indexer, vector: bytes, past: dict[int, Entry]) -> dict[in
         said = array("f", one)
         found[key] = product(query, said) / (product(query, query) * product(said, said)) ** 0.5
     return found
+
+
+def times_value(since: Any, until: Any, as_of: Any) -> tuple[int, int, int | None]:
+    """Return from when on and until when was said what is asked for, and as of when."""
+    since_ms = moment_ms(since, "since")
+    until_ms = moment_ms(until, "until")
+    at_ms = moment_ms(as_of, "as_of")
+    last_ms = MAX_MS + 1 if until_ms is None else until_ms
+    if at_ms is not None:
+        last_ms = min(last_ms, at_ms + 1)
+    return MIN_MS if since_ms is None else since_ms, last_ms, at_ms

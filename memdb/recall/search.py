@@ -13,7 +13,7 @@ from memdb.ids import MAX_SEQ, session_range
 from memdb.models import Hits
 from memdb.recall.candidates import Finder
 from memdb.recall.dates import dates_in
-from memdb.recall.entry_views import entries_then, rank_then, shared_question
+from memdb.recall.entry_views import entries_then, rank_then, shared_question, times_value
 from memdb.recall.explain import why
 from memdb.recall.fields import field_of
 from memdb.recall.grouping import grouped
@@ -21,7 +21,7 @@ from memdb.recall.hits import Field, Found, Question, merge
 from memdb.recall.query import parse_query
 from memdb.stores import entries, fulltext, messages, sessions
 from memdb.text.terms import phrase_terms, word_terms
-from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
+from memdb.text.validate import MAX_MS, MIN_MS, int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Recaller:
         """Return what each kind says, and why arms are missing; None for an unknown scope."""
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
-        since_ms, until_ms, at_ms = _times(since, until, as_of)
+        since_ms, until_ms, at_ms = times_value(since, until, as_of)
         if session is not None:
             name_value(session, "session")
         if vectors:
@@ -210,8 +210,7 @@ class Recaller:
             asked = self._question(tx, owner, text, limit, session)
             if asked is None and session is None and "entry" in kinds:
                 owner, kinds = owner.shared(), ("entry",)
-                asked = self._question(tx, owner, text, limit, session)
-                asked = asked and asked.replace(foreign=True)
+                asked = self._question(tx, owner, text, limit, None, foreign=True)
             if asked is None:
                 return None
             asked = asked.replace(
@@ -267,7 +266,14 @@ class Recaller:
             return  # noted in the job, tried again later; the query itself will tell
 
     def _question(
-        self, tx: Tx, owner: Owner, text: str, limit: int, session: str | None
+        self,
+        tx: Tx,
+        owner: Owner,
+        text: str,
+        limit: int,
+        session: str | None,
+        *,
+        foreign: bool = False,
     ) -> Question | None:
         """Return what is asked, None where there is nothing to ask."""
         scope_no, span = owner.find(tx), owner.span(tx)
@@ -293,10 +299,7 @@ class Recaller:
             MIN_MS,
             MAX_MS + 1,
             session,
-            False,
-            True,
-            True,
-            False,
+            foreign=foreign,
         )
 
     def _parsed(self, tx: Tx, text: str, scope_no: int, talk: tuple[int, int]) -> Query:
@@ -366,17 +369,6 @@ def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
         raise failure  # an empty answer would say that nothing is known
     arms = [arm for arm in ARMS if arm not in missing]
     return Hits(hits, arms, {arm: str(reason) for arm, reason in missing.items()})
-
-
-def _times(since: Any, until: Any, as_of: Any) -> tuple[int, int, int | None]:
-    """Return from when on and until when was said what is asked for, and as of when."""
-    since_ms = moment_ms(since, "since")
-    until_ms = moment_ms(until, "until")
-    at_ms = moment_ms(as_of, "as_of")
-    last_ms = MAX_MS + 1 if until_ms is None else until_ms
-    if at_ms is not None:
-        last_ms = min(last_ms, at_ms + 1)
-    return MIN_MS if since_ms is None else since_ms, last_ms, at_ms
 
 
 def kinds_value(kinds: Any) -> tuple[str, ...]:

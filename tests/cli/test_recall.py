@@ -55,6 +55,7 @@ def test_recall_golden(run_json, trip):
             "artifact": None,
             "version": None,
             "title": None,
+            "shared": False,
         },
         "explanation": None,
         "hits": [],

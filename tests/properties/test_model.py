@@ -120,21 +120,25 @@ class Life(RuleBasedStateMachine):
     @rule(user=USERS, key=KEYS, text=SAID)
     def remember(self, user: str, key: str | None, text: str) -> None:
         """State a fact, perhaps one with a key that is known."""
-        known = [
-            number
-            for number, entry in self.entries.items()
-            if key is not None and (entry["user"], entry["key"]) == (user, key)
-        ]
-        done = self.file.scope(user).remember(text, key=key)
-        if not known:
-            assert done.action == "added"
-            assert done.entry.id not in self.entries
-            self.entries[done.entry.id] = {"user": user, "key": key, "text": text, "old": []}
-        elif self.entries[known[0]]["text"] == text:
-            assert (done.action, done.entry.id) == ("ignored", known[0])
+        scope = self.file.scope(user)
+        mine = {number for number, one in self.entries.items() if one["user"] == user}
+        keyed = [one for one in mine if key is not None and self.entries[one]["key"] == key]
+        done = scope.remember(text, key=key)
+        now = done.entry.id
+        if done.action in ("added", "superseded"):
+            assert now not in self.entries
+            self.entries[now] = {"user": user, "text": text, "old": []}
+        elif done.action == "merged":
+            assert now in mine
+            self.entries[now]["old"].append(self.entries[now]["text"])
         else:
-            assert (done.action, done.entry.id) == ("merged", known[0])
-            self._change(known[0], text)
+            assert (done.action, done.entry.text) == ("ignored", self.entries[now]["text"])
+        self.entries[now] |= {"key": done.entry.key, "text": done.entry.text}
+        gone = {one.id for one in scope.entries.replaced(now)} & mine
+        assert (done.action == "superseded") <= bool(gone)
+        assert set(keyed) <= gone | {now}
+        for number in gone:
+            del self.entries[number]
 
     def _change(self, number: int, text: str) -> None:
         entry = self.entries[number]
