@@ -30,6 +30,7 @@ COMMANDS = {
     "check": Loaded("file", "Prove that FILE is sound"),
     "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
     "backup": Loaded("file", "Copy FILE while others use it"),
+    "bench": Loaded("bench", "Measure how often recall finds the evidence in a data set"),
 }
 
 EPILOG = """

@@ -32,16 +32,20 @@ VECTOR_ARM = 200
 
 # Cosines below this say nothing: two sentences on different things come to less. Every model has
 # its own scale, so only the built-in one has a floor.
-# Source: bench/locomo.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
+# Source: bench/recall.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
 NOISE = {"static-en-1": 0.15}
 
 
 class Finder:
     """Finds and ranks, one kind at a time."""
 
-    def __init__(self, indexer: Indexer) -> None:
-        """Compare with the vectors of *indexer*'s embedder."""
+    def __init__(
+        self, indexer: Indexer, messages: Weights = MESSAGES, documents: Weights = DOCUMENTS
+    ) -> None:
+        """Compare with the vectors of *indexer*'s embedder, and rank with these weights."""
         self._indexer = indexer
+        self._messages = messages
+        self._documents = documents
 
     def find(self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None) -> Found:
         """Return the ranked rows of a kind."""
@@ -86,7 +90,7 @@ class Finder:
         return {one: cosine for one, cosine in found if cosine > floor}
 
     def _find_messages(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(MESSAGES, asked.limit)
+        weights = _weights(self._messages, asked.limit)
         if asked.grouped:
             weights = weights.replace(session=0.0)  # what a session says is added up later
         arm = Lexical(field.postings, field.total, weights)
@@ -129,7 +133,7 @@ class Finder:
         return Found("message", ranked, _quality(field, by_words, cosine))
 
     def _find_entries(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(DOCUMENTS, asked.limit)
+        weights = _weights(self._documents, asked.limit)
         by_words = lexical_scores(field.postings, field.total, weights)
         cosine = self._nearest(tx, asked, "entry", field, vector)
         ranked = ranking.rank_entries(

@@ -18,6 +18,7 @@ from memdb.recall.fields import field_of
 from memdb.recall.grouping import grouped
 from memdb.recall.hits import Field, Found, Question, merge
 from memdb.recall.query import parse_query
+from memdb.recall.weights import DOCUMENTS, MESSAGES
 from memdb.stores import entries, fulltext, messages, sessions
 from memdb.text.terms import phrase_terms, word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, moment_ms, name_value, text_value
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
     from memdb.recall.query import Query
+    from memdb.recall.weights import Weights
 
 KINDS = ("message", "entry", "artifact")
 
@@ -62,11 +64,17 @@ DRAIN_TEXTS = 256
 class Recaller:
     """Searches the scopes of a file."""
 
-    def __init__(self, db: Database, indexer: Indexer) -> None:
-        """Search *db*, by meaning where *indexer* has an embedder."""
+    def __init__(
+        self,
+        db: Database,
+        indexer: Indexer,
+        messages: Weights = MESSAGES,
+        documents: Weights = DOCUMENTS,
+    ) -> None:
+        """Search *db*, by meaning where *indexer* has an embedder, with these weights."""
         self._db = db
         self._indexer = indexer
-        self._finder = Finder(indexer)
+        self._finder = Finder(indexer, messages, documents)
         self._authors: dict[tuple[int, int], tuple[int, list[str]]] = {}
 
     def recall(
@@ -322,7 +330,8 @@ def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
     if not hits and isinstance(failure, PortError):
         raise failure  # an empty answer would say that nothing is known
     arms = [arm for arm in ARMS if arm not in missing]
-    return Hits(hits, arms, {arm: str(reason) for arm, reason in missing.items()})
+    told = {arm: str(reason) for arm, reason in missing.items()}
+    return Hits(hits, arms, told, failure if isinstance(failure, PortError) else None)
 
 
 def kinds_value(kinds: Any) -> tuple[str, ...]:

@@ -53,10 +53,14 @@ LEAVES = [
     ("check",),
     ("rebuild",),
     ("backup",),
+    ("bench", "recall"),
+    ("bench", "convert"),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
 SCOPED = [
-    words for words in LEAVES if words[0] not in ("demo", "info", "check", "rebuild", "backup")
+    words
+    for words in LEAVES
+    if words[0] not in ("demo", "info", "check", "rebuild", "backup", "bench")
 ]
 
 
