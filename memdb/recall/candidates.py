@@ -106,11 +106,12 @@ class Finder:
 
         def fused(similar: dict[int, float]) -> Fused:
             made = ranking.fuse(by_words, cosine, weights, similar)
-            score = {
-                one: value
-                for one, value in made.score.items()
-                if field.holds(one) and (asked.context or one in by_words)
-            }
+            (low, high), allowed = field.span, field.allowed
+            score = {one: value for one, value in made.score.items() if low <= one <= high}
+            if allowed is not None:
+                score = {one: value for one, value in score.items() if one in allowed}
+            if not asked.context:
+                score = {one: value for one, value in score.items() if one in by_words}
             return made.replace(score=score)
 
         first = fused({})
