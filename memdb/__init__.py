@@ -48,25 +48,42 @@ if TYPE_CHECKING:
         FileInfo,
         Finding,
         Hit,
+        Hits,
         Message,
         NewMessage,
         Remembered,
         SessionInfo,
         Source,
         SpaceInfo,
+        Why,
     )
     from memdb.scope import Scope
     from memdb.session import Session
+    from memdb.summary_models import (
+        Archived,
+        Compacted,
+        Expansion,
+        Node,
+        Piece,
+        SourceItem,
+        Summary,
+        SummaryPolicy,
+        SummaryTree,
+    )
+    from memdb.tools import Tools
+    from memdb.worker import Worker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyExists",
+    "Archived",
     "Artifact",
     "ArtifactVersion",
     "BadQuery",
     "Busy",
     "Closed",
+    "Compacted",
     "Conflict",
     "ContextWindow",
     "Corrupt",
@@ -74,10 +91,12 @@ __all__ = [
     "DiskFull",
     "Entry",
     "EntryVersion",
+    "Expansion",
     "FileError",
     "FileInfo",
     "Finding",
     "Hit",
+    "Hits",
     "IOFailed",
     "Interrupted",
     "InvalidInput",
@@ -87,8 +106,10 @@ __all__ = [
     "MigrationFailed",
     "MissingExtension",
     "NewMessage",
+    "Node",
     "NotAMemDB",
     "NotFound",
+    "Piece",
     "PortError",
     "ReadOnly",
     "Remembered",
@@ -97,27 +118,37 @@ __all__ = [
     "Session",
     "SessionInfo",
     "Source",
+    "SourceItem",
     "SpaceInfo",
     "StorageError",
+    "Summary",
+    "SummaryPolicy",
+    "SummaryTree",
     "TooLarge",
+    "Tools",
     "VersionConflict",
+    "Why",
+    "Worker",
     "WrongProcess",
     "open",
 ]
 
-# Where a name comes from, if not from `memdb.errors` or `memdb.models`.
+# Where a name comes from, if not from one of these, in order.
+_RECORDS = ("memdb.errors", "memdb.models", "memdb.summary_models")
 _HOMES = {
     "MemDB": ("memdb.memory",),
     "open": ("memdb.memory",),
     "Scope": ("memdb.scope",),
     "Session": ("memdb.session",),
+    "Tools": ("memdb.tools",),
+    "Worker": ("memdb.worker",),
 }
 
 if not TYPE_CHECKING:  # a checker would allow any name on a module that has this
 
     def __getattr__(name: str) -> object:
         """Load the public *name* from its module, and keep it."""
-        homes = _HOMES.get(name, ("memdb.errors", "memdb.models")) if name in __all__ else ()
+        homes = _HOMES.get(name, _RECORDS) if name in __all__ else ()
         for home in homes:
             module = _load(home, name)
             if hasattr(module, name):

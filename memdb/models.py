@@ -344,6 +344,9 @@ class FileInfo(Record):
         bytes_per_store: Bytes on disk per store with its indexes, by name.
         oldest_ms: created_ms of the oldest message, None without messages.
         pending_jobs: Jobs that are due and not done.
+        pending: The same by kind: "embed", "summarize".
+        summaries: How many there are, by quality.
+        archived_messages: Messages that are in compressed segments.
     """
 
     path: str
@@ -356,4 +359,7 @@ class FileInfo(Record):
     oldest_ms: int | None
     newest_ms: int | None
     pending_jobs: int
+    pending: dict[str, int]
+    summaries: dict[str, int]
+    archived_messages: int
     meta: dict[str, str]

@@ -20,16 +20,18 @@ from memdb.cli.base import CONTEXT, LazyGroup, Loaded, tolerate_encoding
 COMMANDS = {
     "demo": Loaded("demo", "Show in a few seconds what memdb does"),
     "info": Loaded("file", "Show what is in FILE: rows, bytes, times and whose memory it is"),
-    "chat": Loaded("chat", "Add, show, search and delete the messages of conversations"),
+    "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search one user's messages, entries and artifacts"),
     "entry": Loaded("entry", "List, show, edit and delete long-term entries"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),
+    "work": Loaded("work", "Embed and summarise what is due in FILE"),
     "check": Loaded("file", "Prove that FILE is sound"),
     "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
     "backup": Loaded("file", "Copy FILE while others use it"),
+    "vacuum": Loaded("file", "Make FILE as small as what it holds"),
     "bench": Loaded("bench", "Measure how often recall finds the evidence in a data set"),
 }
 
@@ -43,7 +45,7 @@ Example:
 \b
 Exit codes:
   0 done   1 internal   2 usage   3 not found   4 conflict
-  5 invalid value   6 file   7 storage or findings   8 embedder
+  5 invalid value   6 file   7 storage or findings   8 model
   130 stopped with Ctrl-C
 
 \b

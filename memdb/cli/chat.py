@@ -1,4 +1,4 @@
-"""`memdb chat`: the messages of conversations."""
+"""`memdb chat`: the messages of conversations, and what is made of them."""
 
 from __future__ import annotations
 
@@ -13,31 +13,26 @@ from memdb.cli.base import (
     json_option,
     scope_options,
 )
-from memdb.cli.opening import opened_scope
+from memdb.cli.contexts import context, window
+from memdb.cli.opening import opened_scope, session_of
 from memdb.cli.output import (
     Column,
-    clean,
     counted,
     note,
     one_line,
     print_json,
+    print_message,
     print_table,
     when,
 )
+from memdb.cli.summaries import archive, compact, expand, tree, unarchive
 from memdb.cli.values import MOMENT, text_or_stdin
-from memdb.errors import NotFound
 from memdb.models import ROLES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from memdb.models import Message
-    from memdb.scope import Scope
-    from memdb.session import Session
 
 
 @click.group(cls=Noun)
 def chat() -> None:
-    """Add, show, search and delete the messages of conversations."""
+    """Add, show, search, condense and delete the messages of conversations."""
 
 
 @chat.command(
@@ -110,12 +105,12 @@ def show(
 ) -> None:
     """Print the messages of a conversation, oldest first."""
     with opened_scope(file, user, app) as scope:
-        window = _existing(scope, session).window(last=last, budget_tokens=budget)
+        window = session_of(scope, session).window(last=last, budget_tokens=budget)
     if as_json:
         print_json([message.to_dict() for message in window.messages])
         return
     for message in window.messages:
-        _print_message(message)
+        print_message(message)
     if budget is not None:
         count = counted(len(window.messages), "message")
         note(f"{count}, {window.tokens:,} of {budget:,} tokens")
@@ -174,7 +169,7 @@ def search(
     `memdb recall` searches everything of a user, by meaning too.
     """
     with opened_scope(file, user, app) as scope:
-        hits = _existing(scope, session).search(query, limit)
+        hits = session_of(scope, session).search(query, limit)
     if as_json:
         print_json([hit.to_dict() for hit in hits])
         return
@@ -188,6 +183,10 @@ def search(
         ],
         empty="Nothing found.",
     )
+
+
+for _command in (context, window, tree, expand, compact, archive, unarchive):
+    chat.add_command(_command)
 
 
 @chat.command(epilog=example("memdb chat delete agent.db trip --dry-run"))
@@ -211,7 +210,7 @@ def delete(
     Entries that were told in it stay, and artifacts that are shared by all.
     """
     with opened_scope(file, user, app) as scope:
-        found = _existing(scope, session)
+        found = session_of(scope, session)
         (known,) = [one for one in scope.sessions() if one.name == session]
         artifacts = sum(one.session == session for one in scope.artifacts.list())
         parts = [counted(known.message_count, "message"), counted(artifacts, "artifact")]
@@ -230,20 +229,6 @@ def delete(
         )
     else:
         click.echo(f"{'Would delete' if dry_run else 'Deleted'} {what}.")
-
-
-def _existing(scope: Scope, name: str) -> Session:
-    """Return the session called *name*; NotFound rather than an empty new one."""
-    session = scope.session(name)
-    if not session.last_seq and all(known.name != name for known in scope.sessions()):
-        raise NotFound("session", name)
-    return session
-
-
-def _print_message(message: Message) -> None:
-    by = f"{message.role} {message.author}" if message.author else message.role
-    head = f"#{message.seq}  {when(message.created_ms)}  {one_line(by)}"
-    click.echo(f"{click.style(head, bold=True)}\n{clean(message.text)}\n")
 
 
 COMMANDS = {"chat": chat}

@@ -1,11 +1,11 @@
-"""`memdb info`, `check`, `rebuild` and `backup`: the file as a whole."""
+"""`memdb info`, `check`, `rebuild`, `backup` and `vacuum`: the file as a whole."""
 
 from __future__ import annotations
 
 import click
 
 from memdb.cli.base import Command, example, file_argument, json_option
-from memdb.cli.opening import as_dicts, opened
+from memdb.cli.opening import as_dicts, bytes_of, opened
 from memdb.cli.output import (
     Column,
     counted,
@@ -16,6 +16,7 @@ from memdb.cli.output import (
     size,
     when,
 )
+from memdb.cli.progress import Line
 from memdb.errors import StorageError
 
 TYPE_CHECKING = False
@@ -49,7 +50,9 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
         ("size", f"{size(found.size_bytes)}, WAL {size(found.wal_bytes)}"),
         ("users", ", ".join(users) or "none yet"),
         ("messages", f"from {when(found.oldest_ms)} to {when(found.newest_ms)}"),
-        ("to embed", counted(found.pending_jobs, "job")),
+        ("summaries", _summaries(found.summaries)),
+        ("archived", counted(found.archived_messages, "message")),
+        ("due", _due(found.pending)),
     ]
     if found.oldest_ms is None:
         facts[4] = ("messages", "none")
@@ -58,7 +61,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
         for space in found.spaces
     ]
     for name, value in facts:
-        click.echo(f"{name:<10}{one_line(value)}")
+        click.echo(f"{name:<11}{one_line(value)}")
     click.echo()
     columns = [Column("ROWS"), Column("COUNT", right=True)]
     print_table(columns, [(name, f"{count:,}") for name, count in found.counts.items()])
@@ -66,6 +69,20 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     columns = [Column("STORE"), Column("BYTES", right=True)]
     stores = sorted(found.bytes_per_store.items(), key=lambda item: (-item[1], item[0]))
     print_table(columns, [(name, f"{count:,}") for name, count in stores])
+
+
+def _summaries(by_quality: dict[str, int]) -> str:
+    """Return how many summaries there are, and who wrote them."""
+    if not by_quality:
+        return "none"
+    return ", ".join(f"{count:,} {quality}" for quality, count in by_quality.items())
+
+
+def _due(by_kind: dict[str, int]) -> str:
+    """Return what `memdb work` would do."""
+    verbs = {"embed": "to embed", "summarize": "to summarise"}
+    jobs = [f"{counted(n, 'job')} {verbs.get(kind, kind)}" for kind, n in by_kind.items()]
+    return ", ".join(jobs) or "nothing"
 
 
 @click.command(cls=Command, epilog=example("memdb check agent.db --deep"))
@@ -131,4 +148,36 @@ def backup(file: str, target: str, replace: bool, as_json: bool) -> None:
         click.echo(f"Copied {size(copied)} to {click.format_filename(target)}.")
 
 
-COMMANDS = {"info": info, "check": check, "rebuild": rebuild, "backup": backup}
+@click.command(cls=Command, epilog=example("memdb vacuum agent.db"))
+@file_argument
+@json_option
+def vacuum(file: str, as_json: bool) -> None:
+    """
+    Make FILE as small as what it holds.
+
+    Archiving and deleting leave room in FILE for what comes next; this gives it
+    back to the disk. It takes as much free disk as FILE is large, and others
+    wait for it as long as they would write.
+    """
+    with opened(file) as db:
+        before = bytes_of(file)
+        with Line() as line:
+            line.say(f"Packing {size(before)}")
+            db.vacuum()
+    after = bytes_of(file)
+    if as_json:
+        print_json({"path": file, "before_bytes": before, "after_bytes": after})
+    else:
+        saved = size(max(before - after, 0))
+        click.echo(
+            f"{click.format_filename(file)}: {size(after)}, before {size(before)} (-{saved})"
+        )
+
+
+COMMANDS = {
+    "info": info,
+    "check": check,
+    "rebuild": rebuild,
+    "backup": backup,
+    "vacuum": vacuum,
+}

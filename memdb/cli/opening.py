@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import click
 
 from memdb.cli.output import note, one_line
+from memdb.cli.values import model_named
 from memdb.errors import FileError, InvalidInput, NotFound, StorageError
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from memdb.memory import MemDB
     from memdb.scope import Scope
+    from memdb.session import Session
 
 DEFAULT_APP = "default"
 MAX_NAMED = 10
@@ -56,7 +58,7 @@ class UnknownUser(NotFound):
 
 
 @contextmanager
-def opened(path: str, *, create: bool = False) -> Iterator[MemDB]:
+def opened(path: str, *, create: bool = False, model: str | None = None) -> Iterator[MemDB]:
     """
     Open the file at *path* for a `with` block.
 
@@ -65,9 +67,11 @@ def opened(path: str, *, create: bool = False) -> Iterator[MemDB]:
 
     Args:
         create: Make it where it is absent or empty.
+        model: What is to write summaries, as `values.model_named` takes it.
 
     Raises:
         FileError: it cannot be used, or is absent and *create* is False.
+        InvalidInput: there is no such model.
     """
     import memdb
 
@@ -77,12 +81,13 @@ def opened(path: str, *, create: bool = False) -> Iterator[MemDB]:
     if not create and not _size(path):
         what = "does not exist: check the path" if _size(path) is None else "is empty"
         raise FileError(f"{shown} {what}; `memdb import` or `memdb remember` make a file", shown)
-    db = memdb.open(path)
+    writer = None if model is None else model_named(model)
+    db = memdb.open(path, model=writer)
     try:
         models = _models(db)
         if models and STATIC_MODEL not in models:
             db.close()
-            db = memdb.open(path, embedder=None)
+            db = memdb.open(path, embedder=None, model=writer)
             note(
                 f"{shown} is embedded by {', '.join(map(one_line, models))}, which is not part "
                 "of the command line: recall goes by words alone, and nothing is embedded."
@@ -102,7 +107,12 @@ def _models(db: MemDB) -> list[str]:
 
 @contextmanager
 def opened_scope(
-    path: str, user: str | None, app: str | None, *, create: bool = False
+    path: str,
+    user: str | None,
+    app: str | None,
+    *,
+    create: bool = False,
+    model: str | None = None,
 ) -> Iterator[Scope]:
     """
     Open *path* for a `with` block, and find the scope that *user* and *app* mean.
@@ -111,6 +121,7 @@ def opened_scope(
         user: None: the only one of the file.
         app: None: "default"; with *user* None, any.
         create: Make the file and the scope where they are new.
+        model: As for `opened`.
 
     Raises:
         WhichUser: *user* is None, and there is not exactly one scope.
@@ -119,7 +130,7 @@ def opened_scope(
     """
     if create and user is None and not _size(path):
         raise WhichUser(click.format_filename(path), [])  # before a file is made
-    with opened(path, create=create) as db:
+    with opened(path, create=create, model=model) as db:
         yield choose_scope(db, user, app, new=create)
 
 
@@ -146,6 +157,19 @@ def choose_scope(db: MemDB, user: str | None, app: str | None, *, new: bool = Fa
     if all((scope.app, scope.user) != (chosen.app, chosen.user) for scope in known):
         raise UnknownUser(click.format_filename(db.path), chosen, as_dicts(known))
     return chosen
+
+
+def session_of(scope: Scope, name: str) -> Session:
+    """Return the session called *name*; NotFound rather than an empty new one."""
+    session = scope.session(name)
+    if not session.last_seq and all(known.name != name for known in scope.sessions()):
+        raise NotFound("session", name)
+    return session
+
+
+def bytes_of(path: str) -> int:
+    """Return the bytes that a file takes on the disk, its WAL included."""
+    return (_size(path) or 0) + (_size(f"{path}-wal") or 0)
 
 
 def as_dicts(scopes: list[Scope]) -> list[dict[str, str]]:

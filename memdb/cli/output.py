@@ -13,10 +13,13 @@ import sys
 import click
 
 from memdb.record import Record
+from memdb.text.parts import payload_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from memdb.models import Message
 
 GAP = "  "
 LEAST = 8  # columns that a shortened text keeps
@@ -56,6 +59,13 @@ def print_json(value: object) -> None:
     # Another encoding may lack a character; JSON can always write it.
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     click.echo(json.dumps(value, ensure_ascii=plain, indent=2, default=str))
+
+
+def print_json_line(value: object) -> None:
+    """Print *value* as JSON on one line, at once: for what goes on and is read meanwhile."""
+    import json
+
+    click.echo(json.dumps(value))
 
 
 def note(text: str) -> None:
@@ -132,13 +142,27 @@ def terminal_width() -> int:
     return max(40, get_terminal_size().columns)
 
 
+def screen_width() -> int | None:
+    """Return the columns that a person sees, None where a program reads."""
+    return terminal_width() if on_terminal() else None
+
+
 def _pad(text: str, width: int, *, right: bool) -> str:
     space = " " * max(0, width - width_of(text))
     return space + text if right else text + space
 
 
+def drawable(marks: str) -> bool:
+    """Say whether the encoding of standard output has all of *marks*."""
+    try:
+        marks.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def shorten(text: str, width: int) -> str:
-    """Return *text* in at most *width* columns, ending in … where it was cut."""
+    """Return *text* in at most *width* columns, ending in … (or ~) where it was cut."""
     if width_of(text) <= width:
         return text
     kept, used = [], 1
@@ -147,7 +171,7 @@ def shorten(text: str, width: int) -> str:
         if used > width:
             break
         kept.append(character)
-    return "".join(kept).rstrip() + "…"
+    return "".join(kept).rstrip() + ("…" if drawable("…") else "~")
 
 
 def width_of(text: str) -> int:
@@ -172,6 +196,22 @@ def one_line(text: str) -> str:
 def clean(text: str) -> str:
     """Return *text* with its line breaks, without other control characters."""
     return text.translate(_LINE_CONTROLS)
+
+
+def print_message(message: Message) -> None:
+    """Print a message under a line that says when and by whom, with its tool calls."""
+    by = f"{message.role} {message.author}" if message.author else message.role
+    place = f"#{message.seq}  {when(message.created_ms)}  " if message.seq else ""
+    click.echo(click.style(f"{place}{one_line(by)}", bold=True))
+    click.echo(f"{clean(whole_text(message))}\n")
+
+
+def whole_text(message: Message) -> str:
+    """Return what a message says, with its tool calls and their results."""
+    extra = payload_of(message.body or ())
+    if extra in message.text:
+        return message.text
+    return f"{message.text}\n{extra}" if message.text else extra
 
 
 def when(ms: int | None) -> str:

@@ -8,6 +8,8 @@ import sys
 
 import click
 
+from memdb.cli.output import one_line, shorten, terminal_width, width_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
@@ -69,3 +71,39 @@ class Counter:
         """End the line of the counter."""
         if self._count and sys.stderr.isatty():
             click.echo(err=True)
+
+
+class Line:
+    """
+    What is being done, on one line that is written over and goes at the end.
+
+    A context manager; nothing without a terminal.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing; *seen* says whether there is a terminal."""
+        self._width = 0
+        self.seen = sys.stderr.isatty()
+
+    def say(self, text: str) -> None:
+        """Show *text* in place of what was there."""
+        if not self.seen:
+            return
+        shown = shorten(one_line(text), terminal_width() - 1)
+        width = width_of(shown)
+        click.echo(f"\r{shown}{' ' * (self._width - width)}", nl=False, err=True)
+        self._width = width
+
+    def clear(self) -> None:
+        """Take away what is shown, for a line that stays."""
+        if self._width:
+            self.say("")
+            click.echo("\r", nl=False, err=True)
+
+    def __enter__(self) -> Self:
+        """Return the line; it is shown when it says something."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take away what is shown."""
+        self.clear()

@@ -1,5 +1,5 @@
 """
-Values that are typed on the command line: times, and texts that may come by pipe.
+Values that are typed on the command line: times, models, texts that may come by pipe.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from memdb.errors import InvalidInput
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from memdb.ports import Model
 
     Base = click.ParamType[int]
 else:
@@ -61,3 +63,28 @@ def text_or_stdin(text: str) -> str:
             f"standard input is not UTF-8 at byte {error.start}: convert it, for example with iconv"
         ) from error
     return read.removesuffix("\n").removesuffix("\r")
+
+
+def model_named(spec: str) -> Model:
+    """
+    Return the language model that --model names.
+
+    Raises:
+        InvalidInput: there is none, its extra is not installed, or *spec* holds
+            a secret, which every user of the machine can read while the
+            command runs.
+    """
+    from memdb.integrations import model_by_name
+    from memdb.text.redact import url_secrets
+
+    _, at, rest = spec.partition("@http")
+    try:
+        open_secrets = url_secrets(f"http{rest}") if at else []
+    except ValueError:  # no URL at all, as the model says itself
+        open_secrets = []
+    if open_secrets:
+        raise InvalidInput(
+            "--model holds a user, password or query: what is typed can be read by others; put "
+            "the key into OPENAI_API_KEY, and a whole URL into OPENAI_BASE_URL"
+        )
+    return model_by_name(spec)

@@ -34,7 +34,15 @@ SELECT key, value FROM meta ORDER BY key
 """
 
 SELECT_JOBS = """/* info.jobs */
-SELECT count(*) FROM jobs
+SELECT kind, count(*) FROM jobs GROUP BY kind ORDER BY kind
+"""
+
+SELECT_SUMMARIES = """/* info.summaries */
+SELECT quality, count(*) FROM nodes GROUP BY quality ORDER BY quality
+"""
+
+SELECT_ARCHIVED = """/* info.archived */
+SELECT coalesce(sum(message_count), 0) FROM archive_segments
 """
 
 SELECT_FORMAT = """/* info.format */
@@ -81,7 +89,8 @@ def info(db: Database) -> FileInfo:
     with db.read() as tx:
         counts = tx.one(SELECT_COUNTS) or ()
         oldest_ms, newest_ms = tx.one(SELECT_TIMES) or (None, None)
-        pending = tx.one(SELECT_JOBS) or (0,)
+        pending: dict[str, int] = dict(tx.all(SELECT_JOBS))
+        archived = tx.one(SELECT_ARCHIVED) or (0,)
         version = tx.one(SELECT_FORMAT) or (0,)
         return FileInfo(
             path=db.path,
@@ -93,7 +102,10 @@ def info(db: Database) -> FileInfo:
             spaces=embeddings.list_spaces(tx),
             oldest_ms=oldest_ms,
             newest_ms=newest_ms,
-            pending_jobs=pending[0],
+            pending_jobs=sum(pending.values()),
+            pending=pending,
+            summaries=dict(tx.all(SELECT_SUMMARIES)),
+            archived_messages=archived[0],
             meta=dict(tx.all(SELECT_META)),
         )
 

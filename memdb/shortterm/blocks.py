@@ -9,6 +9,8 @@ a whole, so the figure is exact whatever the counter does at line ends.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from memdb.models import Message
 from memdb.record import Record
 from memdb.shortterm.windows import MESSAGE_OVERHEAD_TOKENS
@@ -66,6 +68,29 @@ def quoted(text: str) -> str:
     return text
 
 
+def clipped(text: str, chars: int) -> str:
+    """
+    Return *text* in one line of at most *chars* characters and a mark of the cut.
+
+    Cut between words where there are any near the end: some scripts have none.
+
+    >>> clipped("one two three", 9), clipped("a b", 9), clipped("你 好好好好好好", 4)
+    ('one two …', 'a b', '你 好好 …')
+    """
+    line = " ".join(text.split())
+    if len(line) <= chars:
+        return line
+    head = line[: chars + 1]
+    gap = head.rfind(" ")
+    return f"{head[:gap] if gap * 2 > chars else head[:chars]} …"
+
+
+def omitted_tokens(first_seq: int, last_seq: int, counting: Counting) -> int:
+    """Return what a message costs that only names a span as not shown."""
+    (tokens,) = counting.count_many([f"{OMITTED.format(first=first_seq, last=last_seq)}\n"])
+    return tokens + MESSAGE_OVERHEAD_TOKENS
+
+
 def with_costs(lines: Sequence[Line], counting: Counting) -> list[Line]:
     """Return *lines* with the tokens of each in its piece."""
     counts = counting.count_many([f"{line.text}\n" for line in lines])
@@ -86,9 +111,25 @@ def block(lines: Sequence[Line], frame: tuple[str, str], counting: Counting, ses
     text = f"{frame[0]}{body}\n{frame[1]}" if frame[0] else body
     message = note(text, counting, session)
     total = message.tokens + MESSAGE_OVERHEAD_TOKENS
-    rest = total - sum(line.piece.tokens for line in lines)
+    costs = [line.piece.tokens for line in lines]
+    if total - sum(costs) < MESSAGE_OVERHEAD_TOKENS:  # lines together cost less than one by one
+        costs = _scaled(costs, max(total - frame_tokens(frame, counting), 0))
+    rest = total - sum(costs)
     around = Piece("frame", None, None, rest, "marks where remembered text begins and ends")
-    return Block(message, (around, *(line.piece for line in lines)))
+    told = [line.piece.replace(tokens=cost) for line, cost in zip(lines, costs, strict=True)]
+    return Block(message, (around, *told))
+
+
+def _scaled(costs: Sequence[int], whole: int) -> list[int]:
+    """
+    Return *costs* made smaller in proportion, so that they sum up to *whole*.
+
+    >>> _scaled([3, 3, 3], 7)
+    [2, 2, 3]
+    """
+    told = max(sum(costs), 1)
+    ends = [so_far * whole // told for so_far in accumulate(costs)]
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def note(text: str, counting: Counting, session: str) -> Message:

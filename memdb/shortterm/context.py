@@ -3,9 +3,9 @@ A conversation of any length in any budget: the messages to hand to a model.
 
 System text, summaries of what is older, what was found for the question, and
 the newest messages word for word. Each token goes to one piece, and each piece
-says why it is there. The tail begins where a leaf of the summary DAG begins,
-so the beginning of the context stays the same for several turns, and a
-provider's prompt cache keeps hitting.
+says why it is there. The tail begins where a leaf of the summary DAG begins
+unless that would make it much shorter, so the beginning of the context stays
+the same for several turns, and a provider's prompt cache keeps hitting.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from memdb.errors import TooLarge
 from memdb.models import ContextWindow, Message
 from memdb.record import Record
-from memdb.shortterm.blocks import block, note
+from memdb.shortterm.blocks import note, omitted_tokens
 from memdb.shortterm.conversation import find_session
-from memdb.shortterm.coverage import Cover, Coverage
+from memdb.shortterm.coverage import Coverage
 from memdb.shortterm.planning import head_seq
 from memdb.shortterm.recalled import Excerpts
-from memdb.shortterm.shortening import shorten
-from memdb.shortterm.units import unit_starts
+from memdb.shortterm.shortening import LEAST_TOKENS, shorten
+from memdb.shortterm.units import orphans, unit_starts, unknown_answers
 from memdb.shortterm.windows import MESSAGE_OVERHEAD_TOKENS, cost_tokens
 from memdb.stores import messages, nodes
 from memdb.summary_models import Piece
@@ -43,8 +43,13 @@ if TYPE_CHECKING:
 RECALL_PER_MILLE = 500
 TAIL_PER_MILLE = 600
 
-# Room for the sentence that names what is left out.
-NAMING_TOKENS = 24
+# A tail that begins at a coarser place, and so stays longer, is taken from this
+# share of the longest possible tail on. The places: leaves, then each so many seqs.
+STEADY_PER_MILLE = 500
+STEADY_SEQS = 5
+
+# Room for the newest message behind the system text.
+LEAST_LEFT_TOKENS = 24
 
 # Nodes that a context makes by itself before it reads: after an import, some
 # tenths of a second once.
@@ -88,7 +93,7 @@ class Contexts:
     ) -> ContextWindow:
         """Return the messages to hand to a model; see `Session.context`."""
         int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
-        found = None if query is None else self._excerpts.find(owner, session, query)
+        found = None if query is None else self._excerpts.find(owner, session, query, budget_tokens)
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
         if target is not None:
@@ -114,7 +119,7 @@ class Contexts:
                 return ContextWindow((), 0, budget_tokens)
             known = Measured(tx, self._counting, (target, session), budget_tokens)
         if not (known.whole or self._db.writing):
-            self._summaries.catch_up(target, status=progress)
+            self._summaries.catch_up(target, progress)
         with self._db.read() as tx:
             return summary_buffer(
                 tx, self._summaries, self._counting, (target, session), budget_tokens
@@ -143,11 +148,10 @@ class _Plan:
         newest, complete = self._newest(left)
         if complete and newest.tokens + self._opening_cost(newest) <= left:
             return self._joined(None, self._block(found, newest, left - newest.tokens), newest)
-        recall_limit = 0 if found is None else left * RECALL_PER_MILLE // 1000
-        tail, cover = self._split(newest, left, recall_limit)
+        share = 0 if found is None or found.nothing else RECALL_PER_MILLE
+        tail, cover = self._split(newest, left, share)
         spent = tail.tokens + (0 if cover is None else cover.tokens)
-        recalled = self._block(found, tail, min(max(recall_limit, 0), left - spent))
-        return self._joined(cover, recalled, tail)
+        return self._joined(cover, self._block(found, tail, left - spent), tail)
 
     def _system(self) -> Tail:
         """Return the system messages that the session begins with."""
@@ -156,7 +160,7 @@ class _Plan:
         found = [one for one in found if one.seq <= head]
         tail = self._costed(found)
         if tail.tokens >= self._budget and found:
-            least = tail.tokens + NAMING_TOKENS
+            least = tail.tokens + LEAST_LEFT_TOKENS
             raise TooLarge("tokens of the system text", self._budget, least)
         return tail
 
@@ -167,14 +171,16 @@ class _Plan:
         """
         Return the newest messages up to the first beyond *limit*, and whether these are all.
 
-        At least one unit is whole: reading goes on while the first message is
-        a tool's.
+        The newest unit is whole if its first message is among the newest
+        `FIRST_PAGE` before the limit is met: reading goes on for one page
+        where a tool answers a call that was not read.
         """
         found: list[Message] = []
         costs: list[int] = []
         before: int | None = None
         page_size = FIRST_PAGE
         total = 0
+        met = False
         while self._place[0]:
             page = messages.last(self._tx, *self._place, page_size, before)
             page = [one for one in page if one.seq >= self._first]
@@ -183,86 +189,125 @@ class _Plan:
             total += sum(some)
             if len(page) < page_size:
                 break
-            if total > limit and found[0].role != "tool":
-                return Tail(tuple(found), tuple(costs)), False
+            if total > limit:
+                early = found[0].role == "tool" or any(
+                    place < FIRST_PAGE for place in unknown_answers(found)
+                )
+                if met or not early:
+                    return Tail(tuple(found), tuple(costs)), False
+                met = True
             before = page[0].seq
             page_size = min(2 * page_size, MAX_PAGE)
         return Tail(tuple(found), tuple(costs)), True
 
-    def _split(self, newest: Tail, left: int, recall_limit: int) -> tuple[Tail, Cover | None]:
+    def _split(self, newest: Tail, left: int, share: int) -> tuple[Tail, Block | None]:
         """
         Return the fresh tail and what tells all that is older, within *left* tokens together.
 
-        What the summaries need less than their share goes to the tail. Both
-        follow from where the tail begins, not from how far it has grown, so
-        the summaries stay word for word the same until it begins elsewhere.
+        *share* of them (per mille) are left for what is found. What the
+        summaries need less than their own goes to the tail. Both follow from
+        where the tail begins, not from how far it has grown, so the summaries
+        stay word for word the same until it begins elsewhere.
         """
-        room = left - recall_limit
+        room = left - left * share // 1000
         tail_limit = room * TAIL_PER_MILLE // 1000
         limit = room - tail_limit
         coverage = Coverage(self._tx, self._summaries, self._counting, self._place)
-        starts = self._starts(newest, coverage)
-        base = self._start_within(newest, starts, tail_limit)
-        if base is None:
-            return self._narrow(newest, unit_starts(newest.messages)[-1], left, coverage)
-        cover = self._cover(coverage, newest, base, limit)
-        best = (base, cover)
+        grids = self._grids(newest, coverage)
+        newest_unit = grids[-1][0]
+        start = self._start_within(newest, grids, tail_limit)
+        if start is None:
+            return self._narrow(newest, newest_unit, left, share, coverage)
+        cover = self._cover(coverage, newest, start, limit)
         spare = limit - (0 if cover is None else cover.tokens)
-        wider = self._start_within(newest, starts, tail_limit + max(spare, 0))
-        if wider is not None and wider < base:
-            cover = self._cover(coverage, newest, wider, limit)
-            tokens = sum(newest.costs[wider:]) + (0 if cover is None else cover.tokens)
-            if tokens <= room:
-                best = (wider, cover)
-        start, cover = best
+        wider = self._start_within(newest, grids, tail_limit + max(spare, 0))
+        if wider is not None and wider < start:
+            more = self._cover(coverage, newest, wider, limit)
+            if sum(newest.costs[wider:]) + (0 if more is None else more.tokens) <= room:
+                start, cover = wider, more
         tail = Tail(newest.messages[start:], newest.costs[start:])
-        if tail.tokens + (0 if cover is None else cover.tokens) > left:
-            return self._narrow(newest, start, left, coverage)
+        before = self._opening_cost(tail) if cover is None else cover.tokens
+        if tail.tokens + before > left:
+            return self._narrow(newest, newest_unit, left, share, coverage)
         return tail, cover
 
-    def _starts(self, newest: Tail, coverage: Coverage) -> list[int]:
-        """Return where a tail may begin, as places in *newest*: newest first."""
-        first = newest.messages[0].seq if newest.messages else 1
-        leaves = nodes.leaf_starts(self._tx, self._place[0], first - 1)
+    def _grids(self, newest: Tail, coverage: Coverage) -> list[list[int]]:
+        """Return where a tail may begin, as places in *newest*, newest first: coarse to fine."""
+        places = unit_starts(newest.messages)[::-1]
+        seqs = [newest.messages[place].seq for place in places]
+        leaves = nodes.leaf_starts(self._tx, self._place[0], seqs[-1] - 1)
+        leaves |= {self._first, coverage.covered_seq + 1}
         return [
-            place
-            for place in reversed(unit_starts(newest.messages))
-            if (seq := newest.messages[place].seq) in leaves or seq > coverage.covered_seq
+            [place for place, seq in zip(places, seqs, strict=True) if seq in leaves],
+            [place for place, seq in zip(places, seqs, strict=True) if seq % STEADY_SEQS == 1],
+            places,
         ]
 
     @staticmethod
-    def _start_within(newest: Tail, starts: list[int], limit: int) -> int | None:
-        """Return the first place of the longest tail within *limit*, None if none is."""
-        best = None
-        tokens = 0
-        end = len(newest.costs)
-        for place in starts:
-            tokens += sum(newest.costs[place:end])
-            end = place
-            if tokens > limit:
-                break
-            best = place
-        return best
+    def _start_within(newest: Tail, grids: list[list[int]], limit: int) -> int | None:
+        """Return where a long tail within *limit* begins, at the coarsest place; None: nowhere."""
+        found: list[tuple[int, int]] = []
+        for starts in grids:
+            best = (0, 0)
+            tokens = 0
+            end = len(newest.costs)
+            for place in starts:
+                tokens += sum(newest.costs[place:end])
+                end = place
+                if tokens > limit:
+                    break
+                best = (tokens, place)
+            found.append(best)
+        least = found[-1][0] * STEADY_PER_MILLE
+        if not least:
+            return None
+        return next(place for tokens, place in found if tokens * 1000 >= least)
 
-    def _cover(self, coverage: Coverage, newest: Tail, start: int, limit: int) -> Cover | None:
+    def _cover(self, coverage: Coverage, newest: Tail, start: int, limit: int) -> Block | None:
         return coverage.before(self._first, newest.messages[start].seq - 1, limit)
 
     def _narrow(
-        self, newest: Tail, start: int, left: int, coverage: Coverage
-    ) -> tuple[Tail, Cover | None]:
+        self, newest: Tail, start: int, left: int, share: int, coverage: Coverage
+    ) -> tuple[Tail, Block | None]:
         """Return the newest unit, shortened where it must be, and all else in what it leaves."""
+        least = sum(min(cost, LEAST_TOKENS) for cost in newest.costs[start:])
+        if least + LEAST_LEFT_TOKENS > left:
+            start = self._within_unit(newest, start, left // 2)
         unit = list(newest.messages[start:])
-        older = unit[0].seq > self._first
-        room = left - (NAMING_TOKENS if older else self._opening_cost(newest))
+        end = unit[0].seq - 1
+        room = left - (
+            omitted_tokens(self._first, end, self._counting)
+            if end >= self._first
+            else self._opening_cost(newest)
+        )
         if sum(newest.costs[start:]) > room:
             whole, unit = unit, shorten(unit, room, self._counting)
             self._shortened = {old.seq for old, new in zip(whole, unit, strict=True) if old != new}
         tail = self._costed(unit)
-        return tail, self._cover(coverage, newest, start, left - tail.tokens)
+        rest = left - tail.tokens
+        return tail, self._cover(coverage, newest, start, rest - rest * share // 1000)
 
-    def _opening_cost(self, newest: Tail) -> int:
+    @staticmethod
+    def _within_unit(newest: Tail, start: int, limit: int) -> int:
+        """
+        Return where a unit may be cut so that its end is within *limit*; *start*: nowhere.
+
+        Tool messages that answer nothing make one unit, however many there
+        are; between them nothing is torn.
+        """
+        loose = orphans(newest.messages)
+        place = len(newest.messages)
+        tokens = 0
+        while place > start and newest.messages[place - 1].seq in loose:
+            tokens += newest.costs[place - 1]
+            if tokens > limit and place < len(newest.messages):
+                break
+            place -= 1
+        return start if place == len(newest.messages) else place
+
+    def _opening_cost(self, tail: Tail) -> int:
         """Return what it costs to let a user's message come first."""
-        if not newest.messages or newest.messages[0].role == "user":
+        if not tail.messages or tail.messages[0].role == "user":
             return 0
         (tokens,) = self._counting.count_many([OPENING])
         return tokens + MESSAGE_OVERHEAD_TOKENS
@@ -273,18 +318,14 @@ class _Plan:
         known = {one.seq for one in (*self._head.messages, *tail.messages)}
         return self._excerpts.block(found, known, limit, self._place[1])
 
-    def _joined(self, cover: Cover | None, recalled: Block | None, tail: Tail) -> ContextWindow:
+    def _joined(self, cover: Block | None, recalled: Block | None, tail: Tail) -> ContextWindow:
         """Return all parts in order, with their pieces."""
         said: list[Message] = list(self._head.messages)
         pieces = [
             Piece("system", one.seq, one.seq, cost, "system text, always whole")
             for one, cost in zip(self._head.messages, self._head.costs, strict=True)
         ]
-        blocks = []
-        if cover is not None:
-            blocks.append(block(cover.lines, cover.frame, self._counting, self._place[1]))
-        if recalled is not None:
-            blocks.append(recalled)
+        blocks = [one for one in (cover, recalled) if one is not None]
         for one in blocks:
             said.append(one.message)
             pieces += one.pieces

@@ -2,15 +2,28 @@
 Telling everything before the fresh tail within a budget, each seq once.
 
 The frontier of the summary DAG covers it. A node that reaches into the tail is
-replaced by its sources; messages that have no leaf yet are condensed on the
-spot. What does not fit is told in fewer words, the oldest first, and at last
-only named as left out: there is never a hole that is not spoken of.
+replaced by its sources; messages that have no leaf yet, or whose leaf reaches
+into the tail, are condensed on the spot. What does not fit is told in fewer
+words, the oldest first, and at last only named as left out: there is never a
+hole that is not spoken of.
 """
 
 from __future__ import annotations
 
 from memdb.record import Record
-from memdb.shortterm.blocks import BARE, OMITTED, SUMMARIES, Line, frame_tokens, quoted, with_costs
+from memdb.shortterm.blocks import (
+    BARE,
+    OMITTED,
+    SUMMARIES,
+    Block,
+    Line,
+    block,
+    clipped,
+    frame_tokens,
+    omitted_tokens,
+    quoted,
+    with_costs,
+)
 from memdb.shortterm.planning import covered_seq
 from memdb.shortterm.summarizing import items_of_messages
 from memdb.shortterm.units import units
@@ -30,8 +43,13 @@ if TYPE_CHECKING:
 FAR_PER_MILLE = 250
 FAR_DEPTH = 2
 
-# Most parts that are looked at; a line costs more than 20 tokens as a rule.
-MOST_PARTS = 200
+# What naming its span adds to a part's tokens, about.
+SPAN_TOKENS = 8
+
+# How many parts are looked at: a line costs more than 20 tokens as a rule, told in
+# few words too.
+TOKENS_PER_PART = 20
+LEAST_PARTS = 8
 
 # Messages without a leaf that are condensed on the spot; older ones are left out.
 MOST_LOOSE = 200
@@ -47,15 +65,8 @@ class Part(Record):
     last_seq: int
     depth: int
     text: str
-    node_id: str | None
-
-
-class Cover(Record):
-    """The lines that tell a span, and what they cost in their frame."""
-
-    lines: tuple[Line, ...]
-    frame: tuple[str, str]
     tokens: int
+    node_id: str | None
 
 
 class Coverage:
@@ -71,7 +82,7 @@ class Coverage:
         self._session, self._name = place
         self.covered_seq = covered_seq(tx, *place)
 
-    def before(self, first_seq: int, end_seq: int, limit: int) -> Cover | None:
+    def before(self, first_seq: int, end_seq: int, limit: int) -> Block | None:
         """
         Return what tells *first_seq* to *end_seq* within *limit* tokens.
 
@@ -80,45 +91,57 @@ class Coverage:
         """
         if end_seq < first_seq:
             return None
-        parts = self._parts(first_seq, end_seq)
-        frame = frame_tokens(SUMMARIES, self._counting)
-        (rest_cost,) = self._counting.count_many([OMITTED.format(first=first_seq, last=end_seq)])
-        lines = self._fill(parts, limit - frame - rest_cost - 1) if parts else []
+        naming = omitted_tokens(first_seq, end_seq, self._counting)
+        room = limit - frame_tokens(SUMMARIES, self._counting) - naming
+        parts = self._parts(first_seq, end_seq, max(room // TOKENS_PER_PART, LEAST_PARTS))
+        while True:
+            lines = self._fill(parts, room)
+            made = self._block(lines, first_seq, end_seq)
+            if made.tokens <= limit or not lines:
+                return made
+            room -= made.tokens - limit  # lines together may cost more than one by one
+
+    def _block(self, lines: list[Line], first_seq: int, end_seq: int) -> Block:
+        """Return *lines*, newest first, and the naming of what is older, as a message."""
         oldest = lines[-1].piece.first_seq if lines else end_seq + 1
         assert oldest is not None
         if oldest > first_seq:
-            lines.append(_omitted(first_seq, oldest - 1))
-        lines = with_costs(lines[::-1], self._counting)
-        told = sum(line.piece.tokens for line in lines)
-        if len(lines) == 1 and lines[0].piece.kind == "omitted":
-            return Cover(tuple(lines), BARE, told + 4)
-        return Cover(tuple(lines), SUMMARIES, told + frame)
+            lines = [*lines, *with_costs([_omitted(first_seq, oldest - 1)], self._counting)]
+        frame = SUMMARIES if oldest <= end_seq else BARE
+        return block(lines[::-1], frame, self._counting, self._name)
 
-    def _parts(self, first_seq: int, end_seq: int) -> list[Part]:
-        """Return what stands for the span, newest first; it may not reach back to its start."""
+    def _parts(self, first_seq: int, end_seq: int, most: int) -> list[Part]:
+        """
+        Return what stands for the span, newest first, each beginning where the next ends.
+
+        They may not reach back to its start.
+        """
         found = self._loose(max(self.covered_seq + 1, first_seq), end_seq)
-        oldest = found[-1].first_seq if found else end_seq + 1
-        if self.covered_seq >= first_seq and oldest > self.covered_seq + 1 <= end_seq:
-            return found  # too many messages without a leaf: what is older is left out too
-        if self.covered_seq < first_seq:
-            return found
-        for node in nodes.frontier(self._tx, self._session, end_seq, MOST_PARTS - len(found)):
-            found += [_part(one) for one in self._opened(node, end_seq)]
+        if self.covered_seq >= first_seq:
+            for node in nodes.frontier(self._tx, self._session, end_seq, most):
+                found += self._opened(node, end_seq)
+        last = end_seq
+        for place, part in enumerate(found):
+            if part.last_seq != last:  # too many messages without a leaf: the rest is left out
+                return found[:place]
+            last = part.first_seq - 1
         return found
 
-    def _opened(self, node: Node, end_seq: int) -> list[Node]:
-        """Return *node*, or those below it that end by *end_seq*, newest first."""
+    def _opened(self, node: Node, end_seq: int) -> list[Part]:
+        """Return *node*, or what is below it up to *end_seq*, newest first."""
         if node.last_seq <= end_seq:
-            return [self._summaries.with_text(self._tx, node)]
+            return [_part(self._summaries.with_text(self._tx, node))]
+        if node.depth == 0:
+            return self._loose(node.first_seq, end_seq)
         below = nodes.sources(self._tx, node)
-        found: list[Node] = []
+        found: list[Part] = []
         for one in reversed(below):
             if one.first_seq <= end_seq:
                 found += self._opened(one, end_seq)
         return found
 
     def _loose(self, first_seq: int, end_seq: int) -> list[Part]:
-        """Return messages that no leaf stands for, condensed ten by ten, newest first."""
+        """Return messages that no node may stand for, condensed ten by ten, newest first."""
         if end_seq < first_seq:
             return []
         run = messages.last(self._tx, self._session, self._name, MOST_LOOSE, end_seq + 1)
@@ -133,7 +156,7 @@ class Coverage:
         for chunk in chunks:
             if chunk:
                 made, _ = self._summaries.maker.make(items_of_messages(chunk), 0, local=True)
-                found.append(Part(start, chunk[-1].seq, 0, made.text, None))
+                found.append(Part(start, chunk[-1].seq, 0, made.text, made.tokens, None))
                 start = chunk[-1].seq + 1
         if found:
             found[-1] = found[-1].replace(last_seq=end_seq)
@@ -144,18 +167,14 @@ class Coverage:
         Return a line for each part, newest first, as long as they fit.
 
         Each of two zones has its own limit, and leaves to the other what it
-        does not need.
+        does not need. Only the lines that are looked at are counted.
         """
-        whole = with_costs([_whole(part) for part in parts], self._counting)
-        far = sum(
-            line.piece.tokens
-            for line, part in zip(whole, parts, strict=True)
-            if part.depth >= FAR_DEPTH
-        )
+        far = sum(part.tokens + SPAN_TOKENS for part in parts if part.depth >= FAR_DEPTH)
         left = {"far": min(far, limit * FAR_PER_MILLE // 1000)}
         left["mid"] = limit - left["far"]
         lines: list[Line] = []
-        for line, part in zip(whole, parts, strict=True):
+        for part in parts:
+            (line,) = with_costs([_whole(part)], self._counting)
             zone = "far" if part.depth >= FAR_DEPTH else "mid"
             if zone == "far" and left["mid"] > 0:
                 left["far"] += left["mid"]
@@ -183,7 +202,7 @@ class Coverage:
 
 
 def _part(node: Node) -> Part:
-    return Part(node.first_seq, node.last_seq, node.depth, node.text, node.id)
+    return Part(node.first_seq, node.last_seq, node.depth, node.text, node.tokens, node.id)
 
 
 def _piece(part: Part, reason: str) -> Piece:
@@ -194,15 +213,13 @@ def _piece(part: Part, reason: str) -> Piece:
 def _whole(part: Part) -> Line:
     reason = "stands for what is older than the fresh tail"
     if part.node_id is None:
-        reason = "made on the spot: no summary of these messages is stored yet"
+        reason = "made on the spot: no stored summary ends where the fresh tail begins"
     text = f"[{part.first_seq}-{part.last_seq}] {quoted(part.text)}"
     return Line(text, _piece(part, reason))
 
 
 def _short(part: Part) -> Line:
-    text = " ".join(part.text.split())
-    if len(text) > SHORT_CHARS:
-        text = f"{text[:SHORT_CHARS].rsplit(' ', 1)[0]} …"
+    text = clipped(part.text, SHORT_CHARS)
     reason = "in few words: the whole summary is over the budget of its zone"
     return Line(f"[{part.first_seq}-{part.last_seq}] {quoted(text)}", _piece(part, reason))
 

@@ -4,6 +4,8 @@ What is found for a question: long-term entries and older messages, word for wor
 
 from __future__ import annotations
 
+from itertools import islice
+
 from memdb.record import Record
 from memdb.shortterm.blocks import RECALLED, Block, Line, block, frame_tokens, quoted, with_costs
 from memdb.summary_models import Piece
@@ -11,7 +13,7 @@ from memdb.text.times import iso_day
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
 
     from memdb.models import Hit
     from memdb.owner import Owner
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
     Recall = Callable[..., list[Hit]]
 
-# Hits that are asked for: more than fit a budget of 8,000 tokens.
+# Hits that are asked for: one for so many tokens of the budget, twice what fits as
+# a rule, since those of the tail are there already.
+TOKENS_PER_HIT = 40
+LEAST_MESSAGES = 20
 MOST_MESSAGES = 200
 MOST_ENTRIES = 20
 
@@ -29,12 +34,20 @@ ENTRIES_PER_MILLE = 250
 # Hits in a row that are too long for what is left, after which no more are tried.
 MAX_MISSES = 8
 
+# Lines that are counted in one call: most hits are never looked at.
+COUNTED_AT_ONCE = 32
+
 
 class Found(Record):
     """The hits for a question, each kind best first."""
 
     entries: tuple[Hit, ...]
     messages: tuple[Hit, ...]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing was found at all."""
+        return not (self.entries or self.messages)
 
 
 class Excerpts:
@@ -45,10 +58,11 @@ class Excerpts:
         self._counting = counting
         self._recall = recall
 
-    def find(self, owner: Owner, session: str, query: str) -> Found:
-        """Return the entries of the scope and the messages of the session that match."""
+    def find(self, owner: Owner, session: str, query: str, budget_tokens: int) -> Found:
+        """Return what matches: entries of the scope, and messages of the session."""
+        most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
         entries = self._recall(owner, query, MOST_ENTRIES, kinds=("entry",))
-        said = self._recall(owner, query, MOST_MESSAGES, kinds=("message",), session=session)
+        said = self._recall(owner, query, most, kinds=("message",), session=session)
         return Found(tuple(entries), tuple(said))
 
     def block(self, found: Found, known: set[int], limit: int, session: str) -> Block | None:
@@ -61,10 +75,11 @@ class Excerpts:
         room = limit - frame_tokens(RECALLED, self._counting) - 1
         if room <= 0:
             return None
-        entries = self._chosen([_entry_line(hit) for hit in found.entries], room // 4)
+        most = room * ENTRIES_PER_MILLE // 1000
+        entries = self._chosen(map(_entry_line, found.entries), most)
         room -= sum(line.piece.tokens for line in entries)
-        said = [hit for hit in found.messages if hit.source.seq not in known]
-        told = self._chosen([_message_line(hit) for hit in said], room)
+        said = (hit for hit in found.messages if hit.source.seq not in known)
+        told = self._chosen(map(_message_line, said), room)
         if not entries and not told:
             return None
         told.sort(key=lambda line: line.piece.first_seq or 0)
@@ -74,17 +89,18 @@ class Excerpts:
                 return made if entries or told else None
             (told or entries).pop()
 
-    def _chosen(self, lines: Sequence[Line], room: int) -> list[Line]:
+    def _chosen(self, lines: Iterator[Line], room: int) -> list[Line]:
         """Return the first of *lines* that fit *room*; longer ones are passed over."""
         chosen: list[Line] = []
         misses = 0
-        for line in with_costs(lines, self._counting):
-            if line.piece.tokens <= room:
-                chosen.append(line)
-                room -= line.piece.tokens
-                misses = 0
-            elif (misses := misses + 1) > MAX_MISSES:
-                break
+        while some := list(islice(lines, COUNTED_AT_ONCE)):
+            for line in with_costs(some, self._counting):
+                if line.piece.tokens <= room:
+                    chosen.append(line)
+                    room -= line.piece.tokens
+                    misses = 0
+                elif (misses := misses + 1) > MAX_MISSES:
+                    return chosen
         return chosen
 
 

@@ -13,8 +13,7 @@ Source of the rules: hector 1.40.2, section 8 of its description.
 from __future__ import annotations
 
 from memdb.models import ContextWindow
-from memdb.shortterm.blocks import block
-from memdb.shortterm.coverage import Cover, Coverage
+from memdb.shortterm.coverage import Coverage
 from memdb.shortterm.planning import head_seq
 from memdb.shortterm.shortening import shorten
 from memdb.shortterm.units import unit_starts
@@ -26,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.db.transaction import Tx
     from memdb.models import Message
+    from memdb.shortterm.blocks import Block
     from memdb.shortterm.dag import Summaries
     from memdb.text.counting import Counting
 
@@ -113,7 +113,7 @@ def summary_buffer(
     else:
         wanted = max(limits.tail(known.used + known.said) - known.used, 0)
         tail = _newest(tx, counting, place, known.first, wanted, limits.keep_last)
-    cover: Cover | None = None
+    cover: Block | None = None
     if tail and tail[0].seq > known.first:
         coverage = Coverage(tx, summaries, counting, place)
         cover = coverage.before(known.first, tail[0].seq - 1, limits.summary)
@@ -121,7 +121,7 @@ def summary_buffer(
     views = tail
     if sum(cost_tokens(one, counting) for one in tail) > room:
         views = shorten(tail, room, counting)
-    return _window(known.head, cover, views, tail, counting, place[1], budget_tokens)
+    return _window(known.head, cover, views, tail, counting, budget_tokens)
 
 
 def _head(tx: Tx, place: tuple[int, str]) -> list[Message]:
@@ -160,19 +160,17 @@ def _newest(
 
 def _window(
     head: list[Message],
-    cover: Cover | None,
+    cover: Block | None,
     views: list[Message],
     tail: list[Message],
     counting: Counting,
-    session: str,
     budget_tokens: int,
 ) -> ContextWindow:
     said = list(head)
     pieces = [_piece("system", one, counting, "system text, always whole") for one in head]
     if cover is not None:
-        made = block(cover.lines, cover.frame, counting, session)
-        said.append(made.message)
-        pieces += made.pieces
+        said.append(cover.message)
+        pieces += cover.pieces
     for view, whole in zip(views, tail, strict=True):
         reason = "newest messages" if view == whole else "newest messages, shortened to the budget"
         pieces.append(_piece("message", view, counting, reason))

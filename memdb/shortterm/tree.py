@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, NotFound
 from memdb.ids import MAX_SEQ
+from memdb.shortterm.blocks import clipped
 from memdb.shortterm.conversation import find_session
 from memdb.shortterm.planning import covered_seq, head_seq
 from memdb.stores import messages, nodes, sessions
@@ -70,7 +71,7 @@ class Trees:
         int_value(limit, "limit", 1, MAX_PAGE)
         if not isinstance(ref, str):
             raise InvalidInput(f"node_id is {type(ref).__name__}: give a node's id, or '1-10'")
-        span = span_of(ref)
+        span = span_of(text_value(ref, "node_id"))
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             node = None
@@ -148,10 +149,7 @@ def _said(
 
 
 def _index_line(node: Node) -> str:
-    text = " ".join(node.text.split())
-    if len(text) > INDEX_CHARS:
-        text = f"{text[:INDEX_CHARS].rsplit(' ', 1)[0]} …"
-    return f"[{node.id}] {node.first_seq}-{node.last_seq}: {text}"
+    return f"[{node.id}] {node.first_seq}-{node.last_seq}: {clipped(node.text, INDEX_CHARS)}"
 
 
 def span_of(ref: str) -> tuple[int, int] | None:
@@ -165,7 +163,9 @@ def span_of(ref: str) -> tuple[int, int] | None:
         InvalidInput: it ends before it begins, or lies outside of any session.
     """
     first, dash, last = ref.partition("-")
-    if not (first.isdecimal() and (last.isdecimal() or not dash)) or len(ref) == ID_CHARS:
+    if not (first.isdecimal() and (last.isdecimal() or not dash)):
+        return None
+    if len(ref) == ID_CHARS or len(ref) > 2 * ID_CHARS:  # too long for two seqs, or for int()
         return None
     span = int(first), int(last or first)
     if not 1 <= span[0] <= span[1] <= MAX_SEQ:

@@ -123,13 +123,9 @@ def _by_sketch(
     allowed: Collection[int] | None,
 ) -> list[int]:
     """Return the refs of the *wanted* nearest sketches, and those as near as the last."""
-    low, high = span
     measured = distances([(planes, len(slots)) for _, slots, planes in buckets], query)
-    mask = None
-    if allowed is not None or low & SLOT_MASK or ~high & SLOT_MASK:
-        refs = [bucket << BUCKET_BITS | slot for bucket, slots, _ in buckets for slot in slots]
-        mask = bytes([low <= ref <= high and (allowed is None or ref in allowed) for ref in refs])
-    chosen = nearest_places(measured, wanted, mask)
+    mask = b"".join([_mask(bucket, slots, span, allowed) for bucket, slots, _ in buckets])
+    chosen = nearest_places(measured, wanted, mask if b"\0" in mask else None)
     found: list[int] = []
     start = 0
     for bucket, slots, _ in buckets:
@@ -138,3 +134,15 @@ def _by_sketch(
         found += [base | slot for slot in compress(slots, chosen[start:end])]
         start = end
     return found
+
+
+def _mask(
+    bucket: int, slots: bytes, span: tuple[int, int], allowed: Collection[int] | None
+) -> bytes:
+    """Return 1 for each slot of a bucket whose ref counts, else 0."""
+    low, high = span
+    first = bucket << BUCKET_BITS
+    if allowed is None and low <= first and first | SLOT_MASK <= high:
+        return b"\1" * len(slots)  # all but the ends of a span: the quick way
+    refs = [first | slot for slot in slots]
+    return bytes([low <= ref <= high and (allowed is None or ref in allowed) for ref in refs])

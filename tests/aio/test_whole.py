@@ -9,6 +9,7 @@ import pytest
 
 import memdb
 import memdb.aio
+from memdb import holdings
 
 
 def test_export_and_import(tmp_path):
@@ -88,3 +89,68 @@ def test_reprs_name_what_they_are(tmp_path):
         "<aio.Scope 'ann' of 'default'>",
         "<aio.Session 'trip' of 'ann'>",
     )
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (memdb.aio.MemDB, memdb.MemDB),
+        (memdb.aio.Scope, memdb.Scope),
+        (memdb.aio.Session, memdb.Session),
+        (memdb.aio.Tools, memdb.Tools),
+        (memdb.aio.Entries, holdings.Entries),
+        (memdb.aio.Artifacts, holdings.Artifacts),
+    ],
+    ids=lambda kind: kind.__module__,
+)
+def test_every_call_is_there(ours, theirs):
+    """What a synchronous object offers, its coroutine twin offers under the same name."""
+    wanted = {name for name in dir(theirs) if not name.startswith("_")}
+
+    assert wanted - set(dir(ours)) <= {"path", "app", "user"}  # set in __init__
+
+
+def test_summaries_as_coroutines(tmp_path):
+    """A long conversation is summarised, shown, expanded, searched and archived."""
+
+    async def talk():
+        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+            chat = db.scope("ann").session("trip")
+            said = [{"role": "user", "text": f"We fly to Oslo, leg {n}."} for n in range(40)]
+            await chat.extend(said)
+            assert await db.run_pending(kinds=["summarize"]) == 4
+            tree = await chat.tree()
+            page = await chat.expand(tree.frontier[0].id)
+            context = await chat.context(150, "leg 3")
+            index = await chat.summary_index()
+            found = await chat.search_summaries("Oslo", limit=2)
+            told = await chat.tools().call("memory_expand", {"id": "1-10"})
+            compacted = await chat.compact(keep_last=5)
+            with pytest.raises(memdb.InvalidInput, match="upgrade needs a model"):
+                await chat.upgrade()
+            return tree, page, context, index, found, told, compacted
+
+    tree, page, context, index, found, told, compacted = asyncio.run(talk())
+
+    assert [node.message_count for node in tree.frontier] == [10, 10, 10, 10]
+    assert [one.seq for one in page.messages] == [*range(1, 11)]
+    assert context.tokens <= 150
+    assert sum(piece.tokens for piece in context.pieces) == context.tokens
+    assert tree.frontier[0].id in index
+    assert len(found) == 2
+    assert told.startswith("#1 user ")
+    assert compacted == memdb.Compacted(0, compacted.pruned, 35)
+
+
+def test_a_worker_of_an_asyncio_file_ends_with_it(tmp_path):
+    """Due work is done in the background, and closing the file stops that."""
+
+    async def work():
+        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+            await db.scope("ann").session("trip").append("user", "We fly.")
+            worker = await db.start_worker(0.01)
+            while await db.pending():  # noqa: ASYNC110 (another thread does the work)
+                await asyncio.sleep(0.01)
+        return worker.running, worker.done
+
+    assert asyncio.run(work()) == (False, 1)

@@ -15,6 +15,7 @@ def test_info_golden(run_json, trip):
     told = run_json("info", trip)
 
     assert sorted(told) == [
+        "archived_messages",
         "bytes_per_store",
         "counts",
         "format",
@@ -22,10 +23,12 @@ def test_info_golden(run_json, trip):
         "newest_ms",
         "oldest_ms",
         "path",
+        "pending",
         "pending_jobs",
         "scopes",
         "size_bytes",
         "spaces",
+        "summaries",
         "wal_bytes",
     ]
     assert (told["path"], told["format"]) == (trip, 1)
@@ -33,26 +36,47 @@ def test_info_golden(run_json, trip):
     assert told["counts"]["messages"] == 3
     assert told["counts"]["artifact versions"] == 3
     assert (told["oldest_ms"], told["newest_ms"]) == (1_700_000_000_000, 1_741_598_040_000)
-    assert told["pending_jobs"] == 2
+    assert (told["pending_jobs"], told["pending"]) == (2, {"embed": 2})
+    assert (told["summaries"], told["archived_messages"]) == ({}, 0)
 
 
 def test_info_for_a_person(run, trip):
     """Without --json the same is said in lines and two tables."""
     lines = run("info", trip).stdout.splitlines()
 
-    assert lines[0] == f"file      {trip}"
-    assert "users     ann (app default)" in lines
-    assert "messages  from 2023-11-14 22:13 to 2025-03-10 09:14" in lines
-    assert "to embed  2 jobs" in lines
-    assert "vectors   0 of static-en-1 (128 dimensions)" in lines
+    assert lines[0] == f"file       {trip}"
+    assert "users      ann (app default)" in lines
+    assert "messages   from 2023-11-14 22:13 to 2025-03-10 09:14" in lines
+    assert "due        2 jobs to embed" in lines
+    assert "vectors    0 of static-en-1 (128 dimensions)" in lines
     assert "messages           3" in lines
+
+
+def test_info_counts_summaries(run, run_json, path):
+    """Summaries are counted by who wrote them, and what is due by its kind."""
+    with memdb.open(path) as db:
+        chat = db.scope("ann").session("long")
+        chat.extend([{"role": "user", "text": f"We fly, leg {n}."} for n in range(30)])
+        due = run("info", path).stdout
+        db.run_pending()
+        chat.archive(10)
+    lines = run("info", path).stdout.splitlines()
+    told = run_json("info", path)
+
+    assert "summaries  none\n" in due
+    assert "due        1 job to embed, 1 job to summarise\n" in due
+    assert "summaries  3 extractive" in lines
+    assert "archived   20 messages" in lines
+    assert "due        nothing" in lines
+    assert (told["summaries"], told["archived_messages"]) == ({"extractive": 3}, 20)
+    assert told["pending"] == {}
 
 
 def test_info_counts_vectors(run, trip):
     """After a recall the vectors of each space are counted."""
     run("recall", trip, "Oslo")
 
-    assert "vectors   4 of static-en-1 (128 dimensions)" in run("info", trip).stdout
+    assert "vectors    4 of static-en-1 (128 dimensions)" in run("info", trip).stdout
 
 
 def test_info_of_a_file_without_memory(run, path):
@@ -60,8 +84,8 @@ def test_info_of_a_file_without_memory(run, path):
     memdb.open(path).close()
     said = run("info", path).stdout
 
-    assert "users     none yet" in said
-    assert "messages  none" in said
+    assert "users      none yet" in said
+    assert "messages   none" in said
 
 
 def test_info_lists_many_users_shortly(run, run_json, path):

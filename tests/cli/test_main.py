@@ -36,6 +36,13 @@ LEAVES = [
     ("chat", "show"),
     ("chat", "list"),
     ("chat", "search"),
+    ("chat", "context"),
+    ("chat", "window"),
+    ("chat", "tree"),
+    ("chat", "expand"),
+    ("chat", "compact"),
+    ("chat", "archive"),
+    ("chat", "unarchive"),
     ("chat", "delete"),
     ("remember",),
     ("recall",),
@@ -50,18 +57,17 @@ LEAVES = [
     ("artifact", "delete"),
     ("import",),
     ("export",),
+    ("work",),
     ("check",),
     ("rebuild",),
     ("backup",),
+    ("vacuum",),
     ("bench", "recall"),
     ("bench", "convert"),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
-SCOPED = [
-    words
-    for words in LEAVES
-    if words[0] not in ("demo", "info", "check", "rebuild", "backup", "bench")
-]
+WHOLE = ("demo", "info", "work", "check", "rebuild", "backup", "vacuum", "bench")
+SCOPED = [words for words in LEAVES if words[0] not in WHOLE]
 
 
 def _walk(command, words=()):

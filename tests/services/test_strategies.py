@@ -1,4 +1,19 @@
-"""Window strategies: buffer, token window, none; and how a session runs them."""
+"""
+Window strategies: buffer, token window, none; and how a session runs them.
+
+Faults of hector 4 to 10 that cannot happen here, and the test that shows it
+(the summary buffer's are in test_summary_buffer.py):
+
+    4   a start behind the end is an error          test_a_window_goes_back_to_the_user
+    5   sizes of no sense become a default          test_a_buffer_of_no_size_is_refused
+    6   messages without text shift the window      test_messages_without_text_do_not_shift_the_window
+    6   the last few begin inside a tool call       test_the_last_few_begin_with_a_whole_unit
+    7   priming tokens make an exact fit too large  test_an_exact_fit_is_accepted
+    10  an unknown strategy, options that do not    test_what_no_strategy_takes_is_refused
+        apply
+    H5  call and result are parted at the cut       test_windows_are_suffixes_of_whole_units
+    H14 the whole session is read for each turn     test_no_more_rows_are_read_than_needed
+"""
 
 import pytest
 from hypothesis import given

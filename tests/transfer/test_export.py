@@ -231,3 +231,47 @@ def test_all_lines_tell_of_one_moment(file_db: MemDB) -> None:
 
     assert first.startswith('{"kind":"memdb"')
     assert [line["text"] for line in rest if line["kind"] == "message"] == ["before"]
+
+
+def test_archived_messages_and_summaries_come_back(
+    file_db: MemDB, open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """An archive exports as what was said; summaries are left out, and due again in the copy."""
+    chat = file_db.scope("ann").session("long")
+    call = {"type": "tool_call", "id": "c1", "name": "book", "arguments": "{}"}
+    chat.extend([{"role": "user", "text": f"Day {n}, 日本語, Oslo."} for n in range(1, 60)])
+    chat.append("assistant", parts=[call], metadata={"a": 1})
+    file_db.run_pending()
+    before = list(file_db.export_lines())
+    chat.compact(keep_last=3)
+    file_db.export(tmp_path / "one.jsonl")
+    copy = open_db(str(tmp_path / "copy.db"))
+    copy.import_file(tmp_path / "one.jsonl")
+    copy.export(tmp_path / "two.jsonl")
+    again = copy.scope("ann").session("long")
+
+    assert chat.archive(3).messages == 0
+    assert (tmp_path / "one.jsonl").read_text().splitlines() == before
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+    assert (len(again.tree().nodes), copy.pending()) == (0, 1)
+    assert copy.run_pending() == len(chat.tree().nodes)
+    assert [one.replace(row_id=0, created_ms=0) for one in again.tree().nodes] == [
+        one.replace(row_id=0, created_ms=0) for one in chat.tree().nodes
+    ]
+    assert copy.check(deep=True) == []
+
+
+def test_importing_into_an_archived_session(
+    file_db: MemDB, open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """What is archived here is known, so importing an older export adds nothing."""
+    chat = file_db.scope("ann").session("long")
+    chat.extend(
+        [{"role": "user", "text": f"Day {n}.", "external_id": f"d{n}"} for n in range(1, 40)]
+    )
+    file_db.export(tmp_path / "one.jsonl")
+    chat.archive(0)
+    report = file_db.import_file(tmp_path / "one.jsonl")
+
+    assert (report.messages_added, report.messages_known) == (0, 39)
+    assert file_db.info().archived_messages == 39

@@ -1,0 +1,88 @@
+"""What three model APIs refuse, as far as their error messages and documents tell."""
+
+import re
+from typing import Any
+
+
+def check_openai(shape: dict[str, Any]) -> None:
+    """Fail on what the chat completions API refuses."""
+    due: list[str] = []
+    for one in shape["messages"]:
+        if one["role"] == "tool":
+            assert one["tool_call_id"] in due
+            due.remove(one["tool_call_id"])
+            assert one["content"].strip()
+            continue
+        assert due == []
+        calls = one.get("tool_calls")
+        assert one["role"] in ("system", "user", "assistant")
+        assert calls is None or one["role"] == "assistant"
+        assert calls != []
+        due = [each["id"] for each in calls or ()]
+        assert len(set(due)) == len(due)
+        for each in calls or ():
+            assert len(each["id"]) <= 40
+            assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", each["function"]["name"])
+            assert isinstance(each["function"]["arguments"], str)
+        if isinstance(one["content"], list):
+            assert one["role"] == "user"
+            assert all(part["type"] != "text" or part["text"].strip() for part in one["content"])
+        else:
+            assert (one["content"] or "").strip() or (one["content"] is None and calls)
+
+
+def check_anthropic(shape: dict[str, Any]) -> None:
+    """Fail on what the messages API refuses."""
+    assert all(block["text"].strip() for block in shape.get("system", ()))
+    assert shape.get("system") != []
+    messages = shape["messages"]
+    roles = [one["role"] for one in messages]
+    assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
+    ids = [one["id"] for one in blocks(messages, "tool_use")]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]+", one) for one in ids)
+    due: list[str] = []
+    for place, one in enumerate(messages):
+        assert one["content"]
+        kinds = [block["type"] for block in one["content"]]
+        answered = [block["tool_use_id"] for block in blocks([one], "tool_result")]
+        assert kinds[: len(answered)] == ["tool_result"] * len(answered)
+        assert len(set(answered)) == len(answered)
+        assert set(answered) <= set(due)
+        assert set(due) == set(answered) or place == len(messages) - 1
+        due = [block["id"] for block in blocks([one], "tool_use")]
+        assert one["role"] == "assistant" or not due
+        assert all(block["text"].strip() for block in blocks([one], "text"))
+        assert all(isinstance(block["input"], dict) for block in blocks([one], "tool_use"))
+        assert all(block["content"].strip() for block in blocks([one], "tool_result"))
+        assert one["role"] == "user" or not {"image", "tool_result"} & set(kinds)
+    if messages and roles[-1] == "assistant" and "text" in messages[-1]["content"][-1]:
+        assert messages[-1]["content"][-1]["text"] == messages[-1]["content"][-1]["text"].rstrip()
+
+
+def blocks(messages: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Return the blocks of a kind."""
+    return [block for one in messages for block in one["content"] if block["type"] == kind]
+
+
+def check_gemini(shape: dict[str, Any]) -> None:
+    """Fail on what generateContent refuses."""
+    contents = shape["contents"]
+    roles = [one["role"] for one in contents]
+    assert roles == (["user", "model"] * len(roles))[: len(roles)]
+    called: list[str] = []
+    for place, one in enumerate(contents):
+        assert one["parts"]
+        answered = [
+            part["functionResponse"]["name"] for part in one["parts"] if "functionResponse" in part
+        ]
+        assert answered == called or (place == len(contents) - 1 and set(answered) <= set(called))
+        called = [part["functionCall"]["name"] for part in one["parts"] if "functionCall" in part]
+        assert one["role"] == "model" or not called
+        assert all(part["text"].strip() for part in one["parts"] if "text" in part)
+        assert all(len(set(part) - {"thoughtSignature"}) == 1 for part in one["parts"])
+    for part in shape.get("system_instruction", {"parts": [{"text": "x"}]})["parts"]:
+        assert part["text"].strip()
+
+
+CHECKS = {"openai": check_openai, "anthropic": check_anthropic, "gemini": check_gemini}
