@@ -18,16 +18,16 @@ import tempfile
 from pathlib import Path
 
 import locomo_data
-from locomo import measure
 
 import memdb
 from memdb.recall import ranking
+from memdb.recall.candidates import SECOND_STAGE, _near
 from memdb.recall.fields import field_of
 from memdb.recall.hits import json_ids
 from memdb.recall.lexical import Lexical, top
-from memdb.recall.search import SECOND_STAGE, _near
 from memdb.recall.weights import MESSAGES, Weights
 from memdb.stores import messages
+from memdb.yardstick.scores import measure
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
@@ -65,12 +65,13 @@ class Asked:
         with db._db.read() as tx:
             self.asked = recaller._question(tx, scope._owner, question, 20, None)
             self.field = field_of(tx, self.asked, "message", 0)
-            vector = recaller._query_vector(self.asked, {"message": self.field})
-            self.cosine = recaller._nearest(tx, self.asked, "message", self.field, vector)
+            vector = recaller._query_vector(self.asked, {"message": self.field}, {})
+            finder = recaller._finder
+            self.cosine = finder._nearest(tx, self.asked, "message", self.field, vector)
             if self.cosine:
                 arm = Lexical(self.field.postings, self.field.total)
                 missing = [key for key in top(arm.scores, 400) if key not in self.cosine]
-                self.cosine |= recaller._measured(tx, "message", vector, missing)
+                self.cosine |= finder._measured(tx, "message", vector, missing)
 
     def ranked(self, rows: dict[int, ranking.Row], weights: Weights) -> list[int]:
         """Return the ids of the first 20, as `Recaller` finds them with *weights*."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from memdb.errors import PortError
     from memdb.summary_models import Piece
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -247,15 +248,21 @@ class Hits(list["Hit"]):
         arms: What took part, of "lexical" (words), "vector" (meaning of the whole)
             and "similar" (words of similar meaning).
         missing: Why the others did not, in a sentence each.
+        failure: The embedder's error, if it failed; None where nothing did.
     """
 
     def __init__(
-        self, hits: Iterable[Hit], arms: Iterable[str], missing: Mapping[str, str]
+        self,
+        hits: Iterable[Hit],
+        arms: Iterable[str],
+        missing: Mapping[str, str],
+        failure: PortError | None = None,
     ) -> None:
         """Hold *hits*."""
         super().__init__(hits)
         self.arms = tuple(arms)
         self.missing = dict(missing)
+        self.failure = failure
 
 
 class Why(Record):

@@ -33,7 +33,7 @@ VECTOR_ARM = 200
 
 # Cosines below this say nothing: two sentences on different things come to less. Every model has
 # its own scale, so only the built-in one has a floor.
-# Source: bench/locomo.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
+# Source: bench/recall.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
 NOISE = {"static-en-1": 0.15}
 
 
@@ -45,11 +45,15 @@ class Finder:
         indexer: Indexer,
         clock: Callable[[], int],
         half_lives: Callable[[], Mapping[str, int | None]],
+        messages: Weights = MESSAGES,
+        documents: Weights = DOCUMENTS,
     ) -> None:
         """Compare with the vectors of *indexer*'s embedder; entries fade by *half_lives*."""
         self._indexer = indexer
         self._clock = clock
         self._half_lives = half_lives
+        self._messages = messages
+        self._documents = documents
 
     def find(self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None) -> Found:
         """Return the ranked rows of a kind."""
@@ -94,7 +98,7 @@ class Finder:
         return {one: cosine for one, cosine in found if cosine > floor}
 
     def _find_messages(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(MESSAGES, asked.limit)
+        weights = _weights(self._messages, asked.limit)
         if asked.grouped:
             weights = weights.replace(session=0.0)  # what a session says is added up later
         arm = Lexical(field.postings, field.total, weights)
@@ -110,11 +114,12 @@ class Finder:
 
         def fused(similar: dict[int, float]) -> Fused:
             made = ranking.fuse(by_words, cosine, weights, similar)
-            score = {
-                one: value
-                for one, value in made.score.items()
-                if field.holds(one) and (asked.context or one in by_words)
-            }
+            (low, high), allowed = field.span, field.allowed
+            score = {one: value for one, value in made.score.items() if low <= one <= high}
+            if allowed is not None:
+                score = {one: value for one, value in score.items() if one in allowed}
+            if not asked.context:
+                score = {one: value for one, value in score.items() if one in by_words}
             return made.replace(score=score)
 
         first = fused({})
@@ -137,7 +142,7 @@ class Finder:
         return Found("message", ranked, quality(field, by_words, cosine))
 
     def _find_entries(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(DOCUMENTS, asked.limit)
+        weights = _weights(self._documents, asked.limit)
         by_words = lexical_scores(field.postings, field.total, weights)
         cosine = self._nearest(tx, asked, "entry", field, vector)
         ranked = ranking.rank_entries(

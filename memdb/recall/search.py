@@ -8,10 +8,11 @@ moment ago is found by meaning too.
 
 from __future__ import annotations
 
-from memdb.errors import FileError, InvalidInput, NotFound, PortError, StorageError
+from memdb.errors import FileError, NotFound, PortError, StorageError
 from memdb.ids import MAX_SEQ, session_range
 from memdb.models import Hits
 from memdb.recall.candidates import Finder
+from memdb.recall.checks import KINDS, kinds_value, query_text
 from memdb.recall.dates import dates_in
 from memdb.recall.entry_views import entries_then, rank_then, shared_question, times_value
 from memdb.recall.explain import why
@@ -19,9 +20,10 @@ from memdb.recall.fields import field_of
 from memdb.recall.grouping import grouped
 from memdb.recall.hits import Field, Found, Question, merge
 from memdb.recall.query import parse_query
+from memdb.recall.weights import DOCUMENTS, MESSAGES
 from memdb.stores import entries, fulltext, messages, sessions
 from memdb.text.terms import phrase_terms, word_terms
-from memdb.text.validate import MAX_MS, MIN_MS, int_value, name_value, text_value
+from memdb.text.validate import MAX_MS, MIN_MS, int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,13 +36,11 @@ if TYPE_CHECKING:
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
     from memdb.recall.query import Query
-
-KINDS = ("message", "entry", "artifact")
+    from memdb.recall.weights import Weights
 
 # How hits are found, as the terms of a score name it.
 ARMS = ("lexical", "vector", "similar")
 MAX_LIMIT = 1000
-MAX_QUERY_CHARS = 1_000_000
 
 # Most words of a query that may be looked up: a page of text. 20 µs each where they are rare;
 # those after the first 64 only while nothing was found.
@@ -69,6 +69,8 @@ class Recaller:
         indexer: Indexer,
         half_lives: Callable[[], Mapping[str, int | None]] = dict,
         note_uses: Callable[[list[int]], object] = list,
+        messages: Weights = MESSAGES,
+        documents: Weights = DOCUMENTS,
     ) -> None:
         """
         Search *db*, by meaning where *indexer* has an embedder.
@@ -76,12 +78,13 @@ class Recaller:
         Args:
             half_lives: After how many milliseconds an entry counts half, by category.
             note_uses: Told the ids of the entries of each answer.
+            messages, documents: The numbers of the ranking.
         """
         self._db = db
         self._indexer = indexer
         self._half_lives = half_lives
         self._note_uses = note_uses
-        self._finder = Finder(indexer, db.clock, half_lives)
+        self._finder = Finder(indexer, db.clock, half_lives, messages, documents)
         self._authors: dict[tuple[int, int], tuple[int, list[str]]] = {}
 
     def recall(
@@ -223,20 +226,33 @@ class Recaller:
                 visible=visible and (sessions.find(tx, asked.scope_no, visible) or 0),
                 past=None if at_ms is None else entries_then(tx, owner, at_ms),
             )
-            now_ms = self._db.clock()
             searched = tuple(kind for kind in kinds if at_ms is None or kind != "entry")
-            fields = {kind: field_of(tx, asked, kind, now_ms) for kind in searched}
-            shared = shared_question(tx, owner, asked) if "entry" in searched else None
-            more = None if shared is None else field_of(tx, shared, "entry", now_ms)
+            asks = self._asks(tx, owner, asked, searched)
+        fields = {kind: field for question, kind, field in asks if question is asked}
         vector, missing = self._arms(asked, fields, vectors=vectors)
         with self._db.read() as tx:
-            found = [self._finder.find(tx, asked, kind, fields[kind], vector) for kind in searched]
-            if shared is not None and more is not None:
-                found.append(self._finder.find(tx, shared, "entry", more, vector))
+            found = [self._finder.find(tx, *one, vector) for one in asks]
+            if not any(part.ranked for part in found):
+                # Nothing but stop words is left that may be shared.
+                asked = asked.replace(terms=word_terms(asked.query.words, MAX_WORDS))
+                asks = self._asks(tx, owner, asked, searched)
+                found = [self._finder.find(tx, *one, vector) for one in asks]
+                fields = {kind: field for question, kind, field in asks if question is asked}
         if at_ms is not None and "entry" in kinds:
             found.append(rank_then(self._indexer, asked, vector, self._half_lives(), at_ms))
         held = fields["artifact"].terms() if "artifact" in fields else []
         return asked.replace(terms=held), found, missing
+
+    def _asks(
+        self, tx: Tx, owner: Owner, asked: Question, kinds: tuple[str, ...]
+    ) -> list[tuple[Question, str, Field]]:
+        """Return what is to be searched: each kind, and the entries that all users share."""
+        now_ms = self._db.clock()
+        found = [(asked, kind, field_of(tx, asked, kind, now_ms)) for kind in kinds]
+        shared = shared_question(tx, owner, asked) if "entry" in kinds else None
+        if shared is not None:
+            found.append((shared, "entry", field_of(tx, shared, "entry", now_ms)))
+        return found
 
     def _arms(
         self, asked: Question, fields: dict[str, Field], *, vectors: bool
@@ -350,7 +366,9 @@ class Recaller:
             common = [
                 word
                 for word in asked.query.content
-                if len(lists.get(f'"{word}"', ())) > COMMON_SHARE * total
+                if all(
+                    len(lists.get(term, ())) > COMMON_SHARE * total for term in word_terms([word])
+                )
             ]
         try:
             (vector,) = self._indexer.embed([asked.query.vector_text(common)])
@@ -368,31 +386,5 @@ def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
     if not hits and isinstance(failure, PortError):
         raise failure  # an empty answer would say that nothing is known
     arms = [arm for arm in ARMS if arm not in missing]
-    return Hits(hits, arms, {arm: str(reason) for arm, reason in missing.items()})
-
-
-def kinds_value(kinds: Any) -> tuple[str, ...]:
-    """Return *kinds* in their order; InvalidInput for what is none."""
-    if not isinstance(kinds, (list, tuple, set, frozenset)):
-        raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
-    return tuple(kind for kind in KINDS if kind in kinds)
-
-
-def query_text(text: str) -> str:
-    """
-    Return *text* as a query: what cannot be stored cannot be found, so it is left out.
-
-    Raises:
-        InvalidInput: it is no str, or longer than 1,000,000 characters.
-    """
-    if not isinstance(text, str):
-        raise InvalidInput(f"query is {type(text).__name__}: give a str")
-    if len(text) > MAX_QUERY_CHARS:
-        raise InvalidInput(f"query has {len(text):,} characters: ask in fewer than a million")
-    clean = text.replace("\0", " ")
-    if not clean.isascii():
-        clean = clean.encode("utf-8", "replace").decode()
-    return text_value(clean, "query")
+    told = {arm: str(reason) for arm, reason in missing.items()}
+    return Hits(hits, arms, told, failure if isinstance(failure, PortError) else None)

@@ -70,9 +70,11 @@ LEAVES = [
     ("rebuild",),
     ("backup",),
     ("vacuum",),
+    ("bench", "recall"),
+    ("bench", "convert"),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
-WHOLE = ("demo", "info", "work", "check", "rebuild", "backup", "vacuum")
+WHOLE = ("demo", "info", "work", "check", "rebuild", "backup", "vacuum", "bench")
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE]
 
 
