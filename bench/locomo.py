@@ -1,7 +1,7 @@
 """
 Recall on LoCoMo: how often the turns that hold the evidence are found.
 
-    python bench/locomo.py [--lexical] [--folder DIR]
+    python bench/locomo.py [--embedder SPEC] [--folder DIR]
 
 Each conversation is a scope of its own, each turn a message; a question counts
 with the share of its evidence turns among the first k. The data set is not part
@@ -35,7 +35,7 @@ def measure(ranked: list[str], evidence: set[str]) -> dict[str, float]:
     return scores | {"nDCG@10": gain / ideal, "MRR": 1 / found[0] if found else 0.0}
 
 
-def run(folder: Path, embedder: str | None) -> tuple[list[tuple[str, str, dict]], list[float]]:
+def run(folder: Path, embedder: object) -> tuple[list[tuple[str, str, dict]], list[float]]:
     """Ask every question of every conversation; return (file, category, scores) and ms."""
     rows, took_ms = [], []
     with (
@@ -75,12 +75,12 @@ def report(rows: list[tuple[str, str, dict]]) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
-    parser.add_argument("--lexical", action="store_true", help="without the embedder")
+    parser.add_argument("--embedder", default="static", help="or none, fastembed:DIR ...")
     parser.add_argument("--folder", type=Path, default=locomo_data.FOLDER)
     given = parser.parse_args()
     if not locomo_data.files(given.folder):
         sys.exit(f"no conversations in {given.folder.name}: give --folder")
-    embedder = None if given.lexical else "static"
+    embedder = None if given.embedder == "none" else given.embedder
     rows, took_ms = run(given.folder, embedder)
     print(f"memdb {memdb.__version__}, embedder {embedder}")
     report(rows)

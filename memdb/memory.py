@@ -33,6 +33,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     *,
     durability: str = "power",
     embedder: Embedder | str | None = STATIC,
+    previous_embedder: Embedder | str | None = None,
     counter: TokenCounter | str | None = None,
     model: Model | None = None,
     summarizer: Summarizer | None = None,
@@ -48,8 +49,13 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         durability: "power": what a call stored survives a power cut. "process":
             it survives the end of the process, and appends are several times
             faster.
-        embedder: "static", the table that comes with memdb; your own; or None
-            for search by words alone.
+        embedder: "static", the table that comes with memdb; "fastembed:DIR",
+            "openai:NAME@URL" or "llm:NAME", as in
+            `memdb.integrations.embedder_by_name`; your own; or None for search
+            by words alone.
+        previous_embedder: The one that the file had before. It answers until
+            *embedder* has embedded everything (`run_pending`, a worker). "static"
+            does so by itself.
         counter: "cl100k_base" (the default), "o200k_base", "estimate", or your
             own.
         model: A language model that writes summaries; None: they are extracts
@@ -75,7 +81,13 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     database = Database(name, durability=durability, clock=clock, ids=ids)
     try:
         rooms = Rooms(
-            database, embedder, counter, model=model, summarizer=summarizer, summaries=summaries
+            database,
+            embedder,
+            counter,
+            previous=previous_embedder,
+            model=model,
+            summarizer=summarizer,
+            summaries=summaries,
         )
         return MemDB(database, rooms)
     except BaseException:
@@ -191,11 +203,32 @@ class MemDB:
         with self._db.read() as tx:
             return embeddings.list_spaces(tx)
 
+    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+        """
+        Remove an embedding space with all its vectors; return what it was.
+
+        What was said stays, and so do the other spaces. A process that has the
+        embedder of this one makes it anew at its next write or recall.
+
+        Args:
+            model: As `spaces()` names it.
+            dim: Where the model has spaces of several dimensions.
+
+        Raises:
+            NotFound: the file has no such space.
+            InvalidInput: *dim* has to be said.
+
+        Cost: keeps writers waiting for 0.2 s per 100,000 vectors. The file gets
+        smaller at the next `vacuum`.
+        """
+        return self._rooms.indexer.drop_space(model, dim)
+
     def pending(self) -> int:
         """
         Return how many jobs `run_pending` has to do: what to embed, what to summarise.
 
-        What waits for another embedder than this one is not counted.
+        What waits for another embedder than those of this process is not
+        counted; `spaces()` tells what waits in each.
         """
         return self._rooms.indexer.pending()
 

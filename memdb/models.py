@@ -280,16 +280,23 @@ class Hits(list["Hit"]):
     Attributes:
         arms: What took part, of "lexical" (words), "vector" (meaning of the whole)
             and "similar" (words of similar meaning).
-        missing: Why the others did not, in a sentence each.
+        missing: Why the others did not, in a sentence each; also how far "vector"
+            could, where only a part of the texts is embedded.
+        space: The model whose vectors answered; None where none did.
     """
 
     def __init__(
-        self, hits: Iterable[Hit], arms: Iterable[str], missing: Mapping[str, str]
+        self,
+        hits: Iterable[Hit],
+        arms: Iterable[str],
+        missing: Mapping[str, str],
+        space: str | None = None,
     ) -> None:
         """Hold *hits*."""
         super().__init__(hits)
         self.arms = tuple(arms)
         self.missing = dict(missing)
+        self.space = space
 
 
 class Why(Record):
@@ -321,11 +328,23 @@ class Finding(Record):
 
 
 class SpaceInfo(Record):
-    """An embedding space in the file and how many vectors it holds."""
+    """
+    An embedding space of the file.
+
+    Attributes:
+        model: Name of the embedder.
+        dim: Components of a vector.
+        vectors: How many it holds.
+        state: "filling": not everything was embedded yet; "ready"; "retired":
+            another took its place, and it gets no new vectors.
+        due: How many texts wait to be embedded.
+    """
 
     model: str
     dim: int
     vectors: int
+    state: str
+    due: int
 
 
 class FileInfo(Record):

@@ -44,6 +44,7 @@ class Rooms:
         embedder: Embedder | str | None,
         counter: TokenCounter | str | None,
         *,
+        previous: Embedder | str | None = None,
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         summaries: SummaryPolicy | None = None,
@@ -55,19 +56,17 @@ class Rooms:
             _require(summarizer, "summarizer", ("name", "quality", "summarize"))
         if summaries is not None:
             _check_policy(summaries)
-        if isinstance(embedder, str):
-            if embedder != STATIC:
-                raise InvalidInput(
-                    f"embedder is {embedder!r}: use 'static', None for none, or your own"
-                )
-        elif embedder is not None:
-            _require(embedder, "embedder", ("name", "dim", "embed"))
+        embedder = _named(db, embedder, "embedder")
+        previous = _named(db, previous, "previous_embedder")
+        if previous is not None and embedder is None:
+            raise InvalidInput("previous_embedder without embedder: say what takes its place")
         self.db = db
         self.conversations = Conversations(db)
         self._indexer: Indexer | None = None
         self._embedder = embedder
+        self._previous = previous
         self._counting: Counting | None = None
-        if not isinstance(embedder, str):
+        if embedder != STATIC:
             self.indexer  # noqa: B018 (refuses a name or dimension that names no space)
         if counter is not None:
             self._counting = self._make_counting(counter)
@@ -113,7 +112,12 @@ class Rooms:
         if self._indexer is None:
             from memdb.recall.indexing import Indexer
 
-            self._indexer = Indexer(self.db, _load_embedder(self._embedder))
+            previous = self._previous
+            if previous is None and self._embedder not in (None, STATIC):
+                previous = STATIC  # it is always at hand, and most files had it first
+            self._indexer = Indexer(
+                self.db, _load_embedder(self._embedder), _load_embedder(previous)
+            )
         return self._indexer
 
     @property
@@ -232,6 +236,24 @@ def _require(port: object, field: str, names: tuple[str, ...]) -> None:
     for name in names:
         if not hasattr(port, name):
             raise InvalidInput(f"{field} has no {name!r}: see memdb.ports for what it needs")
+
+
+def _named(db: Database, choice: Embedder | str | None, field: str) -> Embedder | str | None:
+    """Return the embedder that *choice* means; "static" stays a name until it is used."""
+    if choice is None or (isinstance(choice, str) and choice == STATIC):
+        return choice
+    if not isinstance(choice, str):
+        _require(choice, field, ("name", "dim", "embed"))
+        return choice
+    from memdb.integrations import embedder_by_name
+    from memdb.stores import embeddings
+
+    embedder = embedder_by_name(choice)
+    with db.read() as tx:
+        dims = [one.dim for one in embeddings.list_spaces(tx) if one.model == embedder.name]
+    if len(dims) == 1 and hasattr(embedder, "expect"):
+        embedder.expect(dims[0])  # so that a server that is down keeps no file shut
+    return embedder
 
 
 def _load_embedder(choice: Embedder | str | None) -> Embedder | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from memdb.errors import FileError, InvalidInput, NotFound, PortError, StorageError
 from memdb.ids import MAX_SEQ, session_range
 from memdb.models import Hits
-from memdb.recall.candidates import Finder
+from memdb.recall.candidates import Finder, Meant
 from memdb.recall.dates import dates_in
 from memdb.recall.explain import why
 from memdb.recall.fields import field_of
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from memdb.db.transaction import Tx
     from memdb.models import Hit, Why
     from memdb.owner import Owner
-    from memdb.recall.indexing import Indexer
+    from memdb.recall.indexing import Indexer, Serving
     from memdb.recall.query import Query
+    from memdb.recall.weights import Weights
 
 KINDS = ("message", "entry", "artifact")
 
@@ -62,11 +63,17 @@ DRAIN_TEXTS = 256
 class Recaller:
     """Searches the scopes of a file."""
 
-    def __init__(self, db: Database, indexer: Indexer) -> None:
-        """Search *db*, by meaning where *indexer* has an embedder."""
+    def __init__(
+        self,
+        db: Database,
+        indexer: Indexer,
+        messages: Weights | None = None,
+        documents: Weights | None = None,
+    ) -> None:
+        """Search *db*, by meaning where *indexer* has an embedder; None: the model's weights."""
         self._db = db
         self._indexer = indexer
-        self._finder = Finder(indexer)
+        self._finder = Finder(messages, documents)
         self._authors: dict[tuple[int, int], tuple[int, list[str]]] = {}
 
     def recall(
@@ -98,10 +105,10 @@ class Recaller:
         )
         if found is None:
             return Hits((), (), {})
-        asked, parts, missing = found
+        asked, parts, told = found
         with self._db.read() as tx:
             hits = merge(tx, asked, parts)
-        return _answer(hits, missing)
+        return told.answer(hits)
 
     def sessions(
         self,
@@ -120,9 +127,9 @@ class Recaller:
         )
         if found is None:
             return Hits((), (), {})
-        asked, (part,), missing = found
+        asked, (part,), told = found
         with self._db.read() as tx:
-            return _answer(grouped(tx, asked, part, limit), missing)
+            return told.answer(grouped(tx, asked, part, limit))
 
     def why(
         self,
@@ -173,8 +180,8 @@ class Recaller:
         vectors: bool = True,
         rerank: bool = True,
         grouped: bool = False,
-    ) -> tuple[Question, list[Found], dict[str, str | PortError]] | None:
-        """Return what each kind says, and why arms are missing; None for an unknown scope."""
+    ) -> tuple[Question, list[Found], _Told] | None:
+        """Return what each kind says, and how it was found; None for an unknown scope."""
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
         since_ms = moment_ms(since, "since")
@@ -197,16 +204,17 @@ class Recaller:
             )
             now_ms = self._db.clock()
             fields = {kind: field_of(tx, asked, kind, now_ms) for kind in kinds}
-        missing: dict[str, str | PortError] = {}
-        vector = self._query_vector(asked, fields, missing) if vectors else None
+            serving = self._indexer.serving(tx)
+        told = _Told()
+        meant = self._meant(serving, asked, fields, told) if vectors else None
         if not vectors:
-            missing["vector"] = "only words were asked for"
-        if vector is None or not rerank:
-            missing["similar"] = "it was not wanted" if vector else "it needs the vector arm"
+            told.missing["vector"] = "only words were asked for"
+        if meant is None or not rerank:
+            told.missing["similar"] = "it was not wanted" if meant else "it needs the vector arm"
         with self._db.read() as tx:
-            found = [self._finder.find(tx, asked, kind, fields[kind], vector) for kind in kinds]
+            found = [self._finder.find(tx, asked, kind, fields[kind], meant) for kind in kinds]
         held = fields["artifact"].terms() if "artifact" in fields else []
-        return asked.replace(terms=held), found, missing
+        return asked.replace(terms=held), found, told
 
     def search(self, owner: Owner, session: str, query: str, limit: int) -> Hits:
         """Return the messages of a session that share words with *query*, best first."""
@@ -280,23 +288,23 @@ class Recaller:
             known = self._authors[talk] = (total, messages.authors(tx, *talk))
         return known[1]
 
-    def _query_vector(
-        self, asked: Question, fields: dict[str, Field], missing: dict[str, str | PortError]
-    ) -> bytes | None:
+    def _meant(
+        self, serving: Serving | None, asked: Question, fields: dict[str, Field], told: _Told
+    ) -> Meant | None:
         """
         Embed the query, without the words that would draw it to everything.
 
         None where there is no embedder, it fails, or the model does not know the
-        query's words and others do find something; *missing* then says so.
+        query's words and others do find something; *told* then says so.
         """
-        embedder = self._indexer.embedder
-        if embedder is None:
-            missing["vector"] = "the file was opened without an embedder"
+        if serving is None:
+            told.missing["vector"] = "the file was opened without an embedder"
             return None
+        embedder = serving.filler.embedder
         covers = getattr(embedder, "covers", None)
         by_words = any(any(field.postings.values()) for field in fields.values())
         if by_words and covers is not None and not covers(asked.query.text):
-            missing["vector"] = f"{embedder.name} does not know these words"
+            told.missing["vector"] = f"{embedder.name} does not know these words"
             return None
         common: list[str] = []
         if "message" in fields:
@@ -307,22 +315,38 @@ class Recaller:
                 if len(lists.get(f'"{word}"', ())) > COMMON_SHARE * total
             ]
         try:
-            (vector,) = self._indexer.embed([asked.query.vector_text(common)])
+            (vector,) = serving.filler.embed([asked.query.vector_text(common)])
         except PortError as error:
-            missing["vector"] = error
+            told.missing["vector"] = error
             return None
         if vector is None:
-            missing["vector"] = f"{embedder.name} finds nothing to embed in the query"
-        return vector
+            told.missing["vector"] = f"{embedder.name} finds nothing to embed in the query"
+            return None
+        if serving.space_no is None:
+            told.missing["vector"] = f"space {embedder.name}: nothing is embedded yet"
+            return None
+        told.space, told.partly = embedder.name, serving.partly
+        return Meant(vector, serving.space_no, embedder.name)
 
 
-def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
-    """Return *hits* with how they were found; what failed is raised where nothing was found."""
-    failure = missing.get("vector")
-    if not hits and isinstance(failure, PortError):
-        raise failure  # an empty answer would say that nothing is known
-    arms = [arm for arm in ARMS if arm not in missing]
-    return Hits(hits, arms, {arm: str(reason) for arm, reason in missing.items()})
+class _Told:
+    """How an answer was found: which arms are missing and why, and which space answered."""
+
+    def __init__(self) -> None:
+        self.missing: dict[str, str | PortError] = {}
+        self.space: str | None = None
+        self.partly: str | None = None
+
+    def answer(self, hits: list[Hit]) -> Hits:
+        """Return *hits* with how they were found; what failed is raised where there are none."""
+        failure = self.missing.get("vector")
+        if not hits and isinstance(failure, PortError):
+            raise failure  # an empty answer would say that nothing is known
+        arms = [arm for arm in ARMS if arm not in self.missing]
+        missing = {arm: str(reason) for arm, reason in self.missing.items()}
+        if self.partly is not None:
+            missing["vector"] = self.partly
+        return Hits(hits, arms, missing, self.space)
 
 
 def kinds_value(kinds: Any) -> tuple[str, ...]:

@@ -66,3 +66,20 @@ MESSAGES = Weights()
 
 DOCUMENTS = MESSAGES.replace(lexical_share=0.5, context=(), previous=0.0, next=0.0)
 """The ranking of entries: documents have no neighbours."""
+
+STATIC_MODEL = "static-en-1"
+
+SENTENCES = MESSAGES.replace(lexical_share=0.55)
+"""The ranking of messages where a sentence model answers: its cosines say more (ADR-0013)."""
+
+SENTENCE_DOCUMENTS = DOCUMENTS
+
+
+def for_messages(model: str | None) -> Weights:
+    """Return the weights for messages where *model* made the vectors; None: words alone."""
+    return MESSAGES if model in (None, STATIC_MODEL) else SENTENCES
+
+
+def for_documents(model: str | None) -> Weights:
+    """Return the weights for entries where *model* made the vectors; None: words alone."""
+    return DOCUMENTS if model in (None, STATIC_MODEL) else SENTENCE_DOCUMENTS

@@ -23,18 +23,25 @@ LEASE_MS = 60_000
 RETRY_MS = 2_000
 MAX_RETRY_MS = 3_600_000
 
+# An entry that failed so often keeps its space from being complete no longer.
+GIVEN_UP = 3
+
 # A session is looked at for summaries each time it grew by so many messages.
 SUMMARIZE_EVERY = 10
 
 INSERT_SESSION = """/* jobs.embed_session */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
+SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms
+FROM embedding_spaces
+WHERE retired_ms IS NULL
 ON CONFLICT DO NOTHING
 """
 
 INSERT_ENTRY = """/* jobs.embed_entry */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
+SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms
+FROM embedding_spaces
+WHERE retired_ms IS NULL
 ON CONFLICT (kind, subject, ref, space_no)
 DO UPDATE SET next_seq = excluded.next_seq, due_ms = excluded.due_ms, lease_ms = 0
 """
@@ -50,6 +57,41 @@ SELECT 'embed', 'session', id, :space_no, 1, :now_ms FROM sessions WHERE last_se
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries WHERE true
 ON CONFLICT DO NOTHING
+"""
+
+# Of a space that got nothing for a while. Entries may have changed under their
+# vectors meanwhile, so all of them are done again; messages never change.
+INSERT_MISSING = """/* jobs.embed_missing */
+INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
+SELECT 'embed', 'session', id >> 24 << 24, :space_no, min(id & 16777215), :now_ms
+FROM messages
+WHERE
+  (text <> '' OR text IS NULL)
+  AND NOT EXISTS (
+    SELECT 1 FROM embeddings
+    WHERE space_no = :space_no AND kind = 'message' AND ref = messages.id
+  )
+GROUP BY id >> 24
+UNION ALL
+SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries WHERE true
+ON CONFLICT DO NOTHING
+"""
+
+SELECT_UNFINISHED = """/* jobs.unfinished */
+SELECT 1 FROM jobs
+WHERE
+  space_no = :space_no
+  AND (subject = 'session' OR attempts < :given_up)
+LIMIT 1
+"""
+
+SELECT_TEXTS = """/* jobs.texts */
+SELECT
+  (SELECT coalesce(sum(last_seq), 0) FROM sessions) + (SELECT count(*) FROM entries)
+"""
+
+DELETE_OF_SPACE = """/* jobs.drop_space */
+DELETE FROM jobs WHERE space_no = :space_no
 """
 
 SELECT_DUE = """/* jobs.due */
@@ -131,7 +173,7 @@ WHERE
 """
 
 SELECT_COUNT = """/* jobs.count */
-SELECT count(*) FROM jobs WHERE space_no IN (0, :space_no)
+SELECT count(*) FROM jobs WHERE space_no IN (SELECT value FROM json_each(:spaces))
 """
 
 
@@ -164,12 +206,12 @@ class Job(Record):
 
 
 def add_session(tx: Tx, session: int, first_seq: int) -> None:
-    """Note that messages from *first_seq* on have no vectors, in every space of the file."""
+    """Note that messages from *first_seq* on have no vectors, in every space that gets some."""
     tx.run(INSERT_SESSION, {"ref": session, "next_seq": first_seq, "now_ms": tx.now_ms})
 
 
 def add_entry(tx: Tx, entry_id: int, version: int) -> None:
-    """Note that *version* of an entry has no vector, in every space of the file."""
+    """Note that *version* of an entry has no vector, in every space that gets some."""
     tx.run(INSERT_ENTRY, {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms})
 
 
@@ -184,9 +226,30 @@ def grew(tx: Tx, session: int, first_seq: int, last_seq: int) -> None:
         add_summarize(tx, "session", session)
 
 
-def add_everything(tx: Tx, space_no: int) -> None:
-    """Note that everything in the file is to be embedded in a new space."""
-    tx.run(INSERT_WHOLE_SPACE, {"space_no": space_no, "now_ms": tx.now_ms})
+def add_everything(tx: Tx, space_no: int) -> int:
+    """Note that everything in the file is to be embedded in a new space; return how many jobs."""
+    return tx.run(INSERT_WHOLE_SPACE, {"space_no": space_no, "now_ms": tx.now_ms})
+
+
+def add_missing(tx: Tx, space_no: int) -> None:
+    """Note what a space lacks that got nothing new for a while; reads all messages."""
+    tx.run(INSERT_MISSING, {"space_no": space_no, "now_ms": tx.now_ms})
+
+
+def unfinished(tx: Tx, space_no: int) -> bool:
+    """Return whether work of a space is left; not entries that failed `GIVEN_UP` times."""
+    return tx.one(SELECT_UNFINISHED, {"space_no": space_no, "given_up": GIVEN_UP}) is not None
+
+
+def texts(tx: Tx) -> int:
+    """Return how many texts there are to embed in the file. Cost: 1 ms per 10,000 sessions."""
+    row = tx.one(SELECT_TEXTS)
+    return 0 if row is None else int(row[0])
+
+
+def drop_space(tx: Tx, space_no: int) -> None:
+    """Remove every job of a space."""
+    tx.run(DELETE_OF_SPACE, {"space_no": space_no})
 
 
 def due(
@@ -247,7 +310,7 @@ def drop_nodes(tx: Tx, session: int) -> None:
     tx.run(DELETE_OF_NODES, {"session": session})
 
 
-def count(tx: Tx, space_no: int) -> int:
-    """Return how many jobs of a space wait, leased and failed ones included."""
-    row = tx.one(SELECT_COUNT, {"space_no": space_no})
+def count(tx: Tx, *spaces: int) -> int:
+    """Return how many jobs of *spaces* wait, leased and failed ones included; 0: of no space."""
+    row = tx.one(SELECT_COUNT, {"spaces": f"[{','.join(map(str, spaces))}]"})
     return 0 if row is None else int(row[0])
