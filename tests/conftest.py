@@ -179,6 +179,7 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         path: str,
         *,
         embedder: Any = embedder,
+        previous: Any = None,
         counter: Any = "estimate",
         model: Any = None,
         summarizer: Any = None,
@@ -186,7 +187,12 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         **options: Any,
     ) -> MemDB:
         database = make_database(path, **options)
-        ports = {"model": model, "summarizer": summarizer, "summaries": summaries}
+        ports = {
+            "previous": previous,
+            "model": model,
+            "summarizer": summarizer,
+            "summaries": summaries,
+        }
         return MemDB(database, Rooms(database, embedder, counter, **ports))
 
     return make

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import Command, example, file_argument, json_option, scope_options
+from memdb.cli.base import (
+    Command,
+    embedder_option,
+    example,
+    file_argument,
+    json_option,
+    scope_options,
+)
 from memdb.cli.opening import opened_scope
 from memdb.cli.output import Column, print_json, print_table, when
 from memdb.cli.values import MOMENT
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--until", type=MOMENT, help="Only what was said before.")
 @click.option("--session", metavar="NAME", help="Only messages and artifacts of this one.")
 @click.option("--explain", is_flag=True, help="Show the terms of each score.")
+@embedder_option
 @scope_options
 @json_option
 def recall(
@@ -41,6 +49,7 @@ def recall(
     until: int | None,
     session: str | None,
     explain: bool,
+    embedder: str | None,
     user: str | None,
     app: str | None,
     as_json: bool,
@@ -51,7 +60,7 @@ def recall(
     QUERY is a question or some words. The best hit stands first. A TIME is a
     date or 2025-03-01T09:14, UTC where it names no zone.
     """
-    with opened_scope(file, user, app) as scope:
+    with opened_scope(file, user, app, embedder=embedder) as scope:
         hits = scope.recall(
             query,
             limit,

@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from memdb.cli.base import STOPPED, Command, example, file_argument, json_option, scope_options
+from memdb.cli.base import (
+    STOPPED,
+    Command,
+    embedder_option,
+    example,
+    file_argument,
+    json_option,
+    scope_options,
+)
 from memdb.cli.opening import DEFAULT_APP, choose_scope, opened
 from memdb.cli.output import note, print_json
 from memdb.cli.progress import Bar, Counter
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     help="memdb, jsonl, chatgpt, claude or locomo; found out without it.",
 )
 @click.option("--no-embed", is_flag=True, help="Leave the vectors to the first recall.")
+@embedder_option
 @scope_options
 @json_option
 def import_(
@@ -42,6 +51,7 @@ def import_(
     session: str | None,
     format_: str | None,
     no_embed: bool,
+    embedder: str | None,
     user: str | None,
     app: str | None,
     as_json: bool,
@@ -60,7 +70,7 @@ def import_(
     require_format(source, has_owner=user is not None, session=session, format=format_)
     begun = False
     try:
-        with opened(file, create=True) as db:
+        with opened(file, create=True, embedder=embedder) as db:
             begun = True
             with Bar("Importing") as bar:
                 report = db.import_file(

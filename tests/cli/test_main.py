@@ -58,13 +58,15 @@ LEAVES = [
     ("import",),
     ("export",),
     ("work",),
+    ("space", "list"),
+    ("space", "drop"),
     ("check",),
     ("rebuild",),
     ("backup",),
     ("vacuum",),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
-WHOLE = ("demo", "info", "work", "check", "rebuild", "backup", "vacuum")
+WHOLE = ("demo", "info", "work", "space", "check", "rebuild", "backup", "vacuum")
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE]
 
 
