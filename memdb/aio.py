@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, T
 from memdb import holdings, memory, tools
 from memdb import scope as scopes
 from memdb import session as sessions
+from memdb import state as states
 from memdb.errors import Closed
 
 if TYPE_CHECKING:
@@ -91,6 +92,16 @@ class Session:
     archive = _later(sessions.Session.archive)
     unarchive = _later(sessions.Session.unarchive)
     delete = _later(sessions.Session.delete)
+    head = _later(sessions.Session.head)
+    create = _later(sessions.Session.create)
+    commit = _later(sessions.Session.commit)
+    snapshot = _later(sessions.Session.snapshot)
+    erase = _later(sessions.Session.erase)
+
+    @property
+    def state(self) -> State:
+        """Values under keys that go with the session."""
+        return State(self._sync.state, self._worker)
 
     async def last_seq(self) -> int:
         """Return the highest seq given out so far, 0 before the first message."""
@@ -191,6 +202,28 @@ class Artifacts:
         return await _run(self._worker, opener)
 
 
+class State:
+    """Values under keys; see `memdb.state.State`."""
+
+    def __init__(self, sync: states.State, worker: _Worker) -> None:
+        """Use `session.state`, `scope.state` or `db.state()` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    all = _later(states.State.all)
+    update = _later(states.State.update)
+    clear = _later(states.State.clear)
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """Return the value under *key*, *default* without one."""
+        return await _run(self._worker, lambda: self._sync.get(key, default))
+
+    async def delete(self, key: str) -> bool:
+        """Remove a key; False if there was none."""
+        missing = object()
+        return await _run(self._worker, lambda: self._sync.pop(key, missing) is not missing)
+
+
 class Scope:
     """Somebody's memory; see `memdb.Scope`."""
 
@@ -204,12 +237,18 @@ class Scope:
     sessions = _later(scopes.Scope.sessions)
     remember = _later(scopes.Scope.remember)
     recall = _later(scopes.Scope.recall)
+    search = _later(scopes.Scope.search)
     why = _later(scopes.Scope.why)
     export = _later(scopes.Scope.export)
 
     def session(self, name: str) -> Session:
         """Return a conversation; it is made at its first message."""
         return Session(self._sync.session(name), self._worker)
+
+    @property
+    def state(self) -> State:
+        """Values under keys that belong to the user, whatever the session."""
+        return State(self._sync.state, self._worker)
 
     @property
     def entries(self) -> Entries:
@@ -238,7 +277,9 @@ class MemDB:
     run_pending = _later(memory.MemDB.run_pending)
     start_worker = _later(memory.MemDB.start_worker)
     pending = _later(memory.MemDB.pending)
+    warm = _later(memory.MemDB.warm)
     spaces = _later(memory.MemDB.spaces)
+    drop_space = _later(memory.MemDB.drop_space)
     check = _later(memory.MemDB.check)
     rebuild = _later(memory.MemDB.rebuild)
     vacuum = _later(memory.MemDB.vacuum)
@@ -250,6 +291,10 @@ class MemDB:
     def scope(self, user: str, app: str = "default") -> Scope:
         """Return somebody's memory; it is made at its first write."""
         return Scope(self._sync.scope(user, app), self._worker)
+
+    def state(self, app: str = "default") -> State:
+        """Return the values under keys that belong to a program, whoever its user."""
+        return State(self._sync.state(app), self._worker)
 
     async def scopes(self) -> list[Scope]:
         """Return every scope that was written to, by app and user."""

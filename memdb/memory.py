@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memdb.models import FileInfo, Finding, SpaceInfo
     from memdb.ports import Embedder, Model, Summarizer, TokenCounter
     from memdb.runtime import Clock, Ids
+    from memdb.state import State
     from memdb.summary_models import SummaryPolicy
     from memdb.transfer.importer import ImportReport
     from memdb.worker import Worker
@@ -134,6 +135,12 @@ class MemDB:
             found = scopes.list_all(tx)
         return [self.scope(user, app) for _, app, user in found]
 
+    def state(self, app: str = "default") -> State:
+        """Return the values under keys that belong to a program, whoever its user."""
+        from memdb.state import State
+
+        return State(self._rooms, (name_value(app, "app"), "", ""))
+
     def run_pending(
         self,
         limit: int | None = None,
@@ -187,14 +194,30 @@ class MemDB:
         if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
             raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
         if self._worker is None or not self._worker.running:
-            from functools import partial
-
             from memdb.worker import Worker
 
             run = self._rooms.run_pending
-            self._worker = Worker(partial(run, early=False), interval_s)
+            self._worker = Worker(
+                lambda most, made, asks, stopped: run(
+                    most, made, asks, early=False, cancelled=stopped
+                ),
+                interval_s,
+            )
             self._worker.start()
         return self._worker
+
+    def warm(self) -> None:
+        """
+        Load now what counts and embeds, 0.2 s that the first calls would take.
+
+        For programs that serve an event loop: loading keeps the interpreter
+        busy, in whatever thread it happens.
+
+        Raises:
+            PortError: the counter or the embedder failed.
+        """
+        self._rooms.counting.count_many(["warm"])
+        self._rooms.indexer.warm()
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
@@ -205,21 +228,14 @@ class MemDB:
 
     def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
         """
-        Remove an embedding space with all its vectors; return what it was.
+        Remove the vectors of *model*; return what the space was. What was said stays.
 
-        What was said stays, and so do the other spaces. A process that has the
-        embedder of this one makes it anew at its next write or recall.
-
-        Args:
-            model: As `spaces()` names it.
-            dim: Where the model has spaces of several dimensions.
+        A process that has its embedder makes them anew. Keeps writers waiting
+        for 0.2 s per 100,000; `vacuum` makes the file smaller.
 
         Raises:
             NotFound: the file has no such space.
-            InvalidInput: *dim* has to be said.
-
-        Cost: keeps writers waiting for 0.2 s per 100,000 vectors. The file gets
-        smaller at the next `vacuum`.
+            InvalidInput: *dim* has to be said, as the model has several.
         """
         return self._rooms.indexer.drop_space(model, dim)
 
@@ -352,9 +368,14 @@ class MemDB:
         return info(self._db)
 
     def close(self) -> None:
-        """Close the file, after the work in progress; calling it again does nothing."""
+        """
+        Close the file; calling it again does nothing.
+
+        Work in progress is finished first, but a worker's model that is being
+        asked is given up: what it was asked for stays due.
+        """
         if self._worker is not None:
-            self._worker.stop()
+            self._worker.stop(give_up=True)
         self._db.close()
 
     def _owner(self, user: str, app: str) -> Owner:

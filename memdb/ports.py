@@ -114,6 +114,9 @@ class Summarizer(Protocol):
         """
         Return a summary of *source*.
 
+        Called in a thread of its own, by several at once where several
+        sessions are summarised; given up after 60 seconds.
+
         Args:
             source: What was said, oldest first, never empty.
             depth: Of the node to be made: 0 from messages, n from nodes of n - 1.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memdb.shortterm.calling import Caller
     from memdb.shortterm.context import Contexts
     from memdb.shortterm.dag import Summaries
+    from memdb.shortterm.hosting import Hosting
     from memdb.shortterm.tree import Trees
     from memdb.shortterm.writing import Writer
     from memdb.summary_models import SummaryPolicy
@@ -71,6 +72,7 @@ class Rooms:
         if counter is not None:
             self._counting = self._make_counting(counter)
         self._writer: Writer | None = None
+        self._hosting: Hosting | None = None
         self._notebook: Notebook | None = None
         self._recaller: Recaller | None = None
         self._shelf: Shelf | None = None
@@ -105,6 +107,15 @@ class Rooms:
 
             self._writer = Writer(self.db, self.counting, self.indexer.ensure_space)
         return self._writer
+
+    @property
+    def hosting(self) -> Hosting:
+        """What keeps the sessions and the state of hosts."""
+        if self._hosting is None:
+            from memdb.shortterm.hosting import Hosting
+
+            self._hosting = Hosting(self.db, self.writer)
+        return self._hosting
 
     @property
     def indexer(self) -> Indexer:
@@ -189,8 +200,17 @@ class Rooms:
         *,
         kinds: Sequence[str] = WORK,
         early: bool = True,
+        cancelled: Callable[[], bool] | None = None,
     ) -> int:
-        """Embed, then summarise; see `MemDB.run_pending`. *early*: also what waits for a retry."""
+        """
+        Embed, then summarise; see `MemDB.run_pending`.
+
+        Args:
+            early: Also what failed and waits to be tried again.
+            cancelled: Asked between pieces of work, and while a model answers.
+        """
+        from memdb.shortterm.running import Run
+
         failure: PortError | None = None
         done = 0
         if "embed" in kinds:
@@ -200,9 +220,10 @@ class Rooms:
                 failure = error
         if "summarize" in kinds:
             rest = None if limit is None else max(limit - done, 0)
-            made, failures = self.summaries.run_pending(rest, progress, status, early=early)
+            run = Run(status, cancelled, progress)
+            made, _ = self.summaries.run_pending(rest, run, early=early)
             done += made
-            failure = failure or failures.first
+            failure = failure or run.first
         if failure is not None:
             raise failure
         return done

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memdb.models import Hits, Remembered, SessionInfo, Why
     from memdb.owner import Owner
     from memdb.rooms import Rooms
+    from memdb.state import State
 
 KINDS = ("message", "entry", "artifact")
 
@@ -201,6 +202,21 @@ class Scope:
         return self._rooms.recaller.why(
             self._owner, query, (session, seq), limit, since=since, until=until, rerank=rerank
         )
+
+    def search(self, query: str, limit: int = 10, *, kinds: Sequence[str] = KINDS) -> Hits:
+        """
+        Return what shares words with *query*, best first; arguments as for `recall`.
+
+        By words alone: nothing is found by its meaning or its place in a talk.
+        """
+        return self._rooms.recaller.recall(self._owner, query, limit, kinds=kinds, vectors=False)
+
+    @property
+    def state(self) -> State:
+        """Values under keys that belong to the user, whatever the session."""
+        from memdb.state import State
+
+        return State(self._rooms, (self._owner.app, self._owner.user, ""))
 
     @property
     def entries(self) -> Entries:

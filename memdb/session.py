@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memdb.hosted import Hosted
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 MAX_COUNT = (1 << 24) - 1
 
 
-class Session:
+class Session(Hosted):
     """An ordered run of messages in a scope; it is made at its first message."""
 
     def __init__(self, rooms: Rooms, owner: Owner, name: str) -> None:
@@ -72,20 +73,26 @@ class Session:
         return stored
 
     def extend(
-        self, messages: Iterable[NewMessage | dict[str, Any]], *, expected_seq: int | None = None
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        expected_seq: int | None = None,
+        keep: bool = False,
     ) -> list[Message]:
         """
         Add many messages in one transaction, all or none; see `append`.
 
         Args:
             messages: `NewMessage`s, or dicts with the same fields by name.
+            keep: What is stored under the external id of one of them stays,
+                also where it differs: the first to come wins.
 
         Cost: 25 µs per message with index and exact token count.
         """
         from memdb.shortterm.writing import to_new
 
         new = [to_new(message) for message in messages]
-        return self._rooms.writer.append(self._owner, self.name, new, expected_seq)
+        return self._rooms.writer.append(self._owner, self.name, new, expected_seq, keep=keep)
 
     @property
     def last_seq(self) -> int:
@@ -251,6 +258,7 @@ class Session:
         Finish the summaries, drop what can be made again, and archive what is cold.
 
         Nothing that was said is lost, and no summary by a model is dropped.
+        Summaries that another process is making now are left to it.
 
         Args:
             keep_last: Archive all but so many of the newest messages; None:
@@ -334,12 +342,13 @@ class Session:
 
     def delete(self) -> bool:
         """
-        Remove the session with its messages and artifacts; False if it is absent.
+        Remove the session with its messages, artifacts and state; False if it is absent.
 
         Entries told in it and `user:` artifacts stay.
         """
         with self._rooms.db.write():
             self._rooms.shelf.delete_session(self._owner, self.name)
+            self.state.clear()
             return self._rooms.writer.delete(self._owner, self.name)
 
     def __repr__(self) -> str:

@@ -8,8 +8,10 @@ another conversation. Answers are text, cut into pages that fit a prompt.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
+from memdb.ids import MAX_SEQ
 from memdb.text.parts import text_of
 from memdb.text.times import iso_day
+from memdb.text.validate import MAX_INT, int_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 # Characters of one answer: about 2,000 tokens.
 PAGE_CHARS = 8_000
 HIT_CHARS = 400
+MAX_HITS = 50
 
 # Entries and summaries that a search gives beside the messages.
 MORE_HITS = 3
@@ -66,7 +69,7 @@ SEARCH = {
         "type": "object",
         "properties": {
             "query": {"type": "string", "description": "a question or some words"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 10},
         },
         "required": ["query"],
         "additionalProperties": False,
@@ -141,6 +144,7 @@ class Tools:
         Raises:
             InvalidInput: there is no such tool or argument, or it has a wrong type.
             NotFound: this session has no such summary or message.
+            PortError: a model failed while compacting; all else was done.
         """
         tools = {
             "memory_expand": self.memory_expand,
@@ -160,7 +164,14 @@ class Tools:
             id: Of a node, or "12", or "11-20".
             after: Continue behind this seq.
             offset: First character to show of a single message.
+
+        Raises:
+            InvalidInput: an argument has a wrong type or is below 0.
+            NotFound: this session has no such summary or message.
         """
+        text_value(id, "id")
+        int_value(after, "after", 0, MAX_SEQ)
+        int_value(offset, "offset", 0, MAX_INT)
         page = self._session.expand(id, after_seq=after, limit=100)
         if len(page.messages) == 1 and page.next_seq is None:
             return _one(page.messages[0], offset)
@@ -178,18 +189,34 @@ class Tools:
         return "\n".join(lines) or "(nothing is left of these messages)"
 
     def memory_search(self, query: str, limit: int = 10) -> str:
-        """Return the messages, summaries and entries that fit *query*, best first."""
+        """
+        Return the messages, summaries and entries that fit *query*, best first.
+
+        Raises:
+            InvalidInput: *query* is no text, or *limit* not from 1 to 50.
+        """
+        text_value(query, "query")
+        int_value(limit, "limit", 1, MAX_HITS)
         session = self._session
         recall = session._rooms.recaller.recall
         hits = recall(session._owner, query, limit, kinds=("message",), session=session.name)
         hits += recall(session._owner, query, MORE_HITS, kinds=("entry",))
         lines = [_hit_line(hit) for hit in hits]
         lines += [_node_line(node) for node in session.search_summaries(query, MORE_HITS)]
-        return "\n".join(lines) or "(nothing found)"
+        return _fitting(lines) or "(nothing found)"
 
     def memory_compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)
-        """Compact the session, and return what that did as JSON."""
+        """
+        Compact the session, and return what that did as JSON.
+
+        Raises:
+            InvalidInput: *archive* is no bool.
+            PortError: a model failed on a summary; all else was done.
+        """
         import json
+
+        if not isinstance(archive, bool):
+            raise InvalidInput(f"archive is {archive!r}: give true or false")
 
         done = self._session.compact(keep_last=1000 if archive else None)
         return json.dumps(done.to_dict())
@@ -208,13 +235,13 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
     if isinstance(given, str):
         try:
             given = json.loads(given)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"arguments of {name} are no JSON: {error}") from error
     if not isinstance(given, dict):
         raise InvalidInput(f"arguments of {name} are {type(given).__name__}: give an object")
     (schema,) = [one["parameters"] for one in SCHEMAS if one["name"] == name]
     known: dict[str, Any] = schema["properties"]  # type: ignore[index]
-    given = {field: value for field, value in given.items() if value is not None}
+    given = {field: _whole(value) for field, value in given.items() if value is not None}
     for field, value in given.items():
         if field not in known:
             raise InvalidInput(f"{name} has no argument {field!r}: use {', '.join(known)}")
@@ -225,6 +252,11 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
         if field not in given:
             raise InvalidInput(f"{name} needs {field!r}: {known[field]['description']}")
     return dict(given)
+
+
+def _whole(value: Any) -> Any:
+    """Return 10.0 as 10: to JSON schema both are integers, and some models write it so."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
@@ -266,6 +298,8 @@ def _said(message: Message) -> str:
 def _one(message: Message, offset: int) -> str:
     """Return a single message from a character on."""
     whole = _message_line(message)
+    if offset >= len(whole) > 0:
+        return f"(the message ends before offset={offset}: it has {len(whole):,} characters)"
     end = offset + PAGE_CHARS
     more = f"\n(continue with offset={end}; {len(whole) - end:,} characters are left)"
     return whole[offset:end] + (more if len(whole) > end else "")
@@ -273,7 +307,22 @@ def _one(message: Message, offset: int) -> str:
 
 def _clipped(item: Node | Message, line: str) -> str:
     seq = getattr(item, "seq", None)
+    if seq is None:
+        return f"{line[:PAGE_CHARS]} …"  # its id, at the beginning, leads deeper
     return f"{line[:PAGE_CHARS]} … (memory_expand('{seq}', offset={PAGE_CHARS}) shows the rest)"
+
+
+def _fitting(lines: list[str]) -> str:
+    """Return as many *lines* as fit on a page, and say how many do not."""
+    shown: list[str] = []
+    room = PAGE_CHARS
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0 and shown:
+            left = len(lines) - len(shown)
+            return "\n".join([*shown, f"({left} more are not shown: ask for something narrower)"])
+        shown.append(line)
+    return "\n".join(shown)
 
 
 def _more(item: Any) -> str:

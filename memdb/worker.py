@@ -12,13 +12,19 @@ from memdb.errors import Closed, MemDBError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Run = Callable[[int, Callable[[int], None], Callable[[str, str], None]], int]
+    Made = Callable[[int], None]
+    Asks = Callable[[str, str], None]
+    Work = Callable[[int, Made, Asks, Callable[[], bool]], int]
 
 # Longest pause after failures: a model that is down is asked once a minute.
 MAX_PAUSE_S = 60.0
 
-# Work per look at the jobs: short, so that stopping never takes long.
+# Work per look at the jobs.
 BATCH = 64
+
+# Longest wait of one that gives up: an embedder that hangs is left to itself, in a
+# thread that does not keep the interpreter from ending.
+STOP_S = 5.0
 
 
 class _Stopped(Exception):
@@ -31,20 +37,25 @@ class Worker:
 
     Attributes:
         done: How many texts and summaries it made so far.
-        doing: What a model is asked for now, None while it is not.
+        doing: What a model is asked for now, None while none is.
         error: The last failure, None if the last run went well.
     """
 
-    def __init__(self, run: Run, interval_s: float) -> None:
+    def __init__(self, run: Work, interval_s: float) -> None:
         """
-        Call *run*, again after *interval_s* when it did nothing.
+        Call *run* again and again, after *interval_s* when it did nothing.
 
-        It gets the most to do at once, what to call after each piece with its
-        size, and what to call with status and message before a model is asked.
+        Args:
+            run: Called with the most to do at once; with what to call after
+                each piece with its size; with what to call with status and
+                message before a model is asked; and with a function that says
+                whether a model is to be given up.
+            interval_s: Seconds, over 0.
         """
         self._run = run
         self._interval_s = interval_s
         self._stop = threading.Event()
+        self._cancel = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="memdb-worker", daemon=True)
         self.done = 0
         self.doing: str | None = None
@@ -54,11 +65,19 @@ class Worker:
         """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End after the piece of work in progress, and wait for that."""
+    def stop(self, *, give_up: bool = False) -> None:
+        """
+        End after the piece of work in progress, and wait for that.
+
+        Args:
+            give_up: Wait 5 seconds at most. A model that is being asked is given
+                up at once; what it was asked for stays due.
+        """
         self._stop.set()
+        if give_up:
+            self._cancel.set()
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(STOP_S if give_up else None)
 
     @property
     def running(self) -> bool:
@@ -70,12 +89,12 @@ class Worker:
         while not self._stop.is_set():
             before = self.done
             try:
-                self._run(BATCH, self._made, self._asks)
+                self._run(BATCH, self._made, self._asks, self._cancel.is_set)
             except (Closed, _Stopped):
                 return
             except MemDBError as error:
-                self.doing = None
                 self.error = error
+                self.doing = None
                 pause_s = min(2 * pause_s, MAX_PAUSE_S)
                 self._stop.wait(pause_s)
                 continue
@@ -85,12 +104,15 @@ class Worker:
                 self._stop.wait(pause_s)
 
     def _made(self, count: int) -> None:
-        """Count a piece that is stored; here is where a run can end."""
+        """Count a piece that is stored; between pieces a run can end."""
         self.done += count
-        self._asks("active", None)
+        self._go_on(None)
 
-    def _asks(self, _status: str, doing: str | None) -> None:
-        """Note what is being done, unless it is time to stop."""
+    def _asks(self, _status: str, doing: str) -> None:
+        """Note what a model is to be asked for."""
+        self._go_on(doing)
+
+    def _go_on(self, doing: str | None) -> None:
         if self._stop.is_set():
             raise _Stopped
         self.doing = doing

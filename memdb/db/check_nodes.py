@@ -26,6 +26,29 @@ ORDER BY id
 LIMIT 20
 """
 
+# What begins a session and has no leaf is its system text; anything else there
+# would be in no context.
+SELECT_LOST_HEADS = """/* check_nodes.lost_head */
+SELECT 'node ' || nodes.uid || ' is the first leaf, and messages before it are not summarised'
+FROM nodes
+WHERE
+  depth = 0
+  AND first_seq = (
+    SELECT first_seq FROM nodes AS leaf
+    WHERE leaf.session_id = nodes.session_id AND leaf.depth = 0
+    ORDER BY first_seq
+    LIMIT 1
+  )
+  AND EXISTS (
+    SELECT 1 FROM messages
+    WHERE
+      messages.id BETWEEN nodes.session_id + 1 AND nodes.session_id + nodes.first_seq - 1
+      AND messages.role <> 'system'
+  )
+ORDER BY nodes.id
+LIMIT 20
+"""
+
 SELECT_UNCOVERED = """/* check_nodes.uncovered */
 SELECT 'node ' || nodes.uid || ' is not what its sources cover'
 FROM nodes
@@ -74,6 +97,7 @@ LIMIT 1000
 
 RULES = (
     ("node_gap", SELECT_GAPS, False),
+    ("node_head", SELECT_LOST_HEADS, False),
     ("node_sources", SELECT_UNCOVERED, False),
     ("node_link", SELECT_WRONG_LINKS, False),
     ("node_beyond_session", SELECT_LATE_NODES, True),

@@ -65,6 +65,11 @@ class Indexer:
         """Return the embedder's space, as `Filler.ensure_space`; None without embedder."""
         return None if self._own is None else self._own.ensure_space(tx)
 
+    def warm(self) -> None:
+        """Load the embedder; PortError where that fails."""
+        if self._own is not None:
+            self._own.embed(["warm"])
+
     def serving(self, tx: Tx) -> Serving | None:
         """
         Return what answers now; None without embedder.

@@ -46,15 +46,15 @@ def compact(
     if target is None:
         return Compacted(0, 0, 0)
     tell("active", f"Summarising {session}")
-    summarized, failures = summaries.catch_up(target, status=progress)
+    summarized, run = summaries.catch_up(target, progress)
     tell("active", f"Dropping what can be made again in {session}")
     pruned = summaries.prune(target)
     archived = 0
     if keep_last is not None:
         tell("active", f"Archiving {session}")
         archived = archivist().archive(owner, session, keep_last).messages
-    if failures.first is not None:
-        tell("error", str(failures.first))
-        raise failures.first
+    if run.first is not None:
+        tell("error", str(run.first))
+        raise run.first
     tell("done", f"{session} is compact")
     return Compacted(summarized, pruned, archived)

@@ -119,7 +119,7 @@ class Contexts:
                 return ContextWindow((), 0, budget_tokens)
             known = Measured(tx, self._counting, (target, session), budget_tokens)
         if not (known.whole or self._db.writing):
-            self._summaries.catch_up(target, status=progress)
+            self._summaries.catch_up(target, progress)
         with self._db.read() as tx:
             return summary_buffer(
                 tx, self._summaries, self._counting, (target, session), budget_tokens

@@ -9,9 +9,11 @@ else, and no summary is stored twice.
 
 from __future__ import annotations
 
+from memdb.errors import Busy, DiskFull, ReadOnly
 from memdb.ids import SCOPE_SHIFT
 from memdb.shortterm.planning import Step, plan, step_above, still_due
-from memdb.shortterm.summarizing import items_of_messages
+from memdb.shortterm.running import Lease, Run
+from memdb.shortterm.summarizing import Stopped, items_of_messages
 from memdb.stores import jobs, messages, nodes, scopes, sessions
 from memdb.text.grams import bigrams_of
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
-    from memdb.errors import PortError
     from memdb.shortterm.summarizing import Made, SummaryMaker
     from memdb.stores.jobs import Job
     from memdb.summary_models import Node, SummaryPolicy
@@ -32,12 +33,6 @@ if TYPE_CHECKING:
 
 # Nodes per transaction where no model is asked: 64 leaves take about 0.1 s.
 LOCAL_BATCH = 64
-
-# Failures in a row after which the model counts as gone for this run.
-MAX_FAILURES = 3
-
-# Longer than the attempts of one summary take; renewed with each node.
-LEASE_MS = 150_000
 
 # Texts dropped per transaction.
 PRUNE_BATCH = 1000
@@ -62,67 +57,67 @@ class Summaries:
         Make up to *most* nodes of a session that are due, without a model; how many that were.
 
         As a context does before it reads. With a model at hand, what is made
-        here is due to be improved by it.
+        here is due to be improved by it. A file that cannot be written now is
+        left as it is: whoever reads has no use for that error.
         """
         done = 0
         while done < most and not self._db.writing:
-            stored = self._advance(session, min(LOCAL_BATCH, most - done), Failures(), local=True)
+            try:
+                stored = self._advance(session, min(LOCAL_BATCH, most - done), Run(), local=True)
+            except (Busy, DiskFull, ReadOnly):
+                break
             if not stored:
                 break
             done += stored
         return done
 
-    def catch_up(
-        self, session: int, limit: int | None = None, status: Status | None = None
-    ) -> tuple[int, Failures]:
+    def catch_up(self, session: int, status: Status | None = None) -> tuple[int, Run]:
         """
-        Make the nodes of a session that are due; how many, and why a model failed where it did.
+        Make the nodes of a session that are due, now; how many, and how it went.
 
-        Takes no job: for a caller who wants one session done now.
+        0 where another process is at it: nothing is asked of a model twice.
         """
-        done = 0
-        failures = Failures()
-        while limit is None or done < limit:
-            most = self._batch if limit is None else min(self._batch, limit - done)
-            stored = self._advance(session, most, failures, status=status)
-            if not stored:
-                break
-            done += stored
-        return done, failures
+        run = Run(status)
+        with self._db.read() as tx:
+            known = sessions.identity(tx, session)
+            if known is None or not plan(tx, session, known[0], self.policy, 1):
+                return 0, run
+        with self._db.write() as tx:
+            jobs.add_summarize(tx, "session", session)
+            lease = Lease.take(tx, jobs.summarize_session(session))
+        return (0 if lease is None else self._work(lease, None, run)), run
 
     def run_pending(
         self,
         limit: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        status: Status | None = None,
+        run: Run | None = None,
         *,
         early: bool = True,
-    ) -> tuple[int, Failures]:
+    ) -> tuple[int, Run]:
         """
-        Do the summarising that is due in the file; how many nodes, and what failed.
+        Do the summarising that is due in the file; how many nodes, and how it went.
 
         Where a model fails, an extract takes its place ('fallback') and the
         node is tried again later; nothing waits for it.
 
         Args:
             limit: Stop after so many nodes; None: go on until nothing is due.
-            progress: Called after each transaction with the number of its nodes.
-            status: Called with ("active", what is done) before a model is asked.
+            run: Who is told, and who may cancel.
             early: Also what failed and waits to be tried again.
         """
+        run = run or Run()
         done = low = 0
-        failures = Failures()
-        while limit is None or done < limit:
+        while (limit is None or done < limit) and not run.stopped:
             job = self._next_job(low, early=early)
             if job is None:
                 break
             low = job.ref + 1
-            held = self._lease(job)
-            if held is None:
+            with self._db.write() as tx:
+                lease = Lease.take(tx, job)
+            if lease is None:
                 continue
-            rest = None if limit is None else limit - done
-            done += self._work(job, held, rest, failures, progress, status)
-        return done, failures
+            done += self._work(lease, None if limit is None else limit - done, run)
+        return done, run
 
     @property
     def _batch(self) -> int:
@@ -141,47 +136,32 @@ class Summaries:
                 return None
             low = found[-1].ref + 1
 
-    def _lease(self, job: Job) -> int | None:
-        with self._db.write() as tx:
-            return tx.now_ms + LEASE_MS if jobs.lease(tx, job, LEASE_MS) else None
-
-    def _work(
-        self,
-        job: Job,
-        held: int,
-        limit: int | None,
-        failures: Failures,
-        progress: Callable[[int], object] | None,
-        status: Status | None,
-    ) -> int:
+    def _work(self, lease: Lease, limit: int | None, run: Run) -> int:
         """Do a leased job, as far as *limit* allows, and give the lease back."""
-        lease = _Lease(job, held)
-        tell = progress or (lambda _made: None)
+        done = 0
         try:
-            if job.subject == "node":
-                done = self._improve(lease, failures, status)
-                if done:
-                    tell(done)
+            if lease.job.subject == "node":
+                done = self._improve(lease, run)
+                run.stored(done)
                 return done
-            done = 0
-            while limit is None or done < limit:
+            while (limit is None or done < limit) and not run.stopped:
                 most = self._batch if limit is None else min(self._batch, limit - done)
-                stored = self._advance(job.ref, most, failures, lease=lease, status=status)
+                stored = self._advance(lease.job.ref, most, run, lease=lease)
                 if not stored:
                     break
                 done += stored
-                tell(stored)
+                run.stored(stored)
+        except Stopped:  # what was being made stays due
             return done
         finally:
             self._settle(lease)
+        return done
 
-    def _settle(self, lease: _Lease) -> None:
+    def _settle(self, lease: Lease) -> None:
         """Remove a session's job when nothing is due any more; else leave it to the next."""
         job = lease.job
         with self._db.write() as tx:
-            if lease.lost or not jobs.renew(tx, job, lease.until_ms, 0):
-                return
-            if job.subject == "session":
+            if lease.give_back(tx) and job.subject == "session":
                 known = sessions.identity(tx, job.ref)
                 if known is None or not plan(tx, job.ref, known[0], self.policy, 1):
                     jobs.done(tx, job)
@@ -190,11 +170,10 @@ class Summaries:
         self,
         session: int,
         most: int,
-        failures: Failures,
+        run: Run,
         *,
         local: bool = False,
-        lease: _Lease | None = None,
-        status: Status | None = None,
+        lease: Lease | None = None,
     ) -> int:
         """Make the next nodes of a session, *most* at most; 0 when none is due."""
         with self._db.read() as tx:
@@ -202,7 +181,7 @@ class Summaries:
             steps = [] if known is None else plan(tx, session, known[0], self.policy, most)
         if known is None or not steps:
             return 0
-        made = [self._made(known[0], step, failures, local=local, status=status) for step in steps]
+        made = [self._made(known[0], step, run, local=local) for step in steps]
         with self._db.write() as tx:
             if lease is not None and not lease.renew(tx):
                 return 0
@@ -213,22 +192,16 @@ class Summaries:
                 stored += 1
             return stored
 
-    def _made(
-        self,
-        name: str,
-        step: Step,
-        failures: Failures,
-        *,
-        local: bool,
-        status: Status | None,
-    ) -> Made:
-        if failures.gone:
+    def _made(self, name: str, step: Step, run: Run, *, local: bool) -> Made:
+        if run.gone:
             made, _ = self.maker.make(step.source, step.depth, local=True)
             return made.replace(quality="fallback")
-        if status is not None and self.maker.port is not None and not local:
-            status("active", f"Summarising {name} {step.first_seq}-{step.last_seq}")
-        made, failure = self.maker.make(step.source, step.depth, local=local)
-        failures.note(failure)
+        if self.maker.port is not None and not local:
+            run.tell(f"Summarising {name} {step.first_seq}-{step.last_seq}")
+        made, failure = self.maker.make(
+            step.source, step.depth, local=local, cancelled=run.cancelled
+        )
+        run.note(failure)
         return made
 
     def _store(self, tx: Tx, session: int, known: tuple[str, str], step: Step, made: Made) -> bool:
@@ -268,33 +241,30 @@ class Summaries:
         port = self.maker.port
         return port is not None and port.quality == "model" and made.quality != "model"
 
-    def _improve(self, lease: _Lease, failures: Failures, status: Status | None) -> int:
+    def _improve(self, lease: Lease, run: Run) -> int:
         """Let the model write a node anew; a failure leaves it as it is, for later."""
-        job = lease.job
         with self._db.read() as tx:
-            node = nodes.get(tx, job.ref)
+            node = nodes.get(tx, lease.job.ref)
             step = None if node is None else self.step_of(tx, node)
         if node is None or step is None:
             with self._db.write() as tx:
                 lease.finish(tx)
             return 0
-        if failures.gone:
+        if run.gone:
             return 0
-        if status is not None:
-            status("active", f"Improving {node.session} {node.first_seq}-{node.last_seq}")
-        made, failure = self.maker.make(step.source, step.depth)
+        run.tell(f"Improving {node.session} {node.first_seq}-{node.last_seq}")
+        made, failure = self.maker.make(step.source, step.depth, cancelled=run.cancelled)
+        run.note(failure)
         with self._db.write() as tx:
             if not lease.renew(tx):
                 return 0
-            failures.note(failure)
             if failure is not None:
-                jobs.fail(tx, job, str(failure))
-                lease.lost = True
+                lease.fail(tx, failure)
                 return 0
             nodes.improve(tx, node, self._columns(made))
-            above = nodes.above(tx, job.ref)
+            above = nodes.above(tx, node.row_id)
             if above is not None:  # it was made from the text that is now a better one
-                jobs.add_summarize(tx, "node", above)
+                jobs.redo_node(tx, above)
             lease.finish(tx)
         return 1
 
@@ -344,55 +314,3 @@ class Summaries:
             pruned += some
             if some < PRUNE_BATCH:
                 return pruned
-
-
-class Failures:
-    """How often a model failed in a run: the first error, and whether it counts as gone."""
-
-    __slots__ = ("count", "first", "in_a_row")
-
-    def __init__(self) -> None:
-        """Start with none."""
-        self.count = 0
-        self.first: PortError | None = None
-        self.in_a_row = 0
-
-    @property
-    def gone(self) -> bool:
-        """Whether it failed so often in a row that asking again is of no use now."""
-        return self.in_a_row >= MAX_FAILURES
-
-    def note(self, failure: PortError | None) -> None:
-        """Count the outcome of one summary; None: it went well."""
-        if failure is None:
-            self.in_a_row = 0
-            return
-        self.count += 1
-        self.in_a_row += 1
-        self.first = self.first or failure
-
-
-class _Lease:
-    """A job that this process works on, until somebody else may take it."""
-
-    __slots__ = ("job", "lost", "until_ms")
-
-    def __init__(self, job: Job, until_ms: int) -> None:
-        self.job = job
-        self.until_ms = until_ms
-        self.lost = False
-
-    def renew(self, tx: Tx) -> bool:
-        """Hold the job for longer; False when another process has it by now."""
-        until_ms = tx.now_ms + LEASE_MS
-        if self.lost or not jobs.renew(tx, self.job, self.until_ms, until_ms):
-            self.lost = True
-            return False
-        self.until_ms = until_ms
-        return True
-
-    def finish(self, tx: Tx) -> None:
-        """Remove the job: it is done."""
-        if self.renew(tx):
-            jobs.done(tx, self.job)
-        self.lost = True

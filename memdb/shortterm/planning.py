@@ -125,4 +125,5 @@ def still_due(tx: Tx, session: int, name: str, step: Step) -> bool:
         len(group) == step.source_count
         and group[0].first_seq == step.first_seq
         and group[-1].last_seq == step.last_seq
+        and step_above(group).source == step.source  # a model improved none meanwhile
     )

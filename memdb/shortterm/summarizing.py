@@ -8,6 +8,7 @@ quality 'fallback', so that it is tried again later and nobody waits for it.
 
 from __future__ import annotations
 
+from memdb.deadline import port_error, run_within
 from memdb.errors import InvalidInput, PortError
 from memdb.record import Record
 from memdb.summary_models import SourceItem
@@ -15,7 +16,7 @@ from memdb.text.validate import text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from memdb.models import Message
     from memdb.ports import Summarizer
@@ -34,6 +35,8 @@ ALWAYS_ACCEPTED_TOKENS = 16
 # summary that fits no window.
 MAX_SUMMARY_TOKENS = 1_000
 
+MAX_SUMMARY_CHARS = 50 * MAX_SUMMARY_TOKENS
+
 # What is asked for: of a model half, then a third, with room for a sentence
 # or two; an extract is a third at once, and no longer than a short paragraph.
 MODEL_SHARES = (2, 3)
@@ -42,8 +45,19 @@ EXTRACT_SHARE = 3
 EXTRACT_MOST_TOKENS = 240
 EXTRACT_LEAST_TOKENS = 24
 
+# A summariser that hangs is given up after this time; two tries are shorter
+# than the lease of the job (`memdb.shortterm.running.LEASE_MS`).
+PORT_TIMEOUT_S = 60.0
+
+# Longest hint: a line of topics, not a second summary.
+MAX_HINT_CHARS = 500
+
 # Stands for messages that say nothing: images, empty texts.
 WORDLESS = "(no words)"
+
+
+class Stopped(Exception):
+    """The summary is no longer wanted: its maker was cancelled."""
 
 
 class Made(Record):
@@ -73,7 +87,12 @@ class SummaryMaker:
         return self._local.name
 
     def make(
-        self, source: Sequence[SourceItem], depth: int, *, local: bool = False
+        self,
+        source: Sequence[SourceItem],
+        depth: int,
+        *,
+        local: bool = False,
+        cancelled: Callable[[], bool] | None = None,
     ) -> tuple[Made, PortError | None]:
         """
         Return a summary of *source*, and why the port failed if it did.
@@ -82,13 +101,17 @@ class SummaryMaker:
             source: Oldest first, not empty.
             depth: Of the node it is for.
             local: Do not ask the port.
+            cancelled: Asked while the port works; True: give up.
+
+        Raises:
+            Stopped: *cancelled* said so.
         """
         source_tokens = sum(self._counting.count_many([item.text for item in source]))
         if not any(item.text.strip() for item in source):
             return self._made(WORDLESS, None, "extractive", self._local.name), None
         failure = None
         if self.port is not None and not local:
-            made, failure = self._ask(self.port, source, depth, source_tokens)
+            made, failure = self._ask(self.port, source, depth, source_tokens, cancelled)
             if made is not None:
                 return made, None
         quality = "extractive" if failure is None else "fallback"
@@ -101,21 +124,25 @@ class SummaryMaker:
         return self._made(text, extract.hint, quality, self._local.name), failure
 
     def _ask(
-        self, port: Summarizer, source: Sequence[SourceItem], depth: int, source_tokens: int
+        self,
+        port: Summarizer,
+        source: Sequence[SourceItem],
+        depth: int,
+        source_tokens: int,
+        cancelled: Callable[[], bool] | None,
     ) -> tuple[Made | None, PortError | None]:
         """Return what the port gave at the first or second try, else why it was refused."""
-        failure = PortError(f"summarizer {port.name!r}", "gave nothing")
+        name = f"summarizer {port.name!r}"
+        failure = PortError(name, "gave nothing")
         for share in MODEL_SHARES:
             limit = max(MODEL_LEAST_TOKENS, source_tokens // share)
             try:
-                summary = port.summarize(source, depth=depth, limit_tokens=limit)
-                made = self._accept(port, summary, source_tokens)
-            except PortError as error:
-                failure = error
+                summary = _asked(port, source, depth, limit, cancelled)
+                return self._accept(port, summary, source_tokens), None
             except Exception as error:  # noqa: BLE001 (a port may raise anything)
-                failure = PortError(f"summarizer {port.name!r}", str(error) or repr(error))
-            else:
-                return made, None
+                failure = port_error(error.name if isinstance(error, PortError) else name, error)
+            if cancelled is not None and cancelled():
+                raise Stopped
         return None, failure
 
     def _accept(self, port: Summarizer, summary: Summary, source_tokens: int) -> Made:
@@ -133,6 +160,10 @@ class SummaryMaker:
             raise PortError(name, str(error)) from error
         if not text:
             raise PortError(name, "gave an empty summary")
+        if len(text) > MAX_SUMMARY_CHARS:  # counting so much would take seconds
+            raise PortError(name, f"gave {len(text):,} characters; give a summary")
+        if hint and len(hint) > MAX_HINT_CHARS:
+            hint = f"{hint[:MAX_HINT_CHARS].rstrip()} …"
         made = self._made(text, hint or None, port.quality, port.name)
         most = accepted_tokens(source_tokens)
         if made.tokens > most:
@@ -144,6 +175,29 @@ class SummaryMaker:
     def _made(self, text: str, hint: str | None, quality: str, name: str) -> Made:
         (tokens,) = self._counting.count_many([text])
         return Made(text, hint, quality, name, tokens)
+
+
+def _asked(
+    port: Summarizer,
+    source: Sequence[SourceItem],
+    depth: int,
+    limit_tokens: int,
+    cancelled: Callable[[], bool] | None,
+) -> Summary:
+    """Return what the port answers; a port that hangs, or is no longer wanted, is given up."""
+    from memdb.shortterm.prompts import ModelSummarizer
+
+    def work(stopped: Callable[[], bool]) -> Summary:
+        if isinstance(port, ModelSummarizer):  # it can hang up
+            return port.summarize(source, depth=depth, limit_tokens=limit_tokens, cancelled=stopped)
+        return port.summarize(source, depth=depth, limit_tokens=limit_tokens)
+
+    return run_within(
+        work,
+        name=f"summarizer {port.name!r}",
+        timeout_s=PORT_TIMEOUT_S,
+        cancelled=cancelled,
+    )
 
 
 def accepted_tokens(source_tokens: int) -> int:

@@ -163,7 +163,9 @@ def span_of(ref: str) -> tuple[int, int] | None:
         InvalidInput: it ends before it begins, or lies outside of any session.
     """
     first, dash, last = ref.partition("-")
-    if not (first.isdecimal() and (last.isdecimal() or not dash)) or len(ref) == ID_CHARS:
+    if not (first.isdecimal() and (last.isdecimal() or not dash)):
+        return None
+    if len(ref) == ID_CHARS or len(ref) > 2 * ID_CHARS:  # too long for two seqs, or for int()
         return None
     span = int(first), int(last or first)
     if not 1 <= span[0] <= span[1] <= MAX_SEQ:

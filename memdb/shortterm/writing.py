@@ -48,7 +48,7 @@ class Writer:
         their embedding jobs are noted.
         """
         self._db = db
-        self._before_write = before_write
+        self.before_write = before_write
         self._counting = counting
 
     def append(
@@ -57,6 +57,8 @@ class Writer:
         session: str,
         new: Sequence[NewMessage],
         expected_seq: int | None = None,
+        *,
+        keep: bool = False,
     ) -> list[Message]:
         """
         Add messages to a session, all or none, and return them as stored.
@@ -67,6 +69,8 @@ class Writer:
             new: In the order they were said.
             expected_seq: The session's last seq as the caller knows it, 0 for
                 none: of two writers that know the same, one succeeds.
+            keep: A stored message with the external id of a new one stays also
+                where the two differ.
 
         A message whose external id the session has is not added again; the
         stored one is returned in its place.
@@ -84,30 +88,39 @@ class Writer:
         rows = [self.to_row(message) for message in new]
         self.count(rows)
         with self._db.write() as tx:
-            self._before_write(tx)
-            target = self._ensure_session(tx, owner, session)
+            self.before_write(tx)
+            target = self.ensure_session(tx, owner, session)
             if expected_seq is not None:
                 found = sessions.last_seq(tx, target)
                 if found != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
                     raise VersionConflict(expected_seq, found)
-            return self._add_rows(tx, target, session, rows)
+            return self.add_rows(tx, target, session, rows, keep=keep)
 
-    def _ensure_session(self, tx: Tx, owner: Owner, session: str) -> int:
+    def ensure_session(self, tx: Tx, owner: Owner, session: str) -> int:
+        """Return the id of a session, making it where it is new."""
         scope_no = owner.ensure(tx)
         found = sessions.find(tx, scope_no, session)
         if found is None:
             found = sessions.add(tx, scope_no, session, self._db.ids(tx.now_ms))
         return found
 
-    def _add_rows(
-        self, tx: Tx, target: int, session: str, rows: list[dict[str, Any]]
+    def add_rows(
+        self,
+        tx: Tx,
+        target: int,
+        session: str,
+        rows: list[dict[str, Any]],
+        *,
+        keep: bool = False,
     ) -> list[Message]:
+        """Add counted rows to the session *target*, as `append` does."""
         stored = {
-            row["external_id"]: self._stored_twin(tx, target, session, row)
+            row["external_id"]: self.stored_twin(tx, target, session, row, keep=keep)
             for row in rows
             if row["external_id"] is not None
         }
-        fresh = _first_of_each(row for row in rows if stored.get(row["external_id"]) is None)
+        unknown = [row for row in rows if stored.get(row["external_id"]) is None]
+        fresh = _first_of_each(unknown, keep=keep)
         if fresh:
             last = sessions.advance(tx, target, len(fresh))
             if last is None:
@@ -133,12 +146,12 @@ class Writer:
                 row["created_ms"] = tx.now_ms
             row["content_hash"] = messages.hash_of(row)
 
-    def _stored_twin(
-        self, tx: Tx, target: int, session: str, row: dict[str, Any]
+    def stored_twin(
+        self, tx: Tx, target: int, session: str, row: dict[str, Any], *, keep: bool = False
     ) -> Message | None:
-        """Return the stored message with the row's external id, if it says the same."""
+        """Return the stored message with the row's external id, if it says the same or *keep*."""
         found = messages.find_external(tx, target, session, row["external_id"])
-        if found is not None:
+        if found is not None and not keep:
             _refuse_other((found.role, found.text, found.body), row)
         return found
 
@@ -216,7 +229,7 @@ def _said(text: str, parts: list[Any]) -> tuple[str, str]:
     return text, text if extra in ("", text) else f"{text}\n{extra}"
 
 
-def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _first_of_each(rows: Iterable[dict[str, Any]], *, keep: bool) -> list[dict[str, Any]]:
     """Return the rows without later ones that repeat an external id."""
     seen: dict[str, dict[str, Any]] = {}
     kept = []
@@ -227,7 +240,7 @@ def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         elif external_id not in seen:
             seen[external_id] = row
             kept.append(row)
-        else:
+        elif not keep:
             first = seen[external_id]
             _refuse_other((first["role"], first["text"], parse_json(first["body"])), row)
     return kept

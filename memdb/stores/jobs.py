@@ -51,6 +51,12 @@ INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', :subject, :re
 ON CONFLICT DO NOTHING
 """
 
+INSERT_REDO = """/* jobs.redo_node */
+INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', 'node', :ref, :now_ms)
+ON CONFLICT (kind, subject, ref, space_no)
+DO UPDATE SET due_ms = excluded.due_ms, attempts = 0, error = NULL, lease_ms = 0
+"""
+
 INSERT_WHOLE_SPACE = """/* jobs.embed_everything */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'session', id, :space_no, 1, :now_ms FROM sessions WHERE last_seq > 0
@@ -218,6 +224,21 @@ def add_entry(tx: Tx, entry_id: int, version: int) -> None:
 def add_summarize(tx: Tx, subject: str, ref: int) -> None:
     """Note that a session may have messages to summarise, or that a node wants a better text."""
     tx.run(INSERT_SUMMARIZE, {"subject": subject, "ref": ref, "now_ms": tx.now_ms})
+
+
+def redo_node(tx: Tx, ref: int) -> None:
+    """
+    Note that a node is to be written again because what it was made from changed.
+
+    Who is writing it just now, from the old texts, loses the lease, so that
+    this is not what stays.
+    """
+    tx.run(INSERT_REDO, {"ref": ref, "now_ms": tx.now_ms})
+
+
+def summarize_session(session: int) -> Job:
+    """Return the job that `add_summarize` notes for a session."""
+    return Job("summarize", "session", session, 0, 0, 0)
 
 
 def grew(tx: Tx, session: int, first_seq: int, last_seq: int) -> None:

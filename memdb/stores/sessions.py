@@ -8,6 +8,7 @@ are never given out twice, also after deletes.
 from __future__ import annotations
 
 from memdb.errors import TooLarge
+from memdb.host_models import SessionHead
 from memdb.ids import MAX_SEQ, MAX_SESSION_NO, session_id
 from memdb.models import SessionInfo
 from memdb.text.validate import parse_json
@@ -52,6 +53,12 @@ FROM sessions
 WHERE scope_no = :scope_no AND name > :after
 ORDER BY name
 LIMIT :limit
+"""
+
+SELECT_HEAD = """/* sessions.head */
+SELECT id, name, title, last_seq, metadata, created_ms, updated_ms, uid
+FROM sessions
+WHERE scope_no = :scope_no AND name = :name
 """
 
 SELECT_BY_ID = """/* sessions.list_by_id */
@@ -103,6 +110,10 @@ SET
   created_ms = coalesce(:created_ms, created_ms),
   updated_ms = coalesce(:updated_ms, updated_ms)
 WHERE id = :id
+"""
+
+UPDATE_HEAD = """/* sessions.describe */
+UPDATE sessions SET metadata = :metadata, title = coalesce(:title, title) WHERE id = :id
 """
 
 SELECT_UPDATED = """/* sessions.updated_ms */
@@ -163,6 +174,21 @@ def find(tx: Tx, scope_no: int, name: str) -> int | None:
     """Return the id of the session called *name*, None if there is none."""
     row = tx.one(SELECT_ID, {"scope_no": scope_no, "name": name})
     return None if row is None else int(row[0])
+
+
+def head(tx: Tx, scope_no: int, name: str) -> tuple[int, SessionHead] | None:
+    """Return the id of the session called *name* and what its row says, None without one."""
+    row = tx.one(SELECT_HEAD, {"scope_no": scope_no, "name": name})
+    if row is None:
+        return None
+    row_id, name, title, last, metadata, created_ms, updated_ms, uid = row
+    found = SessionHead(name, title, last, parse_json(metadata), created_ms, updated_ms, uid)
+    return int(row_id), found
+
+
+def describe(tx: Tx, session: int, metadata: str | None, title: str | None = None) -> None:
+    """Set the metadata (JSON text) of a session, and its title unless that is None."""
+    tx.run(UPDATE_HEAD, {"id": session, "metadata": metadata, "title": title})
 
 
 def last_seq(tx: Tx, session: int) -> int:

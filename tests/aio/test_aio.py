@@ -92,3 +92,27 @@ def test_opening_a_foreign_file_raises_and_leaves_no_thread(tmp_path):
 
     with pytest.raises(memdb.NotAMemDB):
         asyncio.run(memdb.aio.open(tmp_path / "a.db"))
+
+
+def test_the_calls_of_hosts_work_as_coroutines(tmp_path):
+    """Create, commit, snapshot, erase and every state."""
+
+    async def use():
+        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+            chat = db.scope("ann").session("trip")
+            await chat.create(user_state={"u": 1})
+            await chat.commit({"role": "user", "text": "red fox"}, state={"a": 1, "b": 2})
+            await db.state().update(z=3)
+            assert await chat.state.delete("b")
+            assert not await chat.state.delete("b")
+            found = await chat.snapshot()
+            assert (await chat.head()) == found.head
+            assert [hit.text for hit in await db.scope("ann").search("fox")] == ["red fox"]
+            assert await chat.erase(1)
+            await db.scope("ann").state.clear()
+            return found, await chat.state.get("a"), await db.scope("ann").state.all()
+
+    found, kept, user = asyncio.run(use())
+
+    assert (found.state, found.user_state, found.app_state) == ({"a": 1}, {"u": 1}, {"z": 3})
+    assert (kept, user) == (1, {})

@@ -35,6 +35,7 @@ FINAL = {
     "segment_overlap": "INSERT INTO archive_segments SELECT session_id, first_seq + 1, last_seq, message_count, codec, data, sha256, created_ms FROM archive_segments",
     "segment": "UPDATE archive_segments SET sha256 = zeroblob(32)",
     "node_gap": "DELETE FROM nodes WHERE depth = 0 AND first_seq = 11",
+    "node_head": "DELETE FROM nodes WHERE depth = 0 AND first_seq = 1",
     "node_sources": "UPDATE nodes SET condensed_into = NULL WHERE first_seq = 1 AND depth = 0",
     "node_link": "UPDATE nodes SET condensed_into = id WHERE first_seq = 31",
     "node_hash": "UPDATE nodes SET hint = 'other' WHERE first_seq = 31",

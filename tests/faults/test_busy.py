@@ -16,6 +16,9 @@ def impatient(path: str, open_db: Callable[..., MemDB]) -> MemDB:
     """Return a file with a message, opened with a timeout of 50 ms."""
     db = open_db(path, timeout_ms=50)
     db.scope("ann").session("trip").append("user", "before")
+    db.scope("ann").session("long").extend(
+        [{"role": "user", "text": f"tea {n}"} for n in range(70)]
+    )
     return db
 
 
@@ -33,6 +36,10 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
     "save": lambda db: db.scope("ann").artifacts.save("a", b"x"),
     "delete": lambda db: db.scope("ann").session("trip").delete(),
     "run_pending": lambda db: db.run_pending(),
+    "summarise": lambda db: db.run_pending(kinds=("summarize",)),
+    "compact": lambda db: db.scope("ann").session("long").compact(),
+    "archive": lambda db: db.scope("ann").session("long").archive(keep_last=1),
+    "delete a long one": lambda db: db.scope("ann").session("long").delete(),
     "rebuild": lambda db: db.rebuild(),
 }
 
@@ -73,12 +80,21 @@ def test_reading_does_not_wait_for_a_writer(impatient: MemDB, locked: Any) -> No
 
     assert ann.session("trip").last(1)[0].text == "before"
     assert [hit.text for hit in ann.session("trip").search("before")] == ["before"]
-    assert impatient.info().counts["messages"] == 1
+    assert impatient.info().counts["messages"] == 71
 
 
 def test_recall_answers_though_it_cannot_embed(impatient: MemDB, locked: Any) -> None:
     """Embedding what is due waits for another time; the words are searched."""
     assert [hit.text for hit in impatient.scope("ann").recall("before")] == ["before"]
+
+
+def test_a_context_answers_though_it_cannot_summarise(impatient: MemDB, locked: Any) -> None:
+    """What is due waits for another time; the whole conversation is told within the budget."""
+    window = impatient.scope("ann").session("long").context(300)
+
+    assert window.tokens <= 300
+    assert window.messages[-1].text == "tea 69"
+    assert impatient.scope("ann").session("long").tree().nodes == ()
 
 
 def test_a_file_can_be_opened_while_somebody_writes(

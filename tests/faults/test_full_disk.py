@@ -1,6 +1,7 @@
 """No room left: DiskFull, the file as before, and work goes on when there is room again."""
 
 import io
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,16 @@ LARGE = "words that fill pages " * 20_000
 @pytest.fixture
 def full(file_db: MemDB) -> MemDB:
     """Return a file that holds a little and cannot grow by more than five pages."""
+    noise = random.Random(1)
     ann = file_db.scope("ann")
     ann.session("trip").append("user", "before")
     ann.remember("Ann lives in Oslo.", key="home")
     ann.artifacts.save("menu.md", "soup")
+    # Words that no index page has room for, and no compression makes small.
+    ann.session("long").extend(
+        [{"role": "user", "text": noise.randbytes(1_500).hex()} for _ in range(200)]
+    )
+    file_db.run_pending(kinds=("embed",))
     limit_pages(file_db, 5)
     return file_db
 
@@ -43,6 +50,7 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
         next(db.scope("ann").entries.list()).id, text=LARGE
     ),
     "save": lambda db: db.scope("ann").artifacts.save("menu.md", LARGE),
+    "archive": lambda db: db.scope("ann").session("long").archive(keep_last=1),
     "save a stream": lambda db: db.scope("ann").artifacts.save(
         "menu.md", io.BytesIO(bytes(range(256)) * 40_000)
     ),
@@ -84,6 +92,23 @@ def test_reading_and_small_writes_go_on_while_a_large_one_fails(full: MemDB) -> 
 
     assert full.scope("ann").session("trip").append("user", "small").seq == 2
     assert full.scope("ann").recall("before")
+
+
+def test_summaries_that_do_not_fit_are_made_later(full: MemDB) -> None:
+    """Contexts answer meanwhile; each summary is there whole or not at all."""
+    chat = full.scope("ann").session("long")
+    with pytest.raises(memdb.DiskFull):
+        full.run_pending(kinds=("summarize",))
+    tree = chat.tree()
+    covered = sum(node.message_count for node in tree.frontier)
+    assert (covered, tree.last_seq) == (tree.first_raw_seq - 1, 200)
+    assert chat.context(2_000).tokens <= 2_000
+    limit_pages(full, 100_000)
+
+    full.run_pending(kinds=("summarize",))
+
+    assert len(chat.tree().nodes) == 25
+    assert full.check(deep=True) == []
 
 
 def test_a_caught_full_disk_inside_a_write_does_not_let_half_of_it_through(

@@ -16,8 +16,24 @@ import pytest
 
 import memdb
 from memdb import MemDB
+from memdb.summary_models import SourceItem, Summary, SummaryPolicy
 
 LARGE = random.Random(2).randbytes(1_200_000)
+
+
+# Small: ten messages make a tree of three levels.
+POLICY = SummaryPolicy(chunk=2, condense_at=3, group=2)
+
+
+class Teller:
+    """A summariser that says what span it was asked for."""
+
+    name = "teller"
+    quality = "model"
+
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+        """Return a short text."""
+        return Summary(f"told {depth} {source[0].first_seq}", "more")
 
 
 class Failing:
@@ -48,8 +64,12 @@ def prepare(db: MemDB) -> None:
     [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
     ann.session("cold").extend([{"role": "user", "text": f"cold {n} 北京"} for n in range(3)])
     ann.session("cold").archive(keep_last=1)
+    ann.session("long").extend([{"role": "user", "text": f"tea {n} 北京"} for n in range(10)])
+    ann.session("long").archive(keep_last=4)
     db.run_pending()
     ann.session("trip").append("user", "not embedded yet")
+    ann.session("long").extend([{"role": "user", "text": f"cake {n} 北京"} for n in range(9)])
+    ann.session("due").extend([{"role": "user", "text": f"tea {n}"} for n in range(10)])
 
 
 def entry(db: MemDB) -> int:
@@ -60,6 +80,9 @@ def entry(db: MemDB) -> int:
 WRITES: dict[str, Callable[[MemDB], object]] = {
     "append": lambda db: (
         db.scope("ann").session("trip").append("user", "more 北京", external_id="m9")
+    ),
+    "append that makes summaries due": lambda db: (
+        db.scope("ann").session("long").append("user", "the twentieth")
     ),
     "append to a new scope": lambda db: db.scope("bob").session("s").append("user", "first"),
     "extend": lambda db: (
@@ -85,7 +108,17 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
     "archive more": lambda db: db.scope("ann").session("cold").archive(keep_last=0),
     "unarchive": lambda db: db.scope("ann").session("cold").unarchive(),
     "delete an archived session": lambda db: db.scope("ann").session("cold").delete(),
+    "delete a summarised session": lambda db: db.scope("ann").session("long").delete(),
+    "unarchive under summaries": lambda db: db.scope("ann").session("long").unarchive(),
+    "upgrade": lambda db: db.scope("ann").session("long").upgrade(),
     "run_pending": lambda db: db.run_pending(),
+    "summarise": lambda db: db.run_pending(kinds=("summarize",)),
+    "upgrade and improve": lambda db: (
+        db.scope("ann").session("long").upgrade(),
+        db.run_pending(kinds=("summarize",)),
+    ),
+    "compact": lambda db: db.scope("ann").session("due").compact(keep_last=2),
+    "prune and archive": lambda db: db.scope("ann").session("long").compact(keep_last=1),
     "rebuild": lambda db: db.rebuild(),
 }
 
@@ -95,7 +128,7 @@ INVISIBLE = {"save a stream": ("blobs", "blob_chunks"), "run_pending": ("jobs",)
 
 
 # Work that is done piece by piece: a failure may come after some pieces.
-STEPWISE = ("run_pending",)
+STEPWISE = ("run_pending", "summarise", "upgrade and improve", "compact", "prune and archive")
 
 # Calls that leave every row as it is where nothing is damaged.
 UNCHANGING = ("rebuild",)
@@ -132,7 +165,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         "E", (), {"name": "e", "dim": 8, "embed": lambda _s, t: [[1.0] * 8 for _ in t]}
     )()
     with memdb.open(
-        path, embedder=embedder, counter="estimate", clock=lambda: 1_700_000_000_000
+        path,
+        embedder=embedder,
+        counter="estimate",
+        summaries=POLICY,
+        clock=lambda: 1_700_000_000_000,
     ) as db:
         prepare(db)
     return path.read_bytes()
@@ -152,7 +189,12 @@ def opened(
 
     def copy(name: str) -> MemDB:
         (tmp_path / name).write_bytes(prepared)
-        return open_db(str(tmp_path / name), embedder=make_embedder("e", 8))
+        return open_db(
+            str(tmp_path / name),
+            embedder=make_embedder("e", 8),
+            summarizer=Teller(),
+            summaries=POLICY,
+        )
 
     return copy
 

@@ -125,6 +125,43 @@ def test_small_limits_are_kept_exactly(limit: int) -> None:
     assert count([made.text])[0] <= limit
 
 
+MIXED = [
+    *CHAT,
+    *said(
+        ("名前", "我们决定五月三日去北京,预算是 4,500 元。谢谢!"),
+        (
+            "Bob",
+            "```python\ndef main(path):\n    return open(path).read()\n```\nsee memdb/tools.py",
+        ),
+        ("read", "Traceback (most recent call last):\nValueError: port 8080 is in use", "tool"),
+        ("Ann", ""),
+    ),
+]
+
+
+@pytest.mark.parametrize("counter", ["cl100k_base", "estimate", "strange"])
+def test_each_limit_is_kept_and_gives_the_same_again(counter: str) -> None:
+    """From one token to 300, for talk, Chinese, code and what tools gave."""
+    count_many = COUNTERS[counter]
+    for limit in range(1, 301):
+        first, second = (
+            ExtractiveSummarizer(count_many).summarize(MIXED, depth=0, limit_tokens=limit)
+            for _ in range(2)
+        )
+        assert first == second
+        assert first.text == "" or count_many([first.text])[0] <= limit
+
+
+def test_what_matters_comes_first_and_stays() -> None:
+    """Names, numbers, dates, files and outcomes are there long before all of the talk is."""
+    made = summary(MIXED, 150)
+
+    for fact in ("12 March 2025", "$4,500", "launch_plan.md", "北京", "ValueError"):
+        assert fact in made.text
+    for filler in ("Nice weather", "Haha", "Lol", "谢谢"):
+        assert filler not in made.text
+
+
 PROGRAM = """
 from memdb.models_local.extractive import ExtractiveSummarizer
 from memdb.summary_models import SourceItem

@@ -1,0 +1,196 @@
+"""
+google-adk on memdb against ADK's own SQLite services, interleaved in one run.
+
+    python bench/adk.py [--events 10000] [--rounds 30]
+
+Needs the extra `adk`. Each round does every task once on every side, so a slow
+moment of the machine meets them all; the ratio is of the medians. Durability is
+equal: ADK's services leave SQLite's default (a rollback journal, FULL) for
+sessions, which `durability="power"` matches, and WAL with NORMAL for memory,
+which is "process". The last lines tell how long an event loop waited at most
+while the calls ran, and how long it waited beside an idle one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from google.adk.events import Event, EventActions
+from google.adk.memory._sqlite_memory_service import SqliteMemoryService
+from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from google.genai import types
+
+from memdb.integrations.adk import MemdbMemoryService, MemdbSessionService
+
+WHO = {"app_name": "bench", "user_id": "ann"}
+BAR = 3.0
+WORDS = [f"word{n}" for n in range(2000)]
+
+
+def event(rng: random.Random, state: dict[str, object] | None = None) -> Event:
+    """Return an event of 30 words, common ones more often."""
+    text = " ".join(WORDS[int(rng.paretovariate(0.6)) % len(WORDS)] for _ in range(30))
+    part = types.Part(text=text)
+    return Event(
+        author=rng.choice(["user", "agent"]),
+        content=types.Content(role="user", parts=[part]),
+        actions=EventActions(state_delta=state or {}),
+    )
+
+
+async def filled(service, rng: random.Random, count: int):
+    """Make a session of *count* events and return it."""
+    session = await service.create_session(**WHO, session_id="s")
+    for _ in range(count):
+        await service.append_event(session, event(rng))
+    return session
+
+
+async def timed(call) -> float:
+    """Return the milliseconds that a call takes."""
+    begun = time.perf_counter()
+    await call
+    return 1000 * (time.perf_counter() - begun)
+
+
+async def sessions(folder: Path, count: int, rounds: int) -> list[tuple[str, float, float]]:
+    """Append one event, and read the last 50 and all of a long session."""
+    sides = [
+        MemdbSessionService(folder / "memdb.db"),
+        SqliteSessionService(str(folder / "adk.db")),
+    ]
+    held = [await filled(side, random.Random(1), count) for side in sides]
+    last = GetSessionConfig(num_recent_events=50)
+    took: dict[str, list[list[float]]] = {}
+    rng = random.Random(2)
+    for number in range(rounds):
+        new = [event(rng, {"n": number, "user:n": number}) for _ in range(10)]
+        for place, (side, session) in enumerate(zip(sides, held, strict=True)):
+            for one in new:
+                call = side.append_event(session, one.model_copy(deep=True))
+                took.setdefault("append", [[], []])[place].append(await timed(call))
+            for _ in range(3):
+                call = side.get_session(**WHO, session_id="s", config=last)
+                took.setdefault("last 50", [[], []])[place].append(await timed(call))
+            if number % 4 == 0:
+                call = side.get_session(**WHO, session_id="s")
+                took.setdefault("all events", [[], []])[place].append(await timed(call))
+    await sides[0].close()
+    return [(name, *map(statistics.median, both)) for name, both in took.items()]
+
+
+async def memory(folder: Path, count: int, rounds: int) -> list[tuple[str, float, float]]:
+    """Add one event, and search among many, for words rare and common."""
+    sides = [
+        MemdbMemoryService(folder / "memory.db", durability="process", embedder=None),
+        SqliteMemoryService(folder / "adk-memory.db"),
+    ]
+    rng = random.Random(3)
+    events = [event(rng) for _ in range(count)]
+    for side in sides:
+        for begin in range(0, count, 500):
+            part = events[begin : begin + 500]
+            await side.add_events_to_memory(**WHO, events=part, session_id="s")
+    took: dict[str, list[list[float]]] = {}
+    for _ in range(rounds):
+        new = [event(rng) for _ in range(5)]
+        queries = [f"{rng.choice(WORDS)} {rng.choice(WORDS[:50])} {WORDS[1]}" for _ in range(3)]
+        for place, side in enumerate(sides):
+            for one in new:
+                call = side.add_events_to_memory(**WHO, events=[one], session_id="s")
+                took.setdefault("memory: add", [[], []])[place].append(await timed(call))
+            for query in queries:
+                call = side.search_memory(**WHO, query=query)
+                took.setdefault("memory: search", [[], []])[place].append(await timed(call))
+    for side in sides:
+        await side.close()
+    return [(name, *map(statistics.median, both)) for name, both in took.items()]
+
+
+class Heart:
+    """Beats once a millisecond; `late` are the milliseconds that each beat was late."""
+
+    def __init__(self) -> None:
+        self.late: list[float] = []
+        self._task = asyncio.ensure_future(self._beat())
+
+    async def _beat(self) -> None:
+        while True:
+            begun = time.perf_counter()
+            await asyncio.sleep(0.001)
+            self.late.append(1000 * (time.perf_counter() - begun) - 1)
+
+    def stop(self) -> list[float]:
+        """Return how late the beats were, latest first."""
+        self._task.cancel()
+        return sorted(self.late, reverse=True) or [0.0]
+
+
+async def blocking(folder: Path, count: int) -> list[tuple[str, list[float]]]:
+    """Return how late a heart beats in the loop beside each call, and beside none."""
+    rng = random.Random(4)
+    service = MemdbSessionService(folder / "loop.db")
+    recall = MemdbMemoryService(folder / "loop.db")
+    session = await service.create_session(**WHO, session_id="s")
+
+    async def append() -> None:
+        for _ in range(count // 10):
+            await service.append_event(session, event(rng))
+
+    async def idle() -> None:
+        await asyncio.sleep(2)
+
+    found = []
+    for name, work in (
+        ("idle", idle),
+        ("append", append),
+        ("read all", lambda: service.get_session(**WHO, session_id="s")),
+        ("memory: add all", lambda: recall.add_session_to_memory(session)),
+        ("memory: search", lambda: recall.search_memory(**WHO, query="word1 word7")),
+        ("idle again", idle),
+    ):
+        heart = Heart()
+        await asyncio.sleep(0)
+        await work()
+        found.append((name, heart.stop()))
+    await service.close()
+    await recall.close()
+    return found
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+    parser.add_argument("--events", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=30)
+    given = parser.parse_args()
+    missed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = asyncio.run(sessions(folder, given.events, given.rounds))
+        rows += asyncio.run(memory(folder, given.events, given.rounds))
+        print(f"{'':18}{'memdb ms':>10}{'ADK ms':>10}{'times':>8}")
+        for task, ours, theirs in rows:
+            barred = task in {"append", "last 50", "memory: add"}
+            good = theirs / ours >= BAR or not barred
+            missed += not good
+            mark = f"  bar {BAR:g} {'ok' if good else 'MISSED'}" if barred else ""
+            print(f"{task:18}{ours:10.3f}{theirs:10.3f}{theirs / ours:8.1f}{mark}")
+        for task, late in asyncio.run(blocking(folder, given.events)):
+            middle = late[len(late) // 100]
+            print(
+                f"loop late, {task:18} max {late[0]:7.2f} ms  p99 {middle:6.2f} ms  n {len(late)}"
+            )
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""
+Google's Agent Development Kit on one memdb file (extra `adk`, google-adk 2.13).
+
+`MemdbSessionService`, `MemdbMemoryService` and `MemdbArtifactService` are its
+three services. Each opens the file at its path, or shares one that is open.
+
+>>> import asyncio, memdb
+>>> from google.adk.events import Event
+>>> from memdb.integrations.adk import MemdbSessionService
+>>> async def talk(db):
+...     service = MemdbSessionService(db)
+...     who = {"app_name": "desk", "user_id": "ann"}
+...     session = await service.create_session(**who, state={"user:city": "Oslo"})
+...     await service.append_event(session, Event(author="user", message="We fly on 3 May."))
+...     again = await service.get_session(**who, session_id=session.id)
+...     return again.state, [event.content.parts[0].text for event in again.events]
+>>> with memdb.open(":memory:") as db:
+...     asyncio.run(talk(db))
+({'user:city': 'Oslo'}, ['We fly on 3 May.'])
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.adk.artifacts import MemdbArtifactService
+    from memdb.integrations.adk.memory import MemdbMemoryService
+    from memdb.integrations.adk.sessions import MemdbSessionService
+
+__all__ = ["MemdbArtifactService", "MemdbMemoryService", "MemdbSessionService"]
+
+_ROOMS = {
+    "MemdbArtifactService": "artifacts",
+    "MemdbMemoryService": "memory",
+    "MemdbSessionService": "sessions",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import google-adk with the first service that is asked for."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    try:
+        import_module("google.adk.sessions")
+    except ImportError as error:
+        raise ImportError(
+            f"google-adk cannot be imported ({error}): run `pip install 'memdb-sqlite[adk]'`"
+        ) from error
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -1,0 +1,258 @@
+"""Artifacts of ADK in a memdb file."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+from google.adk.artifacts import artifact_util
+from google.adk.artifacts.base_artifact_service import (
+    ArtifactVersion,
+    BaseArtifactService,
+    ensure_part,
+)
+from google.adk.errors.input_validation_error import InputValidationError
+from google.genai import types
+
+from memdb.errors import NotFound
+from memdb.integrations.adk.service import Service
+
+if TYPE_CHECKING:
+    import memdb
+    from memdb.holdings import Artifacts
+
+SHARED = "user:"
+HOST = "adk"
+
+# As ADK's own services follow them.
+MAX_REFERENCES = 5
+
+URI_MIME = "text/uri-list"
+BYTES_MIME = "application/octet-stream"
+TOMBSTONE = types.Part(inline_data=types.Blob(mime_type=BYTES_MIME, data=b""))
+
+
+class MemdbArtifactService(Service, BaseArtifactService):
+    """
+    ADK's artifacts in a memdb file; see `Service` for how it is opened.
+
+    Versions count from 0 here and from 1 in memdb; one that was deleted never
+    comes back with other bytes, so after a delete the numbers go on. A name
+    without a session is the user's, as is one that begins with `user:`.
+    """
+
+    async def save_artifact(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        filename: str,
+        artifact: types.Part | dict[str, Any],
+        session_id: str | None = None,
+        custom_metadata: dict[str, Any] | None = None,
+    ) -> int:
+        """
+        Save a text, bytes, or a reference as the next version; return its number.
+
+        Raises:
+            InputValidationError: an id or name would leave its place, the part
+                is of another kind, or a reference leads to another scope.
+        """
+        files = self._files(app_name, user_id, session_id, filename)
+        part = ensure_part(artifact)
+        _check_reference(part, app_name, user_id, session_id)
+        data, mime, kept = _taken_apart(part)
+        if custom_metadata:
+            kept["custom"] = custom_metadata
+        metadata = {HOST: kept} if kept else None
+
+        def write() -> int:
+            saved = files().save(filename, data, mime=mime, metadata=metadata)
+            return int(saved.version) - 1
+
+        return await self._run(write)
+
+    async def load_artifact(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        filename: str,
+        session_id: str | None = None,
+        version: int | None = None,
+    ) -> types.Part | None:
+        """
+        Return a version, the newest for None; None without it, or if it was rewound.
+
+        Raises:
+            InputValidationError: references lead too far, in a circle, or to
+                another scope.
+        """
+        left = MAX_REFERENCES
+        while True:
+            files = self._files(app_name, user_id, session_id, filename)
+            part = await self._run(lambda f=files, n=filename, v=version: _load(f(), n, v))  # type: ignore[misc]
+            if part is None or not artifact_util.is_artifact_ref(part):
+                return None if part in (None, TOMBSTONE, types.Part()) else part
+            target = artifact_util.resolve_artifact_reference(
+                file_uri=part.file_data.file_uri,
+                app_name=app_name,
+                user_id=user_id,
+                session_id=session_id,
+                remaining_depth=left,
+            )
+            session_id, filename, version = target.session_id, target.filename, target.version
+            left -= 1
+
+    async def list_artifact_keys(
+        self, *, app_name: str, user_id: str, session_id: str | None = None
+    ) -> list[str]:
+        """Return the names of a session and its user, sorted; without a session the user's."""
+        files = self._files(app_name, user_id, session_id)
+
+        def read() -> list[str]:
+            found = files().list()
+            return sorted(
+                one.name for one in found if session_id is not None or one.session is None
+            )
+
+        return await self._run(read)
+
+    async def delete_artifact(
+        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
+    ) -> None:
+        """Remove every version; absent is fine."""
+        files = self._files(app_name, user_id, session_id, filename)
+        await self._run(lambda: files().delete(filename))
+
+    async def list_versions(
+        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
+    ) -> list[int]:
+        """Return the numbers of the versions, oldest first; [] without any."""
+        files = self._files(app_name, user_id, session_id, filename)
+        found = await self._run(lambda: files().versions(filename))
+        return [one.version - 1 for one in reversed(found)]
+
+    async def list_artifact_versions(
+        self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
+    ) -> list[ArtifactVersion]:
+        """Return what is known of each version, oldest first; [] without any."""
+        files = self._files(app_name, user_id, session_id, filename)
+        found = await self._run(lambda: files().versions(filename))
+        return [_described(app_name, user_id, one) for one in reversed(found)]
+
+    async def get_artifact_version(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        filename: str,
+        session_id: str | None = None,
+        version: int | None = None,
+    ) -> ArtifactVersion | None:
+        """Return what is known of a version, the newest for None; None without it."""
+        files = self._files(app_name, user_id, session_id, filename)
+        found = await self._run(lambda: files().versions(filename))
+        for one in found:
+            if version is None or one.version == version + 1:
+                return _described(app_name, user_id, one)
+        return None
+
+    def _files(
+        self, app_name: str, user_id: str, session_id: str | None, filename: str | None = None
+    ) -> Any:
+        """
+        Return how to get at the artifacts of a place, once all names are checked.
+
+        Raises:
+            InputValidationError: a name is empty, or would leave its place in a
+                tree of folders.
+        """
+        artifact_util.validate_path_segment(app_name, "app_name")
+        artifact_util.validate_path_segment(user_id, "user_id")
+        if session_id is not None:
+            artifact_util.validate_path_segment(session_id, "session_id")
+        if filename is not None:
+            _check_name(filename)
+
+        def files() -> Artifacts:
+            scope = self._scope(app_name, user_id)
+            return scope.artifacts if session_id is None else scope.session(session_id).artifacts
+
+        return files
+
+
+def _check_name(filename: str) -> None:
+    """Refuse what would leave its folder if it were a path, here or on Windows."""
+    name = filename.removeprefix(SHARED)
+    paths = PurePosixPath(name), PureWindowsPath(name)
+    if not name.strip() or "\0" in name:
+        raise InputValidationError(f"filename {filename!r} must have a name without null bytes.")
+    if any(path.anchor or ".." in path.parts for path in paths):
+        raise InputValidationError(f"filename {filename!r} must stay within its folder.")
+
+
+def _check_reference(part: types.Part, app_name: str, user_id: str, session_id: str | None) -> None:
+    """Refuse a reference that cannot be followed from here."""
+    if artifact_util.is_artifact_ref(part):
+        artifact_util.resolve_artifact_reference(
+            file_uri=part.file_data.file_uri,
+            app_name=app_name,
+            user_id=user_id,
+            session_id=session_id,
+            remaining_depth=MAX_REFERENCES,
+        )
+
+
+def _taken_apart(part: types.Part) -> tuple[bytes, str | None, dict[str, Any]]:
+    """
+    Return the bytes of a part, their type, and what else there is to keep.
+
+    Raises:
+        InputValidationError: it is no text, no bytes and no reference.
+    """
+    rest = part.model_dump(
+        mode="json", exclude={"text": True, "inline_data": {"data"}}, exclude_none=True
+    )
+    if part.inline_data is not None:
+        data, mime = part.inline_data.data or b"", part.inline_data.mime_type or BYTES_MIME
+    elif part.text is not None:
+        data, mime = part.text.encode(errors="surrogatepass"), "text/plain"
+        rest["text"] = ""
+    elif part.file_data is not None:
+        data, mime = (part.file_data.file_uri or "").encode(), URI_MIME
+    else:
+        raise InputValidationError("Not supported artifact type.")
+    return data, mime, {"part": rest}
+
+
+def _load(files: Artifacts, filename: str, version: int | None) -> types.Part | None:
+    """Return a version as the part it was saved as; another client's one as bytes."""
+    if version is not None and version < 0:
+        return None
+    try:
+        found = files.load(filename, None if version is None else version + 1)
+    except NotFound:
+        return None
+    rest = ((found.info.metadata or {}).get(HOST) or {}).get("part")
+    if rest is None:
+        return types.Part(inline_data=types.Blob(mime_type=found.info.mime, data=found.data))
+    part = types.Part.model_validate(rest)
+    if part.inline_data is not None:
+        part.inline_data.data = found.data
+    elif part.text is not None:
+        part.text = found.data.decode(errors="surrogatepass")
+    return part
+
+
+def _described(app_name: str, user_id: str, one: memdb.ArtifactVersion) -> ArtifactVersion:
+    kept = (one.metadata or {}).get(HOST) or {}
+    file_data = (kept.get("part") or {}).get("file_data")
+    uri = artifact_util.get_artifact_uri(app_name, user_id, one.name, one.version - 1, one.session)
+    return ArtifactVersion(
+        version=one.version - 1,
+        canonical_uri=uri.replace("artifact:", "memdb:", 1),
+        custom_metadata=kept.get("custom") or {},
+        create_time=one.created_ms / 1000,
+        mime_type=file_data.get("mime_type") if file_data else one.mime,
+    )

@@ -1,0 +1,110 @@
+"""
+Events of ADK as messages of memdb, and back.
+
+An event is kept whole, as JSON text in a part of its own; beside it stands what
+every client of the file reads: role, author, words, calls and results.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from google.adk.errors.input_validation_error import InputValidationError
+from google.adk.events import Event
+from google.genai import types
+
+from memdb.models import NewMessage
+
+if TYPE_CHECKING:
+    from memdb.models import Message
+
+KIND = "adk_event"
+
+
+def to_message(event: Event, custom: dict[str, Any] | None = None) -> NewMessage:
+    """
+    Return the message that stands for *event*, with *custom* beside it.
+
+    Raises:
+        InputValidationError: the event has no JSON form, or no time.
+    """
+    try:
+        whole = event.model_dump_json(exclude_none=True)
+    except (ValueError, TypeError) as error:
+        raise InputValidationError(f"event {event.id} cannot be stored: {error}") from error
+    parts = (event.content.parts if event.content else None) or []
+    results = any(part.function_response for part in parts)
+    return NewMessage(
+        "tool" if results else "user" if event.author == "user" else "assistant",
+        said(event.content),
+        event.author or None,
+        [*_neutral(parts), {"type": KIND, "json": whole}],
+        event.id,
+        to_ms(event.timestamp),
+        {"custom": custom} if custom else None,
+    )
+
+
+def to_event(message: Message) -> Event:
+    """Return the event that *message* stands for; another client's one has its text."""
+    for part in message.body or ():
+        if isinstance(part, dict) and part.get("type") == KIND:
+            return Event.model_validate_json(part["json"])
+    role = "model" if message.role == "assistant" else "user"
+    text = types.Content(role=role, parts=[types.Part(text=message.text)])
+    return Event(
+        id=message.external_id or message.uid,
+        author=message.author or role,
+        timestamp=message.created_ms / 1000,
+        content=text if message.text else None,
+    )
+
+
+def to_ms(timestamp: float) -> int:
+    """Return *timestamp*, in seconds, in milliseconds; of two the earlier is never the later."""
+    try:
+        return int(timestamp * 1000)
+    except (ValueError, OverflowError) as error:
+        raise InputValidationError(f"{timestamp} is no time: give seconds") from error
+
+
+def said(content: types.Content | None) -> str:
+    """
+    Return the words of *content* that are searched: its texts without thoughts.
+
+    NUL, which no text of the file can hold, becomes U+FFFD here; the event
+    keeps it.
+    """
+    parts = (content.parts if content else None) or []
+    texts = [part.text for part in parts if part.text and not part.thought]
+    return "\n".join(texts).replace("\0", "\ufffd")
+
+
+def _neutral(parts: list[types.Part]) -> list[dict[str, Any]]:
+    """Return calls and results in the form that all clients of memdb know."""
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        call, result = part.function_call, part.function_response
+        if call is not None:
+            found.append(
+                {
+                    "type": "tool_call",
+                    "id": call.id,
+                    "name": call.name,
+                    "arguments": _text(call.args),
+                }
+            )
+        if result is not None:
+            found.append(
+                {
+                    "type": "tool_result",
+                    "tool_call_id": result.id,
+                    "content": _text(result.response),
+                }
+            )
+    return found
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value or {}, ensure_ascii=False, default=str)

@@ -1,0 +1,275 @@
+"""Sessions, events and state of ADK in a memdb file."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from google.adk.errors import StaleSessionError
+from google.adk.errors.input_validation_error import InputValidationError
+from google.adk.errors.session_not_found_error import SessionNotFoundError
+from google.adk.platform import time as platform_time
+from google.adk.platform import uuid as platform_uuid
+from google.adk.sessions import BaseSessionService, Session, State
+from google.adk.sessions.base_session_service import ListSessionsResponse
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from memdb.integrations.adk.events import to_event, to_message, to_ms
+from memdb.integrations.adk.service import Service, in_turns
+
+if TYPE_CHECKING:
+    from google.adk.events import Event
+    from google.adk.sessions.base_session_service import GetSessionConfig
+
+    import memdb
+    from memdb.host_models import SessionHead, SessionSnapshot
+
+logger = logging.getLogger(__name__)
+
+HOST = "adk"
+
+
+class MemdbSessionService(Service, BaseSessionService):
+    """
+    ADK's sessions in a memdb file; see `Service` for how it is opened.
+
+    A session is a conversation that every client of the file can read, and one
+    begun by another client can be read and continued here. An event is stored
+    with all the state it changes in one transaction.
+
+    A session that somebody else wrote to since it was read is refused as stale:
+    by the number of its last event, and by `last_update_time` where a session
+    did not come from this service.
+    """
+
+    async def create_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        state: dict[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> Session:
+        """
+        Make a session; its id is stripped, and generated where there is none.
+
+        Raises:
+            AlreadyExistsError: there is one with this id.
+            InputValidationError: an id or a value cannot be stored.
+        """
+        now = platform_time.get_time()
+        name = (session_id or "").strip() or platform_uuid.new_uuid()
+        changes = _split(_json_safe(state or {}))
+
+        def make() -> Session:
+            chat = self._scope(app_name, user_id).session(name)
+            chat.create(metadata=_mark(now, 0), created_ms=int(now * 1000), **changes)
+            found = chat.snapshot(last=0)
+            if found is None:
+                raise SessionNotFoundError(f"Session {name} was deleted at once.")
+            return _to_session(app_name, user_id, found)
+
+        return await self._run(make)
+
+    async def get_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        session_id: str,
+        config: GetSessionConfig | None = None,
+    ) -> Session | None:
+        """Return a session, None without it; of both limits, the time comes first."""
+        recent = config.num_recent_events if config else None
+        after = config.after_timestamp if config else None
+
+        def read() -> Session | None:
+            since_ms = None if after is None else to_ms(after)
+            chat = self._chat(app_name, user_id, session_id)
+            # Milliseconds are too coarse to count by, so the last ones are cut below.
+            found = chat.snapshot(last=recent if after is None else None, since_ms=since_ms)
+            if found is None or not _counts(found.head):
+                return None
+            events = [to_event(message) for message in in_turns(found.messages)]
+            if after is not None:
+                events = [event for event in events if event.timestamp >= after]
+                events = events[max(len(events) - recent, 0) :] if recent is not None else events
+            return _to_session(app_name, user_id, found, events)
+
+        if not session_id:
+            return None
+        return await self._run(read)
+
+    async def list_sessions(
+        self, *, app_name: str, user_id: str | None = None
+    ) -> ListSessionsResponse:
+        """Return the sessions of a user, or of all users, without events, oldest first."""
+
+        def read() -> ListSessionsResponse:
+            if user_id is not None:
+                scopes = [self._scope(app_name, user_id)]
+            else:
+                users = [scope.user for scope in self._db.scopes() if scope.app == app_name]
+                scopes = [self._scope(app_name, user) for user in users]
+            found = []
+            for scope in scopes:
+                for info in scope.sessions():
+                    one = scope.session(info.name).snapshot(last=0)
+                    if one is not None and _counts(one.head):
+                        found.append(_to_session(app_name, scope.user, one))
+            found.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
+            return ListSessionsResponse(sessions=found)
+
+        return await self._run(read)
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        """Remove a session with its events, state and artifacts; absent is fine."""
+
+        def remove() -> None:
+            self._chat(app_name, user_id, session_id).delete()
+
+        if session_id:
+            await self._run(remove)
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        """Return the values of a user, keys without `user:`; {} without any."""
+        return await self._run(lambda: dict(self._scope(app_name, user_id).state.all()))
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        """
+        Store *event* with the state it changes, and add it to *session*.
+
+        A partial event is not stored. An event that is stored already changes
+        nothing. `temp:` keys reach the session object only.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            StaleSessionError: somebody else wrote to the session since it was
+                read.
+            AlreadyExistsError: another event has its id.
+            InputValidationError: it cannot be stored.
+        """
+        if event.partial:
+            return event
+        kept = _without_temp(event)
+        message = to_message(kept)
+        changes = _split(_json_safe(kept.actions.state_delta))
+
+        def write() -> bool:
+            chat = self._scope(session.app_name, session.user_id).session(session.id)
+            head = chat.head()
+            if head is None or not _counts(head):
+                raise SessionNotFoundError(f"Session {session.id} not found.")
+            mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
+            if _is_stale(session, head) and chat.find(event.id) is None:
+                raise StaleSessionError(
+                    f"Session {session.id} was written to since it was read: get it again."
+                )
+            stored = chat.commit(message, expected_seq=head.last_seq, metadata=mark, **changes)
+            if stored.seq <= head.last_seq:
+                return False
+            # Here, not in the event loop: the next call may be waiting already.
+            session.last_update_time = event.timestamp
+            session._storage_update_marker = _marker(head.uid, stored.seq)
+            return True
+
+        def follow(written: bool) -> None:  # noqa: FBT001 (what the worker gave)
+            if written:
+                self._apply_temp_state(session, event)
+                self._commit_event_to_session(session, self._trim_temp_delta_state(event))
+
+        await self._run(write, follow)
+        return event
+
+    def _chat(self, app_name: str, user_id: str, session_id: str) -> memdb.Session:
+        """Return the session of that very name, else of the name without blanks around it."""
+        scope = self._scope(app_name, user_id)
+        chat = scope.session(session_id)
+        stripped = session_id.strip()
+        if stripped != session_id and chat.head() is None:
+            return scope.session(stripped)
+        return chat
+
+
+def _counts(head: SessionHead) -> bool:
+    """Say whether it is a session yet: artifacts alone make none."""
+    return head.last_seq > 0 or head.metadata is not None
+
+
+def _mark(timestamp: float, seq: int) -> dict[str, Any]:
+    """Return what is kept with a session: the time of the last event, exactly."""
+    return {HOST: {"time": timestamp, "seq": seq}}
+
+
+def _time_of(head: SessionHead) -> float:
+    """Return when the session was written to; another client leaves no event's time."""
+    mark = (head.metadata or {}).get(HOST)
+    if isinstance(mark, dict) and mark.get("seq") == head.last_seq:
+        return float(mark["time"])
+    return head.updated_ms / 1000
+
+
+def _marker(uid: str, seq: int) -> str:
+    return f"{uid}:{seq}"
+
+
+def _is_stale(session: Session, head: SessionHead) -> bool:
+    marker = session._storage_update_marker
+    if marker is not None and marker != _marker(head.uid, head.last_seq):
+        return True
+    return _time_of(head) > float(session.last_update_time)
+
+
+def _to_session(
+    app_name: str, user_id: str, found: SessionSnapshot, events: list[Event] | None = None
+) -> Session:
+    state = dict(found.state)
+    state.update({State.APP_PREFIX + key: value for key, value in found.app_state.items()})
+    state.update({State.USER_PREFIX + key: value for key, value in found.user_state.items()})
+    session = Session(
+        id=found.head.name,
+        app_name=app_name,
+        user_id=user_id,
+        state=state,
+        events=events or [],
+        last_update_time=_time_of(found.head),
+    )
+    session._storage_update_marker = _marker(found.head.uid, found.head.last_seq)
+    return session
+
+
+def _split(state: dict[str, Any]) -> dict[str, Any]:
+    """Return what a delta sets in the session, its user and its app; `temp:` keys nowhere."""
+    found: dict[str, dict[str, Any]] = {"state": {}, "user_state": {}, "app_state": {}}
+    for key, value in state.items():
+        if key.startswith(State.APP_PREFIX):
+            found["app_state"][key.removeprefix(State.APP_PREFIX)] = value
+        elif key.startswith(State.USER_PREFIX):
+            found["user_state"][key.removeprefix(State.USER_PREFIX)] = value
+        elif not key.startswith(State.TEMP_PREFIX):
+            found["state"][key] = value
+    return found
+
+
+def _json_safe(state: dict[str, Any]) -> dict[str, Any]:
+    """Return *state* as JSON values, as ADK's stores do: what has no JSON form becomes its repr."""
+    try:
+        return dict(to_jsonable_python(state))
+    except (PydanticSerializationError, ValueError, TypeError):
+        logger.warning(
+            "a value of the state has no JSON form: its repr is stored instead", exc_info=True
+        )
+    try:
+        return dict(to_jsonable_python(state, serialize_unknown=True))
+    except ValueError as error:
+        raise InputValidationError(f"the state cannot be stored: {error}") from error
+
+
+def _without_temp(event: Event) -> Event:
+    """Return *event*, or a copy whose delta has no `temp:` keys."""
+    delta = event.actions.state_delta
+    kept = {key: value for key, value in delta.items() if not key.startswith(State.TEMP_PREFIX)}
+    if len(kept) == len(delta):
+        return event
+    actions = event.actions.model_copy(update={"state_delta": kept})
+    return event.model_copy(update={"actions": actions})

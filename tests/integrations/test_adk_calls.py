@@ -1,0 +1,333 @@
+"""How a call of memdb's ADK services behaves: cancelled, closed, on several loops, by a URI."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+from adk_services import ANN, FAST, event, texts
+from google.adk.artifacts.base_artifact_service import BaseArtifactService
+from google.adk.cli import service_registry
+from google.adk.cli.utils import service_factory
+from google.adk.memory.base_memory_service import BaseMemoryService
+from google.adk.sessions import BaseSessionService
+from google.genai import types
+
+import memdb
+from memdb.errors import Closed, InvalidInput
+from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, MemdbSessionService
+
+S = {**ANN, "session_id": "s"}
+
+YAML = """
+services:
+  - {scheme: memdb, type: session, class: memdb.integrations.adk.MemdbSessionService}
+  - {scheme: memdb, type: memory, class: memdb.integrations.adk.MemdbMemoryService}
+  - {scheme: memdb, type: artifact, class: memdb.integrations.adk.MemdbArtifactService}
+"""
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Return a file that the services of a test share; it is sound at the end."""
+    with memdb.open(tmp_path / "agent.db", **FAST) as db:
+        yield db
+        assert db.check(deep=True) == []
+
+
+async def cancelled_after(work, steps):
+    """Run a coroutine, cancelling it after some turns of the loop; say whether that stopped it."""
+    task = asyncio.ensure_future(work)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return True
+    return False
+
+
+STEPS = [0, 1, 2, 3, 4, 5, 8, 20, 100, 1000, 5000]
+
+
+def test_a_cancelled_append_is_whole_or_absent(opened):
+    """At whatever await: state and event agree, the session agrees with the file, and goes on."""
+
+    async def steps():
+        async with MemdbSessionService(opened) as sessions:
+            session = await sessions.create_session(**S)
+            stopped = 0
+            for turn, wait in enumerate(STEPS * 5):
+                one = event(str(turn), state={"last": turn, f"k{turn}": turn, "user:n": turn})
+                stopped += await cancelled_after(sessions.append_event(session, one), wait)
+                kept = await sessions.get_session(**S)
+                assert [e.id for e in kept.events] == [e.id for e in session.events]
+                assert kept.state == session.state
+                assert (f"k{turn}" in kept.state) == (kept.events[-1:] == [one])
+            await sessions.append_event(session, event("end"))
+            return stopped, texts((await sessions.get_session(**S)).events)
+
+    stopped, told = asyncio.run(steps())
+
+    assert stopped > 5
+    assert told[-1] == "end"
+
+
+def test_an_append_cancelled_while_it_writes_is_told_when_it_is_done(opened):
+    """A second cancelling does not cut it short; the event is stored and in the session."""
+    writing, go_on = threading.Event(), threading.Event()
+
+    async def steps():
+        async with MemdbSessionService(opened) as sessions:
+            session = await sessions.create_session(**S)
+            commit = memdb.Session.commit
+
+            def slow(self, *args, **options):
+                writing.set()
+                assert go_on.wait(10)
+                return commit(self, *args, **options)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(memdb.Session, "commit", slow)
+                task = asyncio.ensure_future(sessions.append_event(session, event("x")))
+                await asyncio.to_thread(writing.wait, 10)
+                for _ in range(3):
+                    task.cancel()
+                    await asyncio.sleep(0.01)
+                assert not task.done()
+                go_on.set()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            await sessions.append_event(session, event("y"))
+            return texts(session.events), texts((await sessions.get_session(**S)).events)
+
+    assert asyncio.run(steps()) == (["x", "y"], ["x", "y"])
+
+
+@pytest.mark.parametrize("wait", STEPS)
+def test_any_other_call_can_be_cancelled(opened, wait):
+    """It did all or nothing, and the next call works."""
+
+    async def steps():
+        async with (
+            MemdbSessionService(opened) as sessions,
+            MemdbMemoryService(opened) as memory,
+            MemdbArtifactService(opened) as files,
+        ):
+            part = types.Part(text="x" * 100_000)
+            fox, hen = event("red fox"), event("red hen")
+            calls = [
+                sessions.create_session(**S, state={"a": 1, "user:b": 2}),
+                sessions.get_session(**S),
+                sessions.list_sessions(**ANN),
+                memory.add_events_to_memory(**ANN, events=[fox, hen], session_id="m"),
+                memory.search_memory(**ANN, query="red"),
+                files.save_artifact(**S, filename="f", artifact=part),
+                files.load_artifact(**S, filename="f"),
+            ]
+            for call in calls:
+                await cancelled_after(call, wait)
+            found = await sessions.get_session(**S)
+            state = {} if found is None else found.state
+            memories = len((await memory.search_memory(**ANN, query="red")).memories)
+            saved = await files.load_artifact(**S, filename="f")
+            assert await files.save_artifact(**S, filename="f", artifact=part) in {0, 1}
+            return state, memories, saved
+
+    state, memories, saved = asyncio.run(steps())
+
+    assert state in ({}, {"a": 1, "user:b": 2})
+    assert memories in {0, 2}
+    assert saved is None or len(saved.text) == 100_000
+
+
+def test_events_that_branches_append_at_once_are_all_stored(opened):
+    """Parallel branches share a session object; none is stale, and the order is the same."""
+
+    async def steps():
+        async with MemdbSessionService(opened) as sessions:
+            session = await sessions.create_session(**S)
+            appends = [
+                sessions.append_event(session, event(str(n), state={f"k{n}": n})) for n in range(40)
+            ]
+            await asyncio.gather(*appends)
+            kept = await sessions.get_session(**S)
+            return texts(session.events), texts(kept.events), session.state == kept.state
+
+    at_hand, kept, same = asyncio.run(steps())
+
+    assert at_hand == kept == [str(n) for n in range(40)]
+    assert same
+
+
+def test_one_service_serves_several_event_loops(opened):
+    """One after the other, and two at the same time in two threads."""
+    sessions = MemdbSessionService(opened)
+    session = asyncio.run(sessions.create_session(**S))
+    asyncio.run(sessions.append_event(session, event("1")))
+
+    def work(name):
+        async def fill():
+            made = await sessions.create_session(**ANN, session_id=name)
+            for n in range(20):
+                await sessions.append_event(made, event(str(n)))
+
+        asyncio.run(fill())
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    counts = [
+        len(asyncio.run(sessions.get_session(**ANN, session_id=name)).events) for name in "sab"
+    ]
+    asyncio.run(sessions.close())
+    assert counts == [1, 20, 20]
+
+
+def test_a_closed_service_says_so(tmp_path):
+    """Every call, also after closing twice; the session object stays as it was."""
+
+    async def steps():
+        sessions = MemdbSessionService(tmp_path / "agent.db", **FAST)
+        session = await sessions.create_session(**S)
+        await sessions.close()
+        await sessions.close()
+        for call in (
+            sessions.append_event(session, event("x", state={"a": 1, "temp:b": 1})),
+            sessions.get_session(**S),
+            sessions.create_session(**ANN),
+            sessions.list_sessions(**ANN),
+            sessions.delete_session(**S),
+        ):
+            with pytest.raises(Closed, match=r"agent\.db was closed"):
+                await call
+        return session
+
+    session = asyncio.run(steps())
+
+    assert (session.events, session.state) == ([], {})
+
+
+def test_a_file_that_was_closed_below_the_service_says_so(tmp_path):
+    """The error is memdb's: ADK has none for it."""
+
+    async def steps():
+        db = memdb.open(tmp_path / "agent.db", **FAST)
+        async with MemdbSessionService(db) as sessions:
+            session = await sessions.create_session(**S)
+            db.close()
+            with pytest.raises(Closed):
+                await sessions.append_event(session, event("x"))
+            return session.events
+
+    assert asyncio.run(steps()) == []
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Return ADK's registry as it is in a new process."""
+    monkeypatch.setattr(service_registry, "_service_registry_instance", None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return service_registry.get_service_registry
+
+
+def test_services_yaml_gives_all_three_by_one_uri(tmp_path, registry, monkeypatch):
+    """As `adk web` and `adk run` load them; the file stands in the working directory."""
+    (tmp_path / "services.yaml").write_text(YAML)
+    monkeypatch.chdir(tmp_path)
+    uri = "memdb:///my%20agent.db?durability=process&embedder=none&counter=estimate&by_meaning=1"
+
+    service_registry.load_services_module(str(tmp_path))
+    sessions = service_factory.create_session_service_from_options(
+        base_dir=tmp_path, session_service_uri=uri
+    )
+    memory = service_factory.create_memory_service_from_options(
+        base_dir=tmp_path, memory_service_uri=uri
+    )
+    files = service_factory.create_artifact_service_from_options(
+        base_dir=tmp_path, artifact_service_uri=uri, strict_uri=True
+    )
+
+    kinds = [BaseSessionService, BaseMemoryService, BaseArtifactService]
+    for made, kind in zip((sessions, memory, files), kinds, strict=True):
+        assert isinstance(made, kind)
+        assert type(made).__module__.startswith("memdb.")
+
+    async def use():
+        session = await sessions.create_session(**S)
+        await sessions.append_event(session, event("red fox"))
+        await memory.add_session_to_memory(session)
+        for made in (sessions, memory, files):
+            await made.close()
+
+    asyncio.run(use())
+    assert (tmp_path / "my agent.db").exists()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["memdb://agent.db", "memdb:", "memdb:///", "sqlite:///a.db", "memdb:///a.db?mode=ro", "a.db"],
+)
+def test_a_uri_of_another_form_is_refused(uri, tmp_path, monkeypatch):
+    """The error says what to write, and no file is made."""
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InvalidInput, match=r"use memdb:///|no option 'mode'"):
+        MemdbSessionService(uri=uri)
+
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_file_that_cannot_be_opened_is_told_at_once(tmp_path):
+    """Before the first call, and with memdb's error."""
+    with pytest.raises(memdb.FileError):
+        MemdbSessionService(uri=f"memdb:///{tmp_path}/nothing/agent.db")
+    with pytest.raises(InvalidInput, match="neither source nor uri"):
+        MemdbSessionService()
+
+
+def test_a_service_that_cannot_start_leaves_the_file(tmp_path, make_embedder):
+    """An embedder that fails is told at once, and the file is closed again."""
+    broken = make_embedder()
+    broken.fail = RuntimeError("no model")
+
+    with pytest.raises(memdb.PortError, match="no model"):
+        MemdbSessionService(tmp_path / "agent.db", embedder=broken)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["agent.db"]
+
+
+def test_without_google_adk_the_error_names_the_extra(run_child):
+    """The package of the adapter can be imported, its services cannot."""
+    program = """
+import sys
+sys.modules["google.adk"] = None
+import memdb.integrations.adk as adk
+try:
+    adk.MemdbSessionService
+except ImportError as error:
+    print(error)
+try:
+    adk.Other
+except AttributeError as error:
+    print(error)
+"""
+    said = run_child(program)
+
+    assert "run `pip install 'memdb-sqlite[adk]'`" in said
+    assert "module 'memdb.integrations.adk' has no attribute 'Other'" in said
+
+
+def test_importing_memdb_imports_no_client():
+    """Nor does the package of the adapter, before a service is asked for."""
+    program = "import sys, memdb.integrations.adk; print('google.adk' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "False\n"

@@ -1,0 +1,67 @@
+"""ADK's own Runner on memdb, and on ADK's own services: the same conversation."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from adk_services import FAST
+from adk_talk import TURNS, talk
+from google.adk.artifacts import InMemoryArtifactService
+from google.adk.memory import InMemoryMemoryService
+from google.adk.sessions import InMemorySessionService
+
+import memdb
+from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, MemdbSessionService
+
+ROOT = Path(memdb.__file__).resolve().parent.parent
+
+
+def test_a_conversation_is_the_same_as_on_adks_own_services(tmp_path):
+    """Transcript, streamed events, state, memory, artifacts and a rewind, over 24 turns."""
+    path = tmp_path / "agent.db"
+
+    async def on_memdb():
+        async with (
+            MemdbSessionService(path, **FAST) as sessions,
+            MemdbMemoryService(path, **FAST) as memory,
+            MemdbArtifactService(path, **FAST) as artifacts,
+        ):
+            return await talk(sessions, memory, artifacts)
+
+    expected = asyncio.run(
+        talk(InMemorySessionService(), InMemoryMemoryService(), InMemoryArtifactService())
+    )
+    found = asyncio.run(on_memdb())
+
+    assert len(expected["events"]) > 3 * TURNS
+    for seen, value in expected.items():
+        assert found[seen] == value, seen
+    with memdb.open(path) as db:
+        assert db.check(deep=True) == []
+        assert db.scope("ann", "travel").session("trip").last_seq == len(expected["events"])
+
+
+def test_the_example_runs_and_remembers(tmp_path):
+    """The second run finds what the first one said, without a network."""
+    program = ROOT / "examples" / "adk_agent.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+
+    def run():
+        return subprocess.run(
+            [sys.executable, program, tmp_path / "agent.db"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout
+
+    first, second = run(), run()
+
+    assert first.splitlines()[:2] == [
+        "Plan saved, trip 1. Memories of peanuts: 0.",
+        "Trip 1: Oslo",
+    ]
+    assert second.splitlines()[0].startswith("Plan saved, trip 2. Memories of peanuts: 2.")

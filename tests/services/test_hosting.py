@@ -1,0 +1,317 @@
+"""What hosts with sessions of their own ask: create, commit, snapshot, erase and state."""
+
+import pytest
+
+import memdb
+from memdb import NewMessage
+
+
+def event(text: str = "hello", **fields: object) -> NewMessage:
+    """Return a message of the host with an id."""
+    return NewMessage("user", text, **{"external_id": "e-1", **fields})
+
+
+@pytest.fixture
+def chat(db):
+    """Return a session that does not exist yet."""
+    return db.scope("ann", "desk").session("trip")
+
+
+def test_a_created_session_is_there_before_anything_is_said(chat):
+    """It has the title, metadata and time that were given, and no message."""
+    head = chat.create(title="Trip", metadata={"host": "x"}, created_ms=5)
+
+    assert head == chat.head()
+    assert (head.title, head.metadata, head.created_ms, head.last_seq) == (
+        "Trip",
+        {"host": "x"},
+        5,
+        0,
+    )
+    assert [*chat.messages()] == []
+
+
+def test_creating_sets_every_state(chat, db):
+    """The values stand where they belong, without a session for the user's and the app's."""
+    chat.create(state={"a": 1}, user_state={"b": None}, app_state={"c": [2]})
+
+    assert dict(chat.state) == {"a": 1}
+    assert dict(db.scope("ann", "desk").state) == {"b": None}
+    assert dict(db.state("desk")) == {"c": [2]}
+    assert db.state().all() == {}
+
+
+def test_a_session_is_created_once(chat):
+    """A second time, and after a message, it exists already; what it holds stays."""
+    chat.create(metadata={"n": 1})
+
+    with pytest.raises(memdb.AlreadyExists, match="'trip'"):
+        chat.create(metadata={"n": 2}, state={"a": 1})
+
+    assert chat.head().metadata == {"n": 1}
+    assert len(chat.state) == 0
+
+
+def test_messages_alone_make_a_session_that_cannot_be_created(chat):
+    """Another client's conversation is not taken over."""
+    chat.append("user", "hello")
+
+    with pytest.raises(memdb.AlreadyExists):
+        chat.create()
+
+
+def test_a_session_of_artifacts_and_state_can_be_created(chat):
+    """What was saved before the session began stays in it."""
+    chat.artifacts.save("a.txt", "soup")
+    chat.state["a"] = 1
+
+    assert chat.head().metadata is None
+    chat.create()
+
+    assert chat.artifacts.load("a.txt").text == "soup"
+    assert chat.state["a"] == 1
+
+
+def test_commit_stores_the_message_with_what_it_changes(chat, db):
+    """Message, states and metadata are there together; other keys stay."""
+    chat.create(metadata={"t": 1}, state={"a": 1, "b": 1})
+
+    stored = chat.commit(
+        event(), expected_seq=0, metadata={"t": 2}, state={"a": 2}, app_state={"c": 3}
+    )
+
+    found = chat.snapshot()
+    assert found.messages == (stored,)
+    assert found.head.metadata == {"t": 2}
+    assert (found.state, found.user_state, found.app_state) == ({"a": 2, "b": 1}, {}, {"c": 3})
+
+
+def test_commit_needs_the_session(chat, db):
+    """Without it nothing is made, not even the app's state."""
+    with pytest.raises(memdb.NotFound, match="session"):
+        chat.commit(event(), app_state={"c": 3})
+
+    assert chat.head() is None
+    assert db.state("desk").all() == {}
+
+
+def test_the_same_message_again_changes_nothing(chat):
+    """The stored one comes back, and the state is not set a second time."""
+    chat.create()
+    first = chat.commit(event(), state={"a": 1})
+    chat.state["a"] = 7
+
+    again = chat.commit(event(), expected_seq=99, state={"a": 1}, metadata={"t": 2})
+
+    assert again == first
+    assert chat.state["a"] == 7
+    assert chat.head().metadata == {}
+
+
+def test_another_message_under_the_same_id_is_refused(chat):
+    """And with it all that it would change."""
+    chat.create()
+    chat.commit(event())
+
+    with pytest.raises(memdb.AlreadyExists):
+        chat.commit(event("other"), state={"a": 1})
+
+    assert len(chat.state) == 0
+
+
+def test_of_two_that_know_the_same_seq_one_succeeds(chat):
+    """The other one changes nothing."""
+    chat.create()
+    chat.commit(event(), expected_seq=0)
+
+    with pytest.raises(memdb.VersionConflict) as caught:
+        chat.commit(event("b", external_id="e-2"), expected_seq=0, state={"a": 1})
+
+    assert (caught.value.expected, caught.value.got) == (0, 1)
+    assert len(chat.state) == 0
+    assert chat.last_seq == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "named"),
+    [
+        ({"a": object()}, "state\\['a'\\]"),
+        ({"a": float("nan")}, "state\\['a'\\]"),
+        ({"a": "\0"}, "NUL"),
+        ({1: "a"}, "str keys"),
+        ({"\ud800": 1}, "surrogate"),
+        (["a"], "give a dict"),
+    ],
+    ids=["object", "nan", "nul", "int key", "surrogate", "list"],
+)
+def test_state_without_a_json_form_is_refused_whole(chat, state, named):
+    """Neither the message nor the good values are stored."""
+    chat.create()
+
+    with pytest.raises(memdb.InvalidInput, match=named):
+        chat.commit(event(), user_state={"ok": 1}, state=state)
+
+    found = chat.snapshot()
+    assert (found.messages, found.state, found.user_state) == ((), {}, {})
+
+
+def test_numbers_come_back_exactly(chat):
+    """Integers of any size and floats are not rounded."""
+    values = {"big": 2**80, "float": 0.1 + 0.2, "tiny": 5e-324, "minus": -(2**63) - 1}
+    chat.create(state=values)
+
+    assert chat.snapshot().state == values
+
+
+def test_a_snapshot_has_the_messages_asked_for(chat):
+    """The newest, those since a time, or both."""
+    chat.create()
+    for number, at in enumerate([10, 30, 20, 40]):
+        chat.commit(event(str(number), external_id=f"e-{number}", created_ms=at))
+
+    def texts(**asked):
+        return [message.text for message in chat.snapshot(**asked).messages]
+
+    assert texts() == ["0", "1", "2", "3"]
+    assert texts(last=0) == []
+    assert texts(last=2) == ["2", "3"]
+    assert texts(since_ms=30) == ["1", "3"]
+    assert texts(since_ms=20, last=2) == ["2", "3"]
+    assert texts(since_ms=41) == []
+
+
+def test_a_snapshot_of_nothing_is_none(chat):
+    """So is its head."""
+    assert chat.snapshot() is None
+    assert chat.head() is None
+
+
+def test_an_erased_message_says_nothing_and_stays_away(chat, db):
+    """Its words are gone from the index; adding it again brings nothing back."""
+    chat.extend([event("red fox", author="Ann", metadata={"m": 1}), event("hen", external_id="b")])
+    db.run_pending()
+
+    assert chat.erase(1)
+
+    one = chat.get(1)
+    assert (one.text, one.body, one.author, one.metadata, one.tokens) == ("", None, None, None, 0)
+    assert chat.search("fox") == []
+    assert [hit.text for hit in chat.search("hen")] == ["hen"]
+    chat.extend([event("red fox")], keep=True)
+    assert chat.get(1).text == ""
+    assert chat.last_seq == 2
+    assert not chat.erase(1)
+    assert not chat.erase(9)
+
+
+def test_erasing_takes_the_summaries_along(chat, db):
+    """They may quote what was erased; they are made anew from what is left."""
+    chat.extend([{"role": "user", "text": f"The heron number {n} is grey."} for n in range(200)])
+    db.run_pending()
+    assert chat.search_summaries("heron")
+
+    chat.erase(3)
+    assert chat.search_summaries("heron") == []
+
+    db.run_pending()
+    assert chat.search_summaries("heron")
+
+
+def test_an_archived_message_can_be_erased(chat):
+    """The archive is unpacked for it: no copy of the words stays."""
+    chat.extend([{"role": "user", "text": f"heron {n}"} for n in range(5)])
+    chat.archive(keep_last=0)
+
+    assert chat.erase(2)
+
+    assert [message.text for message in chat.messages()] == [
+        "heron 0",
+        "",
+        "heron 2",
+        "heron 3",
+        "heron 4",
+    ]
+
+
+def test_keep_leaves_the_first_to_come(chat):
+    """In the file and within one batch."""
+    chat.extend([event("a")])
+
+    chat.extend(
+        [event("b"), event("c", external_id="e-2"), event("d", external_id="e-2")], keep=True
+    )
+
+    assert [message.text for message in chat.messages()] == ["a", "c"]
+
+
+def test_state_is_a_dict_in_the_file(chat, db):
+    """Reading, setting, removing and counting work as in a dict."""
+    state = chat.state
+    state["b"] = {"n": [1, None]}
+    state.update({"a": 1}, c=3)
+
+    assert [*state] == ["a", "b", "c"]
+    assert (len(state), state["b"], state.get("x", 9), "c" in state) == (
+        3,
+        {"n": [1, None]},
+        9,
+        True,
+    )
+    assert state.pop("c") == 3
+    assert state == {"a": 1, "b": {"n": [1, None]}}
+    assert repr(state) == "<State {'a': 1, 'b': {'n': [1, None]}}>"
+    with pytest.raises(KeyError):
+        del state["c"]
+    state.clear()
+    assert not state
+    assert [info.name for info in db.scope("ann", "desk").sessions()] == ["trip"]
+
+
+def test_state_of_one_place_is_not_that_of_another(db):
+    """Also when names look like each other's."""
+    db.scope("b", "a").session("c").state["k"] = "session"
+    db.scope("b", "a").state["k"] = "user"
+    db.state("a")["k"] = "app"
+    db.scope("c", "a b").state["k"] = "other"
+
+    assert db.scope("b", "a").session("c").state.all() == {"k": "session"}
+    assert db.scope("b", "a").state.all() == {"k": "user"}
+    assert db.state("a").all() == {"k": "app"}
+    assert db.scope("b", "a").session("d").state.all() == {}
+
+
+def test_a_deleted_session_takes_its_state_along(chat, db):
+    """The user's and the app's stay, and the next session of the name begins empty."""
+    chat.create(state={"a": 1}, user_state={"b": 2}, app_state={"c": 3})
+    first = chat.head().uid
+
+    assert chat.delete()
+
+    assert chat.state.all() == {}
+    assert chat.create().uid != first
+    found = chat.snapshot()
+    assert (found.state, found.user_state, found.app_state) == ({}, {"b": 2}, {"c": 3})
+
+
+def test_scope_search_goes_by_words_alone(db):
+    """Neighbours and meaning bring nothing; entries are found beside messages."""
+    ann = db.scope("ann")
+    ann.session("a").extend([{"role": "user", "text": "red fox"}, {"role": "user", "text": "hen"}])
+    ann.remember("The fox sleeps.")
+    db.scope("bob").remember("A fox of Bob's.")
+
+    assert sorted(hit.text for hit in ann.search("fox")) == ["The fox sleeps.", "red fox"]
+    assert [hit.text for hit in ann.search("fox", kinds=["entry"])] == ["The fox sleeps."]
+    assert ann.search("nothing like it") == []
+
+
+def test_warm_loads_what_counts_and_embeds(db, embedder):
+    """The first call after it finds both ready; nothing is written."""
+    db.warm()
+
+    assert embedder.calls == ["warm"]
+    assert db.scopes() == []
+
+    embedder.fail = RuntimeError("no model")
+    with pytest.raises(memdb.PortError, match="no model"):
+        db.warm()
