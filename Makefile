@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: all demo test slow lint format fix types bench wheel clean
+.PHONY: all demo test slow lint format fix types bench peers wheel clean
 
 all: format lint types test
 
@@ -39,9 +39,19 @@ fix: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python bench/run.py
 
+# Other memories that `bench/recall.py --peers` asks, each in an environment of its own.
+PEERS := $(patsubst bench/peers/requirements/%.txt,bench/peers/.venvs/%/.installed,$(wildcard bench/peers/requirements/*.txt))
+
+peers: $(PEERS)
+
+bench/peers/.venvs/%/.installed: bench/peers/requirements/%.txt
+	$(PYTHON) -m venv bench/peers/.venvs/$*
+	bench/peers/.venvs/$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 wheel: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) bench/peers/.venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -18,7 +18,6 @@ import tempfile
 from pathlib import Path
 
 import locomo_data
-from locomo import measure
 
 import memdb
 from memdb.recall import ranking
@@ -29,6 +28,7 @@ from memdb.recall.lexical import Lexical, top
 from memdb.recall.search import _Told
 from memdb.recall.weights import Weights, for_messages
 from memdb.stores import messages
+from memdb.yardstick.scores import measure
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},

@@ -160,16 +160,15 @@ def large_file(folder: Path) -> Iterator[Result]:
         yield spread(
             "last 50 of a session", [timed(lambda: chat.last(50)) for _ in range(500)], 0.15
         )
-        for user, bar in (("ten", 8.0), ("one", 3.0)):
-            for kind, asked in (
-                ("", corpus.queries(100)),
-                (", ten common words", corpus.common_queries(100)),
-            ):
-                yield spread(
-                    f"recall, scope of {'10,000' if user == 'ten' else '1,000'}{kind}",
-                    _recalls(db.scope(user), asked),
-                    bar,
-                )
+        # The embedding of the query is part of a recall.
+        for user, size, bars in (("ten", "10,000", (8.0, 25.0)), ("one", "1,000", (3.0, None))):
+            for rerank, bar in zip((False, True), bars, strict=True):
+                for kind, asked in (
+                    ("", corpus.queries(100)),
+                    (", ten common words", corpus.common_queries(100)),
+                ):
+                    name = f"recall of {size}{', rerank' if rerank else ''}{kind}"
+                    yield spread(name, _recalls(db.scope(user), asked, rerank=rerank), bar)
         yield Result("file", os.path.getsize(folder / "large.db") / 1e6, "MB")
 
 
@@ -183,28 +182,10 @@ def _unembedded(db: memdb.MemDB, user: str) -> bool:
     return found[0] > 0
 
 
-def _recalls(scope: memdb.Scope, asked: list[str]) -> list[float]:
-    """Return the seconds of each recall, those for embedding the query left out."""
-    indexer = scope._rooms.indexer
-    embedding = 0.0
-    embed = indexer.embed
-
-    def measured(texts: list[str]) -> list[bytes | None]:
-        nonlocal embedding
-        start = time.perf_counter()
-        vectors = embed(texts)
-        embedding += time.perf_counter() - start
-        return vectors
-
-    indexer.embed = measured
-    seconds = []
-    try:
-        for query in asked:
-            embedding = 0.0
-            seconds.append(timed(lambda: scope.recall(query, 10)) - embedding)  # noqa: B023
-    finally:
-        indexer.embed = embed
-    return seconds
+def _recalls(scope: memdb.Scope, asked: list[str], *, rerank: bool) -> list[float]:
+    """Return the seconds of each recall."""
+    scope.recall("warm up", 1)
+    return [timed(lambda: scope.recall(query, 10, rerank=rerank)) for query in asked]  # noqa: B023
 
 
 def cold(folder: Path) -> Iterator[Result]:

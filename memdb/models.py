@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from memdb.errors import PortError
     from memdb.summary_models import Piece
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -282,6 +283,7 @@ class Hits(list["Hit"]):
             and "similar" (words of similar meaning).
         missing: Why the others did not, in a sentence each; also how far "vector"
             could, where only a part of the texts is embedded.
+        failure: The embedder's error, if it failed; None where nothing did.
         space: The model whose vectors answered; None where none did.
     """
 
@@ -290,12 +292,14 @@ class Hits(list["Hit"]):
         hits: Iterable[Hit],
         arms: Iterable[str],
         missing: Mapping[str, str],
+        failure: PortError | None = None,
         space: str | None = None,
     ) -> None:
         """Hold *hits*."""
         super().__init__(hits)
         self.arms = tuple(arms)
         self.missing = dict(missing)
+        self.failure = failure
         self.space = space
 
 

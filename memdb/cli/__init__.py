@@ -33,6 +33,7 @@ COMMANDS = {
     "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
     "backup": Loaded("file", "Copy FILE while others use it"),
     "vacuum": Loaded("file", "Make FILE as small as what it holds"),
+    "bench": Loaded("bench", "Measure how often recall finds the evidence in a data set"),
 }
 
 EPILOG = """

@@ -13,13 +13,13 @@ from memdb.cli.base import (
     scope_options,
 )
 from memdb.cli.opening import opened_scope
-from memdb.cli.output import Column, print_json, print_table, when
+from memdb.cli.output import Column, note, one_line, print_json, print_table, when
 from memdb.cli.values import MOMENT
 from memdb.scope import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.models import Hit
+    from memdb.models import Hit, Why
 
 
 @click.command(
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     epilog=example(
         'memdb recall agent.db "when do we fly?"',
         "memdb recall agent.db hotel --kind message --since 2025-03-01 --json",
+        'memdb recall agent.db "the trip" --group session',
+        'memdb recall agent.db "when do we fly?" --why trip#12',
     ),
 )
 @file_argument
@@ -36,7 +38,10 @@ if TYPE_CHECKING:
 @click.option("--since", type=MOMENT, help="Only what was said then or later.")
 @click.option("--until", type=MOMENT, help="Only what was said before.")
 @click.option("--session", metavar="NAME", help="Only messages and artifacts of this one.")
+@click.option("--group", type=click.Choice(["session"]), help="Show sessions that say most.")
+@click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
 @click.option("--explain", is_flag=True, help="Show the terms of each score.")
+@click.option("--why", metavar="SESSION#SEQ", help="Show why this message is found, or is not.")
 @embedder_option
 @scope_options
 @json_option
@@ -48,7 +53,10 @@ def recall(
     since: int | None,
     until: int | None,
     session: str | None,
+    group: str | None,
+    no_rerank: bool,
     explain: bool,
+    why: str | None,
     embedder: str | None,
     user: str | None,
     app: str | None,
@@ -57,10 +65,18 @@ def recall(
     """
     Search one user's messages, entries and artifacts.
 
-    QUERY is a question or some words. The best hit stands first. A TIME is a
-    date or 2025-03-01T09:14, UTC where it names no zone.
+    QUERY is a question or some words; "words in quotes" belong together, -word
+    puts what holds it last. The best hit stands first. A TIME is a date or
+    2025-03-01T09:14, UTC where it names no zone.
     """
+    if (group or why) and (kinds or session or explain or (group and why)):
+        one = "--group" if group else "--why"
+        raise click.UsageError(f"{one} is about all messages: leave the other choices out.")
     with opened_scope(file, user, app, embedder=embedder) as scope:
+        if why is not None:
+            place = _place(why)
+            told = scope.why(query, *place, limit, since=since, until=until, rerank=not no_rerank)
+            return print_json(told.to_dict()) if as_json else _print_why(told)
         hits = scope.recall(
             query,
             limit,
@@ -69,15 +85,42 @@ def recall(
             until=until,
             session=session,
             explain=explain,
+            rerank=not no_rerank,
+            group=group,
         )
+    if hits.failure is not None:
+        note(f"Found by words alone: {one_line(str(hits.failure))}")
     if as_json:
-        print_json([hit.to_dict() for hit in hits])
-    else:
-        print_hits(hits)
+        return print_json([hit.to_dict() for hit in hits])
+    return print_hits(hits)
+
+
+def _place(text: str) -> tuple[str, int]:
+    """Return session and seq of "trip#12"; a name may have a # of its own."""
+    session, _, seq = text.rpartition("#")
+    if not (session and seq.isascii() and seq.isdigit()):
+        raise click.BadParameter(f"{text!r} is no message: write SESSION#SEQ, as in trip#12.")
+    return session, int(seq)
+
+
+def _print_why(told: Why) -> None:
+    """Print the reason, and the terms beside those of the last hit."""
+    click.echo(told.reason)
+    own, last = told.explanation or {}, told.last or {}
+    columns = [Column("TERM"), Column("IT", right=True), Column("LAST HIT", right=True)]
+    rows = [
+        (name, _number(own.get(name)), _number(last.get(name)))
+        for name in dict.fromkeys([*own, *last])
+    ]
+    print_table(columns, rows)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 def print_hits(hits: list[Hit]) -> None:
-    """Print *hits* as a table, with the terms of their scores where they have them."""
+    """Print *hits* as a table: under a session its messages, with explanations the terms."""
     columns = [
         Column("#", right=True),
         Column("SCORE", right=True),
@@ -85,11 +128,17 @@ def print_hits(hits: list[Hit]) -> None:
         Column("SAID"),
         Column("TEXT", cut=True),
     ]
-    rows = [
-        (hit.rank, f"{hit.score:.3f}", source_of(hit), when(hit.source.created_ms), hit.text)
-        for hit in hits
-    ]
-    print_table(columns, rows, notes=[_terms(hit) for hit in hits], empty="Nothing found.")
+    rows, notes = [], []
+    for hit in hits:
+        text = "" if hit.hits else hit.text
+        for rank, one, said in (
+            (hit.rank, hit, text),
+            *(("", each, each.text) for each in hit.hits),
+        ):
+            place, at = source_of(one), when(one.source.created_ms)
+            rows.append((rank, f"{one.score:.3f}", place, at, said))
+            notes.append(_terms(one))
+    print_table(columns, rows, notes=notes, empty="Nothing found.")
 
 
 def source_of(hit: Hit) -> str:

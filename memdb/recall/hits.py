@@ -81,11 +81,6 @@ class Field(Record):
     postings: dict[str, list[int]]
     dropped: frozenset[int] = frozenset()
 
-    def holds(self, row_id: int) -> bool:
-        """Say whether a row is in the field, if there is such a row."""
-        low, high = self.span
-        return low <= row_id <= high and (self.allowed is None or row_id in self.allowed)
-
     def terms(self) -> list[str]:
         """Return the terms that some row holds."""
         return [term for term, ids in self.postings.items() if ids]

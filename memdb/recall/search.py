@@ -213,6 +213,11 @@ class Recaller:
             told.missing["similar"] = "it was not wanted" if meant else "it needs the vector arm"
         with self._db.read() as tx:
             found = [self._finder.find(tx, asked, kind, fields[kind], meant) for kind in kinds]
+            if not any(part.ranked for part in found):
+                # Nothing but stop words is left that may be shared.
+                asked = asked.replace(terms=word_terms(asked.query.words, MAX_WORDS))
+                fields = {kind: field_of(tx, asked, kind, now_ms) for kind in kinds}
+                found = [self._finder.find(tx, asked, kind, fields[kind], meant) for kind in kinds]
         held = fields["artifact"].terms() if "artifact" in fields else []
         return asked.replace(terms=held), found, told
 
@@ -312,7 +317,9 @@ class Recaller:
             common = [
                 word
                 for word in asked.query.content
-                if len(lists.get(f'"{word}"', ())) > COMMON_SHARE * total
+                if all(
+                    len(lists.get(term, ())) > COMMON_SHARE * total for term in word_terms([word])
+                )
             ]
         try:
             (vector,) = serving.filler.embed([asked.query.vector_text(common)])
@@ -346,7 +353,8 @@ class _Told:
         missing = {arm: str(reason) for arm, reason in self.missing.items()}
         if self.partly is not None:
             missing["vector"] = self.partly
-        return Hits(hits, arms, missing, self.space)
+        known = failure if isinstance(failure, PortError) else None
+        return Hits(hits, arms, missing, known, self.space)
 
 
 def kinds_value(kinds: Any) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ Words of a text as the full-text index sees them.
 The index is FTS5 with `porter unicode61 remove_diacritics 2`: letters and digits make words, all
 other characters separate them, and stems are made inside SQLite, so a term is just a quoted word.
 unicode61 takes a run of Chinese or Thai as one long word, so such runs go into a second column as
-overlapping pairs of characters (`cjk_grams`), and a query asks for the same pairs.
+overlapping pairs of characters (`cjk_grams`), and a query asks for the same pairs. Emoji, which it
+takes as separators, stand there by name, and so do words of one script glued to another and other
+spellings (`memdb.text.folding`).
 
 Pure functions: no SQL is run here, and no text can make them fail, with or without NUL characters
 and lone surrogates.
@@ -15,6 +17,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from itertools import pairwise
+
+from memdb.text.folding import runs_of, spellings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,9 +54,15 @@ _MARKS = (
     "\u0f71-\u0f84\u0f8d-\u0fbc\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
 )
 
+# Pictures: symbols, dingbats, emoji; a flag is a pair. Skin tones, joiners and variation selectors
+# only change how the one before looks, and are left out.
+_PICTURES = "\u231a-\u23ff\u25a0-\u27bf\u2b05-\u2b55\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
+_FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
+
 _HAS_CJK = re.compile(f"[{_CJK}]")
+_HAS_PICTURE = re.compile(f"[{_PICTURES}]")
 _SIGN = re.compile(f"[{_SIGNS}]+")
-_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}](?:[^\W_{_CJK}]|[{_MARKS}])*")
+_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}](?:[^\W_{_CJK}]|[{_MARKS}])*|{_FLAG}|[{_PICTURES}]")
 _ENDING = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)(?!\w)")
 
 _STOP = """
@@ -81,15 +91,19 @@ def query_words(text: str) -> list[str]:
     Return the words of *text*, lower case, each once, in order.
 
     A word is a run of letters and digits; underscores and punctuation separate. A run of a script
-    without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) is a word of its own. The
-    English endings 's, 't, 'd, 'm, 're, 've and 'll are dropped. Cost: about 1 µs per word.
+    without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) is a word of its own, and
+    so is each script of a run that has several, and each emoji. The English endings 's, 't, 'd,
+    'm, 're, 've and 'll are dropped. Cost: about 1 µs per word.
 
     >>> query_words("Ann's trip to Kyōto (2023_05)?")
     ['ann', 'trip', 'to', 'kyōto', '2023', '05']
-    >>> query_words("iPhone手机")
-    ['iphone', '手机']
+    >>> query_words("iPhone手机 👍🏽")
+    ['iphone', '手机', '👍']
     """
-    return list(dict.fromkeys(_WORD.findall(_ENDING.sub(" ", _normal(text)))))
+    words = _WORD.findall(_ENDING.sub(" ", _normal(text)))
+    if not text.isascii():
+        words = [run for word in words for run in _runs(word)]
+    return list(dict.fromkeys(words))
 
 
 def content_words(words: Sequence[str]) -> list[str]:
@@ -118,29 +132,39 @@ def cjk_grams(text: str) -> str:
     Return what the second index column holds for *text*; '' for most languages.
 
     For each run of a script without spaces: every pair of neighbours and the last character alone,
-    so that one character finds its run as a prefix. Words of other scripts glued to such a run are
-    added, because unicode61 joins them with it. Vowel signs and tone marks are left out.
+    so that one character finds its run as a prefix. Vowel signs and tone marks are left out. Words
+    glued to another script are added, because unicode61 joins them with it; so are emoji, by name,
+    and spellings that unicode61 does not fold.
 
     >>> cjk_grams("我爱北京 and iPhone手机")
     '我爱 爱北 北京 京 iphone 手机 机'
-    >>> cjk_grams("tea")
-    ''
+    >>> cjk_grams("Straße 🎉"), cjk_grams("tea")
+    ('strasse emoji1f389', '')
     """
-    if not has_cjk(text):
+    if text.isascii():
         return ""
     grams: list[str] = []
-    matches = list(_WORD.finditer(_normal(text)))
-    for index, match in enumerate(matches):
-        word = match.group()
+    # Of each run: whether something stands at its very start, or at its end.
+    found = [
+        (match, run, len(runs) > 1)
+        for match in _WORD.finditer(_normal(text))
+        for runs in [_runs(match.group())]
+        for run in runs
+    ]
+    for index, (match, word, mixed) in enumerate(found):
         if _HAS_CJK.match(word):
             run = _SIGN.sub("", word)
             grams += _pairs(run)
             grams += run[-1:]
             continue
-        before = matches[index - 1].end() if index else -1
-        after = matches[index + 1].start() if index + 1 < len(matches) else -1
-        if match.start() == before or match.end() == after:
+        if _HAS_PICTURE.match(word):
+            grams.append(_picture_name(word))
+            continue
+        before = found[index - 1][0].end() if index else -1
+        after = found[index + 1][0].start() if index + 1 < len(found) else -1
+        if mixed or match.start() == before or match.end() == after:
             grams.append(word)
+        grams += spellings(word)
     return " ".join(grams)
 
 
@@ -181,25 +205,42 @@ def phrase_terms(phrases: Iterable[Sequence[str]]) -> list[str]:
     """
     Return the FTS5 query strings for runs of words that stand side by side.
 
-    Runs with a script without spaces are left out: their pairs of characters say as much.
+    Runs with a script without spaces or an emoji are left out: their terms say as much.
 
     >>> phrase_terms([("search", "py"), ("京都", "tea")])
     ['"search py"']
     """
-    return [f'"{" ".join(words)}"' for words in phrases if not has_cjk("".join(words))]
+    return [
+        f'"{" ".join(words)}"'
+        for words in phrases
+        if not has_cjk(said := "".join(words)) and not _HAS_PICTURE.search(said)
+    ]
 
 
 def _terms_of(word: str) -> list[str]:
-    if not has_cjk(word):
+    if word.isascii():
         return [f'"{word}"']
-    run = _SIGN.sub("", word)
-    if len(run) == 1:
-        return [f'"{run}" *']
-    return [f'"{pair}"' for pair in _pairs(run)]
+    if _HAS_CJK.search(word):
+        run = _SIGN.sub("", word)
+        return [f'"{run}" *'] if len(run) == 1 else [f'"{pair}"' for pair in _pairs(run)]
+    if _HAS_PICTURE.match(word):
+        return [f'"{_picture_name(word)}"']
+    return [" OR ".join(f'"{one}"' for one in (word, *spellings(word)))]
 
 
 def _pairs(run: str) -> list[str]:
     return [first + second for first, second in pairwise(run)]
+
+
+def _picture_name(picture: str) -> str:
+    """Return a word that stands for an emoji: FTS5 has no token for it."""
+    return "emoji" + "".join(f"{ord(one):x}" for one in picture)
+
+
+def _runs(word: str) -> list[str]:
+    if word.isascii() or _HAS_CJK.match(word) or _HAS_PICTURE.match(word):
+        return [word]
+    return runs_of(word)
 
 
 def _normal(text: str) -> str:

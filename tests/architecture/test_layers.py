@@ -58,7 +58,8 @@ MAY_IMPORT = {
     "recall": {"base", "db", "stores", "owner"},
     "transfer": {"base", "db", "stores", "owner", "door", "shortterm", "longterm", "recall"},
     "door": {"base", "db", "stores", "owner", "shortterm", "longterm", "recall", "transfer"},
-    "cli": {"base", "door", "transfer"},
+    "yardstick": {"base", "db", "door", "recall"},
+    "cli": {"base", "door", "transfer", "yardstick"},
 }
 
 # Arrows against the direction, each with its reason.

@@ -64,9 +64,11 @@ LEAVES = [
     ("rebuild",),
     ("backup",),
     ("vacuum",),
+    ("bench", "recall"),
+    ("bench", "convert"),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
-WHOLE = ("demo", "info", "work", "space", "check", "rebuild", "backup", "vacuum")
+WHOLE = ("demo", "info", "work", "space", "check", "rebuild", "backup", "vacuum", "bench")
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE]
 
 

@@ -110,6 +110,86 @@ def test_recall_explains(run, run_json, trip):
     assert "lexical" in told[0]["explanation"]
 
 
+def test_recall_by_session(run, run_json, trip):
+    """--group session shows conversations, each with its best messages."""
+    said = run("recall", trip, "fly to Oslo", "--group", "session").stdout.splitlines()
+    told = run_json("recall", trip, "fly to Oslo", "--group", "session")
+
+    assert said[0].split()[:3] == ["1", f"{told[0]['score']:.3f}", "trip"]
+    assert "trip#1 Ann" in said[1]
+    assert [hit["kind"] for hit in told] == ["session"]
+    assert told[0]["hits"][0]["source"]["seq"] == 1
+
+
+def test_recall_without_rerank_has_no_similar_words(run, run_json, trip):
+    """--no-rerank leaves words of similar meaning out."""
+    run("chat", "append", trip, "trip", "A doctor is on the plane.")
+    run("chat", "append", trip, "clinic", "The physician was friendly.")
+    asked = ("recall", trip, "doctor", "--explain", "--kind", "message")
+    plain, without = run_json(*asked), run_json(*asked, "--no-rerank")
+
+    assert any(hit["explanation"]["similar"] for hit in plain)
+    assert not any(hit["explanation"]["similar"] for hit in without)
+
+
+def test_recall_says_why_a_message_is_found(run, run_json, trip):
+    """--why gives the place in a sentence, and each term."""
+    lines = run("recall", trip, "when do we fly to Oslo?", "--why", "trip#1").stdout.splitlines()
+    told = run_json("recall", trip, "when do we fly to Oslo?", "--why", "trip#1")
+
+    assert lines[0] == "It is number 1 of the answer."
+    assert lines[1].split()[0] == "lexical"
+    assert (told["rank"], told["reason"]) == (1, lines[0])
+
+
+def test_recall_says_why_a_message_is_not_found(run, trip):
+    """Its terms stand beside those of the last hit."""
+    said = run("recall", trip, "when do we fly to Oslo?", "--why", "trip#2", "--limit", 1).stdout
+
+    assert said.startswith("It is number 2: its score is ")
+    assert len(said.splitlines()[1].split()) == 3
+
+
+def test_recall_why_of_no_message(run, trip):
+    """A place that is none exits 2, a message that is not there 3."""
+    assert run("recall", trip, "x", "--why", "trip").exit_code == 2
+    assert run("recall", trip, "x", "--why", "trip#99").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--group", "session", "--kind", "entry"),
+        ("--group", "session", "--explain"),
+        ("--why", "trip#1", "--session", "trip"),
+        ("--why", "trip#1", "--group", "session"),
+    ],
+    ids=" ".join,
+)
+def test_recall_refuses_choices_that_do_not_go_together(run, trip, options):
+    """Nothing is silently ignored."""
+    done = run("recall", trip, "x", *options)
+
+    assert done.exit_code == 2
+    assert "leave the other choices out" in done.stderr
+
+
+def test_recall_says_when_the_embedder_failed(run, trip, monkeypatch):
+    """Words answer, and a note beside the answer says so; a query it cannot help with needs none."""
+
+    def broken(*_):
+        raise RuntimeError("the table is damaged")
+
+    quiet = run("recall", trip, "酒店").stderr
+    monkeypatch.setattr("memdb.models_local.static_embedder.StaticEmbedder.embed", broken)
+    done = run("recall", trip, "fly to Oslo", "--kind", "message")
+
+    assert quiet == ""
+    assert done.exit_code == 0
+    assert "Found by words alone: embedder 'static-en-1'" in done.stderr
+    assert "trip#1" in done.stdout
+
+
 def test_recall_without_a_hit(run, run_json, path):
     """An empty answer is an empty output and [], with exit code 0."""
     run("chat", "append", path, "s", "好", "--user", "ann")

@@ -1,0 +1,113 @@
+"""`memdb bench`: how often recall finds the evidence, over a data set on disk."""
+
+from __future__ import annotations
+
+import click
+
+from memdb.cli.base import Noun, embedder_option, example, json_option
+from memdb.cli.output import counted, print_json
+from memdb.cli.progress import Bar
+from memdb.cli.values import embedder_named
+from memdb.errors import FileError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from memdb.yardstick.measuring import Answer
+
+KINDS = ("locomo", "longmemeval", "realtalk", "beir")  # a test compares them
+
+
+@click.group(cls=Noun)
+def bench() -> None:
+    """Measure how often recall finds the evidence in a data set."""
+
+
+@bench.command(
+    "recall",
+    epilog=example(
+        "memdb bench recall set.jsonl",
+        "memdb bench recall set.jsonl --terms --records answers.jsonl --json",
+    ),
+)
+@click.argument("data", type=click.Path())
+@click.option("--lexical", is_flag=True, help="By words alone; without it an embedder is needed.")
+@embedder_option
+@click.option("--terms", is_flag=True, help="Also with each term of the ranking switched off.")
+@click.option("--records", type=click.Path(), metavar="PATH", help="Write every answer here.")
+@json_option
+def recall(
+    data: str,
+    lexical: bool,
+    embedder: str | None,
+    terms: bool,
+    records: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Ask all questions of DATA, and count what is found.
+
+    DATA is JSON lines as docs/yardstick.md tells, for example of `memdb bench
+    convert`. It goes into a temporary file; two runs give equal numbers.
+    """
+    from memdb.yardstick import arms, dataset, measuring, report
+
+    found = dataset.read(data)
+    chosen = (arms.LEXICAL,) if lexical else (*arms.ARMS, *(arms.TERMS if terms else ()))
+    embedder = None if lexical else embedder_named(embedder or "static")
+    with Bar("Asking") as bar:
+        answers = measuring.run(found, chosen, embedder=embedder, progress=bar.to)
+        told = report.report(found, chosen, _recorded(answers, records), embedder)
+    if as_json:
+        print_json(told)
+    else:
+        click.echo("\n".join(report.text(told)))
+
+
+def _recorded(answers: Iterable[Answer], path: str | None) -> Iterator[Answer]:
+    """Yield *answers*, each written to *path* as a line of JSON where there is one."""
+    if path is None:
+        yield from answers
+        return
+    import json
+
+    try:
+        with open(path, "x", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+            for answer in answers:
+                file.write(json.dumps(answer.to_dict(), ensure_ascii=False) + "\n")
+                yield answer
+    except OSError as error:
+        shown = click.format_filename(path)
+        raise FileError(f"{shown}: {error.strerror}", shown) from error
+
+
+@bench.command(
+    "convert",
+    epilog=example(
+        "memdb bench convert locomo locomo10.json set.jsonl",
+        "memdb bench convert beir scifact/ scifact.jsonl",
+    ),
+)
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("source", type=click.Path())
+@click.argument("target", type=click.Path())
+@json_option
+def convert(kind: str, source: str, target: str, as_json: bool) -> None:
+    """
+    Make a public data set that is on disk into TARGET, which is new.
+
+    SOURCE is a file as it is published, or a folder of such files. What it may
+    be used for is said by its licence; memdb holds none of them.
+    """
+    from memdb.yardstick import convert as converting
+    from memdb.yardstick import dataset
+
+    count = dataset.write(converting.convert(kind, source), target)
+    if as_json:
+        print_json({"path": target, "lines": count})
+    else:
+        click.echo(f"{counted(count, 'line')} in {click.format_filename(target)}")
+
+
+COMMANDS = {"bench": bench}

@@ -1,0 +1,180 @@
+"""
+What recall is asked by mistake, and what a plugged-in embedder may do to it.
+
+Either words answer all the same, and the answer says what was missing, or the error names the
+field and the fix.
+"""
+
+import math
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+
+SAID = ["I drink green tea.", "We fly to Oslo on 3 May.", "party 🎉 tonight", "who are you"]
+
+
+@pytest.fixture
+def ann(db: MemDB) -> memdb.Scope:
+    """Return a scope with four messages and an entry."""
+    scope = db.scope("ann")
+    scope.session("s").extend([{"role": "user", "text": text} for text in SAID])
+    scope.remember("Ann likes tea.")
+    return scope
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        " \n\t ",
+        "?!",
+        "who are you",
+        "the and of",
+        "🎉",
+        "🦄🦄🦄",
+        "Wo ist das Fahrrad?",
+        "自転車はどこですか",
+        "tea " * 250_000,
+        "\0\ud800",
+        '"',
+        "-tea",
+        "-",
+    ],
+    ids=lambda query: ascii(query[:12]),
+)
+def test_any_text_is_a_query(ann: memdb.Scope, query: str) -> None:
+    """Empty, only stop words, only emoji, a megabyte, another language: a list, never an error."""
+    for kinds in (("message",), ("entry",), ("artifact",), ("message", "entry", "artifact")):
+        hits = ann.recall(query, kinds=kinds, explain=True)
+
+        assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    assert isinstance(ann.recall(query, group="session"), list)
+
+
+@pytest.mark.parametrize(("query", "seq"), [("who are you", 4), ("🎉", 3), ("are the", 4)])
+def test_stop_words_and_emoji_are_found_where_nothing_else_is_asked(
+    path: str, open_db: Any, query: str, seq: int
+) -> None:
+    """By words alone too."""
+    scope = open_db(path, embedder=None).scope("ann")
+    scope.session("s").extend([{"role": "user", "text": text} for text in SAID])
+
+    assert scope.recall(query)[0].source.seq == seq
+
+
+def test_stop_words_are_looked_for_where_no_other_word_is_found(path: str, open_db: Any) -> None:
+    """A question that shares a word is not left without an answer."""
+    scope = open_db(path, embedder=None).scope("ann")
+    scope.session("s").extend([{"role": "user", "text": text} for text in SAID])
+
+    assert scope.recall("are zeppelins blue?")[0].source.seq == 4
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [("x" * 1_000_001, "query has 1,000,001"), (None, "NoneType"), (b"tea", "bytes")],
+)
+def test_what_is_no_query_is_refused(ann: memdb.Scope, query: Any, said: str) -> None:
+    """The error names it."""
+    with pytest.raises(memdb.InvalidInput, match=said):
+        ann.recall(query)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1001, 10**9, 2**70, True, 5.0, "5", None])
+def test_a_limit_out_of_range_is_refused(ann: memdb.Scope, limit: Any) -> None:
+    """In each way to ask."""
+    for ask in (
+        lambda: ann.recall("tea", limit),
+        lambda: ann.recall("tea", limit, group="session"),
+        lambda: ann.why("tea", "s", 1, limit),
+        lambda: ann.session("s").search("tea", limit),
+    ):
+        with pytest.raises(memdb.InvalidInput, match="limit"):
+            ask()
+
+
+class Broken:
+    """An embedder of 16 dimensions that answers as it is told."""
+
+    name = "broken"
+    dim = 16
+
+    def __init__(self) -> None:
+        """Answer well at first."""
+        self.answer: Any = lambda texts: [[1.0] * 16 for _ in texts]
+
+    def embed(self, texts: Any) -> Any:
+        """Return what the test wants."""
+        return self.answer(texts)
+
+
+def _raise(texts: Any) -> Any:
+    raise RuntimeError("no model")
+
+
+def _raise_halfway(texts: Any) -> Any:
+    yield [1.0] * 16
+    raise RuntimeError("lost the connection")
+
+
+WRONG = {
+    "a wrong dimension": lambda texts: [[1.0] * 8 for _ in texts],
+    "NaN": lambda texts: [[math.nan] * 16 for _ in texts],
+    "infinity": lambda texts: [[math.inf] + [1.0] * 15 for _ in texts],
+    "nothing but zeros": lambda texts: [[0.0] * 16 for _ in texts],
+    "fewer vectors": lambda texts: [],
+    "more vectors": lambda texts: [[1.0] * 16] * (len(texts) + 1),
+    "None": lambda texts: None,
+    "numbers for vectors": lambda texts: [1.0 for _ in texts],
+    "words for numbers": lambda texts: [["x"] * 16 for _ in texts],
+    "an error": _raise,
+    "an error halfway": _raise_halfway,
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+@pytest.mark.parametrize("when", ["from the first text on", "after the texts"])
+def test_words_answer_where_the_embedder_does_not(
+    path: str, open_db: Any, fault: str, when: str
+) -> None:
+    """Marked with what is missing and why; where no word is found, the error comes."""
+    embedder = Broken()
+    if when == "from the first text on":
+        embedder.answer = WRONG[fault]
+    with open_db(path, embedder=embedder) as db:
+        ann = db.scope("ann")
+        ann.session("s").extend([{"role": "user", "text": text} for text in SAID])
+        ann.remember("Ann likes tea.")
+        ann.recall("tea")
+        embedder.answer = WRONG[fault]
+
+        hits = ann.recall("green tea")
+        groups = ann.recall("green tea", group="session")
+
+        assert hits[0].text in ("I drink green tea.", "Ann likes tea.")
+        assert hits.arms == ("lexical",)
+        assert set(hits.missing) == {"vector", "similar"}
+        assert "broken" in hits.missing["vector"]
+        assert isinstance(hits.failure, memdb.PortError)
+        assert groups[0].source.session == "s"
+        assert isinstance(groups.failure, memdb.PortError)
+        with pytest.raises(memdb.PortError, match="broken"):
+            ann.recall("zeppelin")
+        assert db.check() == []
+
+
+def test_an_embedder_that_has_nothing_to_say_is_no_failure(path: str, open_db: Any) -> None:
+    """None for a text means that there is nothing to embed in it."""
+    embedder = Broken()
+    embedder.answer = lambda texts: [None for _ in texts]
+    ann = open_db(path, embedder=embedder).scope("ann")
+    ann.session("s").extend([{"role": "user", "text": text} for text in SAID])
+
+    hits = ann.recall("green tea")
+
+    assert hits[0].source.seq == 1
+    assert "nothing to embed" in hits.missing["vector"]
+    assert hits.failure is None
