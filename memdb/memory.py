@@ -230,8 +230,8 @@ class MemDB:
         """
         Remove the vectors of *model*; return what the space was. What was said stays.
 
-        A process that has its embedder makes them anew. Keeps writers waiting
-        for 0.2 s per 100,000; `vacuum` makes the file smaller.
+        A process that has its embedder makes them anew. Goes in pieces, between
+        which others write; `vacuum` then makes the file smaller.
 
         Raises:
             NotFound: the file has no such space.

@@ -149,7 +149,12 @@ class Indexer:
             serving.filler.drain(span, limit)
 
     def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
-        """Remove a space with its vectors and jobs; see `MemDB.drop_space`."""
+        """
+        Remove a space with its vectors and jobs; see `MemDB.drop_space`.
+
+        Transaction: one for each piece, so that writers get in between. After a
+        crash the space is retired, and what is left of it can be dropped again.
+        """
         name_value(model, "model")
         if dim is not None:
             int_value(dim, "dim", 1, MAX_DIM)
@@ -166,6 +171,10 @@ class Indexer:
                 raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")
             space = embeddings.find_space(tx, model, found[0].dim)
             assert space is not None
-            embeddings.drop_space(tx, space.space_no)
+            embeddings.abandon(tx, space.space_no)
             jobs.drop_space(tx, space.space_no)
+        more = True
+        while more:
+            with self._db.write() as tx:
+                more = embeddings.drop_piece(tx, space.space_no)
         return found[0]

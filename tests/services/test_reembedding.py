@@ -354,6 +354,36 @@ def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
     assert db.check() == []
 
 
+def test_a_drop_that_ends_halfway_leaves_a_sound_file(
+    filled: str, open_db: Callable[..., MemDB], new: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is retired: nobody serves from it, and it can be dropped again or filled again."""
+    from memdb.stores import embeddings
+
+    db = open_db(filled, embedder=new)
+    db.run_pending(kinds=["embed"])
+    plain, calls = embeddings.drop_piece, []
+
+    def drop_piece(tx: Any, space_no: int) -> bool:
+        calls.append(space_no)
+        if len(calls) == 2:
+            raise memdb.Interrupted("stopped")
+        return plain(tx, space_no)
+
+    monkeypatch.setattr(embeddings, "drop_piece", drop_piece)
+    with pytest.raises(memdb.Interrupted):
+        db.drop_space("fake")
+    monkeypatch.undo()
+
+    assert states(db) == [("fake", 3, "retired", 0), ("new", 6, "ready", 0)]
+    assert db.check(deep=True) == []
+    old = open_db(filled)
+    assert old.scope("ann").recall("message 1")[0].text == "message 1"
+    assert states(db)[0] == ("fake", 6, "ready", 0)
+    db.drop_space("fake")
+    assert [one.model for one in db.spaces()] == ["new"]
+
+
 def test_dropping_the_space_in_use_makes_it_anew(file_db: MemDB) -> None:
     """Nothing of what was said is lost."""
     fill(file_db)
