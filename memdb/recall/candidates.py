@@ -10,7 +10,7 @@ from memdb.recall import lexical, ranking
 from memdb.recall.hits import Field, Found, Question, json_ids
 from memdb.recall.lexical import Lexical, lexical_scores
 from memdb.recall.ranking import Row
-from memdb.recall.weights import for_documents, for_messages
+from memdb.recall.weights import DOCUMENTS, for_messages
 from memdb.record import Record
 from memdb.stores import entries, messages, nearest
 
@@ -108,8 +108,7 @@ class Finder:
         return Found("message", ranked, _quality(field, by_words, cosine))
 
     def _find_entries(self, tx: Tx, asked: Question, field: Field, meant: Meant | None) -> Found:
-        model = None if meant is None else meant.model
-        weights = _weights(self._documents or for_documents(model), asked.limit)
+        weights = _weights(self._documents or DOCUMENTS, asked.limit)
         by_words = lexical_scores(field.postings, field.total, weights)
         cosine = _nearest(tx, asked, "entry", field, meant)
         ranked = ranking.rank_entries(
@@ -124,7 +123,7 @@ class Finder:
         return Found("entry", ranked, _quality(field, by_words, cosine))
 
     def _find_artifacts(self, asked: Question, field: Field) -> Found:
-        weights = _weights(self._documents or for_documents(None), asked.limit)
+        weights = _weights(self._documents or DOCUMENTS, asked.limit)
         by_words = lexical_scores(field.postings, field.total, weights)
         ranked = ranking.rank_entries(
             by_words,

@@ -4,7 +4,7 @@ What is compared: the default ranking, each arm alone, and each term switched of
 
 from __future__ import annotations
 
-from memdb.recall.weights import DOCUMENTS, MESSAGES, Weights, for_documents, for_messages
+from memdb.recall.weights import DOCUMENTS, MESSAGES, Weights, for_messages
 from memdb.record import Record
 
 TYPE_CHECKING = False
@@ -61,7 +61,6 @@ def fitted(arm: Arm, model: str | None) -> Arm:
     """
     return arm.replace(
         messages=for_messages(model).replace(**_changes(arm.messages, MESSAGES)),
-        documents=for_documents(model).replace(**_changes(arm.documents, DOCUMENTS)),
     )
 
 
