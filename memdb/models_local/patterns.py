@@ -64,7 +64,7 @@ GONE = re.compile(
 )
 PASSIVE = re.compile(r"\b(?:was|were|been|is|are) \w+(?:ed|en|t)\b.*\bby\b")
 PAST = re.compile(
-    r"^(?:[\w'-]+ ){1,3}?(?:(?!need|feed|speed|breed|seed|bed|red)[a-z]+ed|went|met|saw|bought|ran|ate|took|gave|came|wrote|read|"
+    r"^(?:[\w'-]+ ){1,6}?(?:(?!need|feed|speed|breed|seed|bed|red)[a-z]+ed|went|met|saw|bought|ran|ate|took|gave|came|wrote|read|"
     r"flew|drove|won|lost|found|made|did|spoke|told|heard|spent|sent|paid)\b"
 )
 AMOUNT = re.compile(

@@ -106,8 +106,16 @@ def _of_clauses(new: tuple[Fact, ...], old: tuple[Fact, ...], *, near: bool) -> 
             kind, reason = compare(one, other, near=near and len(new) == len(old) == 1)
             # What is the same in an earlier clause is only where the news begins.
             if kind == ENDS or (kind != OTHER and one is new[0]):
+                if kind != ENDS and any(_is_news(more, old) for more in new[1:]):
+                    return OTHER, "it says more than that"
                 return kind, reason
     return OTHER, "nothing that it repeats or ends"
+
+
+def _is_news(fact: Fact, old: tuple[Fact, ...]) -> bool:
+    """Say whether most words of a clause stand in no clause of *old*: it is not said already."""
+    known = frozenset().union(*[one.words for one in old])
+    return len(fact.words - known) > len(fact.words & known)
 
 
 def compare(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:

@@ -510,3 +510,24 @@ def test_eight_processes_store_each_fact_exactly_once(
     assert sorted(held) == sorted(
         f"The code word of room {number} is w{number * 7919}x." for number in range(100)
     )
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Ann visited Rome in 2019.", "Ann visited Rome in 2021."),
+        ("Ann won her second cup in May 2022.", "Ann won her fourth cup in July 2022."),
+        ("The deploy on 3 May failed.", "The deploy on 4 May failed."),
+        ("We drink tea on Monday. It rained.", "We bake a cake on Monday. It rained."),
+        ("Ann is allergic to peanuts.", "Ann is allergic to shrimp."),
+        ("Ann's brother lives in Oslo.", "Ann lives in Bergen."),
+    ],
+    ids=["years", "ordinals", "days", "one clause of two", "values of many", "subjects"],
+)
+def test_two_facts_that_look_alike_are_both_kept(db, texts):
+    """What happened twice is two facts, and half a repetition is news."""
+    ann = db.scope("ann")
+    for text in texts:
+        assert ann.remember(text).action == "added"
+
+    assert [entry.text for entry in ann.entries.list()] == list(texts)
