@@ -151,11 +151,9 @@ def large_file(folder: Path) -> Iterator[Result]:
     with memdb.open(folder / "large.db", durability="process") as db:
         fill(db, "ten", texts[:10_000])
         fill(db, "one", texts[10_000:11_000])
+        db.run_pending(kinds=("embed",))  # the others below wait: nobody asks them
         for number in range(21):
             fill(db, f"other{number}", texts[11_000 + number * 9000 : 20_000 + number * 9000])
-        for user in ("ten", "one"):
-            while db.scope(user).recall("warm up", 1) and _unembedded(db, user):
-                pass
         chat = db.scope("ten").session("s19")
         yield spread(
             "last 50 of a session", [timed(lambda: chat.last(50)) for _ in range(500)], 0.15
@@ -170,16 +168,6 @@ def large_file(folder: Path) -> Iterator[Result]:
                     name = f"recall of {size}{', rerank' if rerank else ''}{kind}"
                     yield spread(name, _recalls(db.scope(user), asked, rerank=rerank), bar)
         yield Result("file", os.path.getsize(folder / "large.db") / 1e6, "MB")
-
-
-def _unembedded(db: memdb.MemDB, user: str) -> bool:
-    with db._db.read() as tx:
-        span = db.scope(user)._owner.span(tx)
-        found = tx.one(
-            "SELECT count(*) FROM jobs WHERE ref BETWEEN :low AND :high",
-            {"low": span[0], "high": span[1]},
-        )
-    return found[0] > 0
 
 
 def _recalls(scope: memdb.Scope, asked: list[str], *, rerank: bool) -> list[float]:
