@@ -226,13 +226,16 @@ CREATE INDEX entry_decisions_other ON entry_decisions (other_id);
 
 
 -- A model's vectors. Several spaces may live side by side, so that a new model
--- can be filled while the old one serves.
+-- can be filled while the old one serves (ADR-0014). A number never comes back:
+-- work in progress names a space by it.
 CREATE TABLE embedding_spaces (
-  space_no INTEGER PRIMARY KEY CHECK (space_no BETWEEN 1 AND 65535),
+  space_no INTEGER PRIMARY KEY AUTOINCREMENT CHECK (space_no BETWEEN 1 AND 65535),
   model TEXT NOT NULL CHECK (model <> ''),
   dim INTEGER NOT NULL CHECK (dim BETWEEN 1 AND 65536),
   metric TEXT NOT NULL CHECK (metric IN ('cosine')),
   created_ms INTEGER NOT NULL,
+  complete_ms INTEGER,                 -- when first all had its vector; NULL: still being filled
+  retired_ms INTEGER,                  -- since when it gets no new vectors; NULL: it does
   UNIQUE (model, dim, metric)
 ) STRICT;
 

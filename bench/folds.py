@@ -1,13 +1,13 @@
 """
 Would other weights do better? Each conversation judged by weights chosen on the others.
 
-    python bench/folds.py [--folder DIR] [--lexical]
+    python bench/folds.py [--folder DIR] [--embedder SPEC]
 
-For every variant of `memdb.recall.weights.MESSAGES` below, R@10, nDCG@10 and MRR on
-each LoCoMo conversation. The last lines leave one conversation out at a time: the
-variant that is best on the other four, and what it finds on the fifth, beside the
-defaults. A weight is worth its place only if that mean is higher too. The data set is
-not part of memdb: evaluation only (CC BY-NC 4.0).
+For every variant below of the weights that `memdb.recall.weights` has for the embedder,
+R@10, nDCG@10 and MRR on each LoCoMo conversation. The last lines leave one conversation out
+at a time: the variant that is best on the other four, and what it finds on the fifth, beside
+the defaults. A weight is worth its place only if that mean is higher too. The data set is not
+part of memdb: evaluation only (CC BY-NC 4.0).
 """
 
 from __future__ import annotations
@@ -21,17 +21,22 @@ import locomo_data
 
 import memdb
 from memdb.recall import ranking
-from memdb.recall.candidates import SECOND_STAGE, _near
+from memdb.recall.candidates import SECOND_STAGE, _measured, _near, _nearest
 from memdb.recall.fields import field_of
 from memdb.recall.hits import json_ids
 from memdb.recall.lexical import Lexical, top
-from memdb.recall.weights import MESSAGES, Weights
+from memdb.recall.meaning import Told, meant_by
+from memdb.recall.weights import Weights, for_messages
 from memdb.stores import messages
 from memdb.yardstick.scores import measure
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},
+    "lexical_share 0.4": {"lexical_share": 0.4},
+    "lexical_share 0.5": {"lexical_share": 0.5},
+    "lexical_share 0.55": {"lexical_share": 0.55},
     "lexical_share 0.6": {"lexical_share": 0.6},
+    "lexical_share 0.7": {"lexical_share": 0.7},
     "lexical_share 0.8": {"lexical_share": 0.8},
     "similar_floor 0.2": {"similar_floor": 0.2},
     "similar_floor 0.4": {"similar_floor": 0.4},
@@ -65,13 +70,14 @@ class Asked:
         with db._db.read() as tx:
             self.asked = recaller._question(tx, scope._owner, question, 20, None)
             self.field = field_of(tx, self.asked, "message", 0)
-            vector = recaller._query_vector(self.asked, {"message": self.field}, {})
-            finder = recaller._finder
-            self.cosine = finder._nearest(tx, self.asked, "message", self.field, vector)
+            serving = recaller._indexer.serving(tx)
+        meant = meant_by(serving, self.asked, {"message": self.field}, Told())
+        with db._db.read() as tx:
+            self.cosine = _nearest(tx, self.asked, "message", self.field, meant)
             if self.cosine:
                 arm = Lexical(self.field.postings, self.field.total)
                 missing = [key for key in top(arm.scores, 400) if key not in self.cosine]
-                self.cosine |= finder._measured(tx, "message", vector, missing)
+                self.cosine |= _measured(tx, "message", meant, missing)
 
     def ranked(self, rows: dict[int, ranking.Row], weights: Weights) -> list[int]:
         """Return the ids of the first 20, as `Recaller` finds them with *weights*."""
@@ -85,13 +91,15 @@ class Asked:
         return [one.id for one in found]
 
 
-def run(folder: Path, embedder: str | None) -> dict[str, dict[str, list[dict[str, float]]]]:
+def run(folder: Path, embedder: object) -> dict[str, dict[str, list[dict[str, float]]]]:
     """Return the scores of every question, by variant and conversation."""
     scores: dict[str, dict[str, list[dict[str, float]]]] = {name: {} for name in VARIANTS}
     with (
         tempfile.TemporaryDirectory() as place,
         memdb.open(f"{place}/folds.db", durability="process", embedder=embedder) as db,
     ):
+        ours = db._rooms.indexer.embedder
+        defaults = for_messages(None if ours is None else ours.name)
         for path in locomo_data.files(folder):
             scope = db.scope(path.stem, app="locomo")
             locomo_data.load(scope, path)
@@ -106,7 +114,7 @@ def run(folder: Path, embedder: str | None) -> dict[str, dict[str, list[dict[str
                 for question, _, evidence in locomo_data.questions(path, set(names.values()))
             ]
             for name, changes in VARIANTS.items():
-                weights = MESSAGES.replace(**changes)
+                weights = defaults.replace(**changes)
                 scores[name][path.stem] = [
                     measure([names[key] for key in one.ranked(rows, weights)], one.evidence)
                     for one in asked
@@ -125,11 +133,11 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("--folder", type=Path, default=locomo_data.FOLDER)
-    parser.add_argument("--lexical", action="store_true", help="without the embedder")
+    parser.add_argument("--embedder", default="static", help="or none, fastembed:DIR ...")
     given = parser.parse_args()
     if not locomo_data.files(given.folder):
         sys.exit(f"no conversations in {given.folder.name}: give --folder")
-    scores = run(given.folder, None if given.lexical else "static")
+    scores = run(given.folder, None if given.embedder == "none" else given.embedder)
     talks = list(scores["default"])
     print("| variant | " + " | ".join((*MEASURES, *(f"R@10 {talk}" for talk in talks))) + " |")
     print("|---" * (len(MEASURES) + len(talks) + 1) + "|")

@@ -222,11 +222,11 @@ def nearest(folder: Path) -> Iterator[Result]:
     with memdb.open(folder / "knn.db", durability="process") as db:
         fill(db, "ann", corpus.texts(10_000))
         db.run_pending()
-        indexer = db._rooms.indexer
-        asked = [vector for vector in indexer.embed(corpus.queries(60)) if vector]
+        filler = db._rooms.indexer.answering()
+        asked = [vector for vector in filler.embed(corpus.queries(60)) if vector]
         with db._db.read() as tx:
             span = db.scope("ann")._owner.span(tx)
-            space = indexer.find_space(tx)
+            space = filler.space(tx).space_no
 
             def find(vector: bytes, *, exact: bool) -> list[int]:
                 found = nearest_rows.find(tx, space, "message", vector, span, limit=10, exact=exact)

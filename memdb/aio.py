@@ -213,6 +213,7 @@ class MemDB:
     pending = later(memory.MemDB.pending)
     warm = later(memory.MemDB.warm)
     spaces = later(memory.MemDB.spaces)
+    drop_space = later(memory.MemDB.drop_space)
     check = later(memory.MemDB.check)
     rebuild = later(memory.MemDB.rebuild)
     vacuum = later(memory.MemDB.vacuum)

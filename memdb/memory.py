@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 
+from memdb.choosing import STATIC
 from memdb.db.connection import MEMORY
 from memdb.db.database import Database
 from memdb.owner import SHARED, Owner
-from memdb.rooms import STATIC, Rooms
+from memdb.rooms import Rooms
 from memdb.runtime import system_clock, uuid7
 from memdb.scope import Scope
 from memdb.text.validate import name_value, text_value
@@ -39,6 +40,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     *,
     durability: str = "power",
     embedder: Embedder | str | None = STATIC,
+    previous_embedder: Embedder | str | None = None,
     counter: TokenCounter | str | None = None,
     model: Model | None = None,
     summarizer: Summarizer | None = None,
@@ -59,8 +61,13 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         path: The file, in a folder that exists; ":memory:" keeps all in memory.
         durability: "power": what a call stored survives a power cut. "process":
             it survives the end of the process; appends are several times faster.
-        embedder: "static", the table that comes with memdb; your own; or None
-            for search by words alone.
+        embedder: "static", the table that comes with memdb; "fastembed:DIR",
+            "openai:NAME@URL" or "llm:NAME", as in
+            `memdb.integrations.embedder_by_name`; your own; or None for search
+            by words alone.
+        previous_embedder: The one that the file had before. It answers until
+            *embedder* has embedded everything (`run_pending`, a worker). "static"
+            does so by itself.
         counter: "cl100k_base" (as for None), "o200k_base", "estimate", or yours.
         model: A language model that writes summaries and decides what to
             remember; None: all of that is done offline.
@@ -99,6 +106,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             database,
             embedder,
             counter,
+            previous=previous_embedder,
             model=model,
             summarizer=summarizer,
             summaries=summaries,
@@ -180,7 +188,7 @@ class MemDB(Working):
             PortError: the counter or the embedder failed.
         """
         self._rooms.counting.count_many(["warm"])
-        self._rooms.indexer.embed(["warm"])
+        self._rooms.indexer.warm()
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
@@ -188,6 +196,19 @@ class MemDB(Working):
 
         with self._db.read() as tx:
             return embeddings.list_spaces(tx)
+
+    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+        """
+        Remove the vectors of *model*; return what the space was. What was said stays.
+
+        A process that has its embedder makes them anew. Goes in pieces, between
+        which others write; `vacuum` then makes the file smaller.
+
+        Raises:
+            NotFound: the file has no such space.
+            InvalidInput: *dim* has to be said, as the model has several.
+        """
+        return self._rooms.indexer.drop_space(model, dim)
 
     def check(self, *, deep: bool = False) -> list[Finding]:
         """

@@ -247,8 +247,10 @@ class Hits(list["Hit"]):
     Attributes:
         arms: What took part, of "lexical" (words), "vector" (meaning of the whole)
             and "similar" (words of similar meaning).
-        missing: Why the others did not, in a sentence each.
+        missing: Why the others did not, in a sentence each; also how far "vector"
+            could, where only a part of the texts is embedded.
         failure: The embedder's error, if it failed; None where nothing did.
+        space: The model whose vectors answered; None where none did.
     """
 
     def __init__(
@@ -257,12 +259,14 @@ class Hits(list["Hit"]):
         arms: Iterable[str],
         missing: Mapping[str, str],
         failure: PortError | None = None,
+        space: str | None = None,
     ) -> None:
         """Hold *hits*."""
         super().__init__(hits)
         self.arms = tuple(arms)
         self.missing = dict(missing)
         self.failure = failure
+        self.space = space
 
 
 class Why(Record):
@@ -294,8 +298,20 @@ class Finding(Record):
 
 
 class SpaceInfo(Record):
-    """An embedding space in the file and how many vectors it holds."""
+    """
+    An embedding space of the file.
+
+    Attributes:
+        model: Name of the embedder.
+        dim: Components of a vector.
+        vectors: How many it holds.
+        state: "filling": not everything was embedded yet; "ready"; "retired":
+            another took its place, and it gets no new vectors.
+        due: How many texts wait to be embedded.
+    """
 
     model: str
     dim: int
     vectors: int
+    state: str
+    due: int

@@ -7,7 +7,7 @@ the embedder: starting is the slowest part of a short command.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput
+from memdb.choosing import STATIC, load_embedder, named_pair, require, require_all
 from memdb.shortterm.conversation import Conversations
 from memdb.text.secret_policy import policy_of
 from memdb.text.validate import int_value
@@ -42,18 +42,7 @@ if TYPE_CHECKING:
     from memdb.text.counting import Counting
     from memdb.text.secret_policy import SecretPolicy
 
-STATIC = "static"
-
 MAX_QUOTA = 1_000_000
-
-# What a port must have; all else is found out when it is asked.
-NEEDED = {
-    "arbiter": ("name", "decide"),
-    "counter": ("name", "count", "count_many"),
-    "embedder": ("name", "dim", "embed"),
-    "model": ("name", "complete"),
-    "summarizer": ("name", "quality", "summarize"),
-}
 
 
 class Rooms:
@@ -65,6 +54,7 @@ class Rooms:
         embedder: Embedder | str | None,
         counter: TokenCounter | str | None,
         *,
+        previous: Embedder | str | None = None,
         model: Model | None = None,
         summarizer: Summarizer | None = None,
         summaries: SummaryPolicy | None = None,
@@ -77,17 +67,15 @@ class Rooms:
     ) -> None:
         """Serve *db* with these ports; a str names a built-in one."""
         self.secrets = policy_of(secrets)
-        ports = {"arbiter": arbiter, "model": model, "summarizer": summarizer}
-        for field, port in ports.items():
-            if port is not None:
-                _require(port, field, NEEDED[field])
-        _check_embedder(embedder)
+        require_all(arbiter=arbiter, model=model, summarizer=summarizer)
+        embedder, previous = named_pair(db, embedder, previous)
         self.db = db
         self.conversations = Conversations(db)
         self._indexer: Indexer | None = None
         self._embedder = embedder
+        self._previous = previous
         self._counting: Counting | None = None
-        if not isinstance(embedder, str):
+        if embedder != STATIC:
             self.indexer  # noqa: B018 (refuses a name or dimension that names no space)
         if counter is not None:
             self._counting = self._make_counting(counter)
@@ -132,7 +120,7 @@ class Rooms:
         from memdb.text.counting import Counting
 
         if counter is not None and not isinstance(counter, str):
-            _require(counter, "counter", NEEDED["counter"])
+            require(counter, "counter")
         return Counting(counter)
 
     @property
@@ -159,7 +147,10 @@ class Rooms:
         if self._indexer is None:
             from memdb.recall.indexing import Indexer
 
-            self._indexer = Indexer(self.db, _load_embedder(self._embedder))
+            previous = self._previous
+            if previous is None and self._embedder not in (None, STATIC):
+                previous = STATIC  # it is always at hand, and most files had it first
+            self._indexer = Indexer(self.db, load_embedder(self._embedder), load_embedder(previous))
         return self._indexer
 
     @property
@@ -342,32 +333,6 @@ class Rooms:
                 lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
             )
         return self._contexts
-
-
-def _require(port: object, field: str, names: tuple[str, ...]) -> None:
-    """Refuse an object that cannot be the port, before anything is written."""
-    for name in names:
-        if not hasattr(port, name):
-            raise InvalidInput(f"{field} has no {name!r}: see memdb.ports for what it needs")
-
-
-def _check_embedder(embedder: Embedder | str | None) -> None:
-    """Refuse what names no built-in embedder and is none."""
-    if isinstance(embedder, str):
-        if embedder != STATIC:
-            raise InvalidInput(
-                f"embedder is {embedder!r}: use 'static', None for none, or your own"
-            )
-    elif embedder is not None:
-        _require(embedder, "embedder", NEEDED["embedder"])
-
-
-def _load_embedder(choice: Embedder | str | None) -> Embedder | None:
-    if not isinstance(choice, str):
-        return choice
-    from memdb.models_local.static_embedder import StaticEmbedder
-
-    return StaticEmbedder()
 
 
 def _checked_summaries(policy: SummaryPolicy | None) -> SummaryPolicy | None:

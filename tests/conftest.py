@@ -179,6 +179,7 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
         path: str,
         *,
         embedder: Any = embedder,
+        previous: Any = None,
         counter: Any = "estimate",
         model: Any = None,
         summarizer: Any = None,
@@ -193,6 +194,7 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
     ) -> MemDB:
         database = make_database(path, **options)
         ports = {
+            "previous": previous,
             "model": model,
             "summarizer": summarizer,
             "summaries": summaries,

@@ -37,6 +37,7 @@ COMMANDS = {
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),
     "work": Loaded("work", "Embed and summarise what is due in FILE"),
     "mcp": Loaded("mcp", "Serve one user's memory over the Model Context Protocol"),
+    "space": Loaded("space", "List and drop the vectors of each embedder"),
     "check": Loaded("file", "Prove that FILE is sound"),
     "rebuild": Loaded("file", "Make the indexes and counters of FILE anew"),
     "backup": Loaded("file", "Copy FILE while others use it"),

@@ -156,6 +156,18 @@ def scope_options(function: Function) -> Function:
     return function
 
 
+def embedder_option(function: Function) -> Function:
+    """Give the command --embedder."""
+    return click.option(
+        "--embedder",
+        envvar="MEMDB_EMBEDDER",
+        show_envvar=True,
+        metavar="NAME",
+        help="What makes the vectors: static, fastembed:DIR, openai:NAME, openai:NAME@URL or "
+        "llm:NAME. Keys come from the environment, or from where llm keeps them.",
+    )(function)
+
+
 def json_option(function: Function) -> Function:
     """Give the command --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import Noun, example, json_option
+from memdb.cli.base import Noun, embedder_option, example, json_option
 from memdb.cli.output import counted, print_json
 from memdb.cli.progress import Bar
+from memdb.cli.values import embedder_named
 from memdb.errors import FileError
 
 TYPE_CHECKING = False
@@ -32,10 +33,18 @@ def bench() -> None:
 )
 @click.argument("data", type=click.Path())
 @click.option("--lexical", is_flag=True, help="By words alone; without it an embedder is needed.")
+@embedder_option
 @click.option("--terms", is_flag=True, help="Also with each term of the ranking switched off.")
 @click.option("--records", type=click.Path(), metavar="PATH", help="Write every answer here.")
 @json_option
-def recall(data: str, lexical: bool, terms: bool, records: str | None, as_json: bool) -> None:
+def recall(
+    data: str,
+    lexical: bool,
+    embedder: str | None,
+    terms: bool,
+    records: str | None,
+    as_json: bool,
+) -> None:
     """
     Ask all questions of DATA, and count what is found.
 
@@ -46,7 +55,7 @@ def recall(data: str, lexical: bool, terms: bool, records: str | None, as_json: 
 
     found = dataset.read(data)
     chosen = (arms.LEXICAL,) if lexical else (*arms.ARMS, *(arms.TERMS if terms else ()))
-    embedder = None if lexical else "static"
+    embedder = None if lexical else embedder_named(embedder or "static")
     with Bar("Asking") as bar:
         answers = measuring.run(found, chosen, embedder=embedder, progress=bar.to)
         told = report.report(found, chosen, _recorded(answers, records), embedder)

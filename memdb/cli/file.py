@@ -22,6 +22,7 @@ from memdb.errors import StorageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.file_models import FileInfo, Upkeep
+    from memdb.models import SpaceInfo
 
 MAX_SCOPES = 20  # users that are listed for a person; --json has them all
 
@@ -58,7 +59,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     if found.oldest_ms is None:
         facts[4] = ("messages", "none")
     facts += [
-        ("vectors", f"{space.vectors:,} of {space.model} ({space.dim} dimensions)")
+        ("vectors", f"{space.vectors:,} of {space.model} ({space.dim} dimensions){_state(space)}")
         for space in found.spaces
     ]
     for name, value in facts:
@@ -70,6 +71,13 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     columns = [Column("STORE"), Column("BYTES", right=True)]
     stores = sorted(found.bytes_per_store.items(), key=lambda item: (-item[1], item[0]))
     print_table(columns, [(name, f"{count:,}") for name, count in stores])
+
+
+def _state(space: SpaceInfo) -> str:
+    """Return what is to be known about a space that is not simply ready."""
+    if space.state == "ready":
+        return ""
+    return f", {space.state}" + (f", {counted(space.due, 'text')} due" if space.due else "")
 
 
 def _summaries(by_quality: dict[str, int]) -> str:

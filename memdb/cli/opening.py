@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from memdb.cli.output import note, one_line
-from memdb.cli.values import model_named
+from memdb.cli.values import embedder_named, model_named
 from memdb.errors import FileError, InvalidInput, NotFound, StorageError
 
 TYPE_CHECKING = False
@@ -60,7 +60,12 @@ class UnknownUser(NotFound):
 
 @contextmanager
 def opened(
-    path: str, *, create: bool = False, model: str | None = None, secrets: str | None = None
+    path: str,
+    *,
+    create: bool = False,
+    model: str | None = None,
+    secrets: str | None = None,
+    embedder: str | None = None,
 ) -> Iterator[MemDB]:
     """
     Open the file at *path* for a `with` block.
@@ -72,10 +77,12 @@ def opened(
         create: Make it where it is absent or empty.
         model: What is to write summaries, as `values.model_named` takes it.
         secrets: What to do with keys and passwords in entries; None: refuse them.
+        embedder: What is to make vectors, as `memdb.open` takes it by name;
+            None: the built-in table, unless a program uses another.
 
     Raises:
         FileError: it cannot be used, or is absent and *create* is False.
-        InvalidInput: there is no such model.
+        InvalidInput: there is no such model or embedder.
     """
     import memdb
 
@@ -86,15 +93,18 @@ def opened(
         what = "does not exist: check the path" if _size(path) is None else "is empty"
         raise FileError(f"{shown} {what}; `memdb import` or `memdb remember` make a file", shown)
     writer = None if model is None else model_named(model)
-    db = memdb.open(path, model=writer, secrets=secrets)
+    if embedder is not None:
+        db = memdb.open(path, model=writer, secrets=secrets, embedder=embedder_named(embedder))
+    else:
+        db = memdb.open(path, model=writer, secrets=secrets)
     try:
-        models = _models(db)
+        models = [] if embedder is not None else _models(db)
         if models and STATIC_MODEL not in models:
             db.close()
             db = memdb.open(path, embedder=None, model=writer, secrets=secrets)
             note(
-                f"{shown} is embedded by {', '.join(map(one_line, models))}, which is not part "
-                "of the command line: recall goes by words alone, and nothing is embedded."
+                f"{shown} is embedded by {', '.join(map(one_line, models))}: recall goes by words "
+                "alone, and nothing is embedded, unless --embedder or MEMDB_EMBEDDER names it."
             )
         yield db
     finally:
@@ -102,9 +112,9 @@ def opened(
 
 
 def _models(db: MemDB) -> list[str]:
-    """Return the models of the file's vectors; [] where a damaged file cannot tell."""
+    """Return the models whose vectors are in use; [] where a damaged file cannot tell."""
     try:
-        return [space.model for space in db.spaces()]
+        return [space.model for space in db.spaces() if space.state != "retired"]
     except StorageError:
         return []  # `memdb check` has to open it too, and says what is damaged
 
@@ -118,6 +128,7 @@ def opened_scope(
     create: bool = False,
     model: str | None = None,
     secrets: str | None = None,
+    embedder: str | None = None,
 ) -> Iterator[Scope]:
     """
     Open *path* for a `with` block, and find the scope that *user* and *app* mean.
@@ -126,8 +137,7 @@ def opened_scope(
         user: None: the only one of the file.
         app: None: "default"; with *user* None, any.
         create: Make the file and the scope where they are new.
-        model: As for `opened`.
-        secrets: As for `opened`.
+        model, secrets, embedder: As for `opened`.
 
     Raises:
         WhichUser: *user* is None, and there is not exactly one scope.
@@ -136,7 +146,7 @@ def opened_scope(
     """
     if create and user is None and not _size(path):
         raise WhichUser(click.format_filename(path), [])  # before a file is made
-    with opened(path, create=create, model=model, secrets=secrets) as db:
+    with opened(path, create=create, model=model, secrets=secrets, embedder=embedder) as db:
         yield choose_scope(db, user, app, new=create)
 
 

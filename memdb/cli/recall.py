@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import Command, example, file_argument, json_option, scope_options
+from memdb.cli.base import (
+    Command,
+    embedder_option,
+    example,
+    file_argument,
+    json_option,
+    scope_options,
+)
 from memdb.cli.opening import opened_scope
 from memdb.cli.output import Column, note, one_line, print_json, print_table, when
 from memdb.cli.values import MOMENT
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
 @click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
 @click.option("--explain", is_flag=True, help="Show the terms of each score.")
 @click.option("--why", metavar="SESSION#SEQ", help="Show why this message is found, or is not.")
+@embedder_option
 @scope_options
 @json_option
 def recall(
@@ -49,6 +57,7 @@ def recall(
     no_rerank: bool,
     explain: bool,
     why: str | None,
+    embedder: str | None,
     user: str | None,
     app: str | None,
     as_json: bool,
@@ -63,7 +72,7 @@ def recall(
     if (group or why) and (kinds or session or explain or (group and why)):
         one = "--group" if group else "--why"
         raise click.UsageError(f"{one} is about all messages: leave the other choices out.")
-    with opened_scope(file, user, app) as scope:
+    with opened_scope(file, user, app, embedder=embedder) as scope:
         if why is not None:
             place = _place(why)
             told = scope.why(query, *place, limit, since=since, until=until, rerank=not no_rerank)

@@ -7,6 +7,7 @@ import click
 from memdb.cli.base import (
     STOPPED,
     Command,
+    embedder_option,
     example,
     file_argument,
     json_option,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--no-embed", is_flag=True, help="Leave the vectors to the first recall.")
 @secrets_option
+@embedder_option
 @scope_options
 @json_option
 def import_(
@@ -51,6 +53,7 @@ def import_(
     format_: str | None,
     no_embed: bool,
     secrets: str | None,
+    embedder: str | None,
     user: str | None,
     app: str | None,
     as_json: bool,
@@ -70,7 +73,7 @@ def import_(
     require_format(source, has_owner=user is not None, session=session, format=format_)
     begun = False
     try:
-        with opened(file, create=True, secrets=secrets) as db:
+        with opened(file, create=True, secrets=secrets, embedder=embedder) as db:
             begun = True
             with Bar("Importing") as bar:
                 report = db.import_file(

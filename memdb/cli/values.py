@@ -84,20 +84,36 @@ def model_named(spec: str) -> Model:
 
     Raises:
         InvalidInput: there is none, its extra is not installed, or *spec* holds
-            a secret, which every user of the machine can read while the
-            command runs.
+            a secret.
     """
     from memdb.integrations import model_by_name
+
+    _refuse_secrets("--model", spec)
+    return model_by_name(spec)
+
+
+def embedder_named(spec: str) -> str:
+    """
+    Return *spec*, what --embedder names, for `memdb.open`.
+
+    Raises:
+        InvalidInput: it holds a secret.
+    """
+    _refuse_secrets("--embedder", spec)
+    return spec
+
+
+def _refuse_secrets(option: str, spec: str) -> None:
+    """Refuse a URL with secrets: every user of the machine can read what is typed."""
     from memdb.text.redact import url_secrets
 
     _, at, rest = spec.partition("@http")
     try:
         open_secrets = url_secrets(f"http{rest}") if at else []
-    except ValueError:  # no URL at all, as the model says itself
+    except ValueError:  # no URL at all, as the adapter says itself
         open_secrets = []
     if open_secrets:
         raise InvalidInput(
-            "--model holds a user, password or query: what is typed can be read by others; put "
+            f"{option} holds a user, password or query: what is typed can be read by others; put "
             "the key into OPENAI_API_KEY, and a whole URL into OPENAI_BASE_URL"
         )
-    return model_by_name(spec)

@@ -9,7 +9,14 @@ import time
 import click
 from click.core import ParameterSource
 
-from memdb.cli.base import STOPPED, Command, example, file_argument, json_option
+from memdb.cli.base import (
+    STOPPED,
+    Command,
+    embedder_option,
+    example,
+    file_argument,
+    json_option,
+)
 from memdb.cli.opening import opened
 from memdb.cli.output import note, print_json_line
 from memdb.cli.progress import Line
@@ -29,6 +36,7 @@ TELL_S = 1.0  # between two lines of a log
     cls=Command,
     epilog=example(
         "memdb work agent.db",
+        "memdb work agent.db --embedder fastembed:models/all-MiniLM-L6-v2",
         "memdb work agent.db --watch --model openai:qwen3@http://localhost:11434/v1",
     ),
 )
@@ -38,6 +46,7 @@ TELL_S = 1.0  # between two lines of a log
     "--limit", type=click.IntRange(1), metavar="N", help="Stop after about N texts and summaries."
 )
 @model_option
+@embedder_option
 @click.option(
     "--interval",
     type=click.FloatRange(0.01, 86_400),
@@ -52,6 +61,7 @@ def work(
     watch: bool,
     limit: int | None,
     model: str | None,
+    embedder: str | None,
     interval: float,
     as_json: bool,
 ) -> None:
@@ -67,7 +77,7 @@ def work(
         raise click.UsageError("--watch and --limit exclude each other: --watch has no end.")
     if not watch and context.get_parameter_source("interval") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--interval is for --watch: give both, or none.")
-    with opened(file, model=model) as db:
+    with opened(file, model=model, embedder=embedder) as db:
         if not watch:
             _work(db, limit, as_json=as_json)
             return

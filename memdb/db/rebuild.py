@@ -128,19 +128,21 @@ INSERT_SESSION_JOBS = """/* rebuild.session_jobs */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'session', sessions.id, space_no, 1, :now_ms
 FROM sessions, embedding_spaces
-WHERE EXISTS (
-  SELECT 1 FROM messages
-  WHERE
-    messages.id BETWEEN sessions.id AND sessions.id | 16777215
-    AND (messages.text <> '' OR messages.text IS NULL)
-    AND NOT EXISTS (
-      SELECT 1 FROM embeddings
-      WHERE
-        embeddings.space_no = embedding_spaces.space_no
-        AND embeddings.kind = 'message'
-        AND embeddings.ref = messages.id
-    )
-)
+WHERE
+  retired_ms IS NULL
+  AND EXISTS (
+    SELECT 1 FROM messages
+    WHERE
+      messages.id BETWEEN sessions.id AND sessions.id | 16777215
+      AND (messages.text <> '' OR messages.text IS NULL)
+      AND NOT EXISTS (
+        SELECT 1 FROM embeddings
+        WHERE
+          embeddings.space_no = embedding_spaces.space_no
+          AND embeddings.kind = 'message'
+          AND embeddings.ref = messages.id
+      )
+  )
 ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1, lease_ms = 0
 """
 
@@ -148,13 +150,15 @@ INSERT_ENTRY_JOBS = """/* rebuild.entry_jobs */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'entry', entries.id, space_no, version, :now_ms
 FROM entries, embedding_spaces
-WHERE NOT EXISTS (
-  SELECT 1 FROM embeddings
-  WHERE
-    embeddings.space_no = embedding_spaces.space_no
-    AND embeddings.kind = 'entry'
-    AND embeddings.ref = entries.id
-)
+WHERE
+  retired_ms IS NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM embeddings
+    WHERE
+      embeddings.space_no = embedding_spaces.space_no
+      AND embeddings.kind = 'entry'
+      AND embeddings.ref = entries.id
+  )
 ON CONFLICT DO NOTHING
 """
 

@@ -11,9 +11,10 @@ from memdb.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.ports import Model
+    from memdb.ports import Embedder, Model
 
 FORMS = "llm:NAME, openai:NAME or openai:NAME@http://HOST:PORT/v1"
+EMBEDDER_FORMS = f"static, fastembed:DIR, {FORMS}"
 
 
 def model_by_name(spec: str) -> Model:
@@ -47,6 +48,50 @@ def model_by_name(spec: str) -> Model:
     from memdb.text.redact import redact
 
     raise InvalidInput(f"the model {redact(spec)!r} has no valid form: use {FORMS}")
+
+
+def embedder_by_name(spec: str) -> Embedder:
+    """
+    Return the embedder that *spec* names.
+
+    Args:
+        spec: `static` for the table that comes with memdb; `fastembed:DIR` for
+            an ONNX model in a folder, or `fastembed:NAME` for one of
+            fastembed's list; `openai:NAME` for OpenAI, with the key in
+            OPENAI_API_KEY; `openai:NAME@URL` for another server of the same
+            protocol; `llm:NAME` for a model of the llm package and its plugins.
+
+    Raises:
+        InvalidInput: no such form, the extra is not installed (the error says
+            how to), or there is no such model.
+
+    >>> embedder_by_name("static").dim
+    128
+    >>> embedder_by_name("minilm")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    memdb.errors.InvalidInput: the embedder 'minilm' has no valid form: use static, ...
+    """
+    if spec == "static":
+        from memdb.models_local.static_embedder import StaticEmbedder
+
+        return StaticEmbedder()
+    kind, _, rest = spec.partition(":")
+    name, url = _name_and_url(rest)
+    if kind == "fastembed" and rest.strip():
+        from memdb.integrations.fastembed_embedder import FastEmbedEmbedder
+
+        return FastEmbedEmbedder(rest)
+    if kind == "llm" and rest.strip():
+        from memdb.integrations.llm_embedder import LLMEmbedder
+
+        return LLMEmbedder(rest)
+    if kind == "openai" and name.strip():
+        from memdb.integrations.openai_embedder import OpenAIEmbedder
+
+        return OpenAIEmbedder(name, base_url=url)
+    from memdb.text.redact import redact
+
+    raise InvalidInput(f"the embedder {redact(spec)!r} has no valid form: use {EMBEDDER_FORMS}")
 
 
 def _name_and_url(text: str) -> tuple[str, str | None]:

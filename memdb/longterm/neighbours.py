@@ -21,19 +21,26 @@ if TYPE_CHECKING:
     from memdb.db.transaction import Tx
     from memdb.models import Entry
     from memdb.ports import Embedder
+    from memdb.stores.embeddings import Space
 
-    class Index(Protocol):
-        """What embeds, as `memdb.recall.indexing.Indexer` does."""
+    class Filling(Protocol):
+        """An embedder with its space, as `memdb.recall.filling.Filler`."""
 
         @property
-        def embedder(self) -> Embedder | None:
-            """Return the embedder, None without one."""
+        def embedder(self) -> Embedder:
+            """Return the embedder."""
 
         def embed(self, texts: Sequence[str]) -> list[bytes | None]:
             """Return the vector of each text, None where there is none."""
 
-        def find_space(self, tx: Tx) -> int | None:
+        def space(self, tx: Tx) -> Space | None:
             """Return the embedder's space, None where the file has none yet."""
+
+    class Index(Protocol):
+        """What embeds, as `memdb.recall.indexing.Indexer` does."""
+
+        def answering(self) -> Filling | None:
+            """Return the embedder whose space answers now, None without one."""
 
 
 # Above any cosine.
@@ -41,7 +48,7 @@ NEVER = 2.0
 
 # Cosines from which two statements say the same unless the rules see a
 # difference, and from which they are worth an arbiter's look; each model has
-# its own. Source: ADR-0010 (bench/thresholds.py) for the built-in one; koopa
+# its own. Source: ADR-0015 (bench/thresholds.py) for the built-in one; koopa
 # for others, as it measured them on sentence models.
 THRESHOLDS = {"static-en-1": (NEVER, 0.62)}
 DEFAULT_THRESHOLDS = (0.95, 0.85)
@@ -87,51 +94,60 @@ class Near(Record):
         )
 
 
+class Sense(Record):
+    """The vector of a statement, and what made it: only its own space may be compared."""
+
+    vector: bytes
+    filler: Filling
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """The cosines from which statements are the same, and from which they are related."""
+        embedder = self.filler.embedder
+        own = getattr(embedder, "thresholds", None)
+        return own or THRESHOLDS.get(embedder.name, DEFAULT_THRESHOLDS)
+
+
 class Vectors:
-    """The vectors of entries in the space of the file's embedder, if it has one."""
+    """The vectors of entries in the space that answers, if the file has an embedder."""
 
     def __init__(self, index: Callable[[], Index]) -> None:
         """Embed by what *index* gives when it is first needed."""
         self._index = index
 
-    @property
-    def thresholds(self) -> tuple[float, float]:
-        """The cosines from which statements are the same, and from which they are related."""
-        embedder = self._index().embedder
-        if embedder is None:
-            return DEFAULT_THRESHOLDS
-        own = getattr(embedder, "thresholds", None)
-        return own or THRESHOLDS.get(embedder.name, DEFAULT_THRESHOLDS)
-
-    def embed(self, text: str) -> bytes | None:
+    def embed(self, text: str) -> Sense | None:
         """Return the vector of *text*; None where there is none: it is due later."""
+        filler = self._index().answering()
         try:
-            return self._index().embed([text])[0]
+            vector = None if filler is None else filler.embed([text])[0]
         except PortError:
             return None
+        return None if filler is None or vector is None else Sense(vector, filler)
 
-    def find(self, tx: Tx, vector: bytes, span: tuple[int, int]) -> dict[int, float]:
+    @staticmethod
+    def find(tx: Tx, sense: Sense, span: tuple[int, int]) -> dict[int, float]:
         """Return the cosines of the nearest entries of a scope."""
-        space_no = self._index().find_space(tx)
-        if space_no is None:
+        space = sense.filler.space(tx)
+        if space is None:
             return {}
-        return dict(nearest.find(tx, space_no, "entry", vector, span, limit=BY_VECTOR))
+        found = nearest.find(tx, space.space_no, "entry", sense.vector, span, limit=BY_VECTOR)
+        return dict(found)
 
-    def put(self, tx: Tx, entry: Entry, vector: bytes) -> None:
+    @staticmethod
+    def put(tx: Tx, entry: Entry, sense: Sense) -> None:
         """Store the vector of what an entry says now; it is not due any more."""
-        space_no = self._index().find_space(tx)
-        if space_no is None:
+        space = sense.filler.space(tx)
+        if space is None or space.retired:
             return
-        embeddings.put(tx, space_no, "entry", [(entry.id, vector)])
-        jobs.done(tx, jobs.Job("embed", "entry", entry.id, space_no, entry.version, 0))
+        embeddings.put(tx, space.space_no, "entry", [(entry.id, sense.vector)])
+        jobs.done(tx, jobs.Job("embed", "entry", entry.id, space.space_no, entry.version, 0))
 
 
 def find_neighbours(
     tx: Tx,
-    vectors: Vectors,
     span: tuple[int, int],
     row: dict[str, Any],
-    vector: bytes | None,
+    sense: Sense | None,
     related: Sequence[str],
 ) -> list[Near]:
     """
@@ -139,10 +155,10 @@ def find_neighbours(
 
     Args:
         row: The statement's columns.
-        vector: Of its text, None without one.
+        sense: The vector of its text, None without one.
         related: Words in which the same thing may be said.
     """
-    cosines = {} if vector is None else vectors.find(tx, vector, span)
+    cosines = {} if sense is None else Vectors.find(tx, sense, span)
     words = _by_words(tx, span, row["text"], related)
     found = entries.get_many(tx, f"{sorted({*cosines, *words})}")
     gone = [one for one, entry in found.items() if entry.superseded_by is not None]
@@ -151,7 +167,7 @@ def find_neighbours(
     for one, last in (standing.successors(tx, f"{gone}") if gone else {}).items():
         before.setdefault(last, []).append(found[one].text)
     found |= entries.get_many(tx, f"{sorted(before.keys() - found.keys())}")
-    merge, ask = vectors.thresholds
+    merge, ask = DEFAULT_THRESHOLDS if sense is None else sense.thresholds
     near = []
     for one, entry in found.items():
         if not entry.holds(tx.now_ms):

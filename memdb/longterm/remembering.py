@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
     from memdb.longterm.lifecycle import Quota
-    from memdb.longterm.neighbours import Near, Vectors
+    from memdb.longterm.neighbours import Near, Sense, Vectors
     from memdb.longterm.notebook import Notebook
     from memdb.longterm.statement import Statement
     from memdb.longterm.uses import Uses
@@ -72,12 +72,12 @@ class Prepared(Record):
 
     Attributes:
         owner: The scope it goes to.
-        vector: Of its text, None without one.
+        sense: The vector of its text, None without one.
     """
 
     owner: Owner
     said: Statement
-    vector: bytes | None
+    sense: Sense | None
 
 
 class Remembering:
@@ -138,10 +138,8 @@ class Remembering:
         text, given = self._notebook.screen.told(text, given)
         said = read_statement(text, self._db.clock(), **given)
         owner = self._partition(owner, said, shared=shared)
-        vector = None
-        if not self._db.writing:
-            vector = self._vectors.embed(text)
-        return Prepared(owner, said, vector)
+        sense = None if self._db.writing else self._vectors.embed(text)
+        return Prepared(owner, said, sense)
 
     def _partition(self, owner: Owner, said: Statement, *, shared: bool | None) -> Owner:
         """Return where a statement goes; InvalidInput for a category that nobody knows."""
@@ -180,7 +178,7 @@ class Remembering:
         if same is not None and same.holds(tx.now_ms):
             return Look(scope_no, same, ())
         related = self._rules.related(row["text"])
-        near = find_neighbours(tx, self._vectors, scope_range(scope_no), row, told.vector, related)
+        near = find_neighbours(tx, scope_range(scope_no), row, told.sense, related)
         return Look(scope_no, same, tuple(one for one in near if _comparable(one.entry, row)))
 
     def add_past(self, tx: Tx, look: Look, told: Prepared) -> Remembered:
@@ -224,10 +222,10 @@ class Remembering:
             answer: None: the rules decide.
             answered_by: Who gave the answer.
         """
-        said, vector = told.said, told.vector
+        said, sense = told.said, told.sense
         self._uses.write(tx)
         if look.same is not None and look.same.holds(tx.now_ms):
-            return self._again(tx, look.scope_no, look.same, said, vector)
+            return self._again(tx, look.scope_no, look.same, said, sense)
         near, by = list(look.near), self._rules.name
         if answer is not None and answer is not UNDECIDED:
             assert answered_by is not None
@@ -244,10 +242,10 @@ class Remembering:
         involved = [near[place] for place in (*verdict.targets, *verdict.ends)]
         if by != self._rules.name:
             involved = involved or near  # what it was shown and let stand
-        return self._finish(tx, look.scope_no, said, done, vector, by, involved[:1])
+        return self._finish(tx, look.scope_no, said, done, sense, by, involved[:1])
 
     def _again(
-        self, tx: Tx, scope_no: int, same: Entry, said: Statement, vector: bytes | None
+        self, tx: Tx, scope_no: int, same: Entry, said: Statement, sense: Sense | None
     ) -> Remembered:
         """Store what is known by its key, or in the same words."""
         keyed = same.key is not None and same.key == said.row["key"]
@@ -257,7 +255,7 @@ class Remembering:
             return _refused(said, "what is less trusted cannot replace what is known", same)
         else:
             done = self._notebook.tell_again(tx, scope_no, same, said)
-        return self._finish(tx, scope_no, said, done, vector, "key" if keyed else "hash", [])
+        return self._finish(tx, scope_no, said, done, sense, "key" if keyed else "hash", [])
 
     def _carry_out(
         self, tx: Tx, look: Look, said: Statement, verdict: Verdict, near: list[Near]
@@ -290,14 +288,14 @@ class Remembering:
         scope_no: int,
         said: Statement,
         done: Remembered,
-        vector: bytes | None,
+        sense: Sense | None,
         by: str,
         involved: list[Near],
     ) -> Remembered:
         """Keep the vector and the reason, and make room."""
         entry = done.entry
-        if vector is not None and entry.text == said.row["text"] and done.action != "ignored":
-            self._vectors.put(tx, entry, vector)
+        if sense is not None and entry.text == said.row["text"] and done.action != "ignored":
+            self._vectors.put(tx, entry, sense)
         if done.action == "ignored":
             self._uses.note([entry.id])
         similarity = involved[0].cosine if involved else None

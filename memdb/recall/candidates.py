@@ -11,7 +11,8 @@ from memdb.recall import lexical, ranking
 from memdb.recall.hits import Field, Found, Question, json_ids
 from memdb.recall.lexical import Lexical, lexical_scores
 from memdb.recall.ranking import Row, Worth
-from memdb.recall.weights import DOCUMENTS, MESSAGES
+from memdb.recall.weights import DOCUMENTS, for_messages
+from memdb.record import Record
 from memdb.stores import messages, nearest, standing
 
 TYPE_CHECKING = False
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from memdb.db.transaction import Tx
-    from memdb.recall.indexing import Indexer
     from memdb.recall.ranking import Fused
     from memdb.recall.weights import Weights
 
@@ -37,77 +37,52 @@ VECTOR_ARM = 200
 NOISE = {"static-en-1": 0.15}
 
 
+class Meant(Record):
+    """
+    The query by meaning: what *model* makes of it, and the space to compare it in.
+    """
+
+    vector: bytes
+    space_no: int
+    model: str
+
+
 class Finder:
     """Finds and ranks, one kind at a time."""
 
     def __init__(
         self,
-        indexer: Indexer,
         clock: Callable[[], int],
         half_lives: Callable[[], Mapping[str, int | None]],
-        messages: Weights = MESSAGES,
-        documents: Weights = DOCUMENTS,
+        messages: Weights | None = None,
+        documents: Weights | None = None,
     ) -> None:
-        """Compare with the vectors of *indexer*'s embedder; entries fade by *half_lives*."""
-        self._indexer = indexer
+        """Rank with these weights, None: those of the model that answers; entries may fade."""
         self._clock = clock
         self._half_lives = half_lives
         self._messages = messages
         self._documents = documents
 
-    def find(self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None) -> Found:
+    def find(self, tx: Tx, asked: Question, kind: str, field: Field, meant: Meant | None) -> Found:
         """Return the ranked rows of a kind."""
         if kind == "message":
-            return self._find_messages(tx, asked, field, vector)
+            return self._find_messages(tx, asked, field, meant)
         if kind == "entry":
-            return self._find_entries(tx, asked, field, vector)
-        return _find_artifacts(asked, field)
+            return self._find_entries(tx, asked, field, meant)
+        return self._find_artifacts(asked, field)
 
-    def _nearest(
-        self, tx: Tx, asked: Question, kind: str, field: Field, vector: bytes | None
-    ) -> dict[int, float]:
-        """Return the cosines that say something."""
-        space_no = self._indexer.find_space(tx)
-        if vector is None or space_no is None or self._indexer.embedder is None:
-            return {}
-        if field.allowed is not None and not field.allowed:
-            return {}
-        found = nearest.find(
-            tx,
-            space_no,
-            kind,
-            vector,
-            field.span,
-            limit=max(VECTOR_ARM, asked.limit),
-            allowed=field.allowed,
-        )
-        return self._telling(found)
-
-    def _measured(
-        self, tx: Tx, kind: str, vector: bytes | None, refs: Sequence[int]
-    ) -> dict[int, float]:
-        """Return the cosines of certain rows that say something."""
-        space_no = self._indexer.find_space(tx)
-        if vector is None or space_no is None or not refs:
-            return {}
-        return self._telling(nearest.measure(tx, space_no, kind, vector, refs))
-
-    def _telling(self, found: Iterable[tuple[int, float]]) -> dict[int, float]:
-        embedder = self._indexer.embedder
-        floor = 0.0 if embedder is None else NOISE.get(embedder.name, 0.0)
-        return {one: cosine for one, cosine in found if cosine > floor}
-
-    def _find_messages(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(self._messages, asked.limit)
+    def _find_messages(self, tx: Tx, asked: Question, field: Field, meant: Meant | None) -> Found:
+        model = None if meant is None else meant.model
+        weights = _weights(self._messages or for_messages(model), asked.limit)
         if asked.grouped:
             weights = weights.replace(session=0.0)  # what a session says is added up later
         arm = Lexical(field.postings, field.total, weights)
         by_words = arm.scores
-        cosine = self._nearest(tx, asked, "message", field, vector)
+        cosine = _nearest(tx, asked, "message", field, meant)
         if cosine:
             # The best by words get their cosine too, or the vector arm would pass over them.
             missing = [one for one in lexical.top(by_words, weights.arm) if one not in cosine]
-            cosine |= self._measured(tx, "message", vector, missing)
+            cosine |= _measured(tx, "message", meant, missing)
         if not asked.context:
             held = {one for ids in field.postings.values() for one in ids}
             by_words = {one: value for one, value in by_words.items() if one in held}
@@ -141,10 +116,10 @@ class Finder:
         )
         return Found("message", ranked, quality(field, by_words, cosine))
 
-    def _find_entries(self, tx: Tx, asked: Question, field: Field, vector: bytes | None) -> Found:
-        weights = _weights(self._documents, asked.limit)
+    def _find_entries(self, tx: Tx, asked: Question, field: Field, meant: Meant | None) -> Found:
+        weights = _weights(self._documents or DOCUMENTS, asked.limit)
         by_words = lexical_scores(field.postings, field.total, weights)
-        cosine = self._nearest(tx, asked, "entry", field, vector)
+        cosine = _nearest(tx, asked, "entry", field, meant)
         ranked = ranking.rank_entries(
             by_words,
             cosine,
@@ -156,6 +131,20 @@ class Finder:
         )
         return Found("entry", ranked, quality(field, by_words, cosine))
 
+    def _find_artifacts(self, asked: Question, field: Field) -> Found:
+        weights = _weights(self._documents or DOCUMENTS, asked.limit)
+        by_words = lexical_scores(field.postings, field.total, weights)
+        ranked = ranking.rank_entries(
+            by_words,
+            {},
+            {},
+            weights=weights,
+            limit=asked.limit,
+            explain=asked.explain,
+            excluded=field.dropped,
+        )
+        return Found("artifact", ranked, quality(field, by_words, {}))
+
 
 def worths(
     tx: Tx, ids: set[int], now_ms: int, half_lives_ms: Mapping[str, int | None]
@@ -165,6 +154,36 @@ def worths(
         key: Worth(importance, decay_of(category, updated_ms, now_ms, half_lives_ms), use_count)
         for key, importance, category, updated_ms, use_count in standing.worths(tx, json_ids(ids))
     }
+
+
+def _nearest(
+    tx: Tx, asked: Question, kind: str, field: Field, meant: Meant | None
+) -> dict[int, float]:
+    """Return the cosines that say something."""
+    if meant is None or (field.allowed is not None and not field.allowed):
+        return {}
+    found = nearest.find(
+        tx,
+        meant.space_no,
+        kind,
+        meant.vector,
+        field.span,
+        limit=max(VECTOR_ARM, asked.limit),
+        allowed=field.allowed,
+    )
+    return _telling(found, meant.model)
+
+
+def _measured(tx: Tx, kind: str, meant: Meant | None, refs: Sequence[int]) -> dict[int, float]:
+    """Return the cosines of certain rows that say something."""
+    if meant is None or not refs:
+        return {}
+    return _telling(nearest.measure(tx, meant.space_no, kind, meant.vector, refs), meant.model)
+
+
+def _telling(found: Iterable[tuple[int, float]], model: str) -> dict[int, float]:
+    floor = NOISE.get(model, 0.0)
+    return {one: cosine for one, cosine in found if cosine > floor}
 
 
 def _near(
@@ -179,21 +198,6 @@ def _near(
     texts = {key: row.text for key, row in rows.items()}
     near = near_words(words, texts, weights.similar_floor)
     return {f'"{word}"': found for word, found in near.items()}
-
-
-def _find_artifacts(asked: Question, field: Field) -> Found:
-    weights = _weights(DOCUMENTS, asked.limit)
-    by_words = lexical_scores(field.postings, field.total, weights)
-    ranked = ranking.rank_entries(
-        by_words,
-        {},
-        {},
-        weights=weights,
-        limit=asked.limit,
-        explain=asked.explain,
-        excluded=field.dropped,
-    )
-    return Found("artifact", ranked, quality(field, by_words, {}))
 
 
 def _weights(weights: Weights, limit: int) -> Weights:

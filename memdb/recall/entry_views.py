@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from memdb.db.transaction import Tx
     from memdb.models import Entry
     from memdb.owner import Owner
+    from memdb.recall.candidates import Meant
+    from memdb.recall.filling import Filler
     from memdb.recall.hits import Question
-    from memdb.recall.indexing import Indexer
 
 PAGE = 500
 
@@ -68,9 +69,8 @@ def _all_then(tx: Tx, after: int, high: int, at_ms: int) -> list[Entry]:
 
 
 def rank_then(
-    indexer: Indexer,
+    by_meaning: tuple[Filler, Meant] | None,
     asked: Question,
-    vector: bytes | None,
     half_lives_ms: Mapping[str, int | None],
     at_ms: int,
 ) -> Found:
@@ -79,6 +79,9 @@ def rank_then(
 
     No index holds what entries said once, so all of them are looked through:
     a millisecond for ten.
+
+    Args:
+        by_meaning: What embedded the query, and the query; None: words alone.
     """
     past = {
         key: entry
@@ -90,7 +93,7 @@ def rank_then(
     postings = fulltext.scratch_postings(said, asked.terms)
     field = Field(asked.span, set(past), len(past), postings)
     by_words = lexical_scores(postings, len(past), DOCUMENTS)
-    cosine = {} if vector is None else _cosines(indexer, vector, past)
+    cosine = {} if by_meaning is None else _cosines(*by_meaning, past)
     worths = {
         key: Worth(
             entry.importance,
@@ -104,7 +107,7 @@ def rank_then(
     return Found("entry", ranked, quality(field, by_words, cosine))
 
 
-def _cosines(indexer: Indexer, vector: bytes, past: dict[int, Entry]) -> dict[int, float]:
+def _cosines(filler: Filler, meant: Meant, past: dict[int, Entry]) -> dict[int, float]:
     """Return the cosines of what entries said, embedded anew."""
     from array import array
     from operator import mul
@@ -112,9 +115,9 @@ def _cosines(indexer: Indexer, vector: bytes, past: dict[int, Entry]) -> dict[in
     def product(one: array[float], other: array[float]) -> float:
         return sum(map(mul, one, other), 0.0)
 
-    query = array("f", vector)
+    query = array("f", meant.vector)
     found = {}
-    vectors = indexer.embed([entry.text for entry in past.values()])
+    vectors = filler.embed([entry.text for entry in past.values()])
     for key, one in zip(past, vectors, strict=True):
         if one is None:
             continue

@@ -1,83 +1,124 @@
 """
-Embedding what was stored: outside write transactions, from the jobs table.
+Which embedding space of a file serves, and which ones are filled.
 
-A write only notes that something has no vector yet. `run_pending` takes such
-jobs under a lease, embeds a batch while nobody is blocked, and stores the
-vectors where nothing moved meanwhile. A crash or a failing model leaves the
-job behind, so nothing stays unembedded for good.
+A file that gets a new embedder gets a new space. Until that is complete the
+old one answers, as long as its model is at hand: only the model that made the
+vectors of a space can embed a query for it.
 """
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput, PortError
-from memdb.ids import session_range
-from memdb.stores import embeddings, entries, jobs, messages
+from memdb.errors import InvalidInput, NotFound
+from memdb.recall.filling import MAX_DIM, Filler
+from memdb.record import Record
+from memdb.stores import embeddings, space_jobs
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
+    from memdb.models import SpaceInfo
     from memdb.ports import Embedder
-    from memdb.stores.jobs import Job
+    from memdb.stores.embeddings import Space
 
-# Texts per call of the embedder and per write transaction.
-BATCH = 256
 
-# Failures in a row after which the embedder counts as gone.
-MAX_FAILURES = 3
+class Serving(Record):
+    """
+    What answers a question by meaning.
 
-# A text that every embedder takes: if it fails, the embedder does, not a text.
-PROBE = "memory"
+    Attributes:
+        filler: Embeds the query.
+        space_no: The space to search; None: nothing is embedded yet.
+        partly: Why it may not know everything; None: it does.
+    """
 
-MAX_DIM = 65_536
-MAX_ID = (1 << 63) - 1
+    filler: Filler
+    space_no: int | None
+    partly: str | None = None
 
 
 class Indexer:
-    """Fills and names the embedding space of an open file."""
+    """Fills and names the embedding spaces of an open file."""
 
-    def __init__(self, db: Database, embedder: Embedder | None) -> None:
+    def __init__(
+        self, db: Database, embedder: Embedder | None, previous: Embedder | None = None
+    ) -> None:
         """
         Embed by *embedder*; None: this process embeds nothing.
 
+        Args:
+            previous: The embedder that the file had before. It answers while
+                the space of *embedder* is being filled.
+
         Raises:
-            InvalidInput: its name or dimension cannot name a space.
+            InvalidInput: a name or dimension that cannot name a space.
         """
-        if embedder is not None:
-            name_value(embedder.name, "embedder.name")
-            int_value(embedder.dim, "embedder.dim", 1, MAX_DIM)
         self._db = db
-        self._space_no: int | None = None
         self.embedder = embedder
+        self._own = None if embedder is None else Filler(db, embedder)
+        self._previous = None if previous is None else Filler(db, previous)
 
     def ensure_space(self, tx: Tx) -> int | None:
-        """
-        Return the embedder's space, making it where it is new; None without embedder.
+        """Return the embedder's space, as `Filler.ensure_space`; None without embedder."""
+        return None if self._own is None else self._own.ensure_space(tx)
 
-        A new space makes everything the file already holds due for embedding.
-        """
-        found = self.find_space(tx)
-        if found is None and self.embedder is not None:
-            found = embeddings.add_space(tx, self.embedder.name, self.embedder.dim)
-            jobs.add_everything(tx, found)
-        return found
+    def warm(self) -> None:
+        """Load the embedder; PortError where that fails."""
+        if self._own is not None:
+            self._own.embed(["warm"])
 
-    def find_space(self, tx: Tx) -> int | None:
-        """Return the embedder's space; None without embedder, or when it is new."""
-        if self._space_no is None and self.embedder is not None:
-            found = embeddings.find_space(tx, self.embedder.name, self.embedder.dim)
-            if self._db.writing:
-                return found  # what a write made may still be undone
-            self._space_no = found
-        return self._space_no
+    def serving(self, tx: Tx) -> Serving | None:
+        """
+        Return what answers now; None without embedder.
+
+        The embedder's own space once it is complete; before, the one of the
+        previous embedder if that is complete, else what there is of its own.
+        """
+        if self._own is None:
+            return None
+        own = self._own.space(tx)
+        if own is not None and own.complete:
+            late = f"the space of {own.model} was retired, and is not up to date yet"
+            return Serving(self._own, own.space_no, late if own.retired else None)
+        before = self._before(tx)
+        if before is not None and self._previous is not None:
+            return Serving(self._previous, before.space_no)
+        if own is None:
+            return Serving(self._own, None)
+        return Serving(self._own, own.space_no, self._progress(tx, own))
+
+    def answering(self) -> Filler | None:
+        """Return the embedder whose space answers now; None without embedder."""
+        with self._db.read() as tx:
+            serving = self.serving(tx)
+        return None if serving is None else serving.filler
+
+    def _before(self, tx: Tx) -> Space | None:
+        """Return the space of the previous embedder if it can answer."""
+        found = None if self._previous is None else self._previous.space(tx)
+        usable = found is not None and found.complete and not found.retired
+        return found if usable else None
+
+    @staticmethod
+    def _progress(tx: Tx, space: Space) -> str | None:
+        """Return how far a space is filled; None when nothing is left to do."""
+        known = embeddings.list_spaces(tx)
+        left = sum(one.due for one in known if (one.model, one.dim) == (space.model, space.dim))
+        if not left:
+            return None
+        total = space_jobs.texts(tx)
+        return f"space {space.model}: {max(total - left, 0):,} of {total:,} embedded"
 
     def pending(self) -> int:
-        """Return how many jobs wait for this embedder."""
+        """Return how many jobs wait for the embedders of this process."""
         with self._db.read() as tx:
-            return jobs.count(tx, self.find_space(tx) or 0)
+            spaces = [filler.space(tx) for filler in self._fillers(tx)]
+            return space_jobs.count(
+                tx, 0, *[space.space_no for space in spaces if space is not None]
+            )
 
     def run_pending(
         self,
@@ -87,183 +128,60 @@ class Indexer:
         early: bool = True,
     ) -> int:
         """
-        Embed what is due and return how many texts that were.
+        Embed what is due and return how many texts that were; see `Filler.run_pending`.
 
-        Args:
-            limit: Stop after this many texts; None: go on until nothing is due.
-            progress: Called after each batch with the number of its texts.
-            early: Also what failed and waits to be tried again.
-
-        Raises:
-            PortError: the embedder failed on some of it. Those jobs stay, for a
-                later try; the others were done, unless it failed
-                `MAX_FAILURES` times in a row.
-        """
-        if self.embedder is None:
-            return 0
-        total = failed = low = 0
-        failures: list[PortError] = []
-        while failed < MAX_FAILURES and (limit is None or total < limit):
-            batch = BATCH if limit is None else min(BATCH, limit - total)
-            due = self._due((low, MAX_ID), batch, early=early)
-            if not due:
-                break
-            told = len(failures)
-            try:
-                done = self._run(due, batch, failures)
-            except PortError as error:
-                failures.append(error)
-                failed += 1
-                low = due[-1].ref + 1
-                continue
-            if len(failures) > told and due[0].subject == "entry":
-                low = due[-1].ref + 1  # those that were refused are not asked for again
-            failed = 0
-            total += done
-            if progress is not None:
-                progress(done)
-        if failures:
-            raise failures[0]
-        return total
-
-    def drain(self, span: tuple[int, int], limit: int) -> None:
-        """
-        Embed up to *limit* texts of an id range, as a recall does before it reads.
-
-        Raises:
-            PortError: the embedder failed; it is not asked again before the
-                job's time has come.
+        What still answers is brought up to date first.
         """
         total = 0
-        while self.embedder is not None and total < limit:
-            due = self._due(span, limit - total, early=False)
-            if not due:
-                return
-            total += self._run(due, limit - total, [])
-
-    def _due(self, span: tuple[int, int], limit: int, *, early: bool) -> list[Job]:
-        """Return the next job of a session, or jobs of entries up to *limit*."""
         with self._db.read() as tx:
-            space_no = self.find_space(tx)
-        if space_no is None:
-            with self._db.write() as tx:
-                space_no = self.ensure_space(tx)
-        assert space_no is not None
-        with self._db.read() as tx:
-            found = jobs.due(tx, space_no, *span, self._db.clock(), limit, early=early)
-        same = [job for job in found if job.subject == "entry"]
-        return same if found and found[0].subject == "entry" else found[:1]
+            fillers = self._fillers(tx)
+        for filler in fillers:
+            rest = None if limit is None else limit - total
+            total += filler.run_pending(rest, progress, early=early)
+        return total
 
-    def _run(self, due: list[Job], batch: int, skipped: list[PortError]) -> int:
+    def _fillers(self, tx: Tx) -> list[Filler]:
+        """Return what has work, in its order."""
+        if self._own is None:
+            return []
+        own = self._own.space(tx)
+        if self._previous is None or self._before(tx) is None or (own and own.complete):
+            return [self._own]
+        return [self._previous, self._own]
+
+    def drain(self, span: tuple[int, int], limit: int) -> None:
+        """Embed up to *limit* texts of an id range for what answers; see `Filler.drain`."""
+        filler = self.answering()
+        if filler is not None:
+            filler.drain(span, limit)
+
+    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+        """
+        Remove a space with its vectors and jobs; see `MemDB.drop_space`.
+
+        Transaction: one for each piece, so that writers get in between. After a
+        crash the space is retired, and what is left of it can be dropped again.
+        """
+        name_value(model, "model")
+        if dim is not None:
+            int_value(dim, "dim", 1, MAX_DIM)
         with self._db.write() as tx:
-            taken = [job for job in due if jobs.lease(tx, job)]
-        if not taken:
-            return 0
-        try:
-            if taken[0].subject == "session":
-                return self._embed_session(taken[0], batch, skipped)
-            return self._embed_entries(taken, skipped)
-        except PortError as error:
-            with self._db.write() as tx:
-                for job in taken:
-                    jobs.fail(tx, job, str(error))
-            raise
-
-    def _embed_session(self, job: Job, batch: int, skipped: list[PortError]) -> int:
-        _, high = session_range(job.ref)
-        with self._db.read() as tx:
-            texts = messages.texts(tx, job.ref | job.next_seq, high, batch)
-        vectors = self._embed_all([text for _, text in texts])
-        skipped += [one for one in vectors if isinstance(one, PortError)]
-        found = [
-            (ref, vector)
-            for (ref, _), vector in zip(texts, vectors, strict=True)
-            if isinstance(vector, bytes)
-        ]
-        after = texts[-1][0] + 1 if texts else job.ref | job.next_seq
-        with self._db.write() as tx:
-            more = after <= high and messages.texts(tx, after, high, 1)
-            moved = jobs.advance(tx, job, after - job.ref) if more else jobs.done(tx, job)
-            if not moved:
-                return 0  # the session was deleted, or another process took over
-            # A message may have been taken back while it was embedded.
-            left = messages.uids(tx, f"[{','.join(str(ref) for ref, _ in found)}]")
-            put = [(ref, vector) for ref, vector in found if ref in left]
-            embeddings.put(tx, job.space_no, "message", put)
-        return len(texts)
-
-    def _embed_entries(self, taken: list[Job], skipped: list[PortError]) -> int:
-        with self._db.read() as tx:
-            found = [entries.text(tx, job.ref) for job in taken]
-        vectors = self._embed_all([text[0] if text else "" for text in found])
-        with self._db.write() as tx:
-            for job, vector in zip(taken, vectors, strict=True):
-                if isinstance(vector, PortError):
-                    jobs.fail(tx, job, str(vector))
-                    skipped.append(vector)
-                elif jobs.done(tx, job):  # else it was changed or deleted meanwhile
-                    embeddings.delete_range(tx, "entry", job.ref, job.ref, job.space_no)
-                    if vector is not None:
-                        embeddings.put(tx, job.space_no, "entry", [(job.ref, vector)])
-        return sum(not isinstance(vector, PortError) for vector in vectors)
-
-    def _embed_all(self, texts: Sequence[str]) -> list[bytes | PortError | None]:
-        """
-        Return the vector of each text, None for those that say nothing.
-
-        In place of the vector of a text that a working embedder refuses stands
-        its error: one text must not keep a whole session without vectors. A
-        message is stepped over, and `rebuild` makes it due again; an entry's
-        job stays.
-
-        Raises:
-            PortError: the embedder failed, and not because of one of the texts.
-        """
-        said = [text for text in texts if text.strip()]
-        vectors = iter(self._embed_or_skip(said) if said else [])
-        return [next(vectors) if text.strip() else None for text in texts]
-
-    def _embed_or_skip(self, texts: Sequence[str]) -> list[bytes | PortError | None]:
-        """Embed *texts*, by halves where a working embedder refuses some."""
-        try:
-            return [*self.embed(texts)]
-        except PortError as error:
-            if not self._works():
-                raise
-            if len(texts) == 1:
-                return [error]
-        half = len(texts) // 2
-        return self._embed_or_skip(texts[:half]) + self._embed_or_skip(texts[half:])
-
-    def _works(self) -> bool:
-        try:
-            self.embed([PROBE])
-        except PortError:
-            return False
-        return True
-
-    def embed(self, texts: Sequence[str]) -> list[bytes | None]:
-        """
-        Return the vector of each text as it is stored, None where there is none.
-
-        Raises:
-            PortError: the embedder failed or broke its contract.
-        """
-        if self.embedder is None:
-            return [None] * len(texts)
-        name = f"embedder {self.embedder.name!r}"
-        try:
-            vectors = list(self.embedder.embed(texts)) if texts else []
-        except PortError:
-            raise
-        except Exception as error:
-            raise PortError(name, str(error) or type(error).__name__) from error
-        if len(vectors) != len(texts):
-            raise PortError(name, f"gave {len(vectors)} vectors for {len(texts)} texts")
-        dim = self.embedder.dim
-        try:
-            return [
-                None if vector is None else embeddings.to_vector(vector, dim) for vector in vectors
+            found = [
+                info
+                for info in embeddings.list_spaces(tx)
+                if info.model == model and dim in (None, info.dim)
             ]
-        except InvalidInput as error:
-            raise PortError(name, str(error)) from error
+            if not found:
+                raise NotFound("space", model if dim is None else f"{model} ({dim} dimensions)")
+            if len(found) > 1:
+                known = ", ".join(str(info.dim) for info in found)
+                raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")
+            space = embeddings.find_space(tx, model, found[0].dim)
+            assert space is not None
+            embeddings.abandon(tx, space.space_no)
+            space_jobs.drop_space(tx, space.space_no)
+        more = True
+        while more:
+            with self._db.write() as tx:
+                more = embeddings.drop_piece(tx, space.space_no)
+        return found[0]

@@ -19,8 +19,8 @@ from memdb.recall.explain import why
 from memdb.recall.fields import field_of
 from memdb.recall.grouping import grouped
 from memdb.recall.hits import Field, Found, Question, merge
+from memdb.recall.meaning import Told, arms_of
 from memdb.recall.query import parse_query
-from memdb.recall.weights import DOCUMENTS, MESSAGES
 from memdb.stores import entries, fulltext, messages, sessions
 from memdb.text.terms import phrase_terms, word_terms
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, name_value
@@ -32,23 +32,17 @@ if TYPE_CHECKING:
 
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
-    from memdb.models import Hit, Why
+    from memdb.models import Why
     from memdb.owner import Owner
     from memdb.recall.indexing import Indexer
     from memdb.recall.query import Query
     from memdb.recall.weights import Weights
 
-# How hits are found, as the terms of a score name it.
-ARMS = ("lexical", "vector", "similar")
 MAX_LIMIT = 1000
 
 # Most words of a query that may be looked up: a page of text. 20 µs each where they are rare;
 # those after the first 64 only while nothing was found.
 MAX_WORDS = 2_000
-
-# A word in more than this share of the scope says nothing to the vector arm.
-# Source: retrieval evidence, worth 0.19 of recall at 10.
-COMMON_SHARE = 0.15
 
 # "Last week" is counted back from today, or from the newest message where the
 # last was said longer ago than this: people come back to old conversations.
@@ -69,8 +63,8 @@ class Recaller:
         indexer: Indexer,
         half_lives: Callable[[], Mapping[str, int | None]] = dict,
         note_uses: Callable[[list[int]], object] = list,
-        messages: Weights = MESSAGES,
-        documents: Weights = DOCUMENTS,
+        messages: Weights | None = None,
+        documents: Weights | None = None,
     ) -> None:
         """
         Search *db*, by meaning where *indexer* has an embedder.
@@ -78,13 +72,13 @@ class Recaller:
         Args:
             half_lives: After how many milliseconds an entry counts half, by category.
             note_uses: Told the ids of the entries of each answer.
-            messages, documents: The numbers of the ranking.
+            messages, documents: The numbers of the ranking; None: the model's.
         """
         self._db = db
         self._indexer = indexer
         self._half_lives = half_lives
         self._note_uses = note_uses
-        self._finder = Finder(indexer, db.clock, half_lives, messages, documents)
+        self._finder = Finder(db.clock, half_lives, messages, documents)
         self._authors: dict[tuple[int, int], tuple[int, list[str]]] = {}
 
     def recall(
@@ -120,13 +114,13 @@ class Recaller:
         )
         if found is None:
             return Hits((), (), {})
-        asked, parts, missing = found
+        asked, parts, told = found
         with self._db.read() as tx:
             hits = merge(tx, asked, parts)
         used = [hit.source.entry_id for hit in hits if hit.source.entry_id is not None]
         if used and as_of is None:
             self._note_uses(used)
-        return _answer(hits, missing)
+        return told.answer(hits)
 
     def sessions(
         self,
@@ -145,9 +139,9 @@ class Recaller:
         )
         if found is None:
             return Hits((), (), {})
-        asked, (part,), missing = found
+        asked, (part,), told = found
         with self._db.read() as tx:
-            return _answer(grouped(tx, asked, part, limit), missing)
+            return told.answer(grouped(tx, asked, part, limit))
 
     def why(
         self,
@@ -200,8 +194,8 @@ class Recaller:
         grouped: bool = False,
         as_of: Any = None,
         visible: str | None = None,
-    ) -> tuple[Question, list[Found], dict[str, str | PortError]] | None:
-        """Return what each kind says, and why arms are missing; None for an unknown scope."""
+    ) -> tuple[Question, list[Found], Told] | None:
+        """Return what each kind says, and how it was found; None for an unknown scope."""
         text = query_text(text)
         int_value(limit, "limit", 1, MAX_LIMIT)
         since_ms, until_ms, at_ms = times_value(since, until, as_of)
@@ -228,20 +222,22 @@ class Recaller:
             )
             searched = tuple(kind for kind in kinds if at_ms is None or kind != "entry")
             asks = self._asks(tx, owner, asked, searched)
+            serving = self._indexer.serving(tx) if vectors else None
         fields = {kind: field for question, kind, field in asks if question is asked}
-        vector, missing = self._arms(asked, fields, vectors=vectors)
+        meant, told = arms_of(serving, asked, fields, vectors=vectors)
         with self._db.read() as tx:
-            found = [self._finder.find(tx, *one, vector) for one in asks]
+            found = [self._finder.find(tx, *one, meant) for one in asks]
             if not any(part.ranked for part in found):
                 # Nothing but stop words is left that may be shared.
                 asked = asked.replace(terms=word_terms(asked.query.words, MAX_WORDS))
                 asks = self._asks(tx, owner, asked, searched)
-                found = [self._finder.find(tx, *one, vector) for one in asks]
+                found = [self._finder.find(tx, *one, meant) for one in asks]
                 fields = {kind: field for question, kind, field in asks if question is asked}
         if at_ms is not None and "entry" in kinds:
-            found.append(rank_then(self._indexer, asked, vector, self._half_lives(), at_ms))
+            by_meaning = None if meant is None or serving is None else (serving.filler, meant)
+            found.append(rank_then(by_meaning, asked, self._half_lives(), at_ms))
         held = fields["artifact"].terms() if "artifact" in fields else []
-        return asked.replace(terms=held), found, missing
+        return asked.replace(terms=held), found, told
 
     def _asks(
         self, tx: Tx, owner: Owner, asked: Question, kinds: tuple[str, ...]
@@ -253,18 +249,6 @@ class Recaller:
         if shared is not None:
             found.append((shared, "entry", field_of(tx, shared, "entry", now_ms)))
         return found
-
-    def _arms(
-        self, asked: Question, fields: dict[str, Field], *, vectors: bool
-    ) -> tuple[bytes | None, dict[str, str | PortError]]:
-        """Return the query's vector, None without one, and why arms are missing."""
-        missing: dict[str, str | PortError] = {}
-        vector = self._query_vector(asked, fields, missing) if vectors else None
-        if not vectors:
-            missing["vector"] = "only words were asked for"
-        if vector is None or not asked.rerank:
-            missing["similar"] = "it was not wanted" if vector else "it needs the vector arm"
-        return vector, missing
 
     def search(self, owner: Owner, session: str, query: str, limit: int) -> Hits:
         """Return the messages of a session that share words with *query*, best first."""
@@ -341,50 +325,3 @@ class Recaller:
         if known is None or known[0] != total:
             known = self._authors[talk] = (total, messages.authors(tx, *talk))
         return known[1]
-
-    def _query_vector(
-        self, asked: Question, fields: dict[str, Field], missing: dict[str, str | PortError]
-    ) -> bytes | None:
-        """
-        Embed the query, without the words that would draw it to everything.
-
-        None where there is no embedder, it fails, or the model does not know the
-        query's words and others do find something; *missing* then says so.
-        """
-        embedder = self._indexer.embedder
-        if embedder is None:
-            missing["vector"] = "the file was opened without an embedder"
-            return None
-        covers = getattr(embedder, "covers", None)
-        by_words = any(any(field.postings.values()) for field in fields.values())
-        if by_words and covers is not None and not covers(asked.query.text):
-            missing["vector"] = f"{embedder.name} does not know these words"
-            return None
-        common: list[str] = []
-        if "message" in fields:
-            lists, total = fields["message"].postings, fields["message"].total
-            common = [
-                word
-                for word in asked.query.content
-                if all(
-                    len(lists.get(term, ())) > COMMON_SHARE * total for term in word_terms([word])
-                )
-            ]
-        try:
-            (vector,) = self._indexer.embed([asked.query.vector_text(common)])
-        except PortError as error:
-            missing["vector"] = error
-            return None
-        if vector is None:
-            missing["vector"] = f"{embedder.name} finds nothing to embed in the query"
-        return vector
-
-
-def _answer(hits: list[Hit], missing: dict[str, str | PortError]) -> Hits:
-    """Return *hits* with how they were found; what failed is raised where nothing was found."""
-    failure = missing.get("vector")
-    if not hits and isinstance(failure, PortError):
-        raise failure  # an empty answer would say that nothing is known
-    arms = [arm for arm in ARMS if arm not in missing]
-    told = {arm: str(reason) for arm, reason in missing.items()}
-    return Hits(hits, arms, told, failure if isinstance(failure, PortError) else None)

@@ -28,13 +28,17 @@ SUMMARIZE_EVERY = 10
 
 INSERT_SESSION = """/* jobs.embed_session */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
+SELECT 'embed', 'session', :ref, space_no, :next_seq, :now_ms
+FROM embedding_spaces
+WHERE retired_ms IS NULL
 ON CONFLICT DO NOTHING
 """
 
 INSERT_ENTRY = """/* jobs.embed_entry */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms FROM embedding_spaces WHERE true
+SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms
+FROM embedding_spaces
+WHERE retired_ms IS NULL
 ON CONFLICT (kind, subject, ref, space_no)
 DO UPDATE SET next_seq = excluded.next_seq, due_ms = excluded.due_ms, lease_ms = 0
 """
@@ -48,14 +52,6 @@ INSERT_REDO = """/* jobs.redo_node */
 INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', 'node', :ref, :now_ms)
 ON CONFLICT (kind, subject, ref, space_no)
 DO UPDATE SET due_ms = excluded.due_ms, attempts = 0, error = NULL, lease_ms = 0
-"""
-
-INSERT_WHOLE_SPACE = """/* jobs.embed_everything */
-INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', id, :space_no, 1, :now_ms FROM sessions WHERE last_seq > 0
-UNION ALL
-SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries WHERE true
-ON CONFLICT DO NOTHING
 """
 
 SELECT_DUE = """/* jobs.due */
@@ -138,11 +134,6 @@ WHERE
   AND ref IN (SELECT id FROM nodes WHERE session_id = :session AND last_seq >= :seq)
 """
 
-SELECT_COUNT = """/* jobs.count */
-SELECT count(*) FROM jobs
-WHERE space_no IN (0, :space_no) AND kind <> 'extract' AND subject <> 'file'
-"""
-
 INSERT_EXTRACT = """/* jobs.extract */
 INSERT INTO jobs (kind, subject, ref, next_seq, due_ms)
 VALUES ('extract', 'session', :ref, 1, :now_ms)
@@ -212,12 +203,12 @@ class Job(Record):
 
 
 def add_session(tx: Tx, session: int, first_seq: int) -> None:
-    """Note that messages from *first_seq* on have no vectors, in every space of the file."""
+    """Note that messages from *first_seq* on have no vectors, in every space that gets some."""
     tx.run(INSERT_SESSION, {"ref": session, "next_seq": first_seq, "now_ms": tx.now_ms})
 
 
 def add_entry(tx: Tx, entry_id: int, version: int) -> None:
-    """Note that *version* of an entry has no vector, in every space of the file."""
+    """Note that *version* of an entry has no vector, in every space that gets some."""
     tx.run(INSERT_ENTRY, {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms})
 
 
@@ -245,11 +236,6 @@ def grew(tx: Tx, session: int, first_seq: int, last_seq: int) -> None:
     """Note that a session got messages: each tenth makes it due to be looked at for summaries."""
     if (first_seq - 1) // SUMMARIZE_EVERY != last_seq // SUMMARIZE_EVERY:
         add_summarize(tx, "session", session)
-
-
-def add_everything(tx: Tx, space_no: int) -> None:
-    """Note that everything in the file is to be embedded in a new space."""
-    tx.run(INSERT_WHOLE_SPACE, {"space_no": space_no, "now_ms": tx.now_ms})
 
 
 def due(
@@ -308,12 +294,6 @@ def drop(tx: Tx, subject: str, ref: int) -> None:
 def drop_nodes(tx: Tx, session: int, from_seq: int = 0) -> None:
     """Remove every job about a node that stands for *from_seq* or later, before the nodes go."""
     tx.run(DELETE_OF_NODES, {"session": session, "seq": from_seq})
-
-
-def count(tx: Tx, space_no: int) -> int:
-    """Return how many jobs of a space wait, leased and failed ones included."""
-    row = tx.one(SELECT_COUNT, {"space_no": space_no})
-    return 0 if row is None else int(row[0])
 
 
 def watermark(tx: Tx, session: int) -> Job:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.ids import MAX_SEQ, session_range
 from memdb.record import Record
-from memdb.stores import embeddings, entries, jobs, messages
+from memdb.stores import embeddings, entries, jobs, messages, space_jobs
 from memdb.stores import state as states
 from memdb.stores import tombstones as graves
 from memdb.stores.state import StateRow
@@ -80,10 +80,12 @@ def write_vectors(target: Target, tx: Tx, lines: list[VectorLine]) -> None:
     for line in lines:
         groups.setdefault((line.model, line.dim), []).append(line)
     for (model, dim), group in groups.items():
-        space_no = embeddings.find_space(tx, model, dim)
-        if space_no is None:
+        known = embeddings.find_space(tx, model, dim)
+        if known is None:
             space_no = embeddings.add_space(tx, model, dim)
-            jobs.add_everything(tx, space_no)
+            space_jobs.add_everything(tx, space_no)
+        else:
+            space_no = known.space_no
         _put(target, tx, space_no, "message", _message_refs(target, tx, space_no, group))
         entry_refs = _entry_refs(target, tx, group)
         due = [job for ref in entry_refs for job in embedding_jobs(tx, space_no, "entry", ref)]

@@ -4,8 +4,12 @@ What is compared: the default ranking, each arm alone, and each term switched of
 
 from __future__ import annotations
 
-from memdb.recall.weights import DOCUMENTS, MESSAGES, Weights
+from memdb.recall.weights import DOCUMENTS, MESSAGES, Weights, for_messages
 from memdb.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Arm(Record):
@@ -46,3 +50,24 @@ TERMS = (
     Arm("no session", MESSAGES.replace(session=0.0)),
 )
 """Each term of the ranking of messages off, the others as they are."""
+
+
+def fitted(arm: Arm, model: str | None) -> Arm:
+    """
+    Return *arm* as it is where *model* makes the vectors; None: without any.
+
+    What it changes in the weights of the built-in table is changed in those of
+    *model* too.
+    """
+    return arm.replace(
+        messages=for_messages(model).replace(**_changes(arm.messages, MESSAGES)),
+    )
+
+
+def _changes(weights: Weights, default: Weights) -> dict[str, Any]:
+    """Return the weights that are not those of *default*."""
+    return {
+        name: getattr(weights, name)
+        for name in weights._fields
+        if getattr(weights, name) != getattr(default, name)
+    }

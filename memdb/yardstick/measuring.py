@@ -19,7 +19,7 @@ from memdb.models import NewMessage
 from memdb.recall.indexing import Indexer
 from memdb.recall.search import Recaller
 from memdb.record import Record
-from memdb.yardstick.arms import ARMS
+from memdb.yardstick.arms import ARMS, fitted
 from memdb.yardstick.scores import DEPTH, measure
 
 if TYPE_CHECKING:
@@ -210,4 +210,5 @@ def _answer(
 
 def _recaller(db: memdb.MemDB, arm: Arm) -> Recaller:
     indexer = db._rooms.indexer if arm.vectors else Indexer(db._db, None)
+    arm = fitted(arm, None if indexer.embedder is None else indexer.embedder.name)
     return Recaller(db._db, indexer, messages=arm.messages, documents=arm.documents)

@@ -8,7 +8,8 @@ import platform
 from typing import TYPE_CHECKING
 
 import memdb
-from memdb.yardstick.arms import FUSED, LEXICAL, VECTOR
+from memdb.recall.weights import STATIC_MODEL
+from memdb.yardstick.arms import FUSED, LEXICAL, VECTOR, fitted
 from memdb.yardstick.scores import MEASURES, RESAMPLES, SEED, intervals, mean, quantile
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def configuration(
 ) -> dict[str, Any]:
     """Return all that the numbers depend on, and where they were measured."""
     name = embedder if embedder is None or isinstance(embedder, str) else embedder.name
+    model = STATIC_MODEL if name == "static" else name
+    arms = [fitted(arm, model if arm.vectors else None) for arm in arms]
     return {
         "memdb": memdb.__version__,
         "embedder": name,

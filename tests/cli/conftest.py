@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
 ROOT = Path(memdb.__file__).parents[1]
 UNSET = dict.fromkeys(
-    ("MEMDB_USER", "MEMDB_APP", "MEMDB_DEBUG", "NO_COLOR", "COLUMNS", "TERM", "PYTHONUNBUFFERED")
+    (
+        "MEMDB_USER",
+        "MEMDB_APP",
+        "MEMDB_EMBEDDER",
+        "MEMDB_DEBUG",
+        "NO_COLOR",
+        "COLUMNS",
+        "TERM",
+        "PYTHONUNBUFFERED",
+    )
 )
 
 

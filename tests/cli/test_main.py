@@ -66,6 +66,8 @@ LEAVES = [
     ("export",),
     ("work",),
     ("mcp",),
+    ("space", "list"),
+    ("space", "drop"),
     ("check",),
     ("rebuild",),
     ("backup",),
@@ -74,7 +76,7 @@ LEAVES = [
     ("bench", "convert"),
 ]
 NAMES = [" ".join(words) for words in LEAVES]
-WHOLE = ("demo", "info", "work", "check", "rebuild", "backup", "vacuum", "bench")
+WHOLE = ("demo", "info", "work", "space", "check", "rebuild", "backup", "vacuum", "bench")
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE]
 
 

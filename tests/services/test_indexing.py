@@ -348,7 +348,7 @@ def test_the_old_embedder_catches_up_when_it_comes_back(
     new.scope("ann").session("s").append("user", "late")
     new.run_pending()
 
-    assert old.run_pending() == 1
+    assert old.run_pending() == 1 + 3  # entries may have changed, so all of them are done again
     assert [space.vectors for space in old.info().spaces] == [7, 7]
 
 

@@ -31,9 +31,11 @@ ALL = (0, 1 << 62)
 
 def test_spaces_are_by_model_and_dimension(tx: Tx) -> None:
     """Numbered from 1; a model of another dimension is another space."""
-    assert [
+    found = [
         embeddings.find_space(tx, *key) for key in (("small", 2), ("large", 12), ("small", 12))
-    ] == [1, 2, None]
+    ]
+
+    assert [space and space.space_no for space in found] == [1, 2, None]
     assert embeddings.add_space(tx, "small", 12) == 3
     assert [(space.model, space.dim, space.vectors) for space in embeddings.list_spaces(tx)] == [
         ("small", 2, 0),

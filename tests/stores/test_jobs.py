@@ -7,7 +7,7 @@ import pytest
 from memdb.db.database import Database
 from memdb.db.transaction import Tx
 from memdb.ids import session_id
-from memdb.stores import embeddings, jobs, scopes, sessions
+from memdb.stores import embeddings, jobs, scopes, sessions, space_jobs
 
 SESSION = session_id(1, 1)
 ALL = (0, 1 << 62)
@@ -46,7 +46,7 @@ def test_without_a_space_nothing_is_due(database: Database) -> None:
     with database.write() as tx:
         jobs.add_session(tx, SESSION, 1)
 
-        assert jobs.count(tx, 1) == 0
+        assert space_jobs.count(tx, 1) == 0
 
 
 def test_an_entrys_job_follows_its_version(tx: Tx) -> None:
@@ -132,4 +132,4 @@ def test_drop_removes_every_job_of_a_subject(tx: Tx) -> None:
     jobs.drop(tx, "entry", 5)
 
     assert [job.ref for space in (1, 2) for job in due(tx, space)] == [6, 6]
-    assert (jobs.count(tx, 1), jobs.count(tx, 2)) == (1, 1)
+    assert (space_jobs.count(tx, 1), space_jobs.count(tx, 2)) == (1, 1)

@@ -1,0 +1,133 @@
+"""
+Embedding models of simonw/llm and its plugins (extra `llm`) for the port `Embedder`.
+
+llm has no timeout of its own and its plugins do what they like, so a call runs
+in a thread that is given up in time. Nothing is written to llm's databases.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from memdb.deadline import port_error, run_within, seconds
+from memdb.errors import InvalidInput
+from memdb.integrations.asking import missing
+from memdb.integrations.sizing import Size, filled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+class LLMEmbedder:
+    """
+    An embedding model of the llm package as a `memdb.ports.Embedder`.
+
+    Thread-safe as far as the plugin is. Of a text the first 8,000 characters
+    count. Pickling leaves the key out: the copy takes it from where llm keeps
+    its keys.
+    """
+
+    __slots__ = ("_key", "_llm_name", "_model", "_size", "_timeout_s", "name")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        dim: int | None = None,
+        timeout_s: float = 60.0,
+        key: str | None = None,
+    ) -> None:
+        """
+        Find the model *name*.
+
+        Args:
+            name: Model id or alias, as `llm embed-models` prints them.
+            dim: Components of a vector; None: it is asked once for the vector
+                of a word, unless the file has vectors of it.
+            timeout_s: For one call with up to 256 texts.
+            key: API key, or the name of one in llm's keys; None: where llm
+                looks for it (`llm keys`, environment variables).
+
+        Raises:
+            InvalidInput: llm is not installed, or knows no such model.
+        """
+        self._llm_name = name
+        self._key = key
+        self._timeout_s = seconds(timeout_s, "timeout_s")
+        self._model = _found(name)
+        # An alias and the id it stands for are one model.
+        self.name = f"llm:{self._model.model_id}"
+        self._size = Size(self.name, dim, self.embed)
+
+    def __repr__(self) -> str:
+        """Name the model, without key."""
+        return f"LLMEmbedder({self._llm_name!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what can be pickled: everything but the key."""
+        return {"name": self._llm_name, "timeout_s": self._timeout_s}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the model again, in the process that unpickles."""
+        self.__init__(**state)  # type: ignore[misc]  # the way back in
+
+    @property
+    def dim(self) -> int:
+        """
+        The number of components; the model is asked once where it is not known.
+
+        Raises:
+            PortError: it gave no answer.
+        """
+        return self._size.get()
+
+    def expect(self, dim: int) -> None:
+        """Take *dim* for the number of components where it is not known."""
+        self._size.expect(dim)
+
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
+        """
+        Return one vector per text; see `memdb.ports.Embedder`.
+
+        None for a text without anything but spaces.
+
+        Raises:
+            PortError: no answer came. `memdb.deadline.Unavailable` where asking
+                again may help.
+        """
+        return filled(texts, self._asked)
+
+    def _asked(self, said: list[str]) -> list[list[float]]:
+        def work(_stopped: Callable[[], bool]) -> list[list[float]]:
+            return [list(vector) for vector in self._model.embed_multi(said, key=self._key)]
+
+        try:
+            return run_within(work, name=self.name, timeout_s=self._timeout_s)
+        except Exception as error:  # noqa: BLE001 (a plugin may raise anything)
+            failure = port_error(self.name, error, self._secrets())
+            failure.__cause__ = failure.__context__ = None
+        # Not inside `except`: errors of clients hold the request and with it the key.
+        raise failure
+
+    def _secrets(self) -> list[str | None]:
+        """Return the keys that an error could repeat: ours and the one llm looks up."""
+        secrets: list[str | None] = [self._key]
+        with suppress(Exception):  # there is none, which is no fault here
+            secrets.append(self._model.get_key(self._key))
+        return secrets
+
+
+def _found(name: str) -> Any:
+    try:
+        import llm
+    except ImportError as error:
+        raise missing("llm", error) from error
+    try:
+        return llm.get_embedding_model(name)
+    except llm.UnknownModelError as error:
+        raise InvalidInput(
+            f"llm has no embedding model {name!r}: `llm embed-models` lists them; plugins add more "
+            "(`llm install llm-sentence-transformers`)"
+        ) from error
