@@ -7,6 +7,8 @@ same thing is usually said: a contradiction rarely sounds like what it ends.
 
 from __future__ import annotations
 
+from heapq import nlargest
+
 from memdb.claims import Claim
 from memdb.errors import PortError
 from memdb.record import Record
@@ -189,7 +191,8 @@ def _by_words(tx: Tx, span: tuple[int, int], text: str, related: Sequence[str]) 
     for ids in fulltext.postings(tx, "entry", terms, *span).values():
         for one in ids:
             scores[one] = scores.get(one, 0.0) + 1.0 / (1 + len(ids))
-    best = sorted(scores, key=lambda one: (-scores[one], -one))[:BY_WORDS]
+    ranked = nlargest(BY_WORDS, zip(scores.values(), scores, strict=True))
+    best = [one for _, one in ranked]
     more = word_terms(related, len(related)) if related else []
     for ids in fulltext.postings(tx, "entry", more, *span).values():
         best += sorted(ids)[-MOST_OF_RELATED:]
