@@ -7,6 +7,7 @@ another in the same process.
 
 from __future__ import annotations
 
+from memdb.decay import DAY_MS
 from memdb.errors import AlreadyExists, InvalidInput
 from memdb.record import Record
 from memdb.text.validate import int_value, name_value, text_value
@@ -15,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-DAY_MS = 86_400_000
 MAX_DAYS = 36_500
 DEFAULT = "events"
 

@@ -43,7 +43,6 @@ LEASE_MS = 150_000
 MAX_FAILURES = 3
 
 MAX_ID = (1 << 63) - 1
-NO_WAIT_MS = (1 << 62) - 1
 
 
 class Place(Record):

@@ -18,7 +18,6 @@ from memdb.record import Record
 _NAME = r"(?-i:[A-Z][\w'\u2019-]+)"
 _PLACE = rf"(?P<v>(?:the )?{_NAME}(?:,? (?:of |de |la |del |upon )?{_NAME}){{0,3}})"
 _V = r"(?P<v>(?:[^,;:.!?()\[\]\"\n]|\.(?=\w)|:(?=\d)){2,90}?)"
-_W = r"(?P<w>[\w'\u2019 -]{2,40}?)"
 _END = (
     r"(?=\s*(?:$|[,;:.!?()\[\]\"]|\s?[-\u2013\u2014]+\s| (?:and|but|so|because|although|though|which"
     r"|who|when|while|if|as|that|whenever|cause|cuz|lately|for now|now|right now|these days|for me"

@@ -8,6 +8,7 @@ moment ago is found by meaning too.
 
 from __future__ import annotations
 
+from memdb.decay import DAY_MS
 from memdb.errors import FileError, NotFound, PortError, StorageError
 from memdb.ids import MAX_SEQ, session_range
 from memdb.models import Hits
@@ -47,7 +48,6 @@ MAX_WORDS = 2_000
 # "Last week" is counted back from today, or from the newest message where the
 # last was said longer ago than this: people come back to old conversations.
 PAUSE_MS = 30 * 86_400_000
-DAY_MS = 86_400_000
 
 # Texts that a recall embeds by itself before it answers: 40 ms with the static
 # table. `run_pending` does the rest.

@@ -30,8 +30,6 @@ _COUNT = r"(?:\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + r"
 _NTH = r"(?:0?[1-9]|[12]\d|3[01])"
 _YEAR = r"(?:19|20)\d\d"
 _PART = r"(?: (?:morning|afternoon|evening|night))?"
-_YEAR_DAYS = 365
-_HALF_YEAR_DAYS = 183
 _WEEK_DAYS = 7
 _MONTH_COUNT = 12
 _MS = 1000
