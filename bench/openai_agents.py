@@ -5,11 +5,15 @@ Sessions of the OpenAI Agents SDK: memdb beside the SDK's own SQLiteSession.
 
 Both store in WAL mode and sync as the SDK's session does here. Each step is done by one and then
 by the other, so that both meet the same machine. The bar is three times as fast.
+
+The line "one row and a sync" stands for what the disk allows, and has no bar: an item
+as one row of one table, by SQLite alone, without a thread, counts or an index.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import tempfile
 import time
@@ -17,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import apsw
 from agents import SQLiteSession
 
 from memdb import aio
@@ -44,7 +49,7 @@ async def took(work: Callable[[], Awaitable[Any]]) -> float:
     return time.perf_counter() - start
 
 
-async def compare(name: str, rounds: int, ours: Any, theirs: Any) -> float:
+async def compare(name: str, rounds: int, ours: Any, theirs: Any, bar: float | None = BAR) -> float:
     """Print the medians of both in ms, and return how many times faster ours is."""
     seconds: dict[str, list[float]] = {"memdb": [], "sdk": []}
     for number in range(rounds):
@@ -52,7 +57,7 @@ async def compare(name: str, rounds: int, ours: Any, theirs: Any) -> float:
             seconds[who].append(await took(lambda work=work, number=number: work(number)))
     found = {who: median(values) * 1000 for who, values in seconds.items()}
     ratio = found["sdk"] / found["memdb"]
-    mark = "ok" if ratio >= BAR else "below the bar"
+    mark = "" if bar is None else "ok" if ratio >= bar else "below the bar"
     ours_ms, sdk_ms = found["memdb"], found["sdk"]
     print(f"{name:36} memdb {ours_ms:8.3f} ms  sdk {sdk_ms:8.3f} ms  x {ratio:5.2f}  {mark}")
     return ratio
@@ -88,12 +93,7 @@ async def main(folder: Path) -> int:
             lambda _: ours.get_items(50),
             lambda _: theirs.get_items(50),
         ),
-        await compare(
-            "append one item",
-            ROUNDS,
-            lambda n: ours.add_items([item(n)]),
-            lambda n: theirs.add_items([item(n)]),
-        ),
+        await compare("append one item", ROUNDS, append(ours), append(theirs)),
         await compare(
             f"{TOGETHER} sessions append at once", 20, together(many[0]), together(many[1])
         ),
@@ -104,10 +104,28 @@ async def main(folder: Path) -> int:
             lambda n: turn(theirs, n),
         ),
     ]
+    await compare("one row and a sync", ROUNDS, row_and_sync(folder), append(theirs), bar=None)
     for session in (ours, theirs, *many[0], *many[1]):
         session.close()
     await db.close()
     return sum(ratio < BAR for ratio in ratios)
+
+
+def append(session: Any) -> Callable[[int], Awaitable[Any]]:
+    return lambda number: session.add_items([item(number)])
+
+
+def row_and_sync(folder: Path) -> Callable[[int], Awaitable[Any]]:
+    """Return what stores an item as SQLite alone can."""
+    run = apsw.Connection(str(folder / "rows.db")).execute
+    run("PRAGMA journal_mode = WAL").fetchall()
+    run("PRAGMA synchronous = FULL")
+    run("CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL) STRICT")
+
+    async def store(number: int) -> None:
+        run("INSERT INTO items (item) VALUES (?)", (json.dumps(item(number)),))
+
+    return store
 
 
 async def turn(session: Any, number: int) -> None:

@@ -27,6 +27,7 @@ from memdb.lane import Worker, run_in, waited
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
+    from concurrent.futures import Future
 
     from memdb.longterm.categories import Categories
     from memdb.models import Message, NewMessage
@@ -100,6 +101,18 @@ class Session:
         keep: bool = False,
     ) -> list[Message]:
         """Add messages; see `memdb.Session.extend`. Calls made at once wait for the disk once."""
+        adding = functools.partial(self._adding, messages, expected_seq, secrets, keep=keep)
+        return await waited(self._worker, adding)
+
+    def _adding(
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        expected_seq: int | None = None,
+        secrets: str | None = None,
+        *,
+        keep: bool = False,
+    ) -> Future[list[Message]]:
+        """Ask the worker to add messages."""
         sync, rooms = self._sync, self._sync._rooms
 
         def ready() -> Callable[[], list[Message]]:
@@ -108,7 +121,7 @@ class Session:
             new = [to_new(message) for message in messages]
             return rooms.writer.ready(sync._owner, sync.name, new, expected_seq, secrets, keep=keep)
 
-        return await waited(self._worker, lambda: self._worker.add(rooms.db, ready))
+        return self._worker.add(rooms.db, ready)
 
     async def fork(self, name: str, *, before_seq: int | None = None) -> Session:
         """Copy this session to a new one; see `memdb.Session.fork`."""

@@ -41,7 +41,8 @@ from memdb.integrations.openai_items import (
     turns_of,
     words_of,
 )
-from memdb.integrations.sharing import file_of, settled
+from memdb.integrations.sharing import file_of
+from memdb.lane import waited
 from memdb.text.times import iso_time
 from memdb.text.validate import name_value
 
@@ -135,19 +136,20 @@ class MemDBSession:
             InvalidItem: one is no dict, or has no JSON form; nothing was written.
             SessionClosed: after `close`.
         """
-        branch = self._branch
-        file = self._opened()
-        if items:
-            await settled(self._add(file, branch, list(items)))
+        branch, file = self._branch, self._opened()
+        if new := list(items):
+            chat = await self._writing(file, branch)
+            adding = partial(chat._adding, map(to_message, new))
+            await waited(chat._worker, adding, to_end=True)
 
-    async def _add(self, file: SharedFile, branch: str, items: list[Item]) -> None:
+    async def _writing(self, file: SharedFile, branch: str) -> aio.Session:
         db = await file.db()
         if branch != MAIN:
             branch = await db.run(lambda sync: self._known(sync, branch))
         if self._writes is None or self._writes[0] != branch:  # it knows its scope by now
             user, app = self._place
             self._writes = branch, db.scope(user, app).session(self._name(branch))
-        await self._writes[1].extend(to_message(item) for item in items)
+        return self._writes[1]
 
     async def pop_item(self) -> Item | None:
         """
@@ -156,7 +158,7 @@ class MemDBSession:
         Rows behind it that are no items go too.
         """
         branch = self._branch
-        return await self._write(lambda db: popped(self._chat(db, branch)))
+        return await self._run(lambda db: popped(self._chat(db, branch)), to_end=True)
 
     async def clear_session(self) -> None:
         """Remove every item, and all branches. Artifacts and entries stay."""
@@ -168,16 +170,16 @@ class MemDBSession:
                     self._scope(db).session(info.name).delete()
             self._branch = MAIN
 
-        await self._write(clear)
+        await self._run(clear, to_end=True)
 
     async def search(self, query: str, limit: int = 10) -> list[Hit]:
         """Return what was said in the current branch with words of *query*, best first."""
         branch = self._branch
-        return await self._read(lambda db: self._chat(db, branch).search(query, limit))
+        return await self._run(lambda db: self._chat(db, branch).search(query, limit))
 
     async def recall(self, query: str, limit: int = 10) -> list[Hit]:
         """Return what the user's memory knows: all sessions, entries and artifacts."""
-        return await self._read(lambda db: self._scope(db).recall(query, limit))
+        return await self._run(lambda db: self._scope(db).recall(query, limit))
 
     async def context_items(self, budget_tokens: int, query: str | None = None) -> list[Item]:
         """
@@ -195,7 +197,7 @@ class MemDBSession:
         def read(db: memory.MemDB) -> list[Item]:
             return fitted(self._chat(db, branch).context(budget_tokens, query))
 
-        return await self._read(read)
+        return await self._run(read)
 
     def within(self, budget_tokens: int) -> Callable[[list[Item], list[Item]], Awaitable[Any]]:
         """
@@ -242,7 +244,7 @@ class MemDBSession:
             self._branch = name
             return name
 
-        return await self._write(create)
+        return await self._run(create, to_end=True)
 
     async def create_branch_from_content(
         self, search_term: str, branch_name: str | None = None
@@ -260,7 +262,7 @@ class MemDBSession:
             self._require(db, branch_id)
             self._branch = branch_id
 
-        await self._read(switch)
+        await self._run(switch)
 
     async def delete_branch(self, branch_id: str, *, force: bool = False) -> None:
         """
@@ -281,7 +283,7 @@ class MemDBSession:
             if self._branch == branch_id:
                 self._branch = MAIN
 
-        await self._write(delete)
+        await self._run(delete, to_end=True)
 
     async def list_branches(self) -> list[dict[str, Any]]:
         """Return branch_id, message_count, user_turns, is_current, created_at; oldest first."""
@@ -300,12 +302,12 @@ class MemDBSession:
                 for name in [info.name.partition(FORK)[2] or MAIN]
             ]
 
-        return await self._read(read)
+        return await self._run(read)
 
     async def get_conversation_turns(self, branch_id: str | None = None) -> list[dict[str, Any]]:
         """Return turn, content (100 characters), full_content, timestamp of each turn."""
         chat = self._chat_of(branch_id)
-        return await self._read(
+        return await self._run(
             lambda db: [turn(*found) for found in enumerate(turns_of(chat(db)), 1)]
         )
 
@@ -347,13 +349,11 @@ class MemDBSession:
             raise SessionClosed(f"session {self.session_id!r} is closed: make another one")
         return self._file
 
-    def _read(self, work: Callable[[memory.MemDB], R]) -> Coroutine[Any, Any, R]:
-        """Do *work* in the thread of the file."""
-        return self._opened().run(work)
-
-    async def _write(self, work: Callable[[memory.MemDB], R]) -> R:
-        """Do *work* as `_read`, to its end even if the caller is cancelled."""
-        return await settled(self._read(work))
+    def _run(
+        self, work: Callable[[memory.MemDB], R], *, to_end: bool = False
+    ) -> Coroutine[Any, Any, R]:
+        """Do *work* in the thread of the file; *to_end* also for a caller that is cancelled."""
+        return self._opened().run(work, to_end=to_end)
 
     def _scope(self, db: memory.MemDB) -> Scope:
         user, app = self._place

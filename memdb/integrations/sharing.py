@@ -11,16 +11,17 @@ import asyncio
 import marshal
 import os
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from memdb import aio, memory
 from memdb.errors import InvalidInput
-from memdb.lane import Worker
+from memdb.lane import Worker, run_in
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
     from concurrent.futures import Future
     from typing import Any, Self, TypeVar
 
@@ -92,10 +93,10 @@ class SharedFile:
                 self._kept.pop(next(iter(self._kept)), None)
         return found
 
-    async def run(self, work: Callable[[memory.MemDB], R]) -> R:
-        """Do *work* in the thread of the file."""
+    async def run(self, work: Callable[[memory.MemDB], R], *, to_end: bool = False) -> R:
+        """Do *work* in the thread of the file; *to_end* as in `memdb.lane.over`."""
         db = self._db or await self.db()
-        return await db.run(work)
+        return await run_in(db._worker, partial(work, db._sync), to_end=to_end)
 
     def hold(self) -> Self:
         """Count one more who uses it."""
@@ -146,25 +147,6 @@ def file_of(file: File, options: dict[str, Any]) -> SharedFile:
         if found is None or found.closed:
             found = _paths[key] = SharedFile(path, options)
         return found.hold()
-
-
-async def settled(work: Coroutine[Any, Any, R]) -> R:
-    """
-    Wait for *work* to its end, also when the caller is cancelled meanwhile.
-
-    A caller who is told of the cancelling may then read what became of it.
-    """
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.cancelled() or task.exception()  # it was looked at: nobody is to be warned
-        raise cancelled
-    return task.result()
 
 
 def _room_left(value: object, room: int) -> int:

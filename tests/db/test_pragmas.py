@@ -32,7 +32,7 @@ def pragma(connection: apsw.Connection, name: str) -> Any:
         ("writer", "foreign_keys", 1),
         ("writer", "trusted_schema", 0),
         ("writer", "query_only", 0),
-        ("writer", "wal_autocheckpoint", 10_000),
+        ("writer", "wal_autocheckpoint", 4_000),
         ("writer", "journal_size_limit", 64 << 20),
         ("writer", "page_size", 4_096),
         ("writer", "encoding", "UTF-8"),

@@ -21,6 +21,7 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 
 import memdb
 from memdb.errors import Closed, InvalidInput
+from memdb.lane import over
 
 if TYPE_CHECKING:
     import os
@@ -122,20 +123,16 @@ class Service:
             begun: Future[T] = self._worker.submit(work)
         except RuntimeError as error:  # the executor takes nothing after its shutdown
             raise Closed(f"{self._db.path} was closed: open it with a new service") from error
-        done = asyncio.wrap_future(begun)
         try:
-            found = await asyncio.shield(done)
-        except asyncio.CancelledError:
-            if not begun.cancel():
-                await _settled(done)
-                if then is not None and done.exception() is None:
-                    then(done.result())
-            raise
+            await over(begun, to_end=True)
+        finally:
+            held = begun.done() and not begun.cancelled() and begun.exception() is None
+            if held and then is not None:
+                then(begun.result())
+        try:
+            return begun.result()
         except memdb.MemDBError as error:
             raise as_adk(error) from error
-        if then is not None:
-            then(found)
-        return found
 
     async def close(self) -> None:
         """Finish the calls under way and close the file; again does nothing."""
@@ -173,15 +170,6 @@ def in_turns(items: Iterable[T]) -> Iterator[T]:
         yield item
         if number % EVENTS_AT_ONCE == 0:
             time.sleep(0)
-
-
-async def _settled(done: asyncio.Future[Any]) -> None:
-    """Wait until *done* is, however often that is cancelled."""
-    while not done.done():
-        try:
-            await asyncio.wait({done})
-        except asyncio.CancelledError:
-            continue  # the caller raises it when all is done
 
 
 def _parse(uri: str) -> tuple[str, dict[str, Any]]:
