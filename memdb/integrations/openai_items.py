@@ -16,6 +16,7 @@ from memdb.errors import InvalidInput, VersionConflict
 from memdb.models import NewMessage
 from memdb.text.parts import text_of
 from memdb.text.times import iso_time
+from memdb.text.validate import name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -292,3 +293,10 @@ def preview(content: Any, chars: int | None) -> str:
     """Return the content of an item as text, cut to *chars*."""
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return text if chars is None or len(text) <= chars else f"{text[:chars]}..."
+
+
+def refuse_blank(name: Any, field: str) -> None:
+    """Refuse a name of blanks, and what no name can be, with InvalidInput."""
+    if isinstance(name, str) and not name.strip():
+        raise InvalidInput(f"{field} cannot be empty: give a name")
+    name_value(name, field)

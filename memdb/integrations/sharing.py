@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from memdb import aio, memory
 from memdb.errors import InvalidInput
 from memdb.lane import Worker, run_in
+from memdb.text.counting import Counting
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
@@ -38,8 +39,15 @@ VALUE_SIZE = 16
 class SharedFile:
     """A file that is opened at the first call, and closed by the last of its users."""
 
-    def __init__(self, path: str, options: dict[str, Any]) -> None:
-        """Serve *path* with the options of `memdb.open`."""
+    def __init__(self, path: str, options: dict[str, Any], counting: Counting) -> None:
+        """
+        Serve *path* with the options of `memdb.open`; *counting* counts its tokens.
+
+        The counter is loaded here, the built-in one once per process in 0.15 s:
+        a third of that the interpreter does nothing else, in whatever thread,
+        and later an event loop would wait for it.
+        """
+        counting.count_many([""])
         self._worker = Worker(path)
         self._options = options
         self._opening: Future[memory.MemDB] | None = None
@@ -53,7 +61,8 @@ class SharedFile:
     @classmethod
     def of(cls, db: memory.MemDB | aio.MemDB) -> SharedFile:
         """Return what serves a file that somebody else opened and closes."""
-        file = cls(db.path, {})
+        sync = db if isinstance(db, memory.MemDB) else db._sync
+        file = cls(db.path, {}, sync._rooms.counting)
         file._db = aio.MemDB(db, file._worker) if isinstance(db, memory.MemDB) else db
         file._ours = False
         return file
@@ -140,12 +149,13 @@ def file_of(file: File, options: dict[str, Any]) -> SharedFile:
         if not isinstance(file, (str, os.PathLike)):
             raise InvalidInput(f"file is {type(file).__name__}: give a path or an open file")
         path = name_value(os.fspath(file), "file")
+        counting = Counting(options.get("counter"))
         if path == ":memory:" or options:
-            return SharedFile(path, options).hold()
+            return SharedFile(path, options, counting).hold()
         key = os.path.realpath(path), os.getpid()
         found = _paths.get(key)
         if found is None or found.closed:
-            found = _paths[key] = SharedFile(path, options)
+            found = _paths[key] = SharedFile(path, options, counting)
         return found.hold()
 
 

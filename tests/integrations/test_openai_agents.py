@@ -397,6 +397,31 @@ def test_cancelling_at_any_point_half_commits_nothing(session, operation):
     assert run(cancel_many()) <= allowed[operation]
 
 
+def test_the_counter_is_loaded_before_any_call(path):
+    """Loading keeps the interpreter from every thread, so no call of a loop is to do it."""
+
+    class Counter:
+        name = "words"
+        counted: tuple[str, ...] = ()
+
+        def count(self, text):
+            return self.count_many([text])[0]
+
+        def count_many(self, texts):
+            self.counted += tuple(texts)
+            return [len(text.split()) for text in texts]
+
+    counter = Counter()
+    session = MemDBSession("trip", path, counter=counter)
+
+    assert counter.counted == ("",)
+    assert not Path(path).exists()
+    session.close()
+    with memdb.open(path, counter=counter) as db:
+        MemDBSession("trip", db).close()
+    assert counter.counted == ("", "")
+
+
 def test_the_event_loop_goes_on_meanwhile(session, path):
     """While another writer keeps the file, a call waits in its thread and the loop turns."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -21,7 +20,7 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 
 import memdb
 from memdb.errors import Closed, InvalidInput
-from memdb.lane import over
+from memdb.lane import Worker, over
 
 if TYPE_CHECKING:
     import os
@@ -99,7 +98,7 @@ class Service:
             if self._owned:
                 self._db.close()
             raise
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="memdb-adk")
+        self._worker = Worker(self._db.path)
 
     def _configure(self, options: dict[str, Any]) -> None:
         """Take the options of this service out of those for `memdb.open`."""
@@ -120,7 +119,7 @@ class Service:
         on: what was written and what the caller holds agree.
         """
         try:
-            begun: Future[T] = self._worker.submit(work)
+            begun = self._worker.call(work)
         except RuntimeError as error:  # the executor takes nothing after its shutdown
             raise Closed(f"{self._db.path} was closed: open it with a new service") from error
         try:
