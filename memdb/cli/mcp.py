@@ -6,7 +6,8 @@ import os
 
 import click
 
-from memdb.cli.base import Command, example, file_argument, scope_options
+from memdb.cli.base import Command, embedder_option, example, file_argument, scope_options
+from memdb.cli.opening import opened
 
 MIN_TOKEN_CHARS = 16
 
@@ -28,6 +29,7 @@ MIN_TOKEN_CHARS = 16
     help="Serve HTTP on 127.0.0.1 at /mcp instead of stdio.",
 )
 @click.option("--token-env", metavar="VAR", help="The variable that holds the bearer token.")
+@embedder_option
 @click.option("--compat", is_flag=True, help="Also serve the tools of the official memory server.")
 def mcp(
     file: str,
@@ -35,6 +37,7 @@ def mcp(
     app: str | None,
     port: int | None,
     token_env: str | None,
+    embedder: str | None,
     *,
     compat: bool,
 ) -> None:
@@ -55,7 +58,8 @@ def mcp(
         )
     from memdb.integrations.mcp import serve
 
-    serve(file, user=user, app=app or "default", compat=compat, port=port, token=token)
+    with opened(file, create=True, embedder=embedder) as db:
+        serve(db, user=user, app=app or "default", compat=compat, port=port, token=token)
 
 
 COMMANDS = {"mcp": mcp}

@@ -227,6 +227,32 @@ def test_a_client_talks_to_the_command_over_stdio(path):
         assert db.check(deep=True) == []
 
 
+@pytest.mark.parametrize(
+    ("options", "spaces"),
+    [([], {"letters"}), (["--embedder", "static"], {"letters", "static-en-1"})],
+)
+def test_the_server_leaves_a_file_to_the_embedder_of_its_program(path, options, spaces):
+    """Vectors of another model are made only when the command names it."""
+
+    class Letters:
+        name = "letters"
+        dim = 2
+
+        def embed(self, texts):
+            return [[1.0, float(len(text))] for text in texts]
+
+    with memdb.open(path, embedder=Letters()) as db:
+        db.scope("ann").session("trip").append("user", "We fly to Oslo.")
+
+    async def talk():
+        async with Client(stdio(path, *options)) as client:
+            return await answer(client, "recall", query="Oslo")
+
+    assert [hit["text"] for hit in run(talk())["hits"]] == ["We fly to Oslo."]
+    with memdb.open(path, embedder=None) as db:
+        assert {space.model for space in db.spaces()} == spaces
+
+
 def test_garbage_on_stdin_does_not_stop_the_server(path):
     """Broken lines, wrong messages and unknown methods: the next request is answered."""
     hello = {

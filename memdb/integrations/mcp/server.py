@@ -18,9 +18,9 @@ from memdb.errors import MemDBError
 from memdb.integrations.asking import missing
 from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.tools import TOOLS, content_of
+from memdb.lane import Worker
 
 if TYPE_CHECKING:
-    import os
     from typing import Any
 
     import mcp_types as types
@@ -54,6 +54,7 @@ def make_server(
         InvalidInput: the mcp package is not installed, or a name is unusable.
     """
     try:
+        import jsonschema  # noqa: F401 (loading it later would hold up the event loop)
         from mcp.server import Server
     except ImportError as error:
         raise missing("mcp", error) from error
@@ -260,7 +261,7 @@ def _failed(message: str) -> types.CallToolResult:
 
 
 def serve(
-    path: str | os.PathLike[str],
+    db: MemDB,
     *,
     user: str,
     app: str = "default",
@@ -269,22 +270,21 @@ def serve(
     token: str | None = None,
 ) -> None:
     """
-    Serve a file until the client goes: over stdio, or over HTTP on 127.0.0.1.
+    Serve an open file until the client goes: over stdio, or over HTTP on 127.0.0.1.
 
     Args:
+        db: Stays open, and is closed by the caller.
         port: Serve streamable HTTP there, at `/mcp`, to who sends *token* as
             bearer token; None: stdio.
+
+    Raises:
+        InvalidInput: the mcp package is not installed, or a name is unusable.
     """
-
-    async def run() -> None:
-        async with await aio.open(str(path)) as db:
-            server = make_server(db, user=user, app=app, compat=compat)
-            if port is None:
-                await _over_stdio(server)
-            else:
-                await _over_http(server, port, token or "")
-
-    asyncio.run(run())
+    db._rooms.counting.count_many([""])  # loading it later would hold up the event loop
+    with Worker(db.path) as worker:
+        server = make_server(aio.MemDB(db, worker), user=user, app=app, compat=compat)
+        over = _over_stdio(server) if port is None else _over_http(server, port, token or "")
+        asyncio.run(over)
 
 
 async def _over_stdio(server: Server[Any]) -> None:
