@@ -48,6 +48,7 @@ class Session:
         self.name = sync.name
 
     pop = later(sessions.Session.pop)
+    replace = later(sessions.Session.replace)
     last = later(sessions.Session.last)
     get = later(sessions.Session.get)
     find = later(sessions.Session.find)

@@ -19,7 +19,7 @@ from zlib import error as zlib_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     # seq, text, body and metadata, the latter two as JSON text
     Content = tuple[int, str, str | None, str | None]
@@ -65,7 +65,8 @@ def cut(contents: Iterable[Content]) -> list[list[Content]]:
 
 def pack(contents: Sequence[Content]) -> bytes:
     """Return *contents*, by rising seq, as bytes that are not yet compressed."""
-    fields = [_runs([content[0] for content in contents])]
+    spans = spans_of(content[0] for content in contents)
+    fields = [",".join(f"{first}-{last}" for first, last in spans)]
     for column in (1, 2, 3):
         fields += [content[column] or "" for content in contents]  # type: ignore[misc]
     return "\0".join(fields).encode()
@@ -126,11 +127,20 @@ def open_segment(codec: str, data: bytes, sha256: bytes) -> list[Content]:
     return unpack(packed)
 
 
-def _runs(seqs: Sequence[int]) -> str:
-    pairs: list[list[int]] = []
+def spans_of(seqs: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """
+    Yield rising numbers as spans of neighbours, both ends inclusive.
+
+    >>> list(spans_of([1, 2, 3, 7]))
+    [(1, 3), (7, 7)]
+    """
+    span: tuple[int, int] | None = None
     for seq in seqs:
-        if pairs and seq == pairs[-1][1] + 1:
-            pairs[-1][1] = seq
-        else:
-            pairs.append([seq, seq])
-    return ",".join(f"{first}-{last}" for first, last in pairs)
+        if span is not None and seq == span[1] + 1:
+            span = span[0], seq
+            continue
+        if span is not None:
+            yield span
+        span = seq, seq
+    if span is not None:
+        yield span

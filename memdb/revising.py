@@ -48,6 +48,37 @@ class Revising:
         rooms = self._rooms
         return pop(rooms.db, rooms.writer, self._owner, self.name, expected_seq, new)
 
+    def replace(
+        self,
+        seqs: Iterable[int],
+        instead: Iterable[NewMessage | dict[str, Any]] = (),
+        *,
+        expected_seq: int | None = None,
+    ) -> list[Message]:
+        """
+        Remove messages and add others at the end, in one transaction; what was added.
+
+        For hosts that shorten a conversation themselves. The messages go with
+        their words, vectors and the summaries from the first of them on; what
+        was remembered from them stays, which `forget` would remove too.
+
+        Args:
+            seqs: Of what goes; those without a message are passed over.
+            instead: `NewMessage`s, or dicts with the same fields by name.
+            expected_seq: The seq of the newest message as you know it, 0 for
+                none: if it is another by now, nothing is changed.
+
+        Raises:
+            VersionConflict: the newest message is not *expected_seq*.
+            InvalidInput: a seq or a field of *instead* cannot be.
+        """
+        from memdb.shortterm.removing import replace
+        from memdb.shortterm.writing import to_new
+
+        new = [to_new(message) for message in instead]
+        rooms = self._rooms
+        return replace(rooms.db, rooms.writer, self._owner, self.name, seqs, new, expected_seq)
+
     def fork(self, name: str, *, before_seq: int | None = None) -> Self:
         """
         Copy this session to a new one called *name* and return that.

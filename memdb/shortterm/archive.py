@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from memdb.errors import Corrupt
 from memdb.ids import MAX_SEQ, session_range
-from memdb.packing import block_of
+from memdb.packing import block_of, spans_of
 from memdb.record import Record
 from memdb.stores import archive, fulltext, sessions
 from memdb.summary_models import Archived
@@ -21,7 +21,7 @@ from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
     from memdb.db.database import Database
     from memdb.db.transaction import Row, Tx
@@ -219,19 +219,33 @@ def forget(tx: Tx, target: int) -> None:
         rebuild_archived(tx)
 
 
-def drop_one(tx: Tx, target: int, seq: int) -> None:
+def blocks_of(tx: Tx, target: int, seqs: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the blocks, by first and last seq, in which some of the rising *seqs* are archived."""
+    found: set[tuple[int, int]] = set()
+    for low, high in spans_of(seqs):
+        found |= {
+            block_of(one - target) for one in archive.archived(tx, target | low, target | high)
+        }
+    return sorted(found)
+
+
+def drop_archived(tx: Tx, target: int, seqs: Collection[int]) -> None:
     """
-    Take one archived message out of its segment and its index, before its row.
+    Take archived messages out of their segments and their index, before their rows.
+
+    Args:
+        seqs: Rising; those that are not archived are passed over.
 
     Raises:
-        Corrupt: the segment is damaged.
+        Corrupt: a segment is damaged.
     """
-    old = archive.touched(tx, target, seq, seq)
-    contents = archive.opened(target, old)
-    gone = [content for content in contents if content[0] == seq]
-    fulltext.drop_archived(tx, _said(target, gone))
-    kept = [content for content in contents if content[0] != seq]
-    archive.replace(tx, target, old, archive.to_segments(kept))
+    gone = {*seqs}
+    for block in blocks_of(tx, target, seqs):
+        old = archive.touched(tx, target, *block)
+        contents = archive.opened(target, old)
+        fulltext.drop_archived(tx, _said(target, [one for one in contents if one[0] in gone]))
+        kept = [one for one in contents if one[0] not in gone]
+        archive.replace(tx, target, old, archive.to_segments(kept))
 
 
 def _find(tx: Tx, owner: Owner, session: str) -> int | None:

@@ -10,8 +10,9 @@ is looked at again, so both happen or neither.
 from __future__ import annotations
 
 from memdb.ids import SCOPE_SHIFT, session_range
-from memdb.packing import block_of
+from memdb.packing import spans_of
 from memdb.record import Record
+from memdb.shortterm.archive import blocks_of, drop_archived
 from memdb.shortterm.summarizing import Made, items_of_messages, items_of_nodes
 from memdb.stores import (
     archive,
@@ -28,7 +29,7 @@ from memdb.stores.tombstones import Tombstone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from memdb.db.transaction import Tx
@@ -143,7 +144,7 @@ def same(tx: Tx, target: Target, planned: Rewriting) -> bool:
 
 def values(tx: Tx, target: Target) -> Iterator[str | bytes | None]:
     """Yield what the messages of *target* say, as it is stored."""
-    for block in _blocks(tx, target):
+    for block in blocks_of(tx, target.session, target.seqs):
         yield from (one.data for one in archive.touched(tx, target.session, *block))
     for one in messages.get_many(tx, target.ids).values():
         yield from _said(one)
@@ -192,7 +193,10 @@ def counts(tx: Tx, session: int) -> tuple[int, int]:
 
 def segments_of(tx: Tx, target: Target) -> int:
     """Return how many archive segments hold messages of *target*, or lie beside one that does."""
-    return sum(len(archive.touched(tx, target.session, *block)) for block in _blocks(tx, target))
+    return sum(
+        len(archive.touched(tx, target.session, *block))
+        for block in blocks_of(tx, target.session, target.seqs)
+    )
 
 
 def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> None:
@@ -206,8 +210,8 @@ def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> 
     for row_id, uid in sorted(messages.uids(tx, target.ids).items()):
         ref = f"sha256:{digest}#{row_id - target.session}"
         tombstones.add(tx, scope_no, Tombstone(uid, "message", ref, tx.now_ms))
-    _unarchive(tx, target)
-    for low, high in _runs(target.seqs):
+    drop_archived(tx, target.session, target.seqs)
+    for low, high in spans_of(target.seqs):
         span = target.session | low, target.session | high
         fulltext.drop_messages(tx, *span)
         embeddings.delete_range(tx, "message", *span)
@@ -220,45 +224,6 @@ def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> 
                 jobs.add_summarize(tx, "node", node.row_id)
     removal.clear_errors(tx, target.session)
     sessions.raise_seq(tx, target.session, 0, tx.now_ms)
-
-
-def _archived(tx: Tx, target: Target) -> set[int]:
-    """Return the seqs of *target* whose messages are archived."""
-    gone: set[int] = set()
-    for low, high in _runs(target.seqs):
-        found = archive.archived(tx, target.session | low, target.session | high)
-        gone |= {one - target.session for one in found}
-    return gone
-
-
-def _blocks(tx: Tx, target: Target) -> list[tuple[int, int]]:
-    return sorted({block_of(seq) for seq in _archived(tx, target)})
-
-
-def _unarchive(tx: Tx, target: Target) -> None:
-    """Take the archived messages of *target* out of their segments, and of the index."""
-    gone = _archived(tx, target)
-    for block in _blocks(tx, target):
-        old = archive.touched(tx, target.session, *block)
-        contents = archive.opened(target.session, old)
-        said = [(target.session + one[0], one[1]) for one in contents if one[0] in gone]
-        fulltext.drop_archived(tx, said)
-        kept = [one for one in contents if one[0] not in gone]
-        archive.replace(tx, target.session, old, archive.to_segments(kept))
-
-
-def _runs(seqs: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield rising numbers as spans of neighbours, both ends inclusive."""
-    span: tuple[int, int] | None = None
-    for seq in seqs:
-        if span is not None and seq == span[1] + 1:
-            span = span[0], seq
-            continue
-        if span is not None:
-            yield span
-        span = seq, seq
-    if span is not None:
-        yield span
 
 
 def digest_of(name: str) -> str:

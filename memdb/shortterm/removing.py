@@ -1,5 +1,5 @@
 """
-Taking messages back: the newest of a session, or all of them.
+Taking messages back: the newest of a session, some, or all of them.
 
 What is derived from a message goes in the same transaction: its words, its
 vector, the summaries that stand for it, and jobs about them. Its seq is never
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from memdb.errors import VersionConflict
 from memdb.ids import MAX_SEQ, session_range
+from memdb.packing import spans_of
 from memdb.stores import embeddings, fulltext, jobs, messages, nodes, sessions
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from memdb.db.database import Database
     from memdb.db.transaction import Tx
@@ -49,23 +50,62 @@ def pop(
     Transaction: opens its own, after counting.
     """
     name_value(session, "session")
-    if expected_seq is not None:
-        int_value(expected_seq, "expected_seq", 0, MAX_SEQ)
     rows = writer.ready_rows(instead)
     with db.write() as tx:
-        scope_no = owner.find(tx)
-        target = None if scope_no is None else sessions.find(tx, scope_no, session)
-        newest = [] if target is None else messages.last(tx, target, session, 1)
-        found = newest[0].seq if newest else 0
-        if expected_seq is not None and found != expected_seq:
-            raise VersionConflict(expected_seq, found)
-        if target is None or not newest:
+        target, newest = _newest(tx, owner, session, expected_seq)
+        if target is None or newest is None:
             return None
-        _remove_newest(tx, target, newest[0].id)
+        _remove(tx, target, [newest.seq])
         if rows:
             writer.before_write(tx)
             writer.add_rows(tx, target, session, rows)
-        return newest[0]
+        return newest
+
+
+def replace(
+    db: Database,
+    writer: Writer,
+    owner: Owner,
+    session: str,
+    seqs: Iterable[int],
+    instead: Sequence[NewMessage] = (),
+    expected_seq: int | None = None,
+) -> list[Message]:
+    """
+    Remove messages of a session and add others at its end; see `Session.replace`.
+
+    Raises:
+        InvalidInput: a seq, or a field of *instead*; nothing was written.
+        VersionConflict: the newest message is not *expected_seq*.
+        Corrupt: one is archived, and its segment is damaged.
+
+    Transaction: opens its own, after counting.
+    """
+    name_value(session, "session")
+    gone = sorted({int_value(seq, "seq", 1, MAX_SEQ) for seq in seqs})
+    rows = writer.ready_rows(instead)
+    with db.write() as tx:
+        target, _ = _newest(tx, owner, session, expected_seq)
+        if target is not None and gone:
+            _remove(tx, target, gone)
+        if not rows:
+            return []
+        writer.before_write(tx)
+        target = writer.ensure_session(tx, owner, session)
+        return writer.add_rows(tx, target, session, rows)
+
+
+def _newest(
+    tx: Tx, owner: Owner, session: str, expected_seq: int | None
+) -> tuple[int | None, Message | None]:
+    """Return a session's id and newest message, which *expected_seq* must be if it is given."""
+    scope_no = owner.find(tx)
+    target = None if scope_no is None else sessions.find(tx, scope_no, session)
+    newest = [] if target is None else messages.last(tx, target, session, 1)
+    found = newest[0].seq if newest else 0
+    if expected_seq is not None and found != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):
+        raise VersionConflict(expected_seq, found)
+    return target, newest[0] if newest else None
 
 
 def clear(db: Database, owner: Owner, session: str) -> bool:
@@ -95,20 +135,22 @@ def remove_all(tx: Tx, target: int) -> None:
     nodes.delete_session(tx, target)
 
 
-def _remove_newest(tx: Tx, target: int, row_id: int) -> None:
+def _remove(tx: Tx, target: int, seqs: list[int]) -> None:
     """
-    Remove the newest message of a session and all that is derived from it.
+    Remove messages by their rising seqs, and all that is derived from them.
 
-    What else the summaries stood for is summarised again when it is due.
+    The summaries from the first of them on go; what else they stood for is
+    summarised again when it is due.
     """
-    seq = row_id - target
-    if fulltext.has_archived(tx, row_id, row_id):
-        from memdb.shortterm.archive import drop_one  # only where something is archived
+    if fulltext.has_archived(tx, target | seqs[0], target | seqs[-1]):
+        from memdb.shortterm.archive import drop_archived  # only where something is archived
 
-        drop_one(tx, target, seq)
-    fulltext.drop_messages(tx, row_id, row_id)
-    embeddings.delete_range(tx, "message", row_id, row_id)
-    messages.delete_range(tx, row_id, row_id)
-    jobs.drop_nodes(tx, target, seq)
-    nodes.delete_session(tx, target, seq)
+        drop_archived(tx, target, seqs)
+    for low, high in spans_of(seqs):
+        span = target | low, target | high
+        fulltext.drop_messages(tx, *span)
+        embeddings.delete_range(tx, "message", *span)
+        messages.delete_range(tx, *span)
+    jobs.drop_nodes(tx, target, seqs[0])
+    nodes.delete_session(tx, target, seqs[0])
     sessions.touch(tx, target)

@@ -69,6 +69,7 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Session, "forget"): lambda two, _: two.chat.forget([1]),
     (Session, "clear"): lambda two, _: two.chat.clear(),
     (Session, "pop"): lambda two, _: two.chat.pop(),
+    (Session, "replace"): lambda two, _: two.chat.replace([1], [{"role": "user", "text": "hi"}]),
     (Session, "fork"): lambda two, _: two.chat.fork("copy"),
     (Scope, "app"): lambda two, _: two.bob.app,
     (Scope, "user"): lambda two, _: two.bob.user,

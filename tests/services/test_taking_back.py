@@ -274,3 +274,95 @@ def test_clear_of_an_absent_session_does_nothing(db: MemDB) -> None:
     """It is not made."""
     assert db.scope("ann").session("trip").clear() is False
     assert db.scope("ann").sessions() == []
+
+
+def test_replace_takes_messages_out_and_adds_others(db: MemDB) -> None:
+    """Both ends of a conversation at once; what is left stays as it was."""
+    chat = db.scope("ann").session("trip")
+    chat.extend(talk(9))
+    db.run_pending()
+
+    added = chat.replace([8, 1, 2, 9, 9, 77], [{"role": "user", "text": "in short"}])
+
+    assert [(one.seq, one.text) for one in added] == [(10, "in short")]
+    assert [one.seq for one in chat.messages()] == [3, 4, 5, 6, 7, 10]
+    found = {hit.text for hit in chat.search("Oslo1 Oslo2 Oslo3 Oslo8 Oslo9 short")}
+    assert found == {"in short", "trip 3 goes to Oslo3"}
+    assert db.check(deep=True) == []
+
+
+def test_replace_of_what_moved_on_changes_nothing(db: MemDB) -> None:
+    """As the caller knows it, or not at all."""
+    chat = db.scope("ann").session("trip")
+    chat.extend(talk(2))
+
+    with pytest.raises(memdb.VersionConflict):
+        chat.replace([1, 2], [{"role": "user", "text": "x"}], expected_seq=1)
+
+    assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
+
+
+@pytest.mark.parametrize(
+    ("seqs", "instead"),
+    [([0], []), (["1"], []), ([1.0], []), ([1], [{"role": "robot"}]), ([1], ["x"])],
+)
+def test_replace_refuses_bad_input_before_it_writes(
+    db: MemDB, seqs: list[Any], instead: list[Any]
+) -> None:
+    """A seq, or a message."""
+    chat = db.scope("ann").session("trip")
+    chat.extend(talk(1))
+
+    with pytest.raises(memdb.InvalidInput):
+        chat.replace(seqs, instead)
+
+    assert chat.last(5)[0].text == "trip 1 goes to Oslo1"
+
+
+def test_replace_makes_a_session_only_for_messages(db: MemDB) -> None:
+    """Nothing to add to nothing leaves nothing."""
+    scope = db.scope("ann")
+
+    assert scope.session("none").replace([1, 2]) == []
+    assert scope.sessions() == []
+    assert [one.seq for one in scope.session("new").replace([1], talk(2))] == [1, 2]
+
+
+def test_replace_reaches_into_the_archive(db: MemDB) -> None:
+    """Over several segments; the others of them stay."""
+    chat = db.scope("ann").session("trip")
+    chat.extend(talk(300))
+    chat.archive(keep_last=20)
+    before = chat.last(300)
+
+    chat.replace([*range(1, 140), 200, *range(270, 301)])
+
+    assert [*chat.messages()] == [*before[139:199], *before[200:269]]
+    assert chat.search("Oslo200") == []
+    assert chat.search("Oslo201") != []
+    assert db.check(deep=True) == []
+
+
+@pytest.mark.parametrize("gone", [range(1, 40), range(1, 74), range(30, 50), range(60, 74)])
+def test_what_is_left_after_replacing_is_summarised_again(
+    open_db: Callable[..., MemDB], path: str, gone: range
+) -> None:
+    """No summary tells what went; the next ones cover all that is there."""
+    db = open_db(path, summaries=SummaryPolicy(chunk=3, condense_at=3, group=2))
+    chat = db.scope("ann").session("trip")
+    chat.extend(talk(73))
+    db.run_pending()
+
+    chat.replace(gone, [{"role": "user", "text": "in short"}])
+
+    assert max((node.last_seq for node in chat.tree().nodes), default=0) < gone[0]
+    assert db.check(deep=True) == []
+
+    chat.extend([{"role": "user", "text": f"later {n}"} for n in range(30)])
+    db.run_pending()
+    window = chat.context(2000)
+
+    assert db.check(deep=True) == []
+    assert window.tokens <= 2000
+    told = " ".join(one.text for one in window.messages)
+    assert not any(f"Oslo{n}." in told or f"Oslo{n} " in told for n in gone)

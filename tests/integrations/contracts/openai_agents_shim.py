@@ -3,6 +3,7 @@
 import agents
 import agents.extensions.memory
 import agents.extensions.memory.advanced_sqlite_session
+import agents.extensions.memory.async_sqlite_session
 import agents.memory
 
 from memdb.integrations.openai_agents import MemDBSession
@@ -21,6 +22,14 @@ class SQLiteSession(MemDBSession):
     ):
         """Name the session; tables have no names of their own here."""
         super().__init__(session_id, db_path, session_settings=session_settings)
+
+
+class AsyncSQLiteSession(SQLiteSession):
+    """Takes the arguments of the SDK's class on aiosqlite, whose end is awaited."""
+
+    async def close(self):
+        """Close it."""
+        await self.aclose()
 
 
 class AdvancedSQLiteSession(MemDBSession):
@@ -48,3 +57,5 @@ agents.SQLiteSession = agents.memory.SQLiteSession = SQLiteSession
 extensions = agents.extensions.memory
 extensions.AdvancedSQLiteSession = AdvancedSQLiteSession
 extensions.advanced_sqlite_session.AdvancedSQLiteSession = AdvancedSQLiteSession
+extensions.AsyncSQLiteSession = AsyncSQLiteSession
+extensions.async_sqlite_session.AsyncSQLiteSession = AsyncSQLiteSession
