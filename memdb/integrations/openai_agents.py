@@ -29,6 +29,7 @@ from uuid import uuid4
 
 from memdb.errors import AlreadyExists, Closed, InvalidInput
 from memdb.integrations.asking import missing
+from memdb.integrations.openai_compaction import Compacting
 from memdb.integrations.openai_items import (
     fitted,
     is_user,
@@ -73,7 +74,7 @@ class SessionClosed(Closed, RuntimeError):
     """The session was closed: the SDK's own sessions raise RuntimeError then."""
 
 
-class MemDBSession:
+class MemDBSession(Compacting):
     """A conversation as the Agents SDK keeps it: `agents.Session`, with more."""
 
     session_settings: SessionSettings | None
@@ -91,7 +92,7 @@ class MemDBSession:
         """
         Name a session; the file is opened at the first call.
 
-        The first one of a process loads what counts tokens, in 0.15 s: make it
+        The first of a process loads what counts tokens, in 0.15 s: make it
         before the event loop serves.
 
         Args:

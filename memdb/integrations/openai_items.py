@@ -242,14 +242,19 @@ def latest(chat: Session, most: int | None) -> list[Item]:
     """Return the newest *most* items of a session, oldest of them first."""
     if most is None or most < 0:
         return [item for message in chat.messages() for item in items_of(message)]
-    count = min(most, MAX_ITEMS)
-    while count:
+    return [item for _, item in held(chat, most)[0]]
+
+
+def held(chat: Session, most: int) -> tuple[list[tuple[int, Item]], bool]:
+    """Return the newest *most* items, each with its message's seq, and whether that is all."""
+    count = min(most + 1, MAX_ITEMS)
+    while most:
         said = chat.last(count)
-        found = [item for message in said for item in items_of(message)]
-        if len(found) >= most or len(said) < count:
-            return found[-most:]
+        found = [(message.seq, item) for message in said for item in items_of(message)]
+        if len(found) > most or len(said) < count:
+            return found[-most:], len(found) <= most
         count = min(2 * count, MAX_ITEMS)
-    return []
+    return [], False
 
 
 def popped(chat: Session) -> Item | None:
