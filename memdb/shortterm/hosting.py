@@ -141,6 +141,7 @@ class Hosting:
             AlreadyExists: its external id belongs to a different message.
             VersionConflict: the session is not at *expected_seq*.
             InvalidInput: something given cannot be stored; nothing was written.
+            SecretFound: the message holds a secret, and those are refused.
 
         Transaction: opens its own, after counting.
         """
@@ -149,8 +150,7 @@ class Hosting:
             int_value(expected_seq, "expected_seq", 0, MAX_SEQ)
         described = json_object(metadata, "metadata")
         given = _checked(changes)
-        rows = [self._writer.to_row(new)]
-        self._writer.count(rows)
+        rows = self._writer.ready_rows([new])
         with self._db.write() as tx:
             self._writer.before_write(tx)
             found = _find(tx, owner, session)

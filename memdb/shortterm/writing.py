@@ -116,17 +116,23 @@ class Writer:
         """
         name_value(session, "session")
         rows = self.ready_rows(new, secrets)
-        return partial(self._store, owner, session, rows, expected_seq, keep=keep)
+        return partial(self.store, owner, session, rows, expected_seq, keep=keep)
 
-    def _store(
+    def store(
         self,
         owner: Owner,
         session: str,
         rows: list[dict[str, Any]],
-        expected_seq: int | None,
+        expected_seq: int | None = None,
         *,
-        keep: bool,
+        keep: bool = False,
     ) -> list[Message]:
+        """
+        Add rows that `ready_rows` made; see `append`.
+
+        Transaction: opens its own, or joins that of a caller who has to look
+        at something else in it.
+        """
         if not rows:
             return []
         with self._db.write() as tx:

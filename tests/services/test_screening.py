@@ -111,6 +111,32 @@ def test_a_policy_can_be_about_messages(path, open_db):
         session.append("user", 7, secrets="redact")
 
 
+WAYS_IN = {
+    "append": lambda chat, text: chat.append("user", text),
+    "extend": lambda chat, text: chat.extend([{"role": "user", "text": text}]),
+    "commit": lambda chat, text: chat.commit({"role": "user", "text": text}),
+    "pop": lambda chat, text: chat.pop(instead=[{"role": "user", "text": text}]),
+    "replace": lambda chat, text: chat.replace([1], [{"role": "user", "text": text}]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_every_way_in_keeps_to_the_policy(path, open_db, way):
+    """A message is refused or redacted, whichever call brings it."""
+    db = open_db(path, secrets=SecretPolicy(messages="refuse"))
+    chat = db.scope("ann").session("s")
+    chat.append("user", "hello")
+    with pytest.raises(SecretFound):
+        WAYS_IN[way](chat, KEY)
+    assert [one.text for one in chat.messages()] == ["hello"]
+    db.close()
+
+    db = open_db(path, secrets=SecretPolicy(messages="redact"))
+    chat = db.scope("ann").session("s")
+    WAYS_IN[way](chat, KEY)
+    assert chat.last(1)[0].text == "[REDACTED github_token]"
+
+
 def test_a_redacted_message_can_be_added_again(path, open_db):
     """Its external id still means the same message."""
     db = open_db(path, secrets=SecretPolicy(messages="redact"))
