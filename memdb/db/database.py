@@ -56,13 +56,14 @@ class _Read:
 class _Write:
     """`with db.write()`: everything in it happens, or nothing."""
 
-    __slots__ = ("_db",)
+    __slots__ = ("_db", "_whole")
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, *, whole: bool = False) -> None:
         self._db = db
+        self._whole = whole
 
     def __enter__(self) -> Tx:
-        return self._db._enter_write()
+        return self._db._enter_write(whole=self._whole)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
@@ -108,6 +109,7 @@ class Database:
         self._lock = RLock()
         self._writer: Tx | None = None
         self._depth = 0
+        self._whole = False
         self._owner = 0
         self._readers: dict[int, Tx] = {}
         self._reading: set[int] = set()
@@ -138,6 +140,15 @@ class Database:
             Busy: another process kept the lock longer than the timeout.
         """
         return _Write(self)
+
+    def write_whole(self) -> _Write:
+        """
+        Return a context like `write`, but what fails in a write inside it undoes all.
+
+        The error of that one must leave this one too. Without savepoints FTS5
+        writes out once what many messages add to it.
+        """
+        return _Write(self, whole=True)
 
     @property
     def writing(self) -> bool:
@@ -264,15 +275,17 @@ class Database:
             self._readers.pop(get_ident(), None)
             reader.close()
 
-    def _enter_write(self) -> Tx:
+    def _enter_write(self, *, whole: bool = False) -> Tx:
         self._guard()
         self._lock.acquire()
         try:
             self._guard()
             writer = self._writing()
             if self._depth:
-                writer.run("SAVEPOINT nested")
+                if not self._whole:
+                    writer.run("SAVEPOINT nested")
             else:
+                self._whole = whole
                 self._end_if_open()  # what a rollback before could not end
                 writer.begin()
                 writer.now_ms = self.clock()
@@ -288,6 +301,9 @@ class Database:
         writer = self._writing()
         self._depth -= 1
         nested = self._depth > 0
+        if nested and self._whole:
+            self._lock.release()  # the outermost ends it, one way or the other
+            return
         try:
             if failed:
                 self._undo(writer, nested=nested)

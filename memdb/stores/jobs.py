@@ -34,6 +34,20 @@ WHERE retired_ms IS NULL
 ON CONFLICT DO NOTHING
 """
 
+# Asked before: the insert, which may add several rows, makes FTS5 write out what
+# it holds, 70 µs that the messages of one transaction can share.
+SELECT_SESSION_LACKS = """/* jobs.session_lacks */
+SELECT 1
+FROM embedding_spaces AS space
+WHERE
+  retired_ms IS NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM jobs
+    WHERE kind = 'embed' AND subject = 'session' AND ref = :ref AND jobs.space_no = space.space_no
+  )
+LIMIT 1
+"""
+
 INSERT_ENTRY = """/* jobs.embed_entry */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms
@@ -204,7 +218,8 @@ class Job(Record):
 
 def add_session(tx: Tx, session: int, first_seq: int) -> None:
     """Note that messages from *first_seq* on have no vectors, in every space that gets some."""
-    tx.run(INSERT_SESSION, {"ref": session, "next_seq": first_seq, "now_ms": tx.now_ms})
+    if tx.one(SELECT_SESSION_LACKS, {"ref": session}) is not None:
+        tx.run(INSERT_SESSION, {"ref": session, "next_seq": first_seq, "now_ms": tx.now_ms})
 
 
 def add_entry(tx: Tx, entry_id: int, version: int) -> None:

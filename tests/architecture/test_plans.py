@@ -31,6 +31,7 @@ MAY_SCAN = {
     "space_jobs.texts": "only while a space is being filled",
     "embeddings.retire_others": "a file has a handful of spaces",
     "jobs.embed_session": "a file has a handful of spaces",
+    "jobs.session_lacks": "a file has a handful of spaces",
     "jobs.embed_entry": "a file has a handful of spaces",
     "blobs.delete_stale": "only rebuild runs it",
     "blobs.hashes": "only a deep check runs it",

@@ -92,6 +92,29 @@ def test_a_nested_write_that_raises_takes_only_its_own_part(database: Database) 
     assert keys(database) == ["a1", "a3"]
 
 
+def test_in_a_whole_write_a_nested_one_that_raises_undoes_all(database: Database) -> None:
+    """It has no savepoint; the next write is as ever."""
+    with pytest.raises(Stop), database.write_whole() as tx:
+        put(tx, "a1")
+        with database.write() as inner:
+            put(inner, "a2")
+        with database.write() as inner:
+            put(inner, "a3")
+            raise Stop
+    assert keys(database) == []
+
+    with database.write_whole() as tx:
+        put(tx, "a4")
+        with database.write() as inner:
+            put(inner, "a5")
+    with database.write() as tx:
+        put(tx, "a6")
+        with pytest.raises(Stop), database.write() as inner:
+            put(inner, "a7")
+            raise Stop
+    assert keys(database) == ["a4", "a5", "a6"]
+
+
 def test_a_nested_write_goes_with_the_outer_one(database: Database) -> None:
     """What an inner block finished is not stored alone."""
     with pytest.raises(Stop), database.write() as tx:
