@@ -36,10 +36,10 @@ async def main(path: str) -> None:
             result = await Runner.run(agent, question, session=session, run_config=config)
             print(f"{question} {result.final_output}")
         print((await session.search("Oslo"))[0].text)
-        await session.create_branch_from_turn(2, "where")
+        branch = await session.create_branch_from_turn(2)
         result = await Runner.run(agent, "Where do we fly?", session=session, run_config=config)
         print(f"Where do we fly? {result.final_output}")
-        print(*(branch["branch_id"] for branch in await session.list_branches()))
+        print(len(await session.get_items()), "items in", branch.rpartition("_")[0])
 
 
 if __name__ == "__main__":

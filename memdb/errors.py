@@ -97,9 +97,11 @@ class TooLarge(InvalidInput):
 
     code = "too_large"
 
-    def __init__(self, what: str, limit: int, got: int) -> None:
+    def __init__(
+        self, what: str, limit: int, got: int, fix: str = "split it or shorten it"
+    ) -> None:
         """Say that *what* may be *limit* at most and was *got*, in the unit *what* names."""
-        super().__init__(f"{what} is {got:,}, the limit is {limit:,}: split it or shorten it")
+        super().__init__(f"{what} is {got:,}, the limit is {limit:,}: {fix}")
         self.limit = limit
         self.got = got
 
@@ -126,9 +128,9 @@ class NotFound(MemDBError, LookupError):
     code = "not_found"
     exit_code = 3
 
-    def __init__(self, kind: str, ref: str | int) -> None:
+    def __init__(self, kind: str, ref: str | int, where: str = "this scope") -> None:
         """Say that there is no *kind* under *ref*."""
-        super().__init__(f"no {kind} {ref!r} in this scope: list what there is, and check the name")
+        super().__init__(f"no {kind} {ref!r} in {where}: list what there is, and check the name")
         self.kind = kind
         self.ref = ref
 

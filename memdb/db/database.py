@@ -16,7 +16,7 @@ from _thread import RLock, get_ident
 from memdb.db.connection import MEMORY, connect
 from memdb.db.schema import prepare
 from memdb.db.transaction import Tx
-from memdb.errors import Closed, InvalidInput, MemDBError, WrongProcess
+from memdb.errors import Closed, FileError, InvalidInput, MemDBError, WrongProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,9 +117,11 @@ class Database:
         self._shared = path == MEMORY
         self._watch: Tx | None = None
         self._creating = True
+        self._identity: tuple[int, int] | None = None
         try:
             prepare(self)
             self._creating = False
+            self._identity = None if self._shared else _identity(self.path)
         except BaseException:
             self.close()
             raise
@@ -180,6 +182,7 @@ class Database:
 
     def connection(self, *, writable: bool) -> apsw.Connection:
         """Open one more connection to the file, for whoever closes it again."""
+        self._refuse_another()
         create = writable and self._creating
         return connect(self.path, writable=writable, create=create, **self._options)
 
@@ -234,6 +237,20 @@ class Database:
         if self._closed:
             raise Closed(f"{self.path} was closed: open it again with memdb.open()")
 
+    def _refuse_another(self) -> None:
+        """
+        Refuse a file that is not at its path any more; 2 µs.
+
+        SQLite would go on in what nobody can open again, and put the next
+        connection on whatever stands there now.
+        """
+        if self._identity is not None and _identity(self.path) != self._identity:
+            raise FileError(
+                f"{self.path} was removed or replaced while it was open: "
+                "put it back, or close it and open it again",
+                self.path,
+            )
+
     def _writing(self) -> Tx:
         if self._writer is None:
             self._writer = Tx(self.connection(writable=True))
@@ -285,6 +302,7 @@ class Database:
                 if not self._whole:
                     writer.run("SAVEPOINT nested")
             else:
+                self._refuse_another()
                 self._whole = whole
                 self._end_if_open()  # what a rollback before could not end
                 writer.begin()
@@ -336,3 +354,12 @@ class Database:
             if writer.raw.in_transaction:
                 self._undo(writer, nested=False)
             writer.end()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return which file stands at *path*, None for none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 (pathlib is slow to load)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -17,7 +17,7 @@ from memdb.errors import InvalidInput, VersionConflict
 from memdb.models import NewMessage
 from memdb.text.parts import text_of
 from memdb.text.times import iso_time
-from memdb.text.validate import name_value
+from memdb.text.validate import MAX_NESTING, is_deep, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ ROLES = {"user": "user", "assistant": "assistant", "system": "system", "develope
 PLAIN = ("user", "assistant", "system")
 
 MAX_ITEMS = (1 << 24) - 1
+MAX_DEPTH = MAX_NESTING - 2  # an item stands in a part, in a list
 PREVIEW_CHARS = 100
 
 # The field of an item that stands in its part instead, and the name it has there.
@@ -64,6 +65,8 @@ def to_message(item: Any, name: str = "item") -> NewMessage:
         raw = json.dumps(item, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidItem(f"{name} has no JSON form ({error}): use plain values") from error
+    if is_deep(item, raw, MAX_DEPTH):
+        raise InvalidItem(f"{name} is nested over {MAX_DEPTH} deep: make it flatter")
     role, content = item.get("role"), item.get("content")
     if not _storable(raw):
         part = {"type": RAW, RAW: json.dumps(item)}

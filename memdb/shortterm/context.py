@@ -20,7 +20,7 @@ from memdb.shortterm.planning import head_seq
 from memdb.shortterm.recalled import Excerpts
 from memdb.shortterm.shortening import LEAST_TOKENS, shorten
 from memdb.shortterm.units import orphans, unit_starts, unknown_answers
-from memdb.shortterm.windows import MESSAGE_OVERHEAD_TOKENS, cost_tokens
+from memdb.shortterm.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens
 from memdb.stores import messages, nodes
 from memdb.summary_models import Piece
 from memdb.text.validate import int_value
@@ -172,7 +172,7 @@ class _Plan:
         tail = self._costed(found)
         if tail.tokens >= self._budget and found:
             least = tail.tokens + LEAST_LEFT_TOKENS
-            raise TooLarge("tokens of the system text", self._budget, least)
+            raise TooLarge("tokens of the system text", self._budget, least, LARGER)
         return tail
 
     def _costed(self, found: list[Message]) -> Tail:

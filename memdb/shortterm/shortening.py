@@ -7,7 +7,7 @@ The stored message stays whole; the mark in the view says how to see it all.
 from __future__ import annotations
 
 from memdb.errors import TooLarge
-from memdb.shortterm.windows import MESSAGE_OVERHEAD_TOKENS, cost_tokens, said_by
+from memdb.shortterm.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens, said_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ LEAST_TOKENS = 12
 HEAD_THIRDS = 2
 
 GAP = " […] "
-GAP_NAMED = " [… memory_expand({seq}) shows all …] "
+# Not the name of a tool: hosts call theirs as they like.
+GAP_NAMED = " [… expand {seq} to read all …] "
 
 # From this many tokens on the gap says where the rest is.
 NAMED_FROM_TOKENS = 48
@@ -43,7 +44,8 @@ def shorten(unit: Sequence[Message], room: int, counting: Counting) -> list[Mess
     cap = _cap(costs, room)
     if cap < LEAST_TOKENS and any(cost > cap for cost in costs):
         least = sum(min(cost, LEAST_TOKENS) for cost in costs)
-        raise TooLarge("tokens of the newest message with its tool calls", room, least)
+        what = "tokens of the newest message with its tool calls"
+        raise TooLarge(what, max(room, 0), least, LARGER)
     return [
         message if cost <= cap else _view(message, cap - MESSAGE_OVERHEAD_TOKENS, counting)
         for message, cost in zip(unit, costs, strict=True)

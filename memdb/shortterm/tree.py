@@ -78,7 +78,7 @@ class Trees:
             if target is not None:
                 node = nodes.find_span(tx, target, *span) if span else nodes.find(tx, target, ref)
             if target is None or (node is None and span is None):
-                raise NotFound("node", f"{ref} in session {session}")
+                raise NotFound("node", ref, f"session {session!r}")
             if node is not None:
                 node = self._summaries.with_text(tx, node)
                 span = node.first_seq, node.last_seq

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # Source: OpenAI's cookbook on counting tokens for chat models.
 MESSAGE_OVERHEAD_TOKENS = 4
 
+# What to do where a budget cannot hold what it must.
+LARGER = "give a larger budget_tokens"
+
 FIRST_PAGE = 32
 
 
@@ -74,7 +77,7 @@ def newest_within(
             cost = cost_tokens(message, counting)
             if budget_tokens is not None and tokens + cost > budget_tokens:
                 if not kept:
-                    raise TooLarge("tokens of the newest message", budget_tokens, cost)
+                    raise TooLarge("tokens of the newest message", budget_tokens, cost, LARGER)
                 full = True
                 break
             kept.append(message)

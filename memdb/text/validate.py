@@ -24,6 +24,10 @@ MAX_MS = 253_402_300_799_999
 
 MAX_INT = (1 << 63) - 1
 
+# Levels of lists and objects in a JSON value. Python's parser gives up at fewer
+# than 1,000, the fewer the deeper it is called: what was stored could not be read.
+MAX_NESTING = 200
+
 
 def text_value(value: object, field: str) -> str:
     """
@@ -57,6 +61,8 @@ def name_value(value: object, field: str) -> str:
 
     Names are opaque: slashes, quotes and `%` mean nothing.
     """
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidInput(f"{field} holds a NUL character: remove it")
     text = text_value(value, field)
     if not text.strip():
         raise InvalidInput(f"{field} is empty: give a name")
@@ -110,6 +116,8 @@ def json_value(value: object, field: str) -> str | None:
         raise InvalidInput(f"{field} has no JSON form ({error}): use plain values") from error
     if "\\u0000" in text and _holds_nul(value):
         raise InvalidInput(f"{field} holds a NUL character: remove it")
+    if is_deep(value, text):
+        raise InvalidInput(f"{field} is nested over {MAX_NESTING} deep: make it flatter")
     return text_value(text, field)
 
 
@@ -141,6 +149,23 @@ def parse_json(text: str | None) -> Any:
         raise Corrupt(
             "a stored JSON value is damaged: run `memdb check`, then restore a backup"
         ) from error
+
+
+def is_deep(value: object, text: str, most: int = MAX_NESTING) -> bool:
+    """Say whether *value*, whose JSON text is *text*, is nested more than *most* deep."""
+    if text.count("[") + text.count("{") <= most:
+        return False
+    level = [value]
+    for _ in range(most + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list, tuple))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _holds_nul(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -130,6 +131,7 @@ def test_values_of_a_kind_of_their_own_are_stored_as_json_has_them(path):
         ([*said("a", "b"), "c"], r"items\[2\] is str: give a dict"),
         ([*said("a"), {"role": b"user"}], r"items\[1\] has no JSON form"),
         ([*said("a"), {"role": object()}], r"items\[1\] has no JSON form"),
+        ([{"role": "user", "content": json.loads("[" * 250 + "]" * 250)}], "nested over 198"),
     ],
 )
 def test_a_wrong_item_is_named(path, items, named):

@@ -477,3 +477,31 @@ def test_paths_that_cannot_be_are_refused(bad: str) -> None:
     """Before anything is touched."""
     with pytest.raises(memdb.InvalidInput, match="path"):
         memdb.open(bad)
+
+
+def nested(depth: int, kind: type) -> Any:
+    """Return lists or dicts in each other, *depth* of them."""
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value] if kind is list else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("kind", [list, dict])
+def test_what_is_nested_deeper_than_can_be_read_is_refused(db: MemDB, kind: type) -> None:
+    """The limit is far below where Python's parser gives up, from wherever it is called."""
+    chat = db.scope("ann").session("s")
+    state = db.state()
+
+    def at_depth(levels: int) -> Any:
+        return at_depth(levels - 1) if levels else state["deep"]
+
+    state["deep"] = nested(200, kind)
+    assert at_depth(500) == nested(200, kind)
+    with pytest.raises(memdb.InvalidInput, match="nested over 200 deep"):
+        state["deep"] = nested(201, kind)
+    with pytest.raises(memdb.InvalidInput, match="parts is nested"):
+        chat.append("user", "x", parts=[nested(200, kind)])
+    flat = [["x"]] * 1000
+    chat.append("user", "x", parts=flat)
+    assert chat.last(1)[0].body == flat

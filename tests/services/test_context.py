@@ -296,7 +296,7 @@ def test_the_newest_message_is_always_in(chat: Session, size: int, query: str) -
     assert newest.seq == 31
     assert newest.text.startswith("First words.")
     assert newest.text.endswith("Last words.")
-    assert ("memory_expand(31) shows all" in newest.text) == (newest != chat.get(31))
+    assert ("expand 31 to read all" in newest.text) == (newest != chat.get(31))
     assert window.pieces[-1].reason.startswith("the newest message")
     assert ("over the budget" in window.pieces[-1].reason) == (newest != chat.get(31))
     assert window.tokens <= 700

@@ -33,7 +33,7 @@ def test_beginning_and_end_are_kept() -> None:
 
     assert view.text.startswith("Begin word")
     assert view.text.endswith("word end.")
-    assert "[… memory_expand(7) shows all …]" in view.text
+    assert "[… expand 7 to read all …]" in view.text
     assert 90 <= costs([view]) <= 100
 
 
@@ -42,7 +42,7 @@ def test_a_small_view_names_nothing() -> None:
     (view,) = shorten([said(f"Begin {'word ' * 500}end.")], 30, COUNTING)
 
     assert "[…]" in view.text
-    assert "memory_expand" not in view.text
+    assert "expand" not in view.text
 
 
 def test_what_fits_stays_as_it_is() -> None:
