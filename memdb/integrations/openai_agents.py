@@ -23,6 +23,7 @@ is given as items too. Calls run in the worker thread of the file (`memdb.aio`);
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ from memdb.lane import waited
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Iterator
     from typing import Any, Self, TypeVar
 
     from agents import SessionSettings
@@ -118,7 +119,8 @@ class MemDBSession(Compacting):
             raise InvalidInput(f"limit is {type(most).__name__}: give an int or None")
         chat = self._chat_of(branch_id)
         key = (self._place, self.session_id, branch_id or self._branch, branch_id is None, most)
-        return await self._opened().read(key, lambda db: latest(chat(db), most))
+        with _closing_told():
+            return await self._opened().read(key, lambda db: latest(chat(db), most))
 
     async def add_items(self, items: list[Item]) -> None:
         """
@@ -137,11 +139,12 @@ class MemDBSession(Compacting):
         if branch != MAIN:
             await self._run(lambda db: self._add(db, branch, [*new]), to_end=True)
             return
-        if self._main is None:  # kept, because it knows its scope by then
-            user, app = self._place
-            self._main = (await file.db()).scope(user, app).session(self.session_id)
-        adding = partial(self._main._adding, new)
-        await waited(self._main._worker, adding, to_end=True)
+        with _closing_told():
+            if self._main is None:  # kept, because it knows its scope by then
+                user, app = self._place
+                self._main = (await file.db()).scope(user, app).session(self.session_id)
+            adding = partial(self._main._adding, new)
+            await waited(self._main._worker, adding, to_end=True)
 
     async def pop_item(self) -> Item | None:
         """
@@ -233,8 +236,18 @@ class MemDBSession(Compacting):
             raise SessionClosed(f"session {self.session_id!r} is closed: make another one")
         return self._file
 
-    def _run(
-        self, work: Callable[[memory.MemDB], R], *, to_end: bool = False
-    ) -> Coroutine[Any, Any, R]:
+    async def _run(self, work: Callable[[memory.MemDB], R], *, to_end: bool = False) -> R:
         """Do *work* in the thread of the file; *to_end* also for a caller that is cancelled."""
-        return self._opened().run(work, to_end=to_end)
+        with _closing_told():
+            return await self._opened().run(work, to_end=to_end)
+
+
+@contextmanager
+def _closing_told() -> Iterator[None]:
+    """Raise what the SDK's callers know where the file was closed while a call waited for it."""
+    try:
+        yield
+    except SessionClosed:
+        raise
+    except Closed as error:
+        raise SessionClosed(str(error)) from error

@@ -18,7 +18,7 @@ import pytest
 
 import memdb
 import memdb.aio
-from memdb.integrations.openai_agents import MemDBSession
+from memdb.integrations.openai_agents import MemDBSession, SessionClosed
 from memdb.integrations.openai_items import InvalidItem
 
 pytest.importorskip("agents", reason="needs the extra openai-agents")
@@ -81,6 +81,28 @@ def test_a_file_that_was_given_open_is_let_go(path, kind):
 
     assert [one() for one in known] == [None] * 3
     assert threading.active_count() <= before
+
+
+@pytest.mark.parametrize("call", ["get", "add", "search"])
+def test_a_session_that_is_closed_while_it_opens_says_so(path, call):
+    """As one that was closed before; the next session of the file is served."""
+    session = MemDBSession("s", path)
+    calls = {
+        "get": session.get_items,
+        "add": lambda: session.add_items(said("hi")),
+        "search": lambda: session.search("hi"),
+    }
+
+    async def talk():
+        waiting = asyncio.ensure_future(calls[call]())
+        await asyncio.sleep(0)
+        await session.aclose()
+        with pytest.raises(SessionClosed):
+            await waiting
+        async with MemDBSession("s", path) as again:
+            return await again.get_items()
+
+    assert asyncio.run(talk()) == []
 
 
 def test_items_are_stored_as_they_were_at_the_call(path):
@@ -196,7 +218,7 @@ def test_a_switch_that_is_cancelled_is_over_when_the_caller_knows(path, monkeypa
 FORKED = """
 import asyncio, os, sys
 import memdb, memdb.aio
-from memdb.integrations.openai_agents import MemDBSession
+from memdb.integrations.openai_agents import MemDBSession, SessionClosed
 
 item = [{"role": "user", "content": "hi"}]
 path = sys.argv[1]
