@@ -112,7 +112,15 @@ class Remembering:
         self, owner: Owner, text: str, *, shared: bool | None = None, **given: Any
     ) -> Remembered:
         """Remember *text* as `Scope.remember` describes it."""
-        told = self.prepare(owner, text, shared=shared, **given)
+        return self.store(self.prepare(owner, text, shared=shared, **given))
+
+    @property
+    def asks(self) -> bool:
+        """Say whether an arbiter is asked, which no transaction may wait for."""
+        return self._arbiter is not None
+
+    def store(self, told: Prepared) -> Remembered:
+        """Store what was prepared; in a transaction of the caller's the rules decide."""
         answers: dict[Asked, Verdict] = {}
         left = 0 if self._arbiter is None or self._db.writing else ROUNDS
         while True:

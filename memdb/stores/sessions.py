@@ -58,8 +58,22 @@ ORDER BY name
 LIMIT :limit
 """
 
+# The newest message is one seek from the end of the session's range.
 SELECT_HEAD = """/* sessions.head */
-SELECT id, name, title, last_seq, metadata, created_ms, updated_ms, uid
+SELECT
+  id,
+  name,
+  title,
+  last_seq,
+  coalesce(
+    (SELECT max(id) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215)
+      & 16777215,
+    0
+  ),
+  metadata,
+  created_ms,
+  updated_ms,
+  uid
 FROM sessions
 WHERE scope_no = :scope_no AND name = :name
 """
@@ -189,8 +203,10 @@ def head(tx: Tx, scope_no: int, name: str) -> tuple[int, SessionHead] | None:
     row = tx.one(SELECT_HEAD, {"scope_no": scope_no, "name": name})
     if row is None:
         return None
-    row_id, name, title, last, metadata, created_ms, updated_ms, uid = row
-    found = SessionHead(name, title, last, parse_json(metadata), created_ms, updated_ms, uid)
+    row_id, name, title, last, newest, metadata, created_ms, updated_ms, uid = row
+    found = SessionHead(
+        name, title, last, newest, parse_json(metadata), created_ms, updated_ms, uid
+    )
     return int(row_id), found
 
 

@@ -421,3 +421,95 @@ def test_other_clients_read_and_write_the_same_artifacts(tmp_path):
 
     assert (menu.inline_data.mime_type, menu.inline_data.data) == ("text/markdown", b"# Soup")
     assert (plan, link, found) == ("Fly to Oslo.", "gs://b/f", ["plan.txt"])
+
+
+def calls_by_name(files, filename):
+    """Return the calls that read or remove by name, and what each gives for nothing."""
+    asked = {**ANN, "session_id": "s", "filename": filename}
+    return [
+        (files.load_artifact(**asked), None),
+        (files.get_artifact_version(**asked), None),
+        (files.list_versions(**asked), []),
+        (files.list_artifact_versions(**asked), []),
+        (files.delete_artifact(**asked), None),
+    ]
+
+
+@pytest.mark.parametrize("name", ["artifact-memdb", "artifact-memory"])
+@pytest.mark.parametrize("bad", ["x" * 2000, "\ud800"], ids=["long", "surrogate"])
+def test_there_is_nothing_under_a_name_that_cannot_be_stored(run, name, bad):
+    """Whoever asks gets nothing, as from ADK's own store; only memdb's refuses to save it."""
+
+    async def steps(files):
+        for call, nothing in calls_by_name(files, bad):
+            assert await call == nothing
+        for ids in ({**ANN, "user_id": bad}, {**ANN, "session_id": bad}):
+            asked = {"session_id": "s", **ids}
+            assert await files.list_artifact_keys(**asked) == []
+            assert await files.load_artifact(**asked, filename="f") is None
+        for version in (-1, 7, 2**62, 2**70):
+            assert await files.load_artifact(**ANN, filename="user:f", version=version) is None
+
+    run(name, steps)
+
+
+@pytest.mark.parametrize(
+    ("filename", "named"),
+    [
+        (5, "^filename is int: give a str"),
+        (b"x", "^filename is bytes: give a str"),
+        ("", "^filename '' is empty: give a name"),
+        ("user:", "^filename 'user:' is empty: give a name"),
+        ("a\0b", "^filename .* holds a NUL character: remove it"),
+        ("/a", "^filename '/a' would leave its folder: give a name without"),
+    ],
+    ids=ascii,
+)
+def test_a_filename_that_cannot_be_names_the_fix(run, filename, named):
+    """With ADK's error, by every call."""
+
+    async def steps(files):
+        part = types.Part(text="x")
+        save = files.save_artifact(**ANN, session_id="s", filename=filename, artifact=part)
+        for call in (save, *[call for call, _ in calls_by_name(files, filename)]):
+            with pytest.raises(InputValidationError, match=named):
+                await call
+
+    run("artifact-memdb", steps)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"artifact": None}, "^artifact is NoneType: give a types.Part"),
+        ({"artifact": 5}, "^artifact is int: give a types.Part"),
+        ({"artifact": types.Part()}, "^artifact has no text, bytes or file_data"),
+        ({"custom_metadata": {"f": len}}, "^custom_metadata has no JSON form"),
+        ({"custom_metadata": 5}, "^custom_metadata is not a dict"),
+        ({"filename": "x" * 2000}, "^the number of characters in filename is 2,000"),
+        ({"user_id": "x" * 2000}, "^the number of characters in user_id is 2,000"),
+        ({"session_id": "x" * 2000}, "^the number of characters in session_id is 2,000"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_saved_is_refused_in_adks_words(run, given, named):
+    """Nothing is saved."""
+
+    async def steps(files):
+        good = {**ANN, "session_id": "s", "filename": "f", "artifact": types.Part(text="x")}
+        with pytest.raises(InputValidationError, match=named):
+            await files.save_artifact(**(good | given))
+        return await files.list_artifact_keys(**ANN, session_id="s")
+
+    assert run("artifact-memdb", steps) == []
+
+
+def test_a_version_that_is_no_number_is_refused(run):
+    """With ADK's error."""
+
+    async def steps(files):
+        for call in (files.load_artifact, files.get_artifact_version):
+            with pytest.raises(InputValidationError, match=r"^version is str: give an int"):
+                await call(**ANN, filename="user:f", version="0")
+
+    run("artifact-memdb", steps)

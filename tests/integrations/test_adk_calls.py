@@ -283,6 +283,46 @@ def test_a_uri_of_another_form_is_refused(uri, tmp_path, monkeypatch):
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.parametrize(
+    "made",
+    [MemdbSessionService, MemdbMemoryService, MemdbArtifactService],
+    ids=lambda x: x.__name__,
+)
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"source": 5}, "^source is int: give a path"),
+        ({"source": b"a.db"}, "^source is bytes: give a path"),
+        ({"uri": 5}, "^uri is int: give a str"),
+        ({"uri": "memdb:///a.db?by_meaning=maybe"}, "^by_meaning is 'maybe': use true or false"),
+        ({"source": "a.db", "by_meaning": 2}, "^by_meaning is 2: use true or false"),
+    ],
+    ids=["int", "bytes", "uri", "option of a uri", "option"],
+)
+def test_what_is_no_file_is_refused_by_all_three(made, given, named, tmp_path, monkeypatch):
+    """With memdb's error, and no file is made."""
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InvalidInput, match=named):
+        made(**given)
+
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_options_of_a_uri_are_those_of_the_docstring(tmp_path, monkeypatch):
+    """A file without embedder makes no vectors; all three services take the same URI."""
+    monkeypatch.chdir(tmp_path)
+    uri = "memdb:///agent.db?durability=process&embedder=none&by_meaning=false"
+
+    async def steps():
+        for made in (MemdbSessionService, MemdbMemoryService, MemdbArtifactService):
+            async with made(uri=uri) as service:
+                ann = service._db.scope("ann")
+                assert service._db._rooms.remembering.prepare(ann._owner, "x").sense is None
+
+    asyncio.run(steps())
+
+
 def test_a_file_that_cannot_be_opened_is_told_at_once(tmp_path):
     """Before the first call, and with memdb's error."""
     with pytest.raises(memdb.FileError):

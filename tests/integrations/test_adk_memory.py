@@ -296,10 +296,45 @@ def test_a_memory_that_cannot_be_stored_is_refused(run, memories):
             await memory.add_memory(**ANN, memories=memories)
         with pytest.raises(InputValidationError):
             await memory.add_events_to_memory(**ANN, events=[event("a\ud800")])
-        with pytest.raises(InputValidationError):
-            await memory.search_memory(app_name="a", user_id="", query="x")
 
     run("memory-memdb", steps)
+
+
+@pytest.mark.parametrize("name", ["memory-memdb", "memory-memory"])
+@pytest.mark.parametrize(
+    "bad",
+    ["", "   ", "x" * 2000, "a\0b", "\ud800", None],
+    ids=["empty", "blank", "long", "nul", "surrogate", "none"],
+)
+def test_there_is_no_memory_under_a_name_that_cannot_be(run, name, bad):
+    """Of no such user or app, and none with such an id; asking is fine."""
+
+    async def steps(memory):
+        for ids in ({**ANN, "app_name": bad}, {**ANN, "user_id": bad}):
+            assert found(await memory.search_memory(**ids, query="x")) == []
+            await memory.delete_memory(**ids, memory_id="x")
+        await memory.delete_memory(**ANN, memory_id=bad)
+
+    run(name, steps)
+
+
+def test_what_is_no_event_and_no_id_is_refused(run):
+    """With ADK's error, which names the argument; nothing is stored."""
+
+    async def steps(memory):
+        with pytest.raises(InputValidationError, match=r"^events holds str: give events"):
+            await memory.add_events_to_memory(**ANN, events=[event("fox"), "x"])
+        with pytest.raises(InputValidationError, match=r"^memory_id is int: give a str"):
+            await memory.delete_memory(**ANN, memory_id=5)
+        with pytest.raises(InputValidationError, match="characters in session_id is 2,000"):
+            await memory.add_events_to_memory(**ANN, events=[event("fox")], session_id="x" * 2000)
+        with pytest.raises(InputValidationError, match=r"^custom_metadata is not a dict"):
+            await memory.add_events_to_memory(**ANN, events=[event("fox")], custom_metadata=5)
+        with pytest.raises(InputValidationError, match=r"^user_id is empty"):
+            await memory.add_events_to_memory(app_name="a", user_id="", events=[event("fox")])
+        return found(await memory.search_memory(**ANN, query="fox"))
+
+    assert run("memory-memdb", steps) == []
 
 
 def test_a_search_by_meaning_is_asked_for(tmp_path):

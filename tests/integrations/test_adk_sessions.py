@@ -4,6 +4,7 @@ import asyncio
 import base64
 import copy
 import math
+import threading
 
 import pytest
 from adk_services import ANN, BOB, FAST, event, service, texts
@@ -414,27 +415,43 @@ def test_state_without_a_json_form_becomes_its_repr(run, name, caplog):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "named"),
     [
-        event("x", state={"a": math.nan}),
-        event("x", state={"a": "\0"}),
-        event("x", state={"\ud800": 1}),
-        event("a\ud800"),
-        event("x", at=1e300),
-        event("x", at=math.nan),
-        event("x", id="e" * 2000),
-        event("x", author="\0"),
+        (event("x", state={"a": math.nan}), r"state\['a'\] has no JSON form"),
+        (event("x", state={"a": "\0"}), r"state\['a'\] holds a NUL"),
+        (event("x", state={"\ud800": 1}), "a key of state holds a lone surrogate"),
+        (event("a\ud800"), r"content\.parts\[0\]\.text holds a lone surrogate.*: decode"),
+        (event("x", at=1e300), "^timestamp is 1e.300: give seconds"),
+        (event("x", at=1e12), "^timestamp is 1000000000000.0: give seconds"),
+        (event("x", at=math.nan), "^timestamp is nan: give seconds"),
+        (event("x", id="e" * 2000), "the number of characters in event id is 2,000"),
+        (event("x", id="\ud800"), r"event '\\ud800' cannot be stored: id holds a lone surrogate"),
+        (event("x", author="\0"), "author holds a NUL"),
+        (event("x", custom_metadata={"f": len}), "has no JSON form .*: use plain values"),
     ],
-    ids=["nan", "nul", "surrogate key", "surrogate", "far", "no time", "long id", "author"],
+    ids=[
+        "nan",
+        "nul",
+        "surrogate key",
+        "surrogate",
+        "far",
+        "milliseconds",
+        "no time",
+        "long id",
+        "surrogate id",
+        "author",
+        "function",
+    ],
 )
-def test_an_event_that_cannot_be_stored_is_refused_whole(run, bad):
+def test_an_event_that_cannot_be_stored_is_refused_whole(run, bad, named):
     """With ADK's error; the file, the session and its state stay as they were."""
 
     async def steps(sessions):
         session = await sessions.create_session(**ANN, session_id="s")
         before = copy.deepcopy(session)
-        with pytest.raises(InputValidationError):
+        with pytest.raises(InputValidationError, match=named) as caught:
             await sessions.append_event(session, bad)
+        assert str(caught.value).encode()  # it can be printed
         assert session == before
         await sessions.append_event(session, event("fine"))
         again = await sessions.get_session(**ANN, session_id="s")
@@ -443,35 +460,88 @@ def test_an_event_that_cannot_be_stored_is_refused_whole(run, bad):
     assert run("session-memdb", steps) == (["fine"], {})
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        {"app_name": "", "user_id": "u"},
-        {"app_name": "a", "user_id": " "},
-        {"app_name": "a\0", "user_id": "u"},
-        {"app_name": "a", "user_id": "\ud800"},
-        {"app_name": "a", "user_id": "u" * 2000},
-        {"app_name": "desk (memory)", "user_id": "u"},
-        {"app_name": 7, "user_id": "u"},
-    ],
-    ids=["no app", "blank user", "nul", "surrogate", "long", "memory's", "int"],
-)
-def test_names_that_cannot_be_stored_are_refused(run, ids):
-    """With ADK's error, by every call; nothing is made."""
+NO_NAMES = {
+    "none": None,
+    "empty": "",
+    "blank": "   ",
+    "nul": "a\0b",
+    "surrogate": "\ud800",
+    "long": "x" * 2000,
+    "int": 7,
+}
+
+
+@pytest.mark.parametrize("name", ["session-memdb", "session-memory"])
+@pytest.mark.parametrize("bad", NO_NAMES.values(), ids=NO_NAMES)
+def test_there_is_nothing_under_a_name_that_cannot_be(run, name, bad):
+    """Whoever asks gets None or nothing, as from ADK's own: `adk web` answers 404, not 500."""
 
     async def steps(sessions):
+        for ids in ({**ANN, "app_name": bad}, {**ANN, "user_id": bad}):
+            assert await sessions.get_session(**ids, session_id="s") is None
+            assert await sessions.get_user_state(**ids) == {}
+            assert (await sessions.list_sessions(**ids)).sessions == []
+            assert await sessions.delete_session(**ids, session_id="s") is None
+        if bad != NO_NAMES["int"]:  # ADK's own fail on an id that is no text
+            assert await sessions.get_session(**ANN, session_id=bad) is None
+            assert await sessions.delete_session(**ANN, session_id=bad) is None
+
+    run(name, steps)
+
+
+@pytest.mark.parametrize("field", ["app_name", "user_id"])
+@pytest.mark.parametrize("bad", NO_NAMES.values(), ids=NO_NAMES)
+def test_no_session_is_made_under_a_name_that_cannot_be(run, field, bad):
+    """The error is ADK's and calls the field by ADK's name; nothing is made."""
+
+    async def steps(sessions):
+        with pytest.raises(InputValidationError, match=field):
+            await sessions.create_session(**{**ANN, field: bad}, state={"app:p": 1})
+        return sessions._db.scopes()
+
+    assert run("session-memdb", steps) == []
+
+
+def test_the_memorys_own_app_is_no_app_for_sessions(run):
+    """Every call says so: what stands there is no session."""
+
+    async def steps(sessions):
+        ids = {"app_name": "desk (memory)", "user_id": "u"}
         for call in (
-            sessions.create_session(**ids, state={"app:p": 1}),
+            sessions.create_session(**ids),
             sessions.get_session(**ids, session_id="s"),
             sessions.get_user_state(**ids),
             sessions.list_sessions(**ids),
             sessions.delete_session(**ids, session_id="s"),
         ):
-            with pytest.raises(InputValidationError):
+            with pytest.raises(InputValidationError, match="memories stand there"):
                 await call
-        return sessions._db.scopes()
 
-    assert run("session-memdb", steps) == []
+    run("session-memdb", steps)
+
+
+@pytest.mark.parametrize("state", [5, [1], "x"], ids=str)
+def test_a_state_that_is_no_dict_is_refused(run, state):
+    """With ADK's error, before anything is made."""
+
+    async def steps(sessions):
+        with pytest.raises(InputValidationError, match=r"^state is .*: give a dict"):
+            await sessions.create_session(**ANN, session_id="s", state=state)
+        return await sessions.get_session(**ANN, session_id="s")
+
+    assert run("session-memdb", steps) is None
+
+
+def test_a_number_of_events_out_of_range_is_named_as_adk_does(run):
+    """By the name that the caller knows."""
+
+    async def steps(sessions):
+        await sessions.create_session(**ANN, session_id="s")
+        asked = GetSessionConfig(num_recent_events=2**70)
+        with pytest.raises(InputValidationError, match=r"^num_recent_events is .*: give a number"):
+            await sessions.get_session(**ANN, session_id="s", config=asked)
+
+    run("session-memdb", steps)
 
 
 HOSTILE = [
@@ -550,6 +620,105 @@ def test_another_client_and_adk_share_a_conversation(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    "take_back",
+    [
+        lambda chat: chat.pop(),
+        lambda chat: chat.clear(),
+        lambda chat: chat.pop(instead=[{"role": "user", "text": "other"}]),
+        lambda chat: chat.replace([2, 3]),
+        lambda chat: (chat.append("user", "x"), chat.pop(), chat.pop()),
+    ],
+    ids=["pop", "clear", "pop instead", "replace", "append and pop"],
+)
+@pytest.mark.parametrize("archived", [False, True], ids=["fresh", "archived"])
+def test_a_session_whose_events_were_taken_back_is_stale(tmp_path, take_back, archived):
+    """By another client of the file; read again, it can be written to, and again after that."""
+
+    async def steps():
+        with memdb.open(tmp_path / "agent.db", **FAST) as db:
+            chat = db.scope("ann", "desk").session("s")
+            async with MemdbSessionService(db) as sessions:
+                held = await sessions.create_session(**ANN, session_id="s")
+                for text in ("1", "2", "3"):
+                    await sessions.append_event(held, event(text))
+                if archived:
+                    chat.archive(keep_last=0)
+                held = await sessions.get_session(**ANN, session_id="s")
+                take_back(chat)
+                with pytest.raises(StaleSessionError):
+                    await sessions.append_event(held, event("lost", state={"k": 1}))
+                fresh = await sessions.get_session(**ANN, session_id="s")
+                kept = texts(fresh.events)
+                for text in ("4", "5"):
+                    await sessions.append_event(fresh, event(text))
+                again = await sessions.get_session(**ANN, session_id="s")
+                assert db.check(deep=True) == []
+                return kept, texts(again.events), again.state
+
+    kept, again, state = asyncio.run(steps())
+
+    assert again == [*kept, "4", "5"]
+    assert state == {}
+
+
+def test_a_session_that_went_through_json_is_stale_after_events_were_taken_back(tmp_path):
+    """Its time is older than that of the taking back."""
+
+    async def steps():
+        with memdb.open(tmp_path / "agent.db", **FAST) as db:
+            async with MemdbSessionService(db) as sessions:
+                held = await sessions.create_session(**ANN, session_id="s")
+                await sessions.append_event(held, event("1", at=5.0))
+                copied = Session.model_validate_json(held.model_dump_json())
+                db.scope("ann", "desk").session("s").clear()
+                with pytest.raises(StaleSessionError):
+                    await sessions.append_event(copied, event("lost"))
+
+    asyncio.run(steps())
+
+
+def test_words_that_were_erased_in_their_place_make_nobody_stale(tmp_path):
+    """The events are as many as before."""
+
+    async def steps():
+        with memdb.open(tmp_path / "agent.db", **FAST) as db:
+            async with MemdbSessionService(db) as sessions:
+                held = await sessions.create_session(**ANN, session_id="s")
+                await sessions.append_event(held, event("1"))
+                db.scope("ann", "desk").session("s").erase(1)
+                await sessions.append_event(held, event("2"))
+                return len((await sessions.get_session(**ANN, session_id="s")).events)
+
+    assert asyncio.run(steps()) == 2
+
+
+def test_events_are_not_taken_back_between_looking_and_writing(tmp_path, monkeypatch):
+    """An append that found its session fresh is done before another client's `clear`."""
+    commit = memdb.Session.commit
+    other = memdb.open(tmp_path / "agent.db", **FAST)
+    clearing = []
+
+    def slow(self, *args, **options):
+        clear = other.scope("ann", "desk").session("s").clear
+        clearing.append(threading.Thread(target=clear))
+        clearing[0].start()
+        clearing[0].join(0.2)
+        return commit(self, *args, **options)
+
+    async def steps():
+        async with MemdbSessionService(tmp_path / "agent.db", **FAST) as sessions:
+            held = await sessions.create_session(**ANN, session_id="s")
+            await sessions.append_event(held, event("1"))
+            monkeypatch.setattr(memdb.Session, "commit", slow)
+            await sessions.append_event(held, event("2"))
+            clearing[0].join()
+            return texts((await sessions.get_session(**ANN, session_id="s")).events)
+
+    assert asyncio.run(steps()) == []
+    other.close()
+
+
 def test_what_another_host_keeps_with_a_session_stays(tmp_path):
     """Its metadata and title are there after ADK wrote."""
 
@@ -568,13 +737,13 @@ def test_what_another_host_keeps_with_a_session_stays(tmp_path):
     assert head.metadata == {"other": [1], "adk": {"time": 5.0, "seq": 1}}
 
 
-@pytest.mark.parametrize("after", [math.inf, math.nan, -math.inf, 1e300])
+@pytest.mark.parametrize("after", [math.inf, math.nan, -math.inf, 1e300, 1e12])
 def test_a_limit_that_is_no_time_is_refused(run, after):
-    """With ADK's error."""
+    """With ADK's error, which names the limit."""
 
     async def steps(sessions):
         await sessions.create_session(**ANN, session_id="s")
-        with pytest.raises(InputValidationError):
+        with pytest.raises(InputValidationError, match=r"^after_timestamp is .*: give seconds"):
             await sessions.get_session(
                 **ANN, session_id="s", config=GetSessionConfig(after_timestamp=after)
             )

@@ -95,6 +95,33 @@ def test_commit_needs_the_session(chat, db):
     assert db.state("desk").all() == {}
 
 
+def test_a_head_knows_the_newest_message_and_the_last_seq(chat):
+    """Taking messages back lowers the former only; an archived message counts as before."""
+
+    def seqs():
+        head = chat.head()
+        assert chat.snapshot().head == head
+        return head.last_seq, head.newest_seq
+
+    chat.create()
+    found = [seqs()]
+    for number in range(3):
+        chat.commit(event(str(number), external_id=f"e-{number}"))
+    found.append(seqs())
+    chat.archive(keep_last=0)
+    found.append(seqs())
+    chat.pop()
+    found.append(seqs())
+    chat.forget(1)
+    found.append(seqs())
+    chat.clear()
+    found.append(seqs())
+    chat.commit(event("4", external_id="e-4"))
+    found.append(seqs())
+
+    assert found == [(0, 0), (3, 3), (3, 3), (3, 2), (3, 2), (3, 0), (4, 4)]
+
+
 def test_the_same_message_again_changes_nothing(chat):
     """The stored one comes back, and the state is not set a second time."""
     chat.create()

@@ -15,7 +15,7 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
 from memdb.errors import NotFound
-from memdb.integrations.adk.service import Service
+from memdb.integrations.adk.service import Service, can_name, frozen
 
 if TYPE_CHECKING:
     import memdb
@@ -26,6 +26,9 @@ HOST = "adk"
 
 # As ADK's own services follow them.
 MAX_REFERENCES = 5
+
+# No file holds as many.
+MAX_VERSION = 1 << 62
 
 URI_MIME = "text/uri-list"
 BYTES_MIME = "application/octet-stream"
@@ -39,6 +42,10 @@ class MemdbArtifactService(Service, BaseArtifactService):
     Versions count from 0 here and from 1 in memdb; one that was deleted never
     comes back with other bytes, so after a delete the numbers go on. A name
     without a session is the user's, as is one that begins with `user:`.
+
+    As in ADK's own, ids and names that would leave their folder if they were
+    paths are refused by every call; under those that are only too long there is
+    nothing to be found.
     """
 
     async def save_artifact(
@@ -60,10 +67,13 @@ class MemdbArtifactService(Service, BaseArtifactService):
         """
         files = self._files(app_name, user_id, session_id, filename)
         part = ensure_part(artifact)
+        if not isinstance(part, types.Part):
+            raise InputValidationError(f"artifact is {type(part).__name__}: give a types.Part")
         _check_reference(part, app_name, user_id, session_id)
         data, mime, kept = _taken_apart(part)
-        if custom_metadata:
-            kept["custom"] = custom_metadata
+        custom = frozen(custom_metadata)
+        if custom:
+            kept["custom"] = custom
         metadata = {HOST: kept} if kept else None
 
         def write() -> int:
@@ -86,11 +96,14 @@ class MemdbArtifactService(Service, BaseArtifactService):
 
         Raises:
             InputValidationError: references lead too far, in a circle, or to
-                another scope.
+                another scope; *version* is no int.
         """
+        _check_version(version)
         left = MAX_REFERENCES
         while True:
             files = self._files(app_name, user_id, session_id, filename)
+            if not can_name(app_name, user_id, session_id or SHARED, filename):
+                return None
             part = await self._run(lambda f=files, n=filename, v=version: _load(f(), n, v))  # type: ignore[misc]
             if part is None or not artifact_util.is_artifact_ref(part):
                 return None if part in (None, TOMBSTONE, types.Part()) else part
@@ -116,6 +129,8 @@ class MemdbArtifactService(Service, BaseArtifactService):
                 one.name for one in found if session_id is not None or one.session is None
             )
 
+        if not can_name(app_name, user_id, session_id or SHARED):
+            return []
         return await self._run(read)
 
     async def delete_artifact(
@@ -123,22 +138,21 @@ class MemdbArtifactService(Service, BaseArtifactService):
     ) -> None:
         """Remove every version; absent is fine."""
         files = self._files(app_name, user_id, session_id, filename)
-        await self._run(lambda: files().delete(filename))
+        if can_name(app_name, user_id, session_id or SHARED, filename):
+            await self._run(lambda: files().delete(filename))
 
     async def list_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
         """Return the numbers of the versions, oldest first; [] without any."""
-        files = self._files(app_name, user_id, session_id, filename)
-        found = await self._run(lambda: files().versions(filename))
+        found = await self._versions(app_name, user_id, session_id, filename)
         return [one.version - 1 for one in reversed(found)]
 
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         """Return what is known of each version, oldest first; [] without any."""
-        files = self._files(app_name, user_id, session_id, filename)
-        found = await self._run(lambda: files().versions(filename))
+        found = await self._versions(app_name, user_id, session_id, filename)
         return [_described(app_name, user_id, one) for one in reversed(found)]
 
     async def get_artifact_version(
@@ -151,12 +165,22 @@ class MemdbArtifactService(Service, BaseArtifactService):
         version: int | None = None,
     ) -> ArtifactVersion | None:
         """Return what is known of a version, the newest for None; None without it."""
-        files = self._files(app_name, user_id, session_id, filename)
-        found = await self._run(lambda: files().versions(filename))
+        _check_version(version)
+        found = await self._versions(app_name, user_id, session_id, filename)
         for one in found:
             if version is None or one.version == version + 1:
                 return _described(app_name, user_id, one)
         return None
+
+    async def _versions(
+        self, app_name: str, user_id: str, session_id: str | None, filename: str
+    ) -> list[memdb.ArtifactVersion]:
+        """Return every version of a name, newest first; [] without any."""
+        files = self._files(app_name, user_id, session_id, filename)
+        if not can_name(app_name, user_id, session_id or SHARED, filename):
+            return []
+        found: list[memdb.ArtifactVersion] = await self._run(lambda: files().versions(filename))
+        return found
 
     def _files(
         self, app_name: str, user_id: str, session_id: str | None, filename: str | None = None
@@ -184,12 +208,24 @@ class MemdbArtifactService(Service, BaseArtifactService):
 
 def _check_name(filename: str) -> None:
     """Refuse what would leave its folder if it were a path, here or on Windows."""
+    if not isinstance(filename, str):
+        raise InputValidationError(f"filename is {type(filename).__name__}: give a str")
     name = filename.removeprefix(SHARED)
     paths = PurePosixPath(name), PureWindowsPath(name)
-    if not name.strip() or "\0" in name:
-        raise InputValidationError(f"filename {filename!r} must have a name without null bytes.")
+    if not name.strip():
+        raise InputValidationError(f"filename {filename!r} is empty: give a name, as 'report.md'")
+    if "\0" in name:
+        raise InputValidationError(f"filename {filename!r} holds a NUL character: remove it")
     if any(path.anchor or ".." in path.parts for path in paths):
-        raise InputValidationError(f"filename {filename!r} must stay within its folder.")
+        raise InputValidationError(
+            f"filename {filename!r} would leave its folder: give a name without drive, "
+            "'..' or a slash at its start"
+        )
+
+
+def _check_version(version: int | None) -> None:
+    if version is not None and not isinstance(version, int):
+        raise InputValidationError(f"version is {type(version).__name__}: give an int from 0 on")
 
 
 def _check_reference(part: types.Part, app_name: str, user_id: str, session_id: str | None) -> None:
@@ -222,13 +258,13 @@ def _taken_apart(part: types.Part) -> tuple[bytes, str | None, dict[str, Any]]:
     elif part.file_data is not None:
         data, mime = (part.file_data.file_uri or "").encode(), URI_MIME
     else:
-        raise InputValidationError("Not supported artifact type.")
+        raise InputValidationError("artifact has no text, bytes or file_data: give one of them")
     return data, mime, {"part": rest}
 
 
 def _load(files: Artifacts, filename: str, version: int | None) -> types.Part | None:
     """Return a version as the part it was saved as; another client's one as bytes."""
-    if version is not None and version < 0:
+    if version is not None and not 0 <= version < MAX_VERSION:
         return None
     try:
         found = files.load(filename, None if version is None else version + 1)

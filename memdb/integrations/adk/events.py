@@ -15,8 +15,13 @@ from google.adk.events import Event
 from google.genai import types
 
 from memdb.models import NewMessage
+from memdb.text.validate import MAX_MS, MIN_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic import BaseModel
+
     from memdb.models import Message
 
 KIND = "adk_event"
@@ -29,10 +34,7 @@ def to_message(event: Event, custom: dict[str, Any] | None = None) -> NewMessage
     Raises:
         InputValidationError: the event has no JSON form, or no time.
     """
-    try:
-        whole = event.model_dump_json(exclude_none=True)
-    except (ValueError, TypeError) as error:
-        raise InputValidationError(f"event {event.id} cannot be stored: {error}") from error
+    whole = to_json(event, f"event {event.id!a}")
     parts = (event.content.parts if event.content else None) or []
     results = any(part.function_response for part in parts)
     return NewMessage(
@@ -61,12 +63,57 @@ def to_event(message: Message) -> Event:
     )
 
 
-def to_ms(timestamp: float) -> int:
+def to_json(model: BaseModel, what: str, **options: Any) -> str:
+    """
+    Return the JSON text of a model of ADK without what is None in it.
+
+    Raises:
+        InputValidationError: it has none; the error names *what*, field and fix.
+    """
+    try:
+        return model.model_dump_json(exclude_none=True, **options)
+    except (ValueError, TypeError) as error:
+        try:
+            fields = model.model_dump(exclude_none=True)
+        except (ValueError, TypeError):  # a circle
+            fields = {}
+        raise InputValidationError(f"{what} cannot be stored: {reason(fields, error)}") from error
+
+
+def reason(value: Any, error: Exception, place: str = "") -> str:
+    """Say what at *place* keeps *value* from being JSON text, and what to do."""
+    found = _surrogate(value, place)
+    if found is None:
+        return f"it has no JSON form ({error}): use plain values"
+    return f"{found} holds a lone surrogate: decode the text with errors='replace'"
+
+
+def _surrogate(value: Any, place: str) -> str | None:
+    """Return where in *value* a lone surrogate stands, such as `content.parts[0].text`."""
+    if isinstance(value, str):
+        return place if any("\ud800" <= one <= "\udfff" for one in value) else None
+    if isinstance(value, dict):
+        keys = ((key, f"a key of {place}") for key in value)
+        items = ((item, f"{place}.{key}".lstrip(".")) for key, item in value.items())
+        below: Iterable[tuple[Any, str]] = (*keys, *items)
+    elif isinstance(value, (list, tuple, set)):
+        below = ((item, f"{place}[{number}]") for number, item in enumerate(value))
+    else:
+        below = ()
+    return next((found for item, at in below if (found := _surrogate(item, at))), None)
+
+
+def to_ms(timestamp: float, field: str = "timestamp") -> int:
     """Return *timestamp*, in seconds, in milliseconds; of two the earlier is never the later."""
     try:
-        return int(timestamp * 1000)
-    except (ValueError, OverflowError) as error:
-        raise InputValidationError(f"{timestamp} is no time: give seconds") from error
+        ms = int(timestamp * 1000)
+    except (ValueError, OverflowError):
+        ms = MAX_MS + 1
+    if not MIN_MS <= ms <= MAX_MS:
+        raise InputValidationError(
+            f"{field} is {timestamp}: give seconds since 1970, within the years 1 to 9999"
+        )
+    return ms
 
 
 def said(content: types.Content | None) -> str:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from google.adk.errors.input_validation_error import InputValidationError
+from google.adk.events import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
-from memdb.errors import InvalidInput
-from memdb.integrations.adk.events import said, to_event, to_message
-from memdb.integrations.adk.service import MEMORY_SUFFIX, Service, in_turns
+from memdb.errors import NotFound
+from memdb.integrations.adk.events import said, to_event, to_json, to_message
+from memdb.integrations.adk.service import MEMORY_SUFFIX, Service, can_name, frozen, taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from google.adk.events import Event
     from google.adk.sessions import Session
 
-    from memdb import Hit, Scope
+    from memdb import Entry, Hit, Scope
 
 # As in ADK's own services.
 UNKNOWN_SESSION = "__unknown_session_id__"
@@ -30,7 +31,11 @@ MAX_RESULTS = 10
 ENTRY = "entry:"
 HOST = "adk"
 
-_YES = {"1": True, "true": True, "0": False, "false": False}
+# An entry whose key begins so is the memory that was given with the id behind it.
+KEY = f"{HOST}:"
+
+# Every number with fewer digits is one that an entry can have.
+MAX_DIGITS = 19
 
 
 class MemdbMemoryService(Service, BaseMemoryService):
@@ -39,21 +44,13 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
     Events are kept in a scope of their own, the app `NAME (memory)`, so a search
     knows what was added and nothing else. Memories added directly are entries of
-    the user, the same that `scope.remember` makes: either side finds them.
+    the user, the same that `scope.remember` makes: either side finds them. They
+    go by the id they were given with, else by the number of the entry, as
+    `entry:5`.
 
     A search goes by words, as in ADK's own services; with *by_meaning* also by
     meaning and by what was said beside it.
     """
-
-    _by_meaning = False
-
-    def _configure(self, options: dict[str, Any]) -> None:
-        """Take *by_meaning*: True, or in a URI 1 or true."""
-        given = options.pop("by_meaning", False)
-        known = _YES.get(str(given).lower())
-        if known is None:
-            raise InvalidInput(f"by_meaning is {given!r}: use true or false")
-        self._by_meaning = known
 
     def _talks(self, app_name: str, user_id: str) -> Scope:
         """Return where events stand."""
@@ -82,18 +79,24 @@ class MemdbMemoryService(Service, BaseMemoryService):
         Add events that say something, all or none.
 
         An event whose id the session has is left as it is, also when it was
-        deleted: it does not come back.
+        deleted: it does not come back. Of a long list the first events are taken
+        at once and the others while the loop serves: leave them as they are
+        until the call is over.
 
         Raises:
             InputValidationError: an id or an event cannot be stored.
         """
-        given = list(events)
-        custom = dict(custom_metadata or {})
+        custom = frozen(custom_metadata)
+        kept = []
+        async for event in taken(events):
+            if not isinstance(event, Event):
+                raise InputValidationError(f"events holds {type(event).__name__}: give events")
+            if said(event.content):
+                kept.append(_kept(event, custom))
 
         def write() -> None:
             chat = self._talks(app_name, user_id).session(session_id or UNKNOWN_SESSION)
-            told = (event for event in in_turns(given) if said(event.content))
-            chat.extend([_kept(event, custom) for event in told], keep=True)
+            chat.extend(kept, keep=True)
 
         await self._run(write)
 
@@ -106,18 +109,30 @@ class MemdbMemoryService(Service, BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """
-        Remember facts; one whose id is known takes the place of what it said.
+        Remember facts, all or none; one whose id is known takes the place of what it said.
+
+        In a file that was opened with an arbiter or model, which is asked about
+        each of them, a failure of the disk or of the model may come after some
+        were stored: adding them all again stores the others. What cannot be
+        stored is refused before the first one is.
 
         Raises:
             InputValidationError: one has no text, or cannot be stored.
         """
-        common = dict(custom_metadata or {})
-        facts = [_to_fact(memory, common) for memory in memories]
+        common = frozen(custom_metadata)
+        facts = [_to_fact(memory, common) async for memory in taken(memories)]
 
         def write() -> None:
             scope = self._scope(app_name, user_id)
-            for fact in facts:
-                scope.remember(**fact)
+            keeper = scope._rooms.remembering
+            told = [keeper.prepare(scope._owner, **fact) for fact in facts]
+            with nullcontext() if keeper.asks else scope._rooms.db.write():
+                for fact, one in zip(facts, told, strict=True):
+                    known = _numbered(scope, fact["key"])
+                    if known is None:
+                        keeper.store(one)
+                    else:
+                        scope.entries.update(known, text=fact["text"], metadata=fact["metadata"])
 
         await self._run(write)
 
@@ -131,35 +146,55 @@ class MemdbMemoryService(Service, BaseMemoryService):
             hits = self._found(facts, query, "entry") + self._found(talks, query, "message")
             hits.sort(key=lambda hit: (hit.rank, hit.kind))
             entries = [
-                _of_fact(facts, hit) if hit.kind == "entry" else _of_event(talks, hit)
+                _of_fact(self._entry(facts, hit)) if hit.kind == "entry" else _of_event(talks, hit)
                 for hit in hits[:MAX_RESULTS]
             ]
             return SearchMemoryResponse(memories=entries)
 
+        if not can_name(app_name, user_id):
+            return SearchMemoryResponse()
         return await self._run(read)
 
     def _found(self, scope: Scope, query: str, kind: str) -> list[Hit]:
         ask = scope.recall if self._by_meaning else scope.search
         return ask(query, MAX_RESULTS, kinds=[kind])
 
+    def _entry(self, scope: Scope, hit: Hit) -> Entry:
+        """Return the entry that was found: of the user, or shared by all users of the app."""
+        number = hit.source.entry_id or 0
+        try:
+            return scope.entries.get(number)
+        except NotFound:
+            return self._db.shared(scope.app).entries.get(number)
+
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None
     ) -> None:
-        """Remove what a memory says, in every session; adding it again brings nothing back."""
+        """
+        Remove what a memory says, in every session; adding it again brings nothing back.
+
+        A memory that was added directly goes with all it said before, and may
+        be added again. There is nothing under an id that no memory can have.
+
+        Raises:
+            InputValidationError: *memory_id* is no text.
+        """
+        if memory_id is not None and not isinstance(memory_id, str):
+            raise InputValidationError(f"memory_id is {type(memory_id).__name__}: give a str")
 
         def remove() -> None:
-            number = (memory_id or "").removeprefix(ENTRY)
-            if memory_id != number and number.isdecimal():
-                self._scope(app_name, user_id).entries.delete(int(number))
-                return
-            talks = self._talks(app_name, user_id)
+            scope, talks = self._scope(app_name, user_id), self._talks(app_name, user_id)
+            number, key = _number_of(memory_id or ""), f"{KEY}{memory_id}"
+            for entry in list(scope.entries.list(inactive=True)):
+                if entry.id == number or entry.key == key:
+                    scope.entries.delete(entry.id)
             for info in talks.sessions():
                 chat = talks.session(info.name)
                 found = chat.find(memory_id or "")
                 if found is not None:
                     chat.erase(found.seq)
 
-        if memory_id:
+        if can_name(app_name, user_id, memory_id):
             await self._run(remove)
 
 
@@ -186,29 +221,50 @@ def _of_event(talks: Scope, hit: Hit) -> MemoryEntry:
 
 def _to_fact(memory: MemoryEntry, common: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `remember` for *memory*, which is kept whole beside its text."""
+    if not isinstance(memory, MemoryEntry):
+        raise InputValidationError(
+            f"memories holds {type(memory).__name__}: give `MemoryEntry` objects"
+        )
     text = said(memory.content)
     if not text.strip():
         raise InputValidationError("a memory has no text: only text can be remembered")
-    whole = memory.model_dump_json(exclude_none=True, exclude={"custom_metadata"})
+    whole = to_json(memory, f"memory {memory.id!a}", exclude={"custom_metadata"})
     return {
         "text": text,
-        "key": f"{HOST}:{memory.id}" if memory.id else None,
-        "metadata": {HOST: whole, "custom": {**common, **memory.custom_metadata}},
+        "key": f"{KEY}{memory.id}" if memory.id else None,
+        "metadata": {HOST: whole, "custom": {**common, **frozen(memory.custom_metadata)}},
     }
 
 
-def _of_fact(facts: Scope, hit: Hit) -> MemoryEntry:
-    entry = facts.entries.get(hit.source.entry_id or 0)
-    kept = entry.metadata or {}
-    name = f"{ENTRY}{entry.id}"
-    if HOST in kept:
-        memory = MemoryEntry.model_validate_json(kept[HOST])
-        return memory.model_copy(update={"id": name, "custom_metadata": kept.get("custom", {})})
-    return MemoryEntry(
-        id=name,
-        content=types.Content(role="user", parts=[types.Part(text=entry.text)]),
-        timestamp=_iso(entry.created_ms / 1000),
-    )
+def _of_fact(entry: Entry) -> MemoryEntry:
+    kept, key = entry.metadata or {}, entry.key or ""
+    memory_id = key.removeprefix(KEY) if key.startswith(KEY) else f"{ENTRY}{entry.id}"
+    content = types.Content(role="user", parts=[types.Part(text=entry.text)])
+    if HOST not in kept:
+        return MemoryEntry(id=memory_id, content=content, timestamp=_iso(entry.created_ms / 1000))
+    memory = MemoryEntry.model_validate_json(kept[HOST])
+    if said(memory.content) != entry.text:  # another client changed it since
+        memory.content = content
+    return memory.model_copy(update={"id": memory_id, "custom_metadata": kept.get("custom", {})})
+
+
+def _number_of(memory_id: str) -> int | None:
+    """Return the number of the entry that an id names, None where it names none."""
+    digits = memory_id.removeprefix(ENTRY)
+    plain = digits.isascii() and digits.isdecimal() and len(digits) < MAX_DIGITS
+    return int(digits) if plain and memory_id == f"{ENTRY}{int(digits)}" else None
+
+
+def _numbered(scope: Scope, key: str | None) -> int | None:
+    """Return the entry that the id behind *key* gives by its number, None if it gives none."""
+    number = None if key is None else _number_of(key.removeprefix(KEY))
+    if key is None or number is None or scope.entries.find(key) is not None:
+        return None
+    try:
+        entry = scope.entries.get(number)
+    except NotFound:
+        return None
+    return number if entry.holds(scope._rooms.db.clock()) else None
 
 
 def _iso(timestamp: float) -> str:

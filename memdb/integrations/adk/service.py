@@ -9,7 +9,10 @@ when the call is over, and what the call wrote is known to the next one.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -21,10 +24,10 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 import memdb
 from memdb.errors import Closed, InvalidInput
 from memdb.lane import Worker, over
+from memdb.text.validate import json_object, name_value, parse_json
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from typing import Self
 
     from memdb import MemDB, Scope
@@ -47,6 +50,22 @@ _ERRORS: dict[type[Exception], type[Exception]] = {
     memdb.NotFound: SessionNotFoundError,
     memdb.InvalidInput: InputValidationError,
 }
+
+# What ADK's callers call the fields that an error of memdb begins with.
+_FIELDS = {
+    "app": "app_name",
+    "user": "user_id",
+    "session": "session_id",
+    "name": "filename",
+    "message": "event",
+    "external_id": "event id",
+    "key": "memory id",
+    "last": "num_recent_events",
+    "metadata": "custom_metadata",
+}
+_FIELD = re.compile(r"^((?:the number of characters in |the UTF-8 size of )?)(\w+)")
+
+_YES = {"1": True, "true": True, "0": False, "false": False}
 
 
 class Service:
@@ -88,8 +107,11 @@ class Service:
             options = given | options
         if source is None:
             raise InvalidInput("neither source nor uri is given: give the path of a file")
+        if not isinstance(source, (str, os.PathLike, memdb.MemDB)):
+            raise InvalidInput(f"source is {type(source).__name__}: give a path, or a memdb.MemDB")
         options.pop("agents_dir", None)
-        self._configure(options)
+        # One URI may serve all three, so each reads what only the memory service uses.
+        self._by_meaning = _yes_or_no(options.pop("by_meaning", False), "by_meaning")
         self._owned = not isinstance(source, memdb.MemDB)
         self._db = source if isinstance(source, memdb.MemDB) else memdb.open(source, **options)
         try:
@@ -99,10 +121,6 @@ class Service:
                 self._db.close()
             raise
         self._worker = Worker(self._db.path)
-
-    def _configure(self, options: dict[str, Any]) -> None:
-        """Take the options of this service out of those for `memdb.open`."""
-        options.pop("by_meaning", None)  # one URI may serve all three
 
     def _scope(self, app_name: str, user_id: str) -> Scope:
         """Return the memory of a user of an app."""
@@ -131,7 +149,10 @@ class Service:
         try:
             return begun.result()
         except memdb.MemDBError as error:
-            raise as_adk(error) from error
+            translated = as_adk(error)
+            if translated is error:
+                raise
+            raise translated from error
 
     async def close(self) -> None:
         """Finish the calls under way and close the file; again does nothing."""
@@ -159,8 +180,45 @@ def as_adk(error: Exception) -> Exception:
     """Return the error that ADK's own services raise in place of *error*, if they have one."""
     for ours, theirs in _ERRORS.items():
         if isinstance(error, ours):
-            return theirs(str(error))
+            return theirs(_FIELD.sub(_in_adks_words, str(error), count=1))
     return error
+
+
+def _in_adks_words(found: re.Match[str]) -> str:
+    return found[1] + _FIELDS.get(found[2], found[2])
+
+
+def can_name(*names: object) -> bool:
+    """Say whether something can have these names: of others there is nothing to be found."""
+    try:
+        for name in names:
+            name_value(name, "name")
+    except InvalidInput:
+        return False
+    return True
+
+
+def frozen(custom_metadata: Mapping[str, object] | None) -> dict[str, Any]:
+    """
+    Return a copy of what a caller gives as *custom_metadata*, and may change later.
+
+    Raises:
+        InputValidationError: it is no mapping, or has no JSON form.
+    """
+    given: Any = custom_metadata
+    try:
+        text = json_object(dict(given) if isinstance(given, Mapping) else given, "custom_metadata")
+    except InvalidInput as error:
+        raise as_adk(error) from error
+    return parse_json(text) or {}
+
+
+async def taken(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield *items*, the first of them at once; after so many others of the loop have a turn."""
+    for number, item in enumerate(list(items)):
+        if number and number % EVENTS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        yield item
 
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:
@@ -180,6 +238,8 @@ def _parse(uri: str) -> tuple[str, dict[str, Any]]:
     >>> _parse("memdb:////var/my%20agent.db")
     ('/var/my agent.db', {})
     """
+    if not isinstance(uri, str):
+        raise InvalidInput(f"uri is {type(uri).__name__}: give a str such as memdb:///agent.db")
     parts = urlsplit(uri)
     path = unquote(parts.path).removeprefix("/")
     if not uri.startswith(SCHEME) or parts.netloc or not path:
@@ -192,3 +252,11 @@ def _parse(uri: str) -> tuple[str, dict[str, Any]]:
             raise InvalidInput(f"uri has no option {key!r}: use one of {', '.join(OPTIONS)}")
         options[key] = None if (key, value) == ("embedder", "none") else value
     return path, options
+
+
+def _yes_or_no(value: object, option: str) -> bool:
+    """Return True or False, which a URI writes as true and false, or 1 and 0."""
+    known = _YES.get(str(value).lower())
+    if known is None:
+        raise InvalidInput(f"{option} is {value!r}: use true or false")
+    return known

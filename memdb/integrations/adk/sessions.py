@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.adk.errors import StaleSessionError
@@ -14,8 +15,8 @@ from google.adk.sessions import BaseSessionService, Session, State
 from google.adk.sessions.base_session_service import ListSessionsResponse
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from memdb.integrations.adk.events import to_event, to_message, to_ms
-from memdb.integrations.adk.service import Service, in_turns
+from memdb.integrations.adk.events import reason, to_event, to_message, to_ms
+from memdb.integrations.adk.service import Service, can_name, in_turns
 
 if TYPE_CHECKING:
     from google.adk.events import Event
@@ -37,9 +38,13 @@ class MemdbSessionService(Service, BaseSessionService):
     begun by another client can be read and continued here. An event is stored
     with all the state it changes in one transaction.
 
-    A session that somebody else wrote to since it was read is refused as stale:
-    by the number of its last event, and by `last_update_time` where a session
-    did not come from this service.
+    A session that somebody else wrote to since it was read, or took events back
+    from, is refused as stale: by the number of its newest event, and by
+    `last_update_time` where a session did not come from this service. The words
+    of an event that were erased in its place leave a session as it is.
+
+    There is nothing under an id that no session can have, such as a blank one;
+    only `create_session` refuses it.
     """
 
     async def create_session(
@@ -66,7 +71,7 @@ class MemdbSessionService(Service, BaseSessionService):
             chat.create(metadata=_mark(now, 0), created_ms=int(now * 1000), **changes)
             found = chat.snapshot(last=0)
             if found is None:
-                raise SessionNotFoundError(f"Session {name} was deleted at once.")
+                raise SessionNotFoundError(f"Session {name!r} was deleted at once.")
             return _to_session(app_name, user_id, found)
 
         return await self._run(make)
@@ -79,12 +84,17 @@ class MemdbSessionService(Service, BaseSessionService):
         session_id: str,
         config: GetSessionConfig | None = None,
     ) -> Session | None:
-        """Return a session, None without it; of both limits, the time comes first."""
+        """
+        Return a session, None without it; of both limits, the time comes first.
+
+        Raises:
+            InputValidationError: a limit is no number of events, or no time.
+        """
         recent = config.num_recent_events if config else None
         after = config.after_timestamp if config else None
 
         def read() -> Session | None:
-            since_ms = None if after is None else to_ms(after)
+            since_ms = None if after is None else to_ms(after, "after_timestamp")
             chat = self._chat(app_name, user_id, session_id)
             # Milliseconds are too coarse to count by, so the last ones are cut below.
             found = chat.snapshot(last=recent if after is None else None, since_ms=since_ms)
@@ -96,7 +106,7 @@ class MemdbSessionService(Service, BaseSessionService):
                 events = events[max(len(events) - recent, 0) :] if recent is not None else events
             return _to_session(app_name, user_id, found, events)
 
-        if not session_id:
+        if not can_name(app_name, user_id, session_id):
             return None
         return await self._run(read)
 
@@ -120,6 +130,8 @@ class MemdbSessionService(Service, BaseSessionService):
             found.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
             return ListSessionsResponse(sessions=found)
 
+        if not can_name(app_name) or (user_id is not None and not can_name(user_id)):
+            return ListSessionsResponse()
         return await self._run(read)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
@@ -128,11 +140,13 @@ class MemdbSessionService(Service, BaseSessionService):
         def remove() -> None:
             self._chat(app_name, user_id, session_id).delete()
 
-        if session_id:
+        if can_name(app_name, user_id, session_id):
             await self._run(remove)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return the values of a user, keys without `user:`; {} without any."""
+        if not can_name(app_name, user_id):
+            return {}
         return await self._run(lambda: dict(self._scope(app_name, user_id).state.all()))
 
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -145,7 +159,7 @@ class MemdbSessionService(Service, BaseSessionService):
         Raises:
             SessionNotFoundError: there is no such session.
             StaleSessionError: somebody else wrote to the session since it was
-                read.
+                read, or took events back.
             AlreadyExistsError: another event has its id.
             InputValidationError: it cannot be stored.
         """
@@ -157,15 +171,17 @@ class MemdbSessionService(Service, BaseSessionService):
 
         def write() -> bool:
             chat = self._scope(session.app_name, session.user_id).session(session.id)
-            head = chat.head()
-            if head is None or not _counts(head):
-                raise SessionNotFoundError(f"Session {session.id} not found.")
-            mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
-            if _is_stale(session, head) and chat.find(event.id) is None:
-                raise StaleSessionError(
-                    f"Session {session.id} was written to since it was read: get it again."
-                )
-            stored = chat.commit(message, expected_seq=head.last_seq, metadata=mark, **changes)
+            # In one transaction, so nobody takes events back in between.
+            with chat._rooms.db.write():
+                head = chat.head()
+                if head is None or not _counts(head):
+                    raise SessionNotFoundError(f"Session {session.id!r} not found.")
+                mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
+                if _is_stale(session, head) and chat.find(event.id) is None:
+                    raise StaleSessionError(
+                        f"Session {session.id!r} was written to since it was read: get it again."
+                    )
+                stored = chat.commit(message, metadata=mark, **changes)
             if stored.seq <= head.last_seq:
                 return False
             # Here, not in the event loop: the next call may be waiting already.
@@ -204,7 +220,7 @@ def _mark(timestamp: float, seq: int) -> dict[str, Any]:
 def _time_of(head: SessionHead) -> float:
     """Return when the session was written to; another client leaves no event's time."""
     mark = (head.metadata or {}).get(HOST)
-    if isinstance(mark, dict) and mark.get("seq") == head.last_seq:
+    if isinstance(mark, dict) and mark.get("seq") == head.newest_seq:
         return float(mark["time"])
     return head.updated_ms / 1000
 
@@ -215,7 +231,7 @@ def _marker(uid: str, seq: int) -> str:
 
 def _is_stale(session: Session, head: SessionHead) -> bool:
     marker = session._storage_update_marker
-    if marker is not None and marker != _marker(head.uid, head.last_seq):
+    if marker is not None and marker != _marker(head.uid, head.newest_seq):
         return True
     return _time_of(head) > float(session.last_update_time)
 
@@ -234,7 +250,7 @@ def _to_session(
         events=events or [],
         last_update_time=_time_of(found.head),
     )
-    session._storage_update_marker = _marker(found.head.uid, found.head.last_seq)
+    session._storage_update_marker = _marker(found.head.uid, found.head.newest_seq)
     return session
 
 
@@ -253,6 +269,8 @@ def _split(state: dict[str, Any]) -> dict[str, Any]:
 
 def _json_safe(state: dict[str, Any]) -> dict[str, Any]:
     """Return *state* as JSON values, as ADK's stores do: what has no JSON form becomes its repr."""
+    if not isinstance(state, Mapping):
+        raise InputValidationError(f"state is {type(state).__name__}: give a dict")
     try:
         return dict(to_jsonable_python(state))
     except (PydanticSerializationError, ValueError, TypeError):
@@ -262,7 +280,9 @@ def _json_safe(state: dict[str, Any]) -> dict[str, Any]:
     try:
         return dict(to_jsonable_python(state, serialize_unknown=True))
     except ValueError as error:
-        raise InputValidationError(f"the state cannot be stored: {error}") from error
+        raise InputValidationError(
+            f"state cannot be stored: {reason(state, error, 'state')}"
+        ) from error
 
 
 def _without_temp(event: Event) -> Event:
