@@ -73,6 +73,7 @@ class Hosted:
         message: NewMessage | dict[str, Any],
         *,
         expected_seq: int | None = None,
+        expected: SessionHead | None = None,
         metadata: Values = None,
         state: Values = None,
         user_state: Values = None,
@@ -88,6 +89,8 @@ class Hosted:
             message: A `NewMessage`, or a dict with its fields by name.
             expected_seq: `last_seq` as you know it: if somebody added a message
                 since, nothing is written.
+            expected: The session's head as you know it: if messages were added
+                or taken back since, or its metadata changed, nothing is written.
             metadata: Takes the place of the session's metadata; None: it stays.
             state: Values of the session to set; other keys stay.
             user_state: Values of the user to set.
@@ -96,8 +99,9 @@ class Hosted:
         Raises:
             NotFound: there is no such session: create it first.
             AlreadyExists: the external id belongs to a different message.
-            VersionConflict: the session is not at *expected_seq*.
+            VersionConflict: the session is not at *expected_seq*, or not as *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
+            SecretFound: the message holds a secret, and those are refused.
         """
         from memdb.shortterm.writing import to_new
 
@@ -106,6 +110,7 @@ class Hosted:
             self.name,
             to_new(message),
             expected_seq,
+            expected=expected,
             metadata=metadata,
             changes=self._changes(state, user_state, app_state),
         )

@@ -128,8 +128,9 @@ class Hosting:
         owner: Owner,
         session: str,
         new: NewMessage,
-        expected_seq: int | None,
+        expected_seq: int | None = None,
         *,
+        expected: SessionHead | None = None,
         metadata: Mapping[str, Any] | None = None,
         changes: Changes,
     ) -> Message:
@@ -139,7 +140,7 @@ class Hosting:
         Raises:
             NotFound: there is no such session.
             AlreadyExists: its external id belongs to a different message.
-            VersionConflict: the session is not at *expected_seq*.
+            VersionConflict: the session is not at *expected_seq*, or not as *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
             SecretFound: the message holds a secret, and those are refused.
 
@@ -163,6 +164,8 @@ class Hosting:
                     return twin
             if expected_seq not in (None, head.last_seq):
                 raise VersionConflict(expected_seq, head.last_seq)
+            if expected is not None and _moved(expected, head):
+                raise VersionConflict(expected.newest_seq, head.newest_seq)
             (stored,) = self._writer.add_rows(tx, target, session, rows)
             _put(tx, given)
             if described is not None:
@@ -243,6 +246,12 @@ class Hosting:
 def _find(tx: Tx, owner: Owner, session: str) -> tuple[int, SessionHead] | None:
     scope_no = owner.find(tx)
     return None if scope_no is None else sessions.head(tx, scope_no, session)
+
+
+def _moved(known: SessionHead, head: SessionHead) -> bool:
+    """Say whether messages came or went since, or the metadata changed."""
+    seen, now = ((one.last_seq, one.newest_seq, one.metadata) for one in (known, head))
+    return seen != now
 
 
 def _messages(

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import copy
 import math
-import threading
 
 import pytest
 from adk_services import ANN, BOB, FAST, event, service, texts
@@ -693,29 +692,29 @@ def test_words_that_were_erased_in_their_place_make_nobody_stale(tmp_path):
     assert asyncio.run(steps()) == 2
 
 
-def test_events_are_not_taken_back_between_looking_and_writing(tmp_path, monkeypatch):
-    """An append that found its session fresh is done before another client's `clear`."""
+def test_events_that_are_taken_back_between_looking_and_writing_are_seen(tmp_path, monkeypatch):
+    """The append is refused as stale, and neither the file nor the object has the event."""
     commit = memdb.Session.commit
     other = memdb.open(tmp_path / "agent.db", **FAST)
-    clearing = []
 
-    def slow(self, *args, **options):
-        clear = other.scope("ann", "desk").session("s").clear
-        clearing.append(threading.Thread(target=clear))
-        clearing[0].start()
-        clearing[0].join(0.2)
+    def late(self, *args, **options):
+        other.scope("ann", "desk").session("s").clear()
         return commit(self, *args, **options)
 
     async def steps():
         async with MemdbSessionService(tmp_path / "agent.db", **FAST) as sessions:
             held = await sessions.create_session(**ANN, session_id="s")
             await sessions.append_event(held, event("1"))
-            monkeypatch.setattr(memdb.Session, "commit", slow)
-            await sessions.append_event(held, event("2"))
-            clearing[0].join()
-            return texts((await sessions.get_session(**ANN, session_id="s")).events)
+            monkeypatch.setattr(memdb.Session, "commit", late)
+            with pytest.raises(StaleSessionError):
+                await sessions.append_event(held, event("2"))
+            monkeypatch.setattr(memdb.Session, "commit", commit)
+            found = await sessions.get_session(**ANN, session_id="s")
+            await sessions.append_event(found, event("3"))
+            again = await sessions.get_session(**ANN, session_id="s")
+            return texts(held.events), texts(again.events)
 
-    assert asyncio.run(steps()) == []
+    assert asyncio.run(steps()) == (["1"], ["3"])
     other.close()
 
 

@@ -342,3 +342,27 @@ def test_warm_loads_what_counts_and_embeds(db, embedder):
     embedder.fail = RuntimeError("no model")
     with pytest.raises(memdb.PortError, match="no model"):
         db.warm()
+
+
+@pytest.mark.parametrize("change", ["append", "pop", "clear", "describe"])
+def test_a_commit_to_a_session_that_moved_on_writes_nothing(db, change):
+    """Whatever moved it: messages that came or went, or its metadata."""
+    chat = db.scope("ann").session("s")
+    chat.create(metadata={"n": 1})
+    chat.commit({"role": "user", "text": "one"})
+    known = chat.head()
+    changes = {
+        "append": lambda: chat.append("user", "two"),
+        "pop": chat.pop,
+        "clear": chat.clear,
+        "describe": lambda: chat.commit({"role": "user", "text": "two"}, metadata={"n": 2}),
+    }
+    changes[change]()
+    before = [one.text for one in chat.messages()]
+
+    with pytest.raises(memdb.VersionConflict):
+        chat.commit({"role": "user", "text": "late"}, expected=known, state={"late": 1})
+
+    assert [one.text for one in chat.messages()] == before
+    assert dict(chat.state) == {}
+    assert chat.commit({"role": "user", "text": "now"}, expected=chat.head()).text == "now"

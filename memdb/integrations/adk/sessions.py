@@ -171,17 +171,15 @@ class MemdbSessionService(Service, BaseSessionService):
 
         def write() -> bool:
             chat = self._scope(session.app_name, session.user_id).session(session.id)
-            # In one transaction, so nobody takes events back in between.
-            with chat._rooms.db.write():
-                head = chat.head()
-                if head is None or not _counts(head):
-                    raise SessionNotFoundError(f"Session {session.id!r} not found.")
-                mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
-                if _is_stale(session, head) and chat.find(event.id) is None:
-                    raise StaleSessionError(
-                        f"Session {session.id!r} was written to since it was read: get it again."
-                    )
-                stored = chat.commit(message, metadata=mark, **changes)
+            head = chat.head()
+            if head is None or not _counts(head):
+                raise SessionNotFoundError(f"Session {session.id!r} not found.")
+            mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
+            if _is_stale(session, head) and chat.find(event.id) is None:
+                raise StaleSessionError(
+                    f"Session {session.id!r} was written to since it was read: get it again."
+                )
+            stored = chat.commit(message, expected=head, metadata=mark, **changes)
             if stored.seq <= head.last_seq:
                 return False
             # Here, not in the event loop: the next call may be waiting already.
