@@ -36,20 +36,25 @@ R = TypeVar("R")
 # Calls whose messages share a transaction: other writers wait 20 ms for it.
 MOST_AT_ONCE = 128
 
-
 # How long the interpreter stays with a thread while others wait for it.
 SWITCH_S = 0.001
 
 
 class _Sharing:
-    """`with sharing:` lets waiting threads have the interpreter sooner; see above."""
+    """
+    Lets waiting threads have the interpreter sooner while calls wait or run; see above.
+
+    From the moment of the call: a thread that is waiting for the interpreter
+    already keeps to the time that held when it began.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._calls = 0
         self._usual_s = self._shared_s = SWITCH_S
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        """Note a call."""
         with self._lock:
             if not self._calls:
                 self._usual_s = sys.getswitchinterval()
@@ -57,7 +62,8 @@ class _Sharing:
                 self._shared_s = sys.getswitchinterval()
             self._calls += 1
 
-    def __exit__(self, *_: object) -> None:
+    def end(self, _: object = None) -> None:
+        """Note that one is over."""
         with self._lock:
             self._calls -= 1
             # A program that has set another meanwhile keeps it.
@@ -90,7 +96,7 @@ class Worker(ThreadPoolExecutor):
         self._guard()
         with self._lock:
             self._adding = []  # what is added from now on comes after it
-            return self.submit(_shared, work)
+            return self._soon(work)
 
     def add(self, db: Database, ready: Callable[[], Callable[[], R]]) -> Future[R]:
         """
@@ -105,9 +111,19 @@ class Worker(ThreadPoolExecutor):
         with self._lock:
             if not 0 < len(self._adding) < MOST_AT_ONCE:
                 adding: list[_Adding] = []
-                self.submit(_shared, partial(self._add, db, adding))
+                self._soon(partial(self._add, db, adding))
                 self._adding = adding
             self._adding.append((done, ready))
+        return done
+
+    def _soon(self, work: Callable[[], R]) -> Future[R]:
+        _sharing.begin()
+        try:
+            done = self.submit(work)
+        except BaseException:
+            _sharing.end()
+            raise
+        done.add_done_callback(_sharing.end)
         return done
 
     def _guard(self) -> None:
@@ -155,11 +171,6 @@ class Worker(ThreadPoolExecutor):
                     done.set_exception(error)
             return []
         return stored
-
-
-def _shared(work: Callable[[], R]) -> R:
-    with _sharing:
-        return work()
 
 
 def _outcome(done: Future[Any], work: Callable[[], R]) -> R | None:

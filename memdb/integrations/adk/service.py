@@ -41,8 +41,8 @@ OPTIONS = ("durability", "embedder", "counter", "by_meaning")
 # service is found by it alone, and listed by no session service.
 MEMORY_SUFFIX = " (memory)"
 
-# Events made at once: others get the interpreter after so many, about 2 ms.
-EVENTS_AT_ONCE = 50
+# Events made at once: others get the interpreter after so many, about 1 ms.
+EVENTS_AT_ONCE = 20
 
 _ERRORS: dict[type[Exception], type[Exception]] = {
     memdb.AlreadyExists: AlreadyExistsError,
