@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # Answers that are kept, and the size of one: a copy takes the loop 0.3 ms at most.
 MAX_KEPT = 64
-MAX_KEPT_SIZE = 64 << 10
-VALUE_SIZE = 16
+MAX_KEPT_BYTES = 64 << 10
+LEAST_BYTES = 16
 
 MEMORY = ":memory:"
 
@@ -57,7 +57,7 @@ class SharedFile:
         self._lock = threading.Lock()
         self._users = 0
         self._db: aio.MemDB | None = None
-        self._kept: dict[Hashable, tuple[int, bytes]] = {}
+        self._kept: dict[Hashable, tuple[int, list[bytes]]] = {}
         self.closed = False
 
     @classmethod
@@ -80,7 +80,7 @@ class SharedFile:
             self._db = aio.MemDB(sync, self._worker)
         return self._db
 
-    async def read(self, key: Hashable, work: Callable[[memory.MemDB], R]) -> R:
+    async def read(self, key: Hashable, work: Callable[[memory.MemDB], list[R]]) -> list[R]:
         """
         Do *work* as `run`; its answer, JSON values only, is kept until the file changes.
 
@@ -90,15 +90,18 @@ class SharedFile:
         db = self._db or await self.db()
         held = self._kept.get(key)
         if held is not None and held[0] == db._sync._db.stamp():
-            return marshal.loads(held[1])  # type: ignore[no-any-return]  # noqa: S302 (our own)
+            return [marshal.loads(one) for one in held[1]]  # noqa: S302 (our own)
         return await db.run(lambda sync: self._keep(key, work, sync))
 
-    def _keep(self, key: Hashable, work: Callable[[memory.MemDB], R], sync: memory.MemDB) -> R:
+    def _keep(
+        self, key: Hashable, work: Callable[[memory.MemDB], list[R]], sync: memory.MemDB
+    ) -> list[R]:
         stamp = sync._db.stamp(start=True)  # before reading: a change since then is seen
         found = work(sync)
         self._kept.pop(key, None)
-        if stamp is not None and _room_left(found, MAX_KEPT_SIZE) > 0:
-            self._kept[key] = stamp, marshal.dumps(found)  # type: ignore[arg-type]
+        copies = None if stamp is None else _copied(found)
+        if stamp is not None and copies is not None:
+            self._kept[key] = stamp, copies
             if len(self._kept) > MAX_KEPT:
                 self._kept.pop(next(iter(self._kept)), None)
         return found
@@ -164,18 +167,13 @@ def file_of(file: File, options: dict[str, Any]) -> SharedFile:
         return found.hold()
 
 
-def _room_left(value: object, room: int) -> int:
-    """Return what of *room* a JSON value leaves; 0 or less once it is over, without looking on."""
-    if isinstance(value, str):
-        return room - VALUE_SIZE - len(value)
-    room -= VALUE_SIZE
-    parts: Iterable[object] = ()
-    if isinstance(value, dict):
-        parts = (*value, *value.values())
-    elif isinstance(value, list):
-        parts = value
-    for part in parts:
-        if room <= 0:
-            break
-        room = _room_left(part, room)
-    return room
+def _copied(values: Iterable[object]) -> list[bytes] | None:
+    """Return JSON values as bytes, None where they are too large to be kept; stops there."""
+    copies, room = [], MAX_KEPT_BYTES
+    for value in values:
+        copy = marshal.dumps(value)  # type: ignore[arg-type]
+        room -= max(len(copy), LEAST_BYTES)
+        if room < 0:
+            return None
+        copies.append(copy)
+    return copies
