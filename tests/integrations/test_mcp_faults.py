@@ -216,6 +216,28 @@ def test_a_signal_lets_a_call_over_stdio_finish(path, number):
     assert (code, said, beside(path)) == (CODES[number], SAID[number], [])
 
 
+def test_what_is_stored_when_a_signal_comes_is_answered(path):
+    """A client that sends on and on: no answer without its message, no message without its answer."""
+    given = {"session": "trip", "role": "user"}
+    with command(path) as server:
+        greet(server)
+        calls = [
+            request(n, "tools/call", name="chat_append", arguments={**given, "text": f"{n}"})
+            for n in range(1, 201)
+        ]
+        send(server, *calls)
+        answers = [json.loads(server.stdout.readline())]
+        server.send_signal(signal.SIGTERM)
+        answers += [json.loads(line) for line in server.stdout]
+        code, said, _ = over(server)
+
+    assert (code, said, beside(path)) == (143, "", [])
+    assert all("result" in one for one in answers)
+    with memdb.open(path) as db:
+        stored = {message.text for message in db.scope("ann").session("trip").messages()}
+    assert stored == {str(one["id"]) for one in answers}
+
+
 def test_a_signal_ends_a_server_whose_answers_nobody_reads(path):
     """The pipe to the client is full: its thread is left behind."""
     with memdb.open(path) as db:

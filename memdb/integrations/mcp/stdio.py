@@ -15,6 +15,7 @@ import os
 import sys
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from math import inf
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -39,7 +40,8 @@ async def over_stdio(server: Server[Any], end: Ending) -> None:
 
     stray = None if sys.stderr is None else 2
     with _taken(0, None) as reading, _taken(1, stray) as writing:
-        to_server, requests = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
+        # No bound: what was read is given over at once, so that an end loses none of it.
+        to_server, requests = anyio.create_memory_object_stream["SessionMessage | Exception"](inf)
         answers, from_server = anyio.create_memory_object_stream["SessionMessage"](0)
         client = _Client(end, reading, writing)
         async with anyio.create_task_group() as group:
@@ -107,7 +109,7 @@ class _Client:
                 method="notifications/cancelled", params={"requestId": int() | str() as number}
             ):
                 self._asked.discard(number)  # it is not answered any more
-        await server.send(SessionMessage(message))
+        server.send_nowait(SessionMessage(message))
 
     async def answer(self, server: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Give the client what the server sends."""
