@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import contextmanager
 
 import click
 
 from memdb.cli.base import Command, embedder_option, example, file_argument, scope_options
 from memdb.cli.opening import opened
 
-MIN_TOKEN_CHARS = 16
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def _closing() -> Iterator[None]:
+    """Let SIGTERM, and a SIGINT that a shell script switched off, end it with the file closed."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: end}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @click.command(
@@ -45,20 +65,21 @@ def mcp(
     Serve one user's memory over the Model Context Protocol.
 
     Over stdio, until the program that started it closes the connection; with
-    --http until it is stopped. FILE is made where it is new.
+    --http until it is stopped. FILE is made where it is new. Ctrl-C and SIGTERM
+    end it when the calls under way are finished; a second time: at once.
     """
     if not user:
         raise click.UsageError("Say whose memory it is: --user NAME.")
     token = os.environ.get(token_env, "") if token_env else None
     if (port is None) != (token_env is None):
         raise click.UsageError("--http and --token-env go together.")
+    from memdb.integrations.mcp.serving import MIN_TOKEN_CHARS, serve
+
     if token is not None and len(token) < MIN_TOKEN_CHARS:
         raise click.UsageError(
             f"{token_env} holds no token of {MIN_TOKEN_CHARS} characters or more."
         )
-    from memdb.integrations.mcp import serve
-
-    with opened(file, create=True, embedder=embedder) as db:
+    with _closing(), opened(file, create=True, embedder=embedder) as db:
         serve(db, user=user, app=app or "default", compat=compat, port=port, token=token)
 
 

@@ -292,7 +292,7 @@ class _Plan:
             else self._opening_cost(newest)
         )
         if sum(newest.costs[start:]) > room:
-            whole, unit = unit, shorten(unit, room, self._counting)
+            whole, unit = unit, shorten(unit, room, self._counting, self._budget)
             self._shortened = {old.seq for old, new in zip(whole, unit, strict=True) if old != new}
         tail = self._costed(unit)
         rest = left - tail.tokens

@@ -31,21 +31,26 @@ GAP_NAMED = " [… expand {seq} to read all …] "
 NAMED_FROM_TOKENS = 48
 
 
-def shorten(unit: Sequence[Message], room: int, counting: Counting) -> list[Message]:
+def shorten(
+    unit: Sequence[Message], room: int, counting: Counting, budget_tokens: int
+) -> list[Message]:
     """
     Return views of *unit* that cost *room* tokens at most, overheads included.
 
     The largest are cut first, down to a common size; the others stay as they are.
 
+    Args:
+        budget_tokens: Of which *room* is what the rest of a context leaves.
+
     Raises:
-        TooLarge: not even views of `LEAST_TOKENS` fit.
+        TooLarge: not even views of `LEAST_TOKENS` fit; it says what budget would do.
     """
     costs = [cost_tokens(message, counting) for message in unit]
     cap = _cap(costs, room)
     if cap < LEAST_TOKENS and any(cost > cap for cost in costs):
         least = sum(min(cost, LEAST_TOKENS) for cost in costs)
-        what = "tokens of the newest message with its tool calls"
-        raise TooLarge(what, max(room, 0), least, LARGER)
+        what = "tokens of the newest message with its tool calls and what names the others"
+        raise TooLarge(what, budget_tokens, budget_tokens - room + least, LARGER)
     return [
         message if cost <= cap else _view(message, cap - MESSAGE_OVERHEAD_TOKENS, counting)
         for message, cost in zip(unit, costs, strict=True)

@@ -120,7 +120,7 @@ def summary_buffer(
     room = budget_tokens - known.used - (0 if cover is None else cover.tokens)
     views = tail
     if sum(cost_tokens(one, counting) for one in tail) > room:
-        views = shorten(tail, room, counting)
+        views = shorten(tail, room, counting, budget_tokens)
     return _window(known.head, cover, views, tail, counting, budget_tokens)
 
 

@@ -29,7 +29,7 @@ def costs(views: list[Message]) -> int:
 
 def test_beginning_and_end_are_kept() -> None:
     """Two thirds and one third, and between them where the rest is."""
-    (view,) = shorten([said(f"Begin {'word ' * 500}end.")], 100, COUNTING)
+    (view,) = shorten([said(f"Begin {'word ' * 500}end.")], 100, COUNTING, 100)
 
     assert view.text.startswith("Begin word")
     assert view.text.endswith("word end.")
@@ -39,7 +39,7 @@ def test_beginning_and_end_are_kept() -> None:
 
 def test_a_small_view_names_nothing() -> None:
     """The words are worth more then."""
-    (view,) = shorten([said(f"Begin {'word ' * 500}end.")], 30, COUNTING)
+    (view,) = shorten([said(f"Begin {'word ' * 500}end.")], 30, COUNTING, 30)
 
     assert "[…]" in view.text
     assert "expand" not in view.text
@@ -49,7 +49,7 @@ def test_what_fits_stays_as_it_is() -> None:
     """The largest are cut first, down to a common size."""
     unit = [said("short"), said("word " * 400), said("word " * 900)]
 
-    views = shorten(unit, 200, COUNTING)
+    views = shorten(unit, 200, COUNTING, 200)
 
     assert views[0] == unit[0]
     assert abs(costs([views[1]]) - costs([views[2]])) <= 2
@@ -67,7 +67,7 @@ def test_a_call_stays_a_call() -> None:
     result = {"type": "tool_result", "tool_call_id": "a", "content": "row " * 3_000}
     unit = [said("", [call], role="assistant"), said("", [result], role="tool")]
 
-    views = shorten(unit, 120, COUNTING)
+    views = shorten(unit, 120, COUNTING, 120)
 
     made, told = views[0].body or [], views[1].body or []
     assert (made[0]["id"], made[0]["name"]) == ("a", "write")
@@ -81,10 +81,10 @@ def test_no_room_for_views_is_an_error() -> None:
     unit = [said("word " * 90) for _ in range(5)]
 
     with pytest.raises(memdb.TooLarge, match="newest message") as caught:
-        shorten(unit, 5 * LEAST_TOKENS - 1, COUNTING)
+        shorten(unit, 5 * LEAST_TOKENS - 1, COUNTING, 5 * LEAST_TOKENS - 1)
 
     assert caught.value.got == 5 * LEAST_TOKENS
-    assert costs(shorten(unit, caught.value.got, COUNTING)) <= caught.value.got
+    assert costs(shorten(unit, caught.value.got, COUNTING, caught.value.got)) <= caught.value.got
 
 
 @given(
@@ -96,7 +96,7 @@ def test_views_never_cost_more_than_their_room(texts: list[str], spare: int) -> 
     unit = [said(text) for text in texts]
     room = sum(min(cost_tokens(one, COUNTING), LEAST_TOKENS) for one in unit) + spare
 
-    views = shorten(unit, room, COUNTING)
+    views = shorten(unit, room, COUNTING, room)
 
     assert costs(views) <= room
     assert [view.seq for view in views] == [one.seq for one in unit]

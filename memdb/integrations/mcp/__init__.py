@@ -19,6 +19,7 @@ mcp package serves over any transport.
 'Ann is allergic to peanuts.'
 """
 
-from memdb.integrations.mcp.server import make_server, serve
+from memdb.integrations.mcp.server import make_server
+from memdb.integrations.mcp.serving import serve
 
 __all__ = ["make_server", "serve"]

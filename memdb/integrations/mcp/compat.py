@@ -13,6 +13,7 @@ import json
 
 from memdb.errors import InvalidInput, NotFound
 from memdb.integrations.mcp.tools import Tool, many, shape, text
+from memdb.integrations.mcp.wording import halved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +34,21 @@ class Graph:
     """Entities and relations, in the order in which they were made."""
 
     def __init__(self, lines: str = "") -> None:
-        """Read the lines of the official server's file."""
-        found = [json.loads(line) for line in lines.split("\n") if line.strip()]
-        self.entities = [_only(one, ENTITY) for one in found if one.get("type") == "entity"]
-        self.relations = [_only(one, RELATION) for one in found if one.get("type") == "relation"]
+        """
+        Read the lines of the official server's file.
+
+        Raises:
+            InvalidInput: they are not such lines; nothing of them is left out.
+        """
+        self.entities: list[Given] = []
+        self.relations: list[Given] = []
+        for number, line in enumerate(lines.split("\n"), start=1):
+            if line.strip():
+                one = _read(line, number)
+                if one["type"] == "entity":
+                    self.entities.append(_only(one, ENTITY))
+                else:
+                    self.relations.append(_only(one, RELATION))
 
     def lines(self) -> str:
         """Return the graph as that file."""
@@ -62,11 +74,43 @@ def _only(one: Given, fields: tuple[str, ...]) -> Given:
     return {field: one[field] for field in fields if field in one}
 
 
+def _read(line: str, number: int) -> Given:
+    """Return an entity or a relation."""
+    try:
+        one = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(number, "is no JSON") from error
+    kind = one.get("type") if isinstance(one, dict) else None
+    if kind not in ("entity", "relation"):
+        raise _damaged(number, "is neither an entity nor a relation")
+    fields = ENTITY if kind == "entity" else RELATION
+    for field in fields:
+        value = one.get(field)
+        texts = value if field == "observations" else [value]
+        if not isinstance(texts, list) or not all(isinstance(said, str) for said in texts):
+            what = "a list of texts" if field == "observations" else "a text"
+            raise _damaged(number, f"has no {field}, which is {what}")
+    if halved([one[field] for field in fields]):
+        raise _damaged(number, "holds half a character (a lone surrogate)")
+    return {**one}
+
+
+def _damaged(number: int, what: str) -> InvalidInput:
+    return InvalidInput(
+        f"artifact {NAME}, line {number}: it {what}; load the artifact, correct the line and save "
+        "it, nothing was changed"
+    )
+
+
 def _load(scope: Scope) -> Graph:
     try:
-        return Graph(scope.artifacts.load(NAME).text)
+        data = scope.artifacts.load(NAME).data
     except NotFound:
         return Graph()
+    try:
+        return Graph(data.decode())
+    except UnicodeDecodeError as error:
+        raise _damaged(data.count(b"\n", 0, error.start) + 1, "is not UTF-8") from error
 
 
 def read_graph(scope: Scope) -> Given:

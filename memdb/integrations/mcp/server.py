@@ -1,14 +1,12 @@
 """
-The MCP server: tools and resources of one scope, over stdio or HTTP on loopback.
+The MCP server: tools and resources of one scope, over whatever transport.
 
-Whatever a client sends, the server answers and goes on: a wrong call gets an
+Whatever a client calls, the server answers and goes on: a wrong call gets an
 error that says what to do.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hmac
 import json
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -18,7 +16,7 @@ from memdb.errors import MemDBError
 from memdb.integrations.asking import missing
 from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.tools import TOOLS, content_of
-from memdb.lane import Worker
+from memdb.integrations.mcp.wording import halved, said
 
 if TYPE_CHECKING:
     from typing import Any
@@ -30,9 +28,9 @@ if TYPE_CHECKING:
     from memdb.memory import MemDB
     from memdb.models import ArtifactVersion
 
-HOST = "127.0.0.1"
 SCHEME = "memdb://"
 PAGE = 100
+MAX_CURSOR_CHARS = 12
 
 INSTRUCTIONS = (
     "The long-term memory of one user. Recall before you answer what may have been said before; "
@@ -99,10 +97,11 @@ class _Door:
         wrong = _wrong(tool, given)
         if wrong is not None:
             return _failed(wrong)
+        given = _whole(tool, given)
         try:
             answer = await self._db.run(lambda db: tool.run(db.scope(*self._place), {**given}))
         except MemDBError as error:
-            return _failed(str(error))
+            return _failed(said(error, given))
         except Exception as error:  # noqa: BLE001 (the server outlives any call)
             return _failed(f"{type(error).__name__}: {error}")
         return _answered(tool.name, answer)
@@ -111,9 +110,8 @@ class _Door:
         """Return a page of the conversations and artifacts."""
         import mcp_types as types
 
+        start = _start(getattr(params, "cursor", None))
         found = await self._db.run(self._resources)
-        cursor = getattr(params, "cursor", None)
-        start = int(cursor) if cursor and cursor.isdecimal() else 0
         after = str(start + PAGE) if start + PAGE < len(found) else None
         page = [types.Resource(**one) for one in found[start : start + PAGE]]
         return types.ListResourcesResult(resources=page, next_cursor=after)
@@ -169,7 +167,7 @@ class _Door:
         try:
             found = await self._db.run(lambda db: self._read(db, uri))
         except MemDBError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+            raise MCPError(types.INVALID_PARAMS, said(error, {})) from error
         if found is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri!r}: list them first")
         mime, content = found
@@ -230,8 +228,28 @@ def _described(tool: Tool) -> types.Tool:
     )
 
 
+def _start(cursor: str | None) -> int:
+    """Return where the page of a cursor begins."""
+    import mcp_types as types
+    from mcp.shared.exceptions import MCPError
+
+    if cursor is None:
+        return 0
+    digits = cursor.isascii() and cursor.isdecimal() and len(cursor) < MAX_CURSOR_CHARS
+    start = int(cursor) if digits else 0
+    if not start or start % PAGE or str(start) != cursor:
+        raise MCPError(
+            types.INVALID_PARAMS,
+            f"cursor {cursor[:40]!r} is none of this server's: begin without one",
+        )
+    return start
+
+
 def _wrong(tool: Tool, given: dict[str, Any]) -> str | None:
     """Return what is wrong with the arguments of a call, None if nothing is."""
+    for field, value in given.items():
+        if halved(field) or halved(value):
+            return f"{field!a} holds half a character (a lone surrogate): send whole ones"
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
@@ -240,6 +258,19 @@ def _wrong(tool: Tool, given: dict[str, Any]) -> str | None:
         return None
     place = ".".join(map(str, error.absolute_path)) or "arguments"
     return f"{place}: {error.message[:300]}"
+
+
+def _whole(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
+    """Return *given* with 5 for 5.0, which is an integer too in JSON schema."""
+    fields = tool.arguments["properties"]
+    return {
+        field: int(value) if isinstance(value, float) and _is_count(fields, field) else value
+        for field, value in given.items()
+    }
+
+
+def _is_count(fields: dict[str, Any], field: str) -> bool:
+    return bool(fields.get(field, {}).get("type") == "integer")
 
 
 def _answered(name: str, answer: dict[str, Any]) -> types.CallToolResult:
@@ -258,66 +289,3 @@ def _failed(message: str) -> types.CallToolResult:
     import mcp_types as types
 
     return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
-
-
-def serve(
-    db: MemDB,
-    *,
-    user: str,
-    app: str = "default",
-    compat: bool = False,
-    port: int | None = None,
-    token: str | None = None,
-) -> None:
-    """
-    Serve an open file until the client goes: over stdio, or over HTTP on 127.0.0.1.
-
-    Args:
-        db: Stays open, and is closed by the caller.
-        port: Serve streamable HTTP there, at `/mcp`, to who sends *token* as
-            bearer token; None: stdio.
-
-    Raises:
-        InvalidInput: the mcp package is not installed, or a name is unusable.
-    """
-    db._rooms.counting.count_many([""])  # loading it later would hold up the event loop
-    with Worker(db.path) as worker:
-        server = make_server(aio.MemDB(db, worker), user=user, app=app, compat=compat)
-        over = _over_stdio(server) if port is None else _over_http(server, port, token or "")
-        asyncio.run(over)
-
-
-async def _over_stdio(server: Server[Any]) -> None:
-    from mcp.server.stdio import stdio_server
-
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
-
-
-async def _over_http(server: Server[Any], port: int, token: str) -> None:
-    import uvicorn
-
-    app = _Guarded(server.streamable_http_app(host=HOST), token)
-    config = uvicorn.Config(app, host=HOST, port=port, log_level="warning")
-    await uvicorn.Server(config).serve()
-
-
-class _Guarded:
-    """An ASGI application for those who know the token."""
-
-    def __init__(self, app: Any, token: str) -> None:
-        self._app = app
-        self._expected = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer 401 to a request without the token; pass on all else."""
-        if scope["type"] == "lifespan" or self._allowed(scope):
-            await self._app(scope, receive, send)
-            return
-        headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": b"a bearer token is needed"})
-
-    def _allowed(self, scope: Any) -> bool:
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)

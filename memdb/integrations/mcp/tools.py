@@ -8,7 +8,6 @@ JSON object. Nothing here knows the protocol.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 
 from memdb.errors import InvalidInput
 from memdb.record import Record
@@ -115,6 +114,8 @@ def _expand(scope: Scope, given: Arguments) -> Answer:
 
 
 def _forget(scope: Scope, given: Arguments) -> Answer:
+    if len(given.keys() - {"dry_run"}) != 1:
+        raise InvalidInput("give one of entry, session and query")
     receipt = scope.forget(**given)
     return {"removed": receipt.removed, "dry_run": receipt.dry_run}
 
@@ -126,8 +127,8 @@ def _save(scope: Scope, given: Arguments) -> Answer:
     if "base64" in given:
         try:
             data = b64decode(given["base64"], validate=True)
-        except Base64Error as error:
-            raise InvalidInput(f"base64 is none: {error}") from error
+        except ValueError as error:
+            raise InvalidInput(f"base64 cannot be read: {error}") from error
     saved = scope.artifacts.save(
         given["name"], data, mime=given.get("mime"), session=given.get("session")
     )

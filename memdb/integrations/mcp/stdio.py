@@ -1,0 +1,190 @@
+"""
+MCP over standard input and output, one message a line.
+
+The mcp package's own transport reads in a thread that only the client can end,
+so neither a signal nor a client that no longer listens ends a server. Here the
+threads that wait for the client are left behind, and a line that is no message
+is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from math import inf
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from memdb.integrations.mcp.wording import halved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    import mcp_types as types
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.server import Server
+    from mcp.shared.message import SessionMessage
+
+    from memdb.integrations.mcp.serving import Ending
+
+
+async def over_stdio(server: Server[Any], end: Ending) -> None:
+    """Serve until the client closes one of the pipes, or *end* is told."""
+    import anyio
+
+    stray = None if sys.stderr is None else 2
+    with _taken(0, None) as reading, _taken(1, stray) as writing:
+        # No bound: what was read is given over at once, so that an end loses none of it.
+        to_server, requests = anyio.create_memory_object_stream["SessionMessage | Exception"](inf)
+        answers, from_server = anyio.create_memory_object_stream["SessionMessage"](0)
+        client = _Client(end, reading, writing)
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.ask, to_server)
+            group.start_soon(client.answer, from_server)
+            group.start_soon(client.leave)
+            await server.run(requests, answers, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+
+@contextmanager
+def _taken(number: int, instead: int | None) -> Iterator[int]:
+    """Keep a standard stream for the protocol; what else reads or prints gets *instead*."""
+    null = os.open(os.devnull, os.O_RDWR)
+    own = os.dup(number)
+    os.dup2(null if instead is None else instead, number)
+    os.close(null)
+    try:
+        yield own
+    finally:
+        os.dup2(own, number)  # a thread may still wait for `own`: it stays open
+
+
+class _Client:
+    """The two pipes to the client, each with a thread that waits for it."""
+
+    def __init__(self, end: Ending, reading: int, writing: int) -> None:
+        import anyio
+
+        self._end = end
+        self._loop = asyncio.get_running_loop()
+        self._listening = anyio.CancelScope()
+        self._asked: set[int | str] = set()  # requests that are not answered yet
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue(1)
+        self._writing: SimpleQueue[tuple[bytes, asyncio.Future[None]]] = SimpleQueue()
+        # The interpreter does not wait for such threads when it ends.
+        Thread(target=self._read, args=(reading,), daemon=True).start()
+        Thread(target=self._write, args=(writing,), daemon=True).start()
+
+    async def ask(self, server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Give the server what the client sends; when that ends, wait for the answers."""
+        async with server:
+            with self._listening:
+                while line := await self._lines.get():
+                    if line.strip():
+                        await self._pass(line, server)
+            await self._end.finished(self._asked)
+
+    async def _pass(
+        self, line: bytes, server: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        import mcp_types as types
+        from mcp.shared.message import SessionMessage
+
+        try:
+            read = types.jsonrpc_message_adapter.validate_json
+            message = read(line.decode(errors="replace"), by_name=False)
+        except ValueError:
+            await self._send(_refused(line))
+            return
+        match message:
+            case types.JSONRPCRequest(id=number):
+                self._asked.add(number)
+            case types.JSONRPCNotification(
+                method="notifications/cancelled", params={"requestId": int() | str() as number}
+            ):
+                self._asked.discard(number)  # it is not answered any more
+        server.send_nowait(SessionMessage(message))
+
+    async def answer(self, server: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Give the client what the server sends."""
+        async with server:
+            async for one in server:
+                await self._send(one.message)
+                number = getattr(one.message, "id", None)
+                if number is not None:  # None: a notification, or an answer to no request
+                    self._asked.discard(number)
+
+    async def leave(self) -> None:
+        """Listen no more when the server is to end."""
+        await self._end.told()
+        self._listening.cancel()
+
+    async def _send(self, message: types.JSONRPCMessage) -> None:
+        written = self._loop.create_future()
+        line = message.model_dump_json(by_alias=True, exclude_unset=True)
+        self._writing.put((line.encode() + b"\n", written))
+        await written
+
+    def _read(self, number: int) -> None:
+        with open(number, "rb", closefd=False) as pipe:
+            while True:
+                try:
+                    line = pipe.readline()
+                except OSError:
+                    line = b""
+                put = self._lines.put(line)
+                try:
+                    asyncio.run_coroutine_threadsafe(put, self._loop).result()
+                except (CancelledError, RuntimeError):  # the server has ended
+                    put.close()
+                    return
+                if not line:
+                    return
+
+    def _write(self, number: int) -> None:
+        while True:
+            line, written = self._writing.get()
+            left = memoryview(line)
+            try:
+                while left:
+                    left = left[os.write(number, left) :]
+            except OSError:  # nobody reads any more, so nobody is to be listened to
+                self._tell(self._listening.cancel)
+            self._tell(_done, written)
+
+    def _tell(self, what: Callable[..., object], *about: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(what, *about)
+        except RuntimeError:  # the server has ended
+            return
+
+
+def _done(written: asyncio.Future[None]) -> None:
+    if not written.done():
+        written.set_result(None)
+
+
+def _refused(line: bytes) -> types.JSONRPCError:
+    """Return the answer to a line that is no message, to its id where it has one."""
+    import mcp_types as types
+
+    code, said = types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0"
+    number: Any = None
+    try:
+        found = json.loads(line)
+        number = found.get("id") if isinstance(found, dict) else None
+        if halved(found):
+            said = "a text holds half a character (a lone surrogate): send whole ones"
+    except (ValueError, RecursionError):
+        code, said = types.PARSE_ERROR, "the line is no JSON"
+    if isinstance(number, bool) or not isinstance(number, int | str) or halved(number):
+        number = None
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=number, error=types.ErrorData(code=code, message=said)
+    )
