@@ -344,5 +344,5 @@ def test_a_long_list_of_events_leaves_the_loop_its_turns(opened):
 
     turns_before, stored = run(opened, steps)
 
-    assert turns_before == 9
+    assert turns_before == 24
     assert stored == 500
