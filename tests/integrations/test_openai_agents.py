@@ -15,7 +15,7 @@ import pytest
 import memdb
 import memdb.aio
 from memdb.integrations.openai_agents import FORK, MemDBSession, SessionClosed
-from memdb.integrations.openai_items import InvalidItem, items_of, to_message
+from memdb.integrations.openai_agents.items import InvalidItem, items_of, to_message
 
 agents = pytest.importorskip("agents")
 from agents import Agent, RunConfig, Runner, SessionSettings, function_tool  # noqa: E402

@@ -11,7 +11,7 @@ import pytest
 
 import memdb
 from memdb.integrations.openai_agents import MemDBSession
-from memdb.integrations.openai_items import InvalidItem
+from memdb.integrations.openai_agents.items import InvalidItem
 
 agents = pytest.importorskip("agents", reason="needs the extra openai-agents")
 from agents import Agent, RunConfig, Runner  # noqa: E402

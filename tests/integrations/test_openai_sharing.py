@@ -19,7 +19,7 @@ import pytest
 import memdb
 import memdb.aio
 from memdb.integrations.openai_agents import MemDBSession, SessionClosed
-from memdb.integrations.openai_items import InvalidItem
+from memdb.integrations.openai_agents.items import InvalidItem
 
 pytest.importorskip("agents", reason="needs the extra openai-agents")
 
@@ -218,7 +218,7 @@ def test_a_switch_that_is_cancelled_is_over_when_the_caller_knows(path, monkeypa
 FORKED = """
 import asyncio, os, sys
 import memdb, memdb.aio
-from memdb.integrations.openai_agents import MemDBSession, SessionClosed
+from memdb.integrations.openai_agents import MemDBSession
 
 item = [{"role": "user", "content": "hi"}]
 path = sys.argv[1]

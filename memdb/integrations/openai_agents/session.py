@@ -1,23 +1,7 @@
 """
-OpenAI Agents SDK: a conversation of memdb as its `Session` (extra `openai-agents`).
+The session itself: what is said, found and handed to a model.
 
-    session = MemDBSession("trip", "agent.db", user="ann")
-    await Runner.run(agent, "We fly to Oslo on 3 May.", session=session)
-
-An item is stored as one message: its words are searched and recalled, the item
-itself comes back as it was, key by key. What other clients said in the session
-is given as items too. Calls run in the worker thread of the file (`memdb.aio`);
-`docs/openai-agents.md` says what maps to what.
-
->>> import asyncio
->>> async def talk():
-...     async with MemDBSession("trip", ":memory:", user="ann") as session:
-...         await session.add_items([{"role": "user", "content": "We fly to Oslo on 3 May."}])
-...         await session.add_items([{"role": "assistant", "content": "Noted."}])
-...         hits = await session.search("When do we fly?")
-...         return await session.get_items(limit=1), hits[0].text
->>> asyncio.run(talk())
-([{'role': 'assistant', 'content': 'Noted.'}], 'We fly to Oslo on 3 May.')
+Calls run in the worker thread of the file; nothing here or beside it has SQL.
 """
 
 from __future__ import annotations
@@ -29,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import Closed, InvalidInput
 from memdb.integrations.asking import missing
-from memdb.integrations.openai_branches import FORK, MAIN
-from memdb.integrations.openai_compaction import Compacting
-from memdb.integrations.openai_items import (
+from memdb.integrations.openai_agents.branches import FORK, MAIN
+from memdb.integrations.openai_agents.compaction import Compacting
+from memdb.integrations.openai_agents.items import (
     InvalidItem,
     fitted,
     is_user,
@@ -41,7 +25,7 @@ from memdb.integrations.openai_items import (
     taken,
     words_of,
 )
-from memdb.integrations.sharing import file_of
+from memdb.integrations.openai_agents.sharing import file_of
 from memdb.lane import waited
 from memdb.text.validate import name_value
 
@@ -52,7 +36,7 @@ if TYPE_CHECKING:
     from agents import SessionSettings
 
     from memdb import aio, memory
-    from memdb.integrations.sharing import File, SharedFile
+    from memdb.integrations.openai_agents.sharing import File, SharedFile
     from memdb.models import Hit
 
     R = TypeVar("R")

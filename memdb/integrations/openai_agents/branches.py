@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from memdb.errors import AlreadyExists, InvalidInput
-from memdb.integrations.openai_items import preview, refuse_blank, turn, turns_of, words_of
+from memdb.integrations.openai_agents.items import preview, refuse_blank, turn, turns_of, words_of
 from memdb.text.times import iso_time
 from memdb.text.validate import text_value
 

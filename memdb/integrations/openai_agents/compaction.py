@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import VersionConflict
-from memdb.integrations.openai_branches import Branching
-from memdb.integrations.openai_items import held, items_of, to_message
+from memdb.integrations.openai_agents.branches import Branching
+from memdb.integrations.openai_agents.items import held, items_of, to_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,7 +95,7 @@ class Compacting(Branching):
 
     def _is_plain(self) -> bool:
         """Say whether no subclass gives or takes other items than are stored."""
-        from memdb.integrations.openai_agents import MemDBSession  # it imports this module
+        from memdb.integrations.openai_agents.session import MemDBSession  # it imports this module
 
         return all(
             getattr(type(self), name) is getattr(MemDBSession, name)
