@@ -163,8 +163,9 @@ def embedder_option(function: Function) -> Function:
         envvar="MEMDB_EMBEDDER",
         show_envvar=True,
         metavar="NAME",
-        help="What makes the vectors: static, fastembed:DIR, openai:NAME, openai:NAME@URL or "
-        "llm:NAME. Keys come from the environment, or from where llm keeps them.",
+        help="What makes the vectors: static, fastembed:DIR, openai:NAME, openai:NAME@URL, "
+        "llm:NAME, or none for words alone. Keys come from the environment, or from where llm "
+        "keeps them.",
     )(function)
 
 

@@ -92,15 +92,15 @@ def model_named(spec: str) -> Model:
     return model_by_name(spec)
 
 
-def embedder_named(spec: str) -> str:
+def embedder_named(spec: str) -> str | None:
     """
-    Return *spec*, what --embedder names, for `memdb.open`.
+    Return *spec*, what --embedder names, for `memdb.open`; None for "none".
 
     Raises:
         InvalidInput: it holds a secret.
     """
     _refuse_secrets("--embedder", spec)
-    return spec
+    return None if spec == "none" else spec
 
 
 def _refuse_secrets(option: str, spec: str) -> None:

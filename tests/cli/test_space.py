@@ -123,3 +123,22 @@ def test_an_import_embeds_with_the_embedder_that_is_named(
 
     found = json.loads(run("space", "list", path, "--json").stdout)
     assert [(one["model"], one["vectors"]) for one in found] == [("static-en-1", 1)]
+
+
+@pytest.mark.parametrize(
+    ("options", "env"), [(["--embedder", "none"], {}), ([], {"MEMDB_EMBEDDER": "none"})]
+)
+def test_no_embedder_is_one_that_can_be_named(
+    run: Any, path: str, options: list[str], env: dict[str, str]
+) -> None:
+    """Nothing is embedded, and recall goes by words without a note about it."""
+    with memdb.open(path, durability="process", embedder=None) as db:
+        db.scope("ann").session("s").append("user", "Green tea, please.")
+
+    found = run("recall", path, "tea", "--json", *options, env=env)
+    worked = run("work", path, *options, env=env)
+
+    assert json.loads(found.stdout)[0]["text"] == "Green tea, please."
+    assert (found.stderr, worked.exit_code) == ("", 0)
+    with memdb.open(path, embedder=None) as db:
+        assert db.spaces() == ()
