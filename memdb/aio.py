@@ -112,8 +112,9 @@ class Session:
         secrets: str | None = None,
         *,
         keep: bool = False,
+        after: Callable[[list[Message]], object] | None = None,
     ) -> Future[list[Message]]:
-        """Ask the worker to add messages."""
+        """Ask the worker to add messages; *after* gets them there once they are stored."""
         sync, rooms = self._sync, self._sync._rooms
 
         def ready() -> Callable[[], list[Message]]:
@@ -122,7 +123,7 @@ class Session:
             new = [to_new(message) for message in messages]
             return rooms.writer.ready(sync._owner, sync.name, new, expected_seq, secrets, keep=keep)
 
-        return self._worker.add(rooms.db, ready)
+        return self._worker.add(rooms.db, ready, after)
 
     async def fork(self, name: str, *, before_seq: int | None = None) -> Session:
         """Copy this session to a new one; see `memdb.Session.fork`."""

@@ -98,16 +98,24 @@ class Worker(ThreadPoolExecutor):
             self._adding = []  # what is added from now on comes after it
             return self._soon(work)
 
-    def add(self, db: Database, ready: Callable[[], Callable[[], R]]) -> Future[R]:
+    def add(
+        self,
+        db: Database,
+        ready: Callable[[], Callable[[], R]],
+        after: Callable[[R], object] | None = None,
+    ) -> Future[R]:
         """
         Do what *ready* returns, in one transaction with other such calls.
 
         That writes in one `with db.write()` of its own, and may be done again:
         if a call fails, all are done once more, each in a savepoint that undoes
-        it alone. Most do not, and without savepoints cost half.
+        it alone. Most do not, and without savepoints cost half. *after* gets
+        the answer in the thread, once it is stored and before the caller.
         """
         self._guard()
         done: Future[R] = Future()
+        if after is not None:
+            done.add_done_callback(partial(_tell_after, after))
         with self._lock:
             if not 0 < len(self._adding) < MOST_AT_ONCE:
                 adding: list[_Adding] = []
@@ -171,6 +179,11 @@ class Worker(ThreadPoolExecutor):
                     done.set_exception(error)
             return []
         return stored
+
+
+def _tell_after(after: Callable[[R], object], done: Future[R]) -> None:
+    if not done.cancelled() and done.exception() is None:
+        after(done.result())
 
 
 def _outcome(done: Future[Any], work: Callable[[], R]) -> R | None:

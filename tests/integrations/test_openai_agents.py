@@ -174,7 +174,7 @@ def test_what_is_read_again_is_what_the_file_says(session, path, run_child):
 
 def test_only_small_answers_are_kept(session):
     """A copy is made in the event loop, so a large answer is read in its thread again."""
-    kept = session._opened()._kept
+    kept = session._opened().answers._known
     run(session.add_items([{"role": "user", "content": "x" * 3000} for _ in range(30)]))
 
     assert len(run(session.get_items())) == 30

@@ -68,11 +68,7 @@ class Compacting(Branching):
             return None
         branch = self._branch
 
-        def read(db: memory.MemDB) -> tuple[int, list[tuple[int, Item]], bool]:
-            chat = self._chat(db, branch)
-            return _newest(chat), *held(chat, limit)
-
-        newest, rows, complete = await self._run(read)
+        rows, newest, complete = await self._run(lambda db: held(self._chat(db, branch), limit))
 
         async def replace_suffix(start: int, output: list[Item]) -> bool:
             gone = [seq for seq, _ in rows[start:]]

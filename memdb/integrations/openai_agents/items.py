@@ -262,23 +262,37 @@ def merged(history: list[Item], context: list[Item]) -> list[Item]:
     return history[: len(context)]
 
 
-def latest(chat: Session, most: int | None) -> list[Item]:
-    """Return the newest *most* items of a session, oldest of them first."""
-    if most is None or most < 0:
-        return [item for message in chat.messages() for item in items_of(message)]
-    return [item for _, item in held(chat, most)[0]]
+def latest(chat: Session, most: int | None) -> tuple[list[Item], int]:
+    """
+    Return the newest *most* items of a session, oldest of them first.
+
+    And the seq of its newest message, 0 without any.
+    """
+    if most is not None and most >= 0:
+        rows, newest, _ = held(chat, most)
+        return [item for _, item in rows], newest
+    found: list[Item] = []
+    newest = 0
+    for message in chat.messages():
+        found += items_of(message)
+        newest = message.seq
+    return found, newest
 
 
-def held(chat: Session, most: int) -> tuple[list[tuple[int, Item]], bool]:
-    """Return the newest *most* items, each with its message's seq, and whether that is all."""
+def held(chat: Session, most: int) -> tuple[list[tuple[int, Item]], int, bool]:
+    """
+    Return the newest *most* items, each with its message's seq.
+
+    And the seq of the newest message, 0 without any, and whether that is all.
+    """
     count = min(most + 1, MAX_ITEMS)
-    while most:
+    while True:
         said = chat.last(count)
+        newest = said[-1].seq if said else 0
         found = [(message.seq, item) for message in said for item in items_of(message)]
         if len(found) > most or len(said) < count:
-            return found[-most:], len(found) <= most
+            return found[max(len(found) - most, 0) :], newest, len(found) <= most
         count = min(2 * count, MAX_ITEMS)
-    return [], False
 
 
 def popped(chat: Session) -> Item | None:

@@ -19,6 +19,7 @@ from memdb.integrations.openai_agents.items import (
     InvalidItem,
     fitted,
     is_user,
+    items_of,
     latest,
     merged,
     popped,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from memdb import aio, memory
     from memdb.integrations.openai_agents.sharing import File, SharedFile
-    from memdb.models import Hit
+    from memdb.models import Hit, Message
 
     R = TypeVar("R")
     Item = dict[str, Any]
@@ -101,10 +102,10 @@ class MemDBSession(Compacting):
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and (not isinstance(most, int) or isinstance(most, bool)):
             raise InvalidInput(f"limit is {type(most).__name__}: give an int or None")
-        chat = self._chat_of(branch_id)
-        key = (self._place, self.session_id, branch_id or self._branch, branch_id is None, most)
+        chat, branch = self._chat_of(branch_id), branch_id or self._branch
+        key = (*self._main_key(), branch, branch_id is None) if branch != MAIN else self._main_key()
         with _closing_told():
-            return await self._opened().read(key, lambda db: latest(chat(db), most))
+            return await self._opened().read(key, most, lambda db: latest(chat(db), most))
 
     async def add_items(self, items: list[Item]) -> None:
         """
@@ -127,7 +128,7 @@ class MemDBSession(Compacting):
             if self._main is None:  # kept, because it knows its scope by then
                 user, app = self._place
                 self._main = (await file.db()).scope(user, app).session(self.session_id)
-            adding = partial(self._main._adding, new)
+            adding = partial(self._main._adding, new, after=partial(self._grew, file))
             await waited(self._main._worker, adding, to_end=True)
 
     async def pop_item(self) -> Item | None:
@@ -214,6 +215,16 @@ class MemDBSession(Compacting):
     def __repr__(self) -> str:
         """Name it and its user."""
         return f"<MemDBSession {self.session_id!r} of {self._place[0]!r}>"
+
+    def _main_key(self) -> tuple[str, ...]:
+        return *self._place, self.session_id
+
+    def _grew(self, file: SharedFile, stored: list[Message]) -> None:
+        """Keep what is known of "main" true over what was added to it."""
+        if file._db is not None:
+            items = (item for message in stored for item in items_of(message))
+            span = stored[0].seq, stored[-1].seq
+            file.answers.grew(file._db._sync, self._main_key(), span, items)
 
     def _opened(self) -> SharedFile:
         if self._file is None:

@@ -8,7 +8,6 @@ behind them is opened once, in its thread, at the first call.
 from __future__ import annotations
 
 import asyncio
-import marshal
 import os
 import threading
 from functools import partial
@@ -18,23 +17,20 @@ from weakref import WeakValueDictionary
 
 from memdb import aio, memory
 from memdb.errors import InvalidInput
+from memdb.integrations.openai_agents.answers import Answers
 from memdb.lane import Worker, run_in
 from memdb.text.counting import Counting
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable
     from concurrent.futures import Future
     from typing import Any, Self, TypeVar
 
     R = TypeVar("R")
+    Item = dict[str, Any]
     File = str | os.PathLike[str] | memory.MemDB | aio.MemDB
 
-
-# Answers that are kept, and the size of one: a copy takes the loop 0.3 ms at most.
-MAX_KEPT = 64
-MAX_KEPT_BYTES = 64 << 10
-LEAST_BYTES = 16
 
 MEMORY = ":memory:"
 
@@ -57,7 +53,7 @@ class SharedFile:
         self._lock = threading.Lock()
         self._users = 0
         self._db: aio.MemDB | None = None
-        self._kept: dict[Hashable, tuple[int, list[bytes]]] = {}
+        self.answers = Answers()
         self.closed = False
 
     @classmethod
@@ -80,31 +76,25 @@ class SharedFile:
             self._db = aio.MemDB(sync, self._worker)
         return self._db
 
-    async def read(self, key: Hashable, work: Callable[[memory.MemDB], list[R]]) -> list[R]:
-        """
-        Do *work* as `run`; its answer, JSON values only, is kept until the file changes.
-
-        Going to the thread and back is half of a small read's time, so what is
-        known to be as it was is copied without it.
-        """
+    async def read(
+        self,
+        chat: Hashable,
+        most: int | None,
+        work: Callable[[memory.MemDB], tuple[list[Item], int]],
+    ) -> list[Item]:
+        """Return the newest *most* items of *chat*; *work* reads them, if they are not known."""
         db = self._db or await self.db()
-        held = self._kept.get(key)
-        if held is not None and held[0] == db._sync._db.stamp():
-            return [marshal.loads(one) for one in held[1]]  # noqa: S302 (our own)
-        return await db.run(lambda sync: self._keep(key, work, sync))
+        known = self.answers.get(db._sync, chat, most)
+        if known is not None:
+            return known
 
-    def _keep(
-        self, key: Hashable, work: Callable[[memory.MemDB], list[R]], sync: memory.MemDB
-    ) -> list[R]:
-        stamp = sync._db.stamp(start=True)  # before reading: a change since then is seen
-        found = work(sync)
-        self._kept.pop(key, None)
-        copies = None if stamp is None else _copied(found)
-        if stamp is not None and copies is not None:
-            self._kept[key] = stamp, copies
-            if len(self._kept) > MAX_KEPT:
-                self._kept.pop(next(iter(self._kept)), None)
-        return found
+        def read(sync: memory.MemDB) -> list[Item]:
+            mark = self.answers.mark(sync)  # before reading: a change since then is seen
+            found, newest = work(sync)
+            self.answers.put(chat, most, mark, newest, found)
+            return found
+
+        return await db.run(read)
 
     async def run(self, work: Callable[[memory.MemDB], R], *, to_end: bool = False) -> R:
         """Do *work* in the thread of the file; *to_end* as in `memdb.lane.over`."""
@@ -123,7 +113,7 @@ class SharedFile:
             if self._users:
                 return
             self.closed = True
-        self._kept.clear()
+        self.answers.clear()
         self._worker.shutdown(wait=True)  # of a file with a worker of its own, this one is idle
         if self._opening is not None and self._opening.exception() is None:
             self._opening.result().close()
@@ -165,15 +155,3 @@ def file_of(file: File, options: dict[str, Any]) -> SharedFile:
         if found is None or found.closed:
             found = _paths[key] = SharedFile(path, options, counting)
         return found.hold()
-
-
-def _copied(values: Iterable[object]) -> list[bytes] | None:
-    """Return JSON values as bytes, None where they are too large to be kept; stops there."""
-    copies, room = [], MAX_KEPT_BYTES
-    for value in values:
-        copy = marshal.dumps(value)  # type: ignore[arg-type]
-        room -= max(len(copy), LEAST_BYTES)
-        if room < 0:
-            return None
-        copies.append(copy)
-    return copies
