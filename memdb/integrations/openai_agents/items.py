@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import marshal
+from itertools import chain
 
 from memdb.errors import InvalidInput, VersionConflict
 from memdb.models import NewMessage
@@ -37,6 +38,10 @@ ROLES = {"user": "user", "assistant": "assistant", "system": "system", "develope
 PLAIN = ("user", "assistant", "system")
 
 MAX_ITEMS = (1 << 24) - 1
+
+# Items that are copied in one go, which keeps the interpreter for 0.1 ms.
+PART = 500
+
 MAX_DEPTH = MAX_NESTING - 2  # an item stands in a part, in a list
 PREVIEW_CHARS = 100
 
@@ -86,13 +91,15 @@ def taken(items: list[Any]) -> Iterator[NewMessage]:
         InvalidItem: as `to_message`, where a copy could not be made.
     """
     try:
-        return _messages(marshal.dumps(items))
+        parts = [marshal.dumps(items[at : at + PART]) for at in range(0, len(items), PART)]
     except ValueError:  # a value of another kind: a text that is an enum, or no JSON at all
         return iter([to_message(item, f"items[{place}]") for place, item in enumerate(items)])
+    return _messages(parts)
 
 
-def _messages(copy: bytes) -> Iterator[NewMessage]:
-    for place, item in enumerate(marshal.loads(copy)):  # noqa: S302 (our own)
+def _messages(parts: list[bytes]) -> Iterator[NewMessage]:
+    items = chain.from_iterable(map(marshal.loads, parts))  # our own
+    for place, item in enumerate(items):
         yield to_message(item, f"items[{place}]")
 
 
