@@ -113,8 +113,8 @@ class SharedFile:
             if self._users:
                 return
             self.closed = True
-        self.answers.clear()
         self._worker.shutdown(wait=True)  # of a file with a worker of its own, this one is idle
+        self.answers.clear()
         if self._opening is not None and self._opening.exception() is None:
             self._opening.result().close()
 
