@@ -154,14 +154,12 @@ async def blocking(folder: Path) -> int:
         for number in range(1, HISTORY // 10):
             await session.add_items([item(number)])
 
+    history = [item(number) for number in range(HISTORY)]
     missed = await watch(
         [
             ("first append", first),
             ("appends", append),
-            (
-                f"append {HISTORY:,} at once",
-                lambda: session.add_items([*map(item, range(HISTORY))]),
-            ),
+            (f"append {HISTORY:,} at once", lambda: session.add_items(history)),
             ("read all", session.get_items),
             ("search", lambda: session.search("dinner in Oslo")),
             ("recall", lambda: session.recall("What is planned in Oslo?")),
