@@ -150,35 +150,37 @@ class Worker(ThreadPoolExecutor):
             for done, ready in adding
             if done.set_running_or_notify_cancel() and (store := _outcome(done, ready))
         ]
-        if len(due) < 2:  # noqa: PLR2004 (one needs no other's transaction)
-            for done, store in due:
-                _finish(done, store)
-            return
-        try:
-            with db.write_whole():
-                stored = [(done, store()) for done, store in due]
-        except BaseException:  # noqa: BLE001 (whose fault it was shows by savepoints)
-            stored = self._apart(db, due)
         with _waking:
-            for done, found in stored:
+            for done, found in self._stored(db, due):
                 done.set_result(found)
 
     @staticmethod
-    def _apart(db: Database, due: list[_Ready]) -> list[tuple[Future[Any], Any]]:
-        """Do calls in one transaction where each can fail alone; what was stored."""
-        stored: list[tuple[Future[Any], Any]] = []
+    def _stored(db: Database, due: list[_Ready]) -> list[tuple[Future[Any], Any]]:
+        """Do calls, together where there are several; the answers of those that succeeded."""
+        if len(due) < 2:  # noqa: PLR2004 (one needs no other's transaction)
+            return _outcomes(due)
         try:
-            with db.write():
-                for done, store in due:
-                    found = _outcome(done, store)
-                    if found is not None:
-                        stored.append((done, found))
-        except BaseException as error:  # noqa: BLE001 (each caller gets it)
-            for done, _ in due:
-                if not done.done():
-                    done.set_exception(error)
-            return []
-        return stored
+            with db.write_whole():
+                return [(done, store()) for done, store in due]
+        except BaseException:  # noqa: BLE001 (whose fault it was shows by savepoints)
+            return _apart(db, due)
+
+
+def _apart(db: Database, due: list[_Ready]) -> list[tuple[Future[Any], Any]]:
+    """Do calls in one transaction where each can fail alone."""
+    try:
+        with db.write():
+            return _outcomes(due)
+    except BaseException as error:  # noqa: BLE001 (each caller gets it)
+        for done, _ in due:
+            if not done.done():
+                done.set_exception(error)
+        return []
+
+
+def _outcomes(due: list[_Ready]) -> list[tuple[Future[Any], Any]]:
+    tried = [(done, _outcome(done, store)) for done, store in due]
+    return [(done, found) for done, found in tried if not done.done()]
 
 
 def _tell_after(after: Callable[[R], object], done: Future[R]) -> None:
@@ -193,12 +195,6 @@ def _outcome(done: Future[Any], work: Callable[[], R]) -> R | None:
     except BaseException as error:  # noqa: BLE001 (the caller gets it)
         done.set_exception(error)
         return None
-
-
-def _finish(done: Future[R], work: Callable[[], R]) -> None:
-    found = _outcome(done, work)
-    if not done.done():
-        done.set_result(found)  # type: ignore[arg-type]
 
 
 async def run_in(worker: Worker, work: Callable[[], R], *, to_end: bool = False) -> R:

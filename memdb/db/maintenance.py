@@ -4,12 +4,16 @@ Keeping an open file small and fast, beside those who use it.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from memdb.db.connection import MEMORY
 from memdb.db.transaction import Tx
 from memdb.errors import Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memdb.db.database import Database
 
 CHECKPOINT = """/* maintenance.checkpoint */
@@ -36,6 +40,25 @@ INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('merge', 500)
 )
 
 
+@contextmanager
+def apart(db: Database) -> Iterator[Tx]:
+    """
+    Give a connection of its own, that may write; in memory the one there is, locked.
+
+    The writer's may be inside another thread's transaction, and readers may not
+    even make a temporary table.
+    """
+    if db.path == MEMORY:
+        with db.read() as tx:
+            yield tx
+        return
+    fresh = Tx(db.connection(writable=True))
+    try:
+        yield fresh
+    finally:
+        fresh.close()
+
+
 def checkpoint(db: Database) -> int:
     """
     Move the WAL into the file and cut it; return the pages moved.
@@ -44,15 +67,12 @@ def checkpoint(db: Database) -> int:
     """
     if db.path == MEMORY:
         return 0
-    # A connection of its own: the writer's may be inside another thread's transaction.
-    fresh = Tx(db.connection(writable=True))
-    try:
-        fresh.raw.set_busy_handler(None)
-        (_, _, moved) = fresh.all(CHECKPOINT)[0]
-    except Busy:
-        return 0
-    finally:
-        fresh.close()
+    with apart(db) as tx:
+        tx.raw.set_busy_handler(None)
+        try:
+            (_, _, moved) = tx.all(CHECKPOINT)[0]
+        except Busy:
+            return 0
     return max(0, int(moved))
 
 

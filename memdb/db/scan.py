@@ -14,7 +14,7 @@ import apsw
 
 from memdb.db import segments
 from memdb.db.connection import MEMORY
-from memdb.db.transaction import Tx
+from memdb.db.maintenance import apart
 from memdb.forget_models import Proof
 from memdb.ids import SCOPE_SHIFT, seq_of, session_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from memdb.db.database import Database
     from memdb.db.probes import Probes
-    from memdb.db.transaction import Row
+    from memdb.db.transaction import Row, Tx
 
 STEP_BYTES = 4 << 20
 OVERLAP_BYTES = 64
@@ -355,18 +355,7 @@ def _place(tx: Tx, kind: str, row_id: int, scope_no: int | None) -> str:
 
 def _vocabulary(db: Database) -> bytes:
     """Return every word that the indexes hold, a line each."""
-    if db.path == MEMORY:
-        with db.read() as tx:
-            return _words(tx)
-    # Readers may not even make a temporary table.
-    fresh = Tx(db.connection(writable=True))
-    try:
-        return _words(fresh)
-    finally:
-        fresh.close()
-
-
-def _words(tx: Tx) -> bytes:
-    for sql in CREATE_WORDS:
-        tx.run(sql)
-    return "\n".join(row[0] for row in tx.all(SELECT_WORDS)).encode()
+    with apart(db) as tx:
+        for sql in CREATE_WORDS:
+            tx.run(sql)
+        return "\n".join(row[0] for row in tx.all(SELECT_WORDS)).encode()

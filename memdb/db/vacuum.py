@@ -4,13 +4,13 @@ Giving free pages back: after archiving or deleting, the file is made smaller.
 
 from __future__ import annotations
 
-from memdb.db.connection import MEMORY
-from memdb.db.transaction import Tx
+from memdb.db.maintenance import apart
 from memdb.errors import Busy, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.db.database import Database
+    from memdb.db.transaction import Tx
 
 # What left an index lies in it as marks of deletion until its parts are merged.
 OPTIMIZE = (
@@ -55,15 +55,8 @@ def vacuum(db: Database) -> int:
     with db.write() as tx:
         for sql in OPTIMIZE:
             tx.run(sql)
-    if db.path == MEMORY:
-        with db.read() as tx:  # holds the lock of the one connection
-            return _shrink(tx)
-    # A connection of its own: the writer's may be inside another thread's transaction.
-    fresh = Tx(db.connection(writable=True))
-    try:
-        return _shrink(fresh)
-    finally:
-        fresh.close()
+    with apart(db) as tx:
+        return _shrink(tx)
 
 
 def _shrink(tx: Tx) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from memdb.errors import InvalidInput
 
@@ -53,6 +54,14 @@ def without_schema(
         return [{"role": "system", "content": asked}, *messages]
     first = {"role": "system", "content": f"{messages[0]['content']}\n\n{asked}"}
     return [first, *messages[1:]]
+
+
+def llm_secrets(model: Any, key: str | None) -> list[str | None]:
+    """Return the keys that an error of a model of llm could repeat: *key* and llm's own."""
+    secrets = [key]
+    with suppress(Exception):  # there is none, which is no fault here
+        secrets.append(model.get_key(key))
+    return secrets
 
 
 def missing(extra: str, error: ImportError) -> InvalidInput:

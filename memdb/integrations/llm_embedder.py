@@ -7,12 +7,10 @@ in a thread that is given up in time. Nothing is written to llm's databases.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from memdb.deadline import port_error, run_within, seconds
 from memdb.errors import InvalidInput
-from memdb.integrations.asking import missing
-from memdb.integrations.sizing import Size, filled
+from memdb.integrations.asking import llm_secrets, missing
+from memdb.integrations.sizing import Size, Sized, filled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class LLMEmbedder:
+class LLMEmbedder(Sized):
     """
     An embedding model of the llm package as a `memdb.ports.Embedder`.
 
@@ -73,20 +71,6 @@ class LLMEmbedder:
         """Find the model again, in the process that unpickles."""
         self.__init__(**state)  # type: ignore[misc]  # the way back in
 
-    @property
-    def dim(self) -> int:
-        """
-        The number of components; the model is asked once where it is not known.
-
-        Raises:
-            PortError: it gave no answer.
-        """
-        return self._size.get()
-
-    def expect(self, dim: int) -> None:
-        """Take *dim* for the number of components where it is not known."""
-        self._size.expect(dim)
-
     def embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
         """
         Return one vector per text; see `memdb.ports.Embedder`.
@@ -106,17 +90,10 @@ class LLMEmbedder:
         try:
             return run_within(work, name=self.name, timeout_s=self._timeout_s)
         except Exception as error:  # noqa: BLE001 (a plugin may raise anything)
-            failure = port_error(self.name, error, self._secrets())
+            failure = port_error(self.name, error, llm_secrets(self._model, self._key))
             failure.__cause__ = failure.__context__ = None
         # Not inside `except`: errors of clients hold the request and with it the key.
         raise failure
-
-    def _secrets(self) -> list[str | None]:
-        """Return the keys that an error could repeat: ours and the one llm looks up."""
-        secrets: list[str | None] = [self._key]
-        with suppress(Exception):  # there is none, which is no fault here
-            secrets.append(self._model.get_key(self._key))
-        return secrets
 
 
 def _found(name: str) -> Any:

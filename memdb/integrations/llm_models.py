@@ -7,11 +7,9 @@ in a thread that is given up in time. Nothing is written to llm's log database.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from memdb.deadline import port_error, run_within, seconds
 from memdb.errors import InvalidInput
-from memdb.integrations.asking import checked, missing, without_schema
+from memdb.integrations.asking import checked, llm_secrets, missing, without_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +110,7 @@ class LLMModel:
         try:
             return run_within(work, name=self.name, timeout_s=limit_s, cancelled=cancelled)
         except Exception as error:  # noqa: BLE001 (a plugin may raise anything)
-            failure = port_error(self.name, error, self._secrets())
+            failure = port_error(self.name, error, llm_secrets(self._model, self._key))
             failure.__cause__ = failure.__context__ = None
         # Not inside `except`: errors of clients hold the request and with it the key.
         raise failure
@@ -145,13 +143,6 @@ class LLMModel:
         """Return the option that limits an answer's length, empty if there is none."""
         known = self._model.Options.model_fields
         return dict.fromkeys([one for one in LENGTH_OPTIONS if one in known][:1], max_tokens)
-
-    def _secrets(self) -> list[str | None]:
-        """Return the keys that an error could repeat: ours and the one llm looks up."""
-        secrets: list[str | None] = [self._key]
-        with suppress(Exception):  # there is none, which is no fault here
-            secrets.append(self._model.get_key(self._key))
-        return secrets
 
 
 def _found(name: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.deadline import Unavailable, seconds
 from memdb.errors import PortError
 from memdb.integrations.openai_server import OpenAIServer
-from memdb.integrations.sizing import Size, filled
+from memdb.integrations.sizing import Size, Sized, filled
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ BATCH = 64
 MAX_DIM = 65_536
 
 
-class OpenAIEmbedder(OpenAIServer):
+class OpenAIEmbedder(Sized, OpenAIServer):
     """
     An embedding model of an OpenAI-compatible server as a `memdb.ports.Embedder`.
 
@@ -84,20 +84,6 @@ class OpenAIEmbedder(OpenAIServer):
             "batch": self._batch,
             "timeout_s": self._timeout_s,
         }
-
-    @property
-    def dim(self) -> int:
-        """
-        The number of components; the server is asked once where it is not known.
-
-        Raises:
-            PortError: it gave no answer.
-        """
-        return self._size.get()
-
-    def expect(self, dim: int) -> None:
-        """Take *dim* for the number of components where it is not known."""
-        self._size.expect(dim)
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
         """

@@ -54,6 +54,29 @@ class Size:
         return self._dim
 
 
+class Sized:
+    """The part of an embedder that tells its dimension, by `_size`."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _size: Size
+
+    @property
+    def dim(self) -> int:
+        """
+        The number of components; the model is asked once where it is not known.
+
+        Raises:
+            PortError: it gave no answer.
+        """
+        return self._size.get()
+
+    def expect(self, dim: int) -> None:
+        """Take *dim* for the number of components where it is not known."""
+        self._size.expect(dim)
+
+
 def filled(
     texts: Sequence[str], embed: Callable[[list[str]], Sequence[Sequence[float]]]
 ) -> list[Sequence[float] | None]:

@@ -10,14 +10,13 @@ is looked at again, so both happen or neither.
 from __future__ import annotations
 
 from memdb.ids import SCOPE_SHIFT, session_range
-from memdb.packing import spans_of
 from memdb.record import Record
-from memdb.shortterm.archive import blocks_of, drop_archived
+from memdb.shortterm.archive import blocks_of
+from memdb.shortterm.removing import remove_messages
 from memdb.shortterm.summarizing import Made, items_of_messages, items_of_nodes
 from memdb.stores import (
     archive,
     embeddings,
-    fulltext,
     jobs,
     messages,
     nodes,
@@ -210,12 +209,7 @@ def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> 
     for row_id, uid in sorted(messages.uids(tx, target.ids).items()):
         ref = f"sha256:{digest}#{row_id - target.session}"
         tombstones.add(tx, scope_no, Tombstone(uid, "message", ref, tx.now_ms))
-    drop_archived(tx, target.session, target.seqs)
-    for low, high in spans_of(target.seqs):
-        span = target.session | low, target.session | high
-        fulltext.drop_messages(tx, *span)
-        embeddings.delete_range(tx, "message", *span)
-        messages.delete_range(tx, *span)
+    remove_messages(tx, target.session, target.seqs)
     for node, made in planned.nodes:
         embeddings.delete_range(tx, "node", node.row_id, node.row_id)
         if made is not None:

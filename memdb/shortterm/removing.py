@@ -135,6 +135,18 @@ def remove_all(tx: Tx, target: int) -> None:
     nodes.delete_session(tx, target)
 
 
+def remove_messages(tx: Tx, target: int, seqs: Sequence[int]) -> None:
+    """Remove messages by their rising seqs, with their words and vectors, not their summaries."""
+    from memdb.shortterm.archive import drop_archived  # only where messages go
+
+    drop_archived(tx, target, seqs)
+    for low, high in spans_of(seqs):
+        span = target | low, target | high
+        fulltext.drop_messages(tx, *span)
+        embeddings.delete_range(tx, "message", *span)
+        messages.delete_range(tx, *span)
+
+
 def _remove(tx: Tx, target: int, seqs: list[int]) -> None:
     """
     Remove messages by their rising seqs, and all that is derived from them.
@@ -142,15 +154,7 @@ def _remove(tx: Tx, target: int, seqs: list[int]) -> None:
     The summaries from the first of them on go; what else they stood for is
     summarised again when it is due.
     """
-    if fulltext.has_archived(tx, target | seqs[0], target | seqs[-1]):
-        from memdb.shortterm.archive import drop_archived  # only where something is archived
-
-        drop_archived(tx, target, seqs)
-    for low, high in spans_of(seqs):
-        span = target | low, target | high
-        fulltext.drop_messages(tx, *span)
-        embeddings.delete_range(tx, "message", *span)
-        messages.delete_range(tx, *span)
+    remove_messages(tx, target, seqs)
     jobs.drop_nodes(tx, target, seqs[0])
     nodes.delete_session(tx, target, seqs[0])
     sessions.touch(tx, target)

@@ -7,7 +7,7 @@ A version is kept when another replaces it, and goes with its entry.
 from __future__ import annotations
 
 from memdb.models import EntryVersion
-from memdb.text.validate import parse_json
+from memdb.text.validate import MAX_INT, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ VALUES (
 )
 """
 
-SELECT_ALL = """/* history.list */
+SELECT_VERSIONS = """/* history.versions */
 SELECT
   version,
   category,
@@ -153,37 +153,8 @@ SELECT
   replaced_ms
 FROM entry_history
 LEFT JOIN sessions ON sessions.id = entry_history.session_id
-WHERE entry_id = :id
+WHERE entry_id = :id AND version BETWEEN :first AND :last
 ORDER BY version
-"""
-
-SELECT_ONE = """/* history.get */
-SELECT
-  version,
-  category,
-  key,
-  text,
-  keywords,
-  importance,
-  pinned,
-  trust,
-  active,
-  sessions.name,
-  first_seq,
-  entry_history.last_seq,
-  session_only,
-  source,
-  valid_from_ms,
-  valid_to_ms,
-  expires_ms,
-  entry_history.metadata,
-  entry_history.updated_ms,
-  stored_ms,
-  reason,
-  replaced_ms
-FROM entry_history
-LEFT JOIN sessions ON sessions.id = entry_history.session_id
-WHERE entry_id = :id AND version = :version
 """
 
 UPDATE_FORGET_SESSION = """/* history.forget_session */
@@ -204,12 +175,13 @@ def add(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
 
 def list_all(tx: Tx, entry_id: int) -> list[EntryVersion]:
     """Return what the entry was before, oldest first; not what it is now."""
-    return [_to_version(row) for row in tx.all(SELECT_ALL, {"id": entry_id})]
+    values = {"id": entry_id, "first": 1, "last": MAX_INT}
+    return [_to_version(row) for row in tx.all(SELECT_VERSIONS, values)]
 
 
 def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
     """Return an old version that is there."""
-    row = tx.one(SELECT_ONE, {"id": entry_id, "version": version})
+    row = tx.one(SELECT_VERSIONS, {"id": entry_id, "first": version, "last": version})
     assert row is not None
     return _to_version(row)
 

@@ -19,12 +19,11 @@ from memdb.integrations.openai_agents.items import held, items_of, to_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
+    from typing import Any
 
     from memdb import memory
     from memdb.session import Session
 
-    R = TypeVar("R")
     Item = dict[str, Any]
     Test = Callable[[Item], bool]
 

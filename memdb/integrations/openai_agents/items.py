@@ -22,7 +22,7 @@ from memdb.text.validate import MAX_NESTING, is_deep, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from memdb.models import ContextWindow, Message
@@ -93,12 +93,11 @@ def taken(items: list[Any]) -> Iterator[NewMessage]:
     try:
         parts = [marshal.dumps(items[at : at + PART]) for at in range(0, len(items), PART)]
     except ValueError:  # a value of another kind: a text that is an enum, or no JSON at all
-        return iter([to_message(item, f"items[{place}]") for place, item in enumerate(items)])
-    return _messages(parts)
+        return iter([*_messages(items)])
+    return _messages(chain.from_iterable(map(marshal.loads, parts)))  # our own
 
 
-def _messages(parts: list[bytes]) -> Iterator[NewMessage]:
-    items = chain.from_iterable(map(marshal.loads, parts))  # our own
+def _messages(items: Iterable[Any]) -> Iterator[NewMessage]:
     for place, item in enumerate(items):
         yield to_message(item, f"items[{place}]")
 
