@@ -1,13 +1,13 @@
 -- The whole content of a memdb file, as it is today. A new file is made from
 -- this script alone; files of an older version are brought here step by step
--- by memdb/db/migrations/.
+-- by memdb/engine/sqlite/migrations/.
 --
 -- Rules for every table: STRICT, explicit columns, NOT NULL unless absence
 -- means something (the comment says what), a CHECK for each range and enum,
 -- an index behind each foreign key. Readable by SQLite 3.40 without extensions:
 -- FTS5 is the only virtual table.
 --
--- Packed ids (memdb/ids.py). A row's id says where it lives:
+-- Packed ids (memdb/models/ids.py). A row's id says where it lives:
 --   session  scope_no << 44 | session_no << 24
 --   message  scope_no << 44 | session_no << 24 | seq
 --   entry, artifact name, node   scope_no << 44 | n
@@ -251,7 +251,7 @@ CREATE TABLE embeddings (
 ) STRICT, WITHOUT ROWID;
 
 -- Derived: one bit per dimension (1 where the component is above zero), for up
--- to 256 neighbouring refs at a time. memdb/sketch.py says why in planes.
+-- to 256 neighbouring refs at a time. memdb/engine/sqlite/sketches.py says why in planes.
 CREATE TABLE sketches (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'node')),

@@ -65,7 +65,7 @@ async def timed(call) -> float:
 async def sessions(folder: Path, count: int, rounds: int) -> list[tuple[str, float, float]]:
     """Append one event, and read the last 50 and all of a long session."""
     sides = [
-        MemdbSessionService(folder / "memdb.db"),
+        MemdbSessionService(folder / "memdb.engine.sqlite"),
         SqliteSessionService(str(folder / "adk.db")),
     ]
     held = [await filled(side, random.Random(1), count) for side in sides]

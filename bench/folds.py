@@ -3,7 +3,7 @@ Would other weights do better? Each conversation judged by weights chosen on the
 
     python bench/folds.py [--folder DIR] [--embedder SPEC]
 
-For every variant below of the weights that `memdb.recall.weights` has for the embedder,
+For every variant below of the weights that `memdb.search.weights` has for the embedder,
 R@10, nDCG@10 and MRR on each LoCoMo conversation. The last lines leave one conversation out
 at a time: the variant that is best on the other four, and what it finds on the fifth, beside
 the defaults. A weight is worth its place only if that mean is higher too. The data set is not
@@ -20,15 +20,15 @@ from pathlib import Path
 import locomo_data
 
 import memdb
-from memdb.recall import ranking
-from memdb.recall.candidates import SECOND_STAGE, _measured, _near, _nearest
-from memdb.recall.fields import field_of
-from memdb.recall.hits import json_ids
-from memdb.recall.lexical import Lexical, top
-from memdb.recall.meaning import Told, meant_by
-from memdb.recall.weights import Weights, for_messages
-from memdb.stores import messages
-from memdb.yardstick.scores import measure
+from memdb.evaluation.scores import measure
+from memdb.search import ranking
+from memdb.search.fields import field_of
+from memdb.search.lexical import Lexical, top
+from memdb.search.question_vector import Told, meant_by
+from memdb.search.results import json_ids
+from memdb.search.retrieval import SECOND_STAGE, _measured, _near, _nearest
+from memdb.search.weights import Weights, for_messages
+from memdb.tables import messages
 
 VARIANTS: dict[str, dict[str, object]] = {
     "default": {},

@@ -22,7 +22,7 @@ import zlib
 from pathlib import Path
 
 import memdb
-from memdb.db import purge
+from memdb.engine.sqlite import purge
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 KINDS = ("messages", "archived messages", "session", "entry", "query", "artifact", "everything")

@@ -84,7 +84,7 @@ async def main(folder: Path) -> int:
     print(
         f"synchronous of the SDK's sessions: {synchronous}, so memdb's durability is {durability!r}"
     )
-    db = await aio.open(folder / "memdb.db", durability=durability)
+    db = await aio.open(folder / "memdb.engine.sqlite", durability=durability)
     ours = MemDBSession("trip", db, user="ann")
     history = [item(number) for number in range(HISTORY)]
     for session in (ours, theirs):

@@ -3,7 +3,7 @@ Recall against the bars and against other memories, on one data set, in one run.
 
     python bench/recall.py [DATA] [--terms] [--peers] [--records PATH] [--json PATH]
 
-DATA is in the format of docs/yardstick.md; without it LoCoMo's development conversations are
+DATA is in the format of docs/evaluation.md; without it LoCoMo's development conversations are
 converted, and held to the bars below. `--peers` also asks the memories that `make peers`
 installed. The data set is not part of memdb: evaluation only (CC BY-NC 4.0).
 """
@@ -20,9 +20,9 @@ from pathlib import Path
 
 import locomo_data
 
-from memdb.yardstick import convert, dataset, measuring, report
-from memdb.yardstick.arms import ARMS, TERMS
-from memdb.yardstick.scores import DEPTH, measure
+from memdb.evaluation import convert, dataset, measuring, report
+from memdb.evaluation.arms import ARMS, TERMS
+from memdb.evaluation.scores import DEPTH, measure
 
 PEERS = Path(__file__).parent / "peers"
 

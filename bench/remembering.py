@@ -20,7 +20,7 @@ from pathlib import Path
 
 import memdb
 from bench.year_statements import Told, Year
-from memdb.models_local.static_embedder import StaticEmbedder
+from memdb.embeddings.static_model import StaticEmbedder
 
 ENTRIES = 1_000
 TRIALS = 300

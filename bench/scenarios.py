@@ -217,7 +217,7 @@ def cold(folder: Path) -> Iterator[Result]:
 
 def nearest(folder: Path) -> Iterator[Result]:
     """Vectors: sketches against measuring every one, 10,000 texts of 128 dimensions."""
-    from memdb.stores import nearest as nearest_rows
+    from memdb.tables import nearest as nearest_rows
 
     with memdb.open(folder / "knn.db", durability="process") as db:
         fill(db, "ann", corpus.texts(10_000))

@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING
 
 import locomo_data
 
-from memdb.models_local.extractive import ExtractiveSummarizer
-from memdb.summary_models import SourceItem
+from memdb.english.extractive import ExtractiveSummarizer
+from memdb.english.sentences import sentences
+from memdb.models.summaries import SourceItem
 from memdb.text.counting import Counting
-from memdb.text.sentences import sentences
 from memdb.text.terms import STOP_WORDS, query_words
 
 if TYPE_CHECKING:

@@ -12,7 +12,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.due import UpkeepPolicy
+    from memdb.api.database import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
+    from memdb.api.scope import Scope
+    from memdb.api.session import Session
+    from memdb.api.tools import Tools
+    from memdb.deletion.retention import SessionPolicy
+    from memdb.entries.categories import Categories, Category
     from memdb.errors import (
         AlreadyExists,
         BadQuery,
@@ -40,12 +45,11 @@ if TYPE_CHECKING:
         VersionConflict,
         WrongProcess,
     )
-    from memdb.extract_models import Candidate, Extracted, ExtractPolicy, Outcome
-    from memdb.file_models import FileInfo, Upkeep
-    from memdb.forget_models import Proof, Receipt
-    from memdb.longterm.categories import Categories, Category
-    from memdb.memory import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
-    from memdb.models import (
+    from memdb.jobs.steps import UpkeepPolicy
+    from memdb.jobs.worker import Worker
+    from memdb.models.extraction import Candidate, Extracted, ExtractPolicy, Outcome
+    from memdb.models.file import FileInfo, Upkeep
+    from memdb.models.messages import (
         Artifact,
         ArtifactVersion,
         ContextWindow,
@@ -64,10 +68,8 @@ if TYPE_CHECKING:
         SpaceInfo,
         Why,
     )
-    from memdb.retention import SessionPolicy
-    from memdb.scope import Scope
-    from memdb.session import Session
-    from memdb.summary_models import (
+    from memdb.models.receipts import Proof, Receipt
+    from memdb.models.summaries import (
         Archived,
         Compacted,
         Expansion,
@@ -79,8 +81,6 @@ if TYPE_CHECKING:
         SummaryTree,
     )
     from memdb.text.secret_policy import SecretPolicy
-    from memdb.tools import Tools
-    from memdb.worker import Worker
 
 __version__ = "0.1.0"
 
@@ -160,25 +160,25 @@ __all__ = [
 # Where a name comes from, if not from one of these, in order.
 _RECORDS = (
     "memdb.errors",
-    "memdb.models",
-    "memdb.summary_models",
-    "memdb.extract_models",
-    "memdb.file_models",
+    "memdb.models.messages",
+    "memdb.models.summaries",
+    "memdb.models.extraction",
+    "memdb.models.file",
 )
 _HOMES = {
-    "Categories": ("memdb.longterm.categories",),
-    "Category": ("memdb.longterm.categories",),
-    "MemDB": ("memdb.memory",),
-    "open": ("memdb.memory",),
-    "Scope": ("memdb.scope",),
-    "Proof": ("memdb.forget_models",),
-    "Receipt": ("memdb.forget_models",),
+    "Categories": ("memdb.entries.categories",),
+    "Category": ("memdb.entries.categories",),
+    "MemDB": ("memdb.api.database",),
+    "open": ("memdb.api.database",),
+    "Scope": ("memdb.api.scope",),
+    "Proof": ("memdb.models.receipts",),
+    "Receipt": ("memdb.models.receipts",),
     "SecretPolicy": ("memdb.text.secret_policy",),
-    "Session": ("memdb.session",),
-    "SessionPolicy": ("memdb.retention",),
-    "Tools": ("memdb.tools",),
-    "UpkeepPolicy": ("memdb.due",),
-    "Worker": ("memdb.worker",),
+    "Session": ("memdb.api.session",),
+    "SessionPolicy": ("memdb.deletion.retention",),
+    "Tools": ("memdb.api.tools",),
+    "UpkeepPolicy": ("memdb.jobs.steps",),
+    "Worker": ("memdb.jobs.worker",),
 }
 
 if not TYPE_CHECKING:  # a checker would allow any name on a module that has this

@@ -19,9 +19,9 @@ import apsw
 import pytest
 
 import memdb
-from memdb.db.database import Database
-from memdb.memory import MemDB
-from memdb.rooms import Rooms
+from memdb.api._container import Rooms
+from memdb.api.database import MemDB
+from memdb.engine.sqlite.database import Database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

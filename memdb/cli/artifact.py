@@ -29,15 +29,15 @@ from memdb.cli.output import (
     when,
 )
 from memdb.errors import AlreadyExists, NotFound
-from memdb.transfer.places import refuse_database
+from memdb.transfer.paths import refuse_database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import BinaryIO
 
-    from memdb.models import ArtifactVersion
-    from memdb.scope import Scope
+    from memdb.api.scope import Scope
+    from memdb.models.messages import ArtifactVersion
 
 CHUNK_BYTES = 1 << 18
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from memdb.yardstick.measuring import Answer
+    from memdb.evaluation.measuring import Answer
 
 KINDS = ("locomo", "longmemeval", "realtalk", "beir")  # a test compares them
 
@@ -48,10 +48,10 @@ def recall(
     """
     Ask all questions of DATA, and count what is found.
 
-    DATA is JSON lines as docs/yardstick.md tells, for example of `memdb bench
+    DATA is JSON lines as docs/evaluation.md tells, for example of `memdb bench
     convert`. It goes into a temporary file; two runs give equal numbers.
     """
-    from memdb.yardstick import arms, dataset, measuring, report
+    from memdb.evaluation import arms, dataset, measuring, report
 
     found = dataset.read(data)
     chosen = (arms.LEXICAL,) if lexical else (*arms.ARMS, *(arms.TERMS if terms else ()))
@@ -100,8 +100,8 @@ def convert(kind: str, source: str, target: str, as_json: bool) -> None:
     SOURCE is a file as it is published, or a folder of such files. What it may
     be used for is said by its licence; memdb holds none of them.
     """
-    from memdb.yardstick import convert as converting
-    from memdb.yardstick import dataset
+    from memdb.evaluation import convert as converting
+    from memdb.evaluation import dataset
 
     count = dataset.write(converting.convert(kind, source), target)
     if as_json:

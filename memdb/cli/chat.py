@@ -28,7 +28,7 @@ from memdb.cli.output import (
 )
 from memdb.cli.summaries import archive, compact, expand, tree, unarchive
 from memdb.cli.values import MOMENT, text_or_stdin
-from memdb.models import ROLES
+from memdb.models.messages import ROLES
 
 
 @click.group(cls=Noun)

@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.models import ContextWindow
-    from memdb.summary_models import Piece
+    from memdb.models.messages import ContextWindow
+    from memdb.models.summaries import Piece
 
 STRATEGIES = ("none", "buffer_window", "token_window", "summary_buffer")
 PLAIN = "plain"

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.models import ArtifactVersion, ContextWindow, Hit
-    from memdb.scope import Scope
+    from memdb.api.scope import Scope
+    from memdb.models.messages import ArtifactVersion, ContextWindow, Hit
 
 USER = "mara"
 PLAN = "user:opening-plan.md"

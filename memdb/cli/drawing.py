@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.output import (
-    counted,
-    drawable,
-    one_line,
-    screen_width,
-    shorten,
-    width_of,
-)
+from memdb.cli.output import counted, drawable, one_line, screen_width, shorten, width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.summary_models import Node, SummaryTree
+    from memdb.models.summaries import Node, SummaryTree
 
 BOX = ("├─ ", "└─ ", "│  ", "   ")
 ASCII = ("|- ", "`- ", "|  ", "   ")

@@ -24,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.models import Entry, EntryVersion, Remembered
-    from memdb.scope import Scope
+    from memdb.api.scope import Scope
+    from memdb.models.messages import Entry, EntryVersion, Remembered
 
 IMPORTANCE = click.IntRange(1, 10)
 ASKED_WIDTH = 50  # columns of an entry's text in the question before it is deleted

@@ -6,23 +6,14 @@ import click
 
 from memdb.cli.base import Command, example, file_argument, json_option
 from memdb.cli.opening import as_dicts, bytes_of, opened
-from memdb.cli.output import (
-    Column,
-    counted,
-    note,
-    one_line,
-    print_json,
-    print_table,
-    size,
-    when,
-)
+from memdb.cli.output import Column, counted, note, one_line, print_json, print_table, size, when
 from memdb.cli.progress import Line
 from memdb.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.file_models import FileInfo, Upkeep
-    from memdb.models import SpaceInfo
+    from memdb.models.file import FileInfo, Upkeep
+    from memdb.models.messages import SpaceInfo
 
 MAX_SCOPES = 20  # users that are listed for a person; --json has them all
 

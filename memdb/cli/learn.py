@@ -11,7 +11,7 @@ from memdb.cli.progress import Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.extract_models import Extracted, Outcome
+    from memdb.models.extraction import Extracted, Outcome
 
 
 @click.command(

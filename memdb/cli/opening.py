@@ -20,13 +20,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.memory import MemDB
-    from memdb.scope import Scope
-    from memdb.session import Session
+    from memdb.api.database import MemDB
+    from memdb.api.scope import Scope
+    from memdb.api.session import Session
 
 DEFAULT_APP = "default"
 MAX_NAMED = 10
-STATIC_MODEL = "static-en-1"  # the name of `memdb.models_local.static_embedder`, not loaded here
+STATIC_MODEL = "static-en-1"  # the name of `memdb.embeddings.static_model`, not loaded here
 
 
 class WhichUser(InvalidInput):

@@ -12,14 +12,14 @@ import sys
 
 import click
 
-from memdb.record import Record
+from memdb.models.record import Record
 from memdb.text.parts import payload_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from memdb.models import Message
+    from memdb.models.messages import Message
 
 GAP = "  "
 LEAST = 8  # columns that a shortened text keeps

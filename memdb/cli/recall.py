@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from memdb.api.scope import KINDS
 from memdb.cli.base import (
     Command,
     embedder_option,
@@ -15,11 +16,10 @@ from memdb.cli.base import (
 from memdb.cli.opening import opened_scope
 from memdb.cli.output import Column, note, one_line, print_json, print_table, when
 from memdb.cli.values import MOMENT
-from memdb.scope import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.models import Hit, Why
+    from memdb.models.messages import Hit, Why
 
 
 @click.command(

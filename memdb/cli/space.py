@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import (
-    Noun,
-    confirm,
-    confirm_options,
-    example,
-    file_argument,
-    json_option,
-)
+from memdb.cli.base import Noun, confirm, confirm_options, example, file_argument, json_option
 from memdb.cli.opening import opened
 from memdb.cli.output import Column, counted, one_line, print_json, print_table
 from memdb.errors import NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.models import SpaceInfo
+    from memdb.models.messages import SpaceInfo
 
 
 @click.group(cls=Noun)

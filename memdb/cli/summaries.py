@@ -22,8 +22,8 @@ from memdb.cli.progress import Counter, Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.session import Session
-    from memdb.summary_models import Expansion, Node
+    from memdb.api.session import Session
+    from memdb.models.summaries import Expansion, Node
 
 model_option = click.option(
     "--model",
@@ -186,7 +186,7 @@ def _upgraded(chat: Session, line: Line) -> int:
     """Let the model improve what it can; how many summaries that were."""
     if not chat.upgrade():
         return 0
-    from memdb.due import run_pending
+    from memdb.jobs.steps import run_pending
 
     return run_pending(chat._rooms, status=lambda _, doing: line.say(doing), kinds=("summarize",))
 

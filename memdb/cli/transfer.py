@@ -21,7 +21,7 @@ from memdb.errors import Corrupt, InvalidInput, MemDBError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
 
 @click.command(

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.ports import Model
+    from memdb.models.protocols import Model
 
     Base = click.ParamType[int]
 else:
@@ -86,7 +86,7 @@ def model_named(spec: str) -> Model:
         InvalidInput: there is none, its extra is not installed, or *spec* holds
             a secret.
     """
-    from memdb.integrations import model_by_name
+    from memdb.providers import model_by_name
 
     _refuse_secrets("--model", spec)
     return model_by_name(spec)

@@ -9,14 +9,7 @@ import time
 import click
 from click.core import ParameterSource
 
-from memdb.cli.base import (
-    STOPPED,
-    Command,
-    embedder_option,
-    example,
-    file_argument,
-    json_option,
-)
+from memdb.cli.base import STOPPED, Command, embedder_option, example, file_argument, json_option
 from memdb.cli.opening import opened
 from memdb.cli.output import note, print_json_line
 from memdb.cli.progress import Line
@@ -25,8 +18,8 @@ from memdb.errors import PortError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.memory import MemDB
-    from memdb.worker import Worker
+    from memdb.api.database import MemDB
+    from memdb.jobs.worker import Worker
 
 LOOK_S = 0.1  # between two looks at how far the worker is
 TELL_S = 1.0  # between two lines of a log

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.ports import TokenCounter
+    from memdb.models.protocols import TokenCounter
 
 # Loads twice as fast as o200k_base, and rarely counts less than it does, so a
 # budget kept with it holds for the newer models too.

@@ -8,7 +8,7 @@ the place it would go to. Nothing here keeps or repeats a secret.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, SecretFound
-from memdb.record import Record
+from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from memdb.record import Record
+from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from memdb.record import Record
+from memdb.models.record import Record
 from memdb.text.secret_rules import PLACEHOLDER, RULES, compiled, is_dummy
 
 TYPE_CHECKING = False

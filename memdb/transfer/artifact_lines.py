@@ -9,9 +9,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError
-from memdb.ids import MAX_SEQ
-from memdb.record import Record
-from memdb.stores import artifacts, fulltext, scopes, tombstones
+from memdb.models.ids import MAX_SEQ
+from memdb.models.record import Record
+from memdb.tables import artifacts, scopes, tombstones, words
 from memdb.text.validate import json_object, name_value, optional_name, time_value
 from memdb.transfer.items import (
     bytes_of,
@@ -26,8 +26,8 @@ from memdb.transfer.items import (
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.transaction import Tx
-    from memdb.stores.artifacts import Place
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.tables.artifacts import Place
     from memdb.transfer.target import Target
 
 SAVED_FIELDS = frozenset(
@@ -172,7 +172,7 @@ class ArtifactWriter:
                 name_id = scopes.next_id(tx, place.scope_no)
                 nothing: dict[str, str | None] = {"text": None, "bigrams": None}
                 artifacts.add_name(tx, name_id, place, line.last_version, nothing)
-                fulltext.index_artifact(tx, name_id)
+                words.index_artifact(tx, name_id)
             else:
                 artifacts.raise_version(tx, known[0], line.last_version)
 

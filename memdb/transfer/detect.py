@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
-from memdb.transfer.places import SQLITE_MAGIC
+from memdb.transfer.paths import SQLITE_MAGIC
 from memdb.transfer.source import BLOCK_BYTES, BOM, Source, parse_line
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from memdb.entries.validation import TRUST, read_statement, said_columns
 from memdb.errors import InvalidInput, MemDBError
-from memdb.ids import MAX_SEQ
-from memdb.longterm import ledger
-from memdb.longterm.statement import TRUST, read_statement, said_columns
-from memdb.models import EntryVersion
-from memdb.record import Record
-from memdb.stores import entries, standing, tombstones
-from memdb.stores import history as histories
+from memdb.models.ids import MAX_SEQ
+from memdb.models.messages import EntryVersion
+from memdb.models.record import Record
+from memdb.records import entries as ledger
+from memdb.tables import active_entries, entries, tombstones
+from memdb.tables import history as histories
 from memdb.text.validate import (
     choice_value,
     int_value,
@@ -31,7 +31,7 @@ from memdb.transfer.target import digest_of
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.transaction import Tx
+    from memdb.engine.sqlite.transaction import Tx
     from memdb.transfer.target import Target
 
 TOLD_FIELDS = frozenset(
@@ -311,7 +311,7 @@ class EntryWriter:
         is looked for behind the one before it; a text that comes back later in
         the file is told again.
         """
-        ids = standing.of_key(tx, *self._target.span(tx), key)
+        ids = active_entries.of_key(tx, *self._target.span(tx), key)
         known = entries.get_many(tx, f"{ids}")
         said = [_saying(old) for one in ids for old in (*histories.list_all(tx, one), known[one])]
         chain = [saying for saying, _ in groupby(said)]

@@ -16,25 +16,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdb.errors import AlreadyExists, FileError
-from memdb.ids import scope_range, seq_of, session_id, session_of
-from memdb.stores import artifacts, blobs, entries, jobs, messages, scopes, sessions
-from memdb.stores import embeddings as vectors
-from memdb.stores import history as histories
-from memdb.stores import state as states
-from memdb.stores import tombstones as graves
+from memdb.models.ids import scope_range, seq_of, session_id, session_of
+from memdb.tables import artifacts, blobs, entries, jobs, messages, scopes, sessions, vectors
+from memdb.tables import history as histories
+from memdb.tables import state as states
+from memdb.tables import tombstones as graves
 from memdb.text.validate import parse_json, text_value
-from memdb.transfer.places import refuse_database
+from memdb.transfer.paths import refuse_database
 from memdb.transfer.target import ANY_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from memdb.db.transaction import Tx
-    from memdb.models import Entry, Message, SessionInfo
-    from memdb.owner import Owner
-    from memdb.rooms import Rooms
-    from memdb.stores.artifacts import Place, Stored
+    from memdb.api._container import Rooms
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Entry, Message, SessionInfo
+    from memdb.records.scopes import Owner
+    from memdb.tables.artifacts import Place, Stored
 
 # Grows when a field changes its meaning; importers refuse a higher one.
 EXPORT_VERSION = 1

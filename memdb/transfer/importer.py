@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.text.validate import choice_value, optional_name, text_value
-from memdb.transfer import chatgpt, claude, detect, jsonl, locomo
+from memdb.transfer import detect
+from memdb.transfer.batch import Sink
+from memdb.transfer.formats import chatgpt, claude, jsonl, locomo
 from memdb.transfer.items import ImportReport, Item
-from memdb.transfer.sink import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from memdb.owner import Owner
-    from memdb.rooms import Rooms
+    from memdb.api._container import Rooms
+    from memdb.records.scopes import Owner
     from memdb.transfer.source import Source
 
 __all__ = ["ImportReport", "import_file"]

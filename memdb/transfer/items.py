@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.record import Record
+from memdb.models.record import Record
 from memdb.text.validate import int_value, text_value, time_value
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.ids import MAX_SEQ
-from memdb.models import NewMessage
-from memdb.record import Record
-from memdb.stores import embeddings, fulltext, jobs, messages, sessions, tombstones
+from memdb.models.ids import MAX_SEQ
+from memdb.models.messages import NewMessage
+from memdb.models.record import Record
+from memdb.tables import jobs, messages, sessions, tombstones, vectors, words
 from memdb.text.validate import json_object, name_value, text_value, time_value
 from memdb.transfer.items import count_of, located, needed, needed_ms, refuse_unknown
 from memdb.transfer.target import Seat, embedding_jobs
@@ -22,7 +22,7 @@ from memdb.transfer.target import Seat, embedding_jobs
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.transaction import Tx
+    from memdb.engine.sqlite.transaction import Tx
     from memdb.transfer.target import Target
 
 SESSION_FIELDS = frozenset(
@@ -344,7 +344,7 @@ def _insert(target: Target, tx: Tx, placed: list[MessageLine]) -> None:
         row["content_hash"] = messages.hash_of(row)
     rows.sort(key=_id_of)
     messages.add(tx, rows)
-    fulltext.index_messages(tx, rows)
+    words.index_messages(tx, rows)
     target.added["messages_added"] += len(rows)
     restored = [line.row["uid"] for line in placed if line.seq is not None]
     if restored:
@@ -357,7 +357,7 @@ def _id_of(row: dict[str, Any]) -> int:
 
 def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
     """Let jobs that begin behind restored messages begin with them."""
-    for space_no, _, _ in embeddings.list_numbers(tx):
+    for space_no, _, _ in vectors.list_numbers(tx):
         for job in embedding_jobs(tx, space_no, "session", session):
             if job.next_seq > first_seq:
                 jobs.advance(tx, job, first_seq)

@@ -8,13 +8,13 @@ import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.ids import MAX_SEQ, session_range
-from memdb.record import Record
-from memdb.stores import embeddings, entries, jobs, messages, space_jobs
-from memdb.stores import state as states
-from memdb.stores import tombstones as graves
-from memdb.stores.state import StateRow
-from memdb.stores.tombstones import Tombstone
+from memdb.models.ids import MAX_SEQ, session_range
+from memdb.models.record import Record
+from memdb.tables import entries, jobs, messages, space_jobs, vectors
+from memdb.tables import state as states
+from memdb.tables import tombstones as graves
+from memdb.tables.state import StateRow
+from memdb.tables.tombstones import Tombstone
 from memdb.text.validate import choice_value, json_value, name_value, optional_name, text_value
 from memdb.transfer.items import bytes_of, count_of, needed, needed_ms, refuse_unknown
 from memdb.transfer.target import digest_of, embedding_jobs
@@ -22,7 +22,7 @@ from memdb.transfer.target import digest_of, embedding_jobs
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.db.transaction import Tx
+    from memdb.engine.sqlite.transaction import Tx
     from memdb.transfer.target import Target
 
 VECTOR_FIELDS = frozenset(("model", "dim", "of", "session", "seq", "entry", "vector"))
@@ -70,7 +70,7 @@ def read_vector(place: str, fields: dict[str, Any]) -> VectorLine:
         name_value(needed(fields, "session"), "session") if of_message else None,
         count_of(fields, "seq", 1, MAX_SEQ) if of_message else 0,
         None if of_message else name_value(needed(fields, "entry"), "entry"),
-        embeddings.to_vector(bytes_of(fields, "vector"), dim),
+        vectors.to_vector(bytes_of(fields, "vector"), dim),
     )
 
 
@@ -80,9 +80,9 @@ def write_vectors(target: Target, tx: Tx, lines: list[VectorLine]) -> None:
     for line in lines:
         groups.setdefault((line.model, line.dim), []).append(line)
     for (model, dim), group in groups.items():
-        known = embeddings.find_space(tx, model, dim)
+        known = vectors.find_space(tx, model, dim)
         if known is None:
-            space_no = embeddings.add_space(tx, model, dim)
+            space_no = vectors.add_space(tx, model, dim)
             space_jobs.add_everything(tx, space_no)
         else:
             space_no = known.space_no
@@ -130,9 +130,9 @@ def _put(
     anew: frozenset[int] | set[int] = frozenset(),
 ) -> None:
     """Store the vectors of what has none, and of what is in *anew*: it has an old one."""
-    here = embeddings.present(tx, space_no, kind, json.dumps(list(refs))) - anew
+    here = vectors.present(tx, space_no, kind, json.dumps(list(refs))) - anew
     fresh = [(ref, vector) for ref, vector in refs.items() if ref not in here]
-    embeddings.put(tx, space_no, kind, fresh)
+    vectors.put(tx, space_no, kind, fresh)
     target.added["embeddings_added"] += len(fresh)
 
 
@@ -142,7 +142,7 @@ def settle_sessions(target: Target, tx: Tx) -> None:
         _, high = session_range(session)
         for job in embedding_jobs(tx, space_no, "session", session):
             start = session | job.next_seq
-            missing = embeddings.first_missing(tx, space_no, start, high)
+            missing = vectors.first_missing(tx, space_no, start, high)
             if missing is None:
                 jobs.done(tx, job)
             else:

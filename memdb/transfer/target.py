@@ -11,18 +11,18 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.ids import scope_range, session_no_of
-from memdb.stores import jobs, messages, scopes, sessions
-from memdb.stores.artifacts import SHARED, Place
+from memdb.models.ids import scope_range, session_no_of
+from memdb.tables import jobs, messages, scopes, sessions
+from memdb.tables.artifacts import SHARED, Place
 
 if TYPE_CHECKING:
     from collections import Counter
 
-    from memdb.db.transaction import Tx
-    from memdb.models import Message
-    from memdb.owner import Owner
-    from memdb.rooms import Rooms
-    from memdb.stores.jobs import Job
+    from memdb.api._container import Rooms
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Message
+    from memdb.records.scopes import Owner
+    from memdb.tables.jobs import Job
 
 # Later than any lease or retry: finds every job.
 ANY_TIME = (1 << 63) - 1

@@ -9,7 +9,7 @@ import pytest
 
 import memdb
 import memdb.aio
-from memdb import holdings
+from memdb.api import collections
 
 
 def test_export_and_import(tmp_path):
@@ -98,8 +98,8 @@ def test_reprs_name_what_they_are(tmp_path):
         (memdb.aio.Scope, memdb.Scope),
         (memdb.aio.Session, memdb.Session),
         (memdb.aio.Tools, memdb.Tools),
-        (memdb.aio.Entries, holdings.Entries),
-        (memdb.aio.Artifacts, holdings.Artifacts),
+        (memdb.aio.Entries, collections.Entries),
+        (memdb.aio.Artifacts, collections.Artifacts),
     ],
     ids=lambda kind: kind.__module__,
 )

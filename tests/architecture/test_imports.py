@@ -68,7 +68,15 @@ def test_reading_the_last_messages_does_not_load(reading: set[str], module: str)
 
 @pytest.mark.parametrize(
     "module",
-    ["numpy", "tiktoken", "click", "sqlite3", "dataclasses", "sqlite_utils", "memdb.longterm"],
+    [
+        "numpy",
+        "tiktoken",
+        "click",
+        "sqlite3",
+        "dataclasses",
+        "sqlite_utils",
+        "memdb.entries.remember",
+    ],
 )
 def test_appending_with_an_estimate_does_not_load(appending: set[str], module: str) -> None:
     """A hook that stores one message stays small too."""
@@ -77,7 +85,7 @@ def test_appending_with_an_estimate_does_not_load(appending: set[str], module: s
 
 def test_the_programs_loaded_something(reading: set[str], appending: set[str]) -> None:
     """The others would pass on nothing."""
-    assert {"apsw", "memdb.memory"} <= reading & appending
+    assert {"apsw", "memdb.api.database"} <= reading & appending
 
 
 def test_importing_loads_no_driver() -> None:
@@ -85,4 +93,4 @@ def test_importing_loads_no_driver() -> None:
     modules = loaded("import sys, memdb; print(*sys.modules)")
 
     assert "memdb" in modules
-    assert modules.isdisjoint({"apsw", "memdb.memory"})
+    assert modules.isdisjoint({"apsw", "memdb.api.database"})

@@ -8,28 +8,28 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.db import probes, scan
-from memdb.db.check_archive import CREATE_WORDS
-from memdb.db.database import Database
-from memdb.db.transaction import Tx
+from memdb.engine.sqlite import byte_scan, probes
+from memdb.engine.sqlite.check_archive import CREATE_WORDS
+from memdb.engine.sqlite.database import Database
+from memdb.engine.sqlite.transaction import Tx
 
 ROOT = Path(memdb.__file__).parent
 CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 
 # Statements that read a whole ordinary table, each with its reason. Those of
 # check, rebuild and info look at everything: that is what they are for.
-WHOLE = ("check.", "check_archive.", "check_nodes.", "rebuild.", "info.", "scan.")
+WHOLE = ("check.", "check_archive.", "check_summaries.", "rebuild.", "info.", "byte_scan.")
 MAY_SCAN = {
     "schema.marks": "asks whether there is any table",
     "purge.samples": "a file has a few dozen tables",
     "scopes.list": "lists every scope of the file",
-    "embeddings.list_spaces": "a file has a handful of spaces",
-    "embeddings.list_numbers": "a file has a handful of spaces",
-    "embeddings.space_nos": "a file has a handful of spaces",
+    "vectors.list_spaces": "a file has a handful of spaces",
+    "vectors.list_numbers": "a file has a handful of spaces",
+    "vectors.space_nos": "a file has a handful of spaces",
     "space_jobs.embed_everything": "a new space makes everything due, once",
     "space_jobs.embed_missing": "a space that is used again lacks whatever was said meanwhile",
     "space_jobs.texts": "only while a space is being filled",
-    "embeddings.retire_others": "a file has a handful of spaces",
+    "vectors.retire_others": "a file has a handful of spaces",
     "jobs.embed_session": "a file has a handful of spaces",
     "jobs.session_lacks": "a file has a handful of spaces",
     "jobs.embed_entry": "a file has a handful of spaces",
@@ -44,8 +44,8 @@ VIRTUAL = re.compile(
 
 
 def statements() -> Iterator[Any]:
-    """Yield each statement of stores/ and db/ under its name."""
-    for path in sorted([*(ROOT / "stores").glob("*.py"), *(ROOT / "db").glob("*.py")]):
+    """Yield each statement of tables/ and engine/ under its name."""
+    for path in sorted([*(ROOT / "tables").glob("*.py"), *(ROOT / "engine").rglob("*.py")]):
         for sql in CONSTANT.findall(path.read_text(encoding="utf-8")):
             name = sql[3 : sql.index(" */")]
             yield pytest.param(name, sql, id=name)
@@ -61,7 +61,12 @@ def tx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tx]:
     database = Database(path, clock=lambda: 0, ids=str)
     writer = database._writing()
     writer.use_vectors()
-    for sql in (CREATE_WORDS, *scan.CREATE_WORDS, probes.CREATE_TEXTS, probes.CREATE_VOCABULARY):
+    for sql in (
+        CREATE_WORDS,
+        *byte_scan.CREATE_WORDS,
+        probes.CREATE_TEXTS,
+        probes.CREATE_VOCABULARY,
+    ):
         writer.run(sql)  # some statements read tables that only they make
     yield writer
     database.close()

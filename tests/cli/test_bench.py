@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memdb.cli.bench import KINDS
-from memdb.yardstick import convert
+from memdb.evaluation import convert
 
 TALK = {
     "conversation": {

@@ -217,7 +217,7 @@ def test_an_unknown_command_is_a_usage_error(run):
 )
 def test_errors_end_with_their_exit_code(run, trip, monkeypatch, error, exit_code, code):
     """Each error class gives its exit code, a sentence, and with --json its code and facts."""
-    monkeypatch.setattr("memdb.scope.Scope.recall", lambda *_, **__: _raise(error))
+    monkeypatch.setattr("memdb.api.scope.Scope.recall", lambda *_, **__: _raise(error))
 
     said = run("recall", trip, "tea")
     told = run("recall", trip, "tea", "--json")
@@ -246,7 +246,7 @@ def test_the_facts_of_an_error_are_in_its_json(run_json, trip):
 
 def test_a_traceback_only_for_whoever_asks(run, trip, monkeypatch):
     """MEMDB_DEBUG=1 lets the error itself through, anything else does not."""
-    monkeypatch.setattr("memdb.scope.Scope.recall", lambda *_, **__: _raise(ValueError("oops")))
+    monkeypatch.setattr("memdb.api.scope.Scope.recall", lambda *_, **__: _raise(ValueError("oops")))
 
     debugged = run("recall", trip, "tea", env={"MEMDB_DEBUG": "1"})
     plain = run("recall", trip, "tea", env={"MEMDB_DEBUG": "0"})
@@ -258,7 +258,9 @@ def test_a_traceback_only_for_whoever_asks(run, trip, monkeypatch):
 
 def test_ctrl_c_exits_130(run, trip, monkeypatch):
     """An interrupted command says that it stopped and exits as a shell expects."""
-    monkeypatch.setattr("memdb.scope.Scope.recall", lambda *_, **__: _raise(KeyboardInterrupt()))
+    monkeypatch.setattr(
+        "memdb.api.scope.Scope.recall", lambda *_, **__: _raise(KeyboardInterrupt())
+    )
 
     done = run("recall", trip, "tea")
 
@@ -340,4 +342,4 @@ def test_every_public_name_loads_at_its_first_use():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
 
-    assert done.stdout == "['memdb'] [] True False memdb.memory\n"
+    assert done.stdout == "['memdb'] [] True False memdb.api.database\n"

@@ -182,7 +182,7 @@ def test_recall_says_when_the_embedder_failed(run, trip, monkeypatch):
         raise RuntimeError("the table is damaged")
 
     quiet = run("recall", trip, "酒店").stderr
-    monkeypatch.setattr("memdb.models_local.static_embedder.StaticEmbedder.embed", broken)
+    monkeypatch.setattr("memdb.embeddings.static_model.StaticEmbedder.embed", broken)
     done = run("recall", trip, "fly to Oslo", "--kind", "message")
 
     assert quiet == ""

@@ -7,7 +7,7 @@ import pytest
 import memdb
 
 # Building scripts for packed data: they need the network.
-SKIPPED = ("memdb.text.data", "memdb.models_local.data", "memdb.__main__")
+SKIPPED = ("memdb.text.data", "memdb.english.data", "memdb.__main__")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(memdb.__path__, "memdb.")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import memdb
-from memdb.summary_models import SourceItem, Summary, SummaryPolicy
+from memdb.models.summaries import SourceItem, Summary, SummaryPolicy
 
 SESSIONS = ("one", "two")
 

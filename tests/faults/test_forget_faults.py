@@ -12,8 +12,8 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.db import purge
-from memdb.db.transaction import Tx
+from memdb.engine.sqlite import purge
+from memdb.engine.sqlite.transaction import Tx
 
 FORGET = """
 import sys, memdb

@@ -16,7 +16,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.summary_models import SourceItem, Summary, SummaryPolicy
+from memdb.models.summaries import SourceItem, Summary, SummaryPolicy
 
 LARGE = random.Random(2).randbytes(1_200_000)
 
@@ -183,7 +183,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut an upload into transactions of two chunks, so that a megabyte has several."""
-    monkeypatch.setattr("memdb.longterm.blob_io.STEP_BYTES", 512 << 10)
+    monkeypatch.setattr("memdb.artifacts.streams.STEP_BYTES", 512 << 10)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
 import memdb
-from memdb.claims import ADD, Verdict
 from memdb.integrations.adk import MemdbMemoryService
+from memdb.models.claims import ADD, Verdict
 
 
 def fact(text: str, **fields) -> MemoryEntry:

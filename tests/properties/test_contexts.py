@@ -18,9 +18,9 @@ from shape_checks import CHECKS
 
 import memdb
 from memdb import MemDB, Session
-from memdb.models import ContextWindow, Message
-from memdb.shortterm.units import units
-from memdb.summary_models import Node
+from memdb.conversations.tool_calls import units
+from memdb.models.messages import ContextWindow, Message
+from memdb.models.summaries import Node
 from memdb.text.tokens import counter_by_name
 
 FRAME = 4  # tokens that a message costs besides its words

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memdb
-from memdb.stores import fulltext
+from memdb.tables import words as fulltext
 from memdb.text.terms import match_terms
 
 # Words that Porter's stemmer leaves alone, so that a scan can compare them.

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memdb.db.database import Database
-from memdb.stores import embeddings, nearest
+from memdb.engine.sqlite.database import Database
+from memdb.tables import nearest
+from memdb.tables import vectors as embeddings
 
 ROWS = 3_000
 FIRST = 1 << 44

@@ -17,7 +17,7 @@ from memdb.text.terms import query_words
 SAID = [
     "I drink green tea in the morning.",
     "We fly to Oslo on 3 May 2024, flight SK-4035.",
-    "The release slipped: see memdb/recall/search.py, line 42.",
+    "The release slipped: see memdb/search/service.py, line 42.",
     "Ann is allergic to peanuts; Bob isn't.",
     "Crème brûlée à Orléans, naïve résumé",
     "Die Straße nach Łódź ist gesperrt",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from memdb.memory import MemDB
-    from memdb.scope import Scope
+    from memdb.api.database import MemDB
+    from memdb.api.scope import Scope
 
 ROUNDTRIP = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import MemDB, Scope, Session
-from memdb.holdings import Artifacts, Entries
-from memdb.tools import Tools
+from memdb.api.collections import Artifacts, Entries
+from memdb.api.tools import Tools
 
 WORD = "xylophone"
 TALK, NAME, KEY = "talk", "user:notes.md", "home"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
 
 @pytest.fixture

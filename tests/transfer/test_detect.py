@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
 TALK = {"speaker_a": "a", "speaker_b": "b"}
 

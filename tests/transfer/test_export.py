@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.ids import session_id
+from memdb.models.ids import session_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
     Exported = Callable[..., list[str]]
 

@@ -11,7 +11,7 @@ import memdb
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
     Document = Callable[..., str]
     Told = Callable[..., list[tuple[Any, ...]]]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.transfer import sink
+from memdb.transfer import batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
     Lines = Callable[..., str]
     Told = Callable[..., list[tuple[Any, ...]]]
@@ -98,7 +98,7 @@ def test_a_killed_import_is_completed(
     export: str, open_db: Callable[..., MemDB], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chunks that were stored stay, the rest comes with the next run."""
-    monkeypatch.setattr(sink, "CHUNK_ITEMS", 4)
+    monkeypatch.setattr(batch, "CHUNK_ITEMS", 4)
     copy = open_db(str(tmp_path / "copy.db"))
     steps: list[int] = []
 

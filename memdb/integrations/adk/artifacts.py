@@ -19,7 +19,7 @@ from memdb.integrations.adk.service import Service, can_name, frozen
 
 if TYPE_CHECKING:
     import memdb
-    from memdb.holdings import Artifacts
+    from memdb.api.collections import Artifacts
 
 SHARED = "user:"
 HOST = "adk"

@@ -14,7 +14,7 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event
 from google.genai import types
 
-from memdb.models import NewMessage
+from memdb.models.messages import NewMessage
 from memdb.text.validate import MAX_MS, MIN_MS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from memdb.models import Message
+    from memdb.models.messages import Message
 
 KIND = "adk_event"
 

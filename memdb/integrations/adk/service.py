@@ -22,8 +22,8 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 
 import memdb
+from memdb.aio.batching import Worker, over
 from memdb.errors import Closed, InvalidInput
-from memdb.lane import Worker, over
 from memdb.text.validate import json_object, name_value, parse_json
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from google.adk.sessions.base_session_service import GetSessionConfig
 
     import memdb
-    from memdb.host_models import SessionHead, SessionSnapshot
+    from memdb.models.sessions import SessionHead, SessionSnapshot
 
 logger = logging.getLogger(__name__)
 

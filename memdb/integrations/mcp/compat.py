@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from memdb.scope import Scope
+    from memdb.api.scope import Scope
 
     Given = dict[str, Any]
 

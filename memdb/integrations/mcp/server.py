@@ -13,10 +13,10 @@ from urllib.parse import quote, unquote
 
 from memdb import __version__, aio
 from memdb.errors import MemDBError
-from memdb.integrations.asking import missing
 from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.tools import TOOLS, content_of
 from memdb.integrations.mcp.wording import halved, said
+from memdb.providers.asking import missing
 
 if TYPE_CHECKING:
     from typing import Any
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import mcp_types as types
     from mcp.server import Server
 
+    from memdb.api.database import MemDB
     from memdb.integrations.mcp.tools import Tool
-    from memdb.memory import MemDB
-    from memdb.models import ArtifactVersion
+    from memdb.models.messages import ArtifactVersion
 
 SCHEME = "memdb://"
 PAGE = 100

@@ -16,16 +16,16 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 from memdb import aio
+from memdb.aio.batching import Worker
 from memdb.errors import InvalidInput
 from memdb.integrations.mcp.http import listening, over_http
 from memdb.integrations.mcp.server import make_server
 from memdb.integrations.mcp.stdio import over_stdio
-from memdb.lane import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator
 
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
 MIN_TOKEN_CHARS = 16
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 
 from memdb.errors import InvalidInput
-from memdb.record import Record
+from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from memdb.models import ArtifactVersion
-    from memdb.scope import Scope
+    from memdb.api.scope import Scope
+    from memdb.models.messages import ArtifactVersion
 
     Arguments = dict[str, Any]
     Answer = dict[str, Any]

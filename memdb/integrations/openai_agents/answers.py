@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
     from typing import Any
 
-    from memdb.memory import MemDB
+    from memdb.api.database import MemDB
 
     Item = dict[str, Any]
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any, TypeVar
 
-    from memdb import memory
-    from memdb.models import NewMessage, SessionInfo
-    from memdb.scope import Scope
-    from memdb.session import Session
+    from memdb.api import database
+    from memdb.api.scope import Scope
+    from memdb.api.session import Session
+    from memdb.models.messages import NewMessage, SessionInfo
 
     R = TypeVar("R")
     Item = dict[str, Any]
@@ -41,7 +41,7 @@ class Branching:
         session_id: str
 
         def _run(
-            self, work: Callable[[memory.MemDB], R], *, to_end: bool = False
+            self, work: Callable[[database.MemDB], R], *, to_end: bool = False
         ) -> Coroutine[Any, Any, R]: ...
 
     def __init__(self, user: str, app: str) -> None:
@@ -61,7 +61,7 @@ class Branching:
             refuse_blank(branch_name, "Branch name")
         branch = self._branch
 
-        def create(db: memory.MemDB) -> str:
+        def create(db: database.MemDB) -> str:
             chat = self._chat(db, branch)
             seqs = [seq for seq, _, _ in turns_of(chat)]
             if type(turn_number) is not int or not 1 <= turn_number <= len(seqs):
@@ -93,7 +93,7 @@ class Branching:
     async def switch_to_branch(self, branch_id: str) -> None:
         """Go on in a branch; ValueError if there is none of that name."""
 
-        def switch(db: memory.MemDB) -> None:
+        def switch(db: database.MemDB) -> None:
             self._require(db, branch_id)
             self._branch = branch_id
 
@@ -112,7 +112,7 @@ class Branching:
         if branch_id == self._branch and not force:
             raise InvalidInput(f"Cannot delete current branch {branch_id!r}: give force=True")
 
-        def delete(db: memory.MemDB) -> None:
+        def delete(db: database.MemDB) -> None:
             self._require(db, branch_id)
             self._scope(db).session(self._name(branch_id)).delete()
             if self._branch == branch_id:
@@ -123,7 +123,7 @@ class Branching:
     async def list_branches(self) -> list[dict[str, Any]]:
         """Return branch_id, message_count, user_turns, is_current, created_at; oldest first."""
 
-        def read(db: memory.MemDB) -> list[dict[str, Any]]:
+        def read(db: database.MemDB) -> list[dict[str, Any]]:
             found = sorted(self._branches(db), key=lambda info: (info.created_ms, info.uid))
             return [
                 {
@@ -157,30 +157,30 @@ class Branching:
         ]
         return [{**one, "content": preview(one["full_content"], None)} for one in held]
 
-    def _scope(self, db: memory.MemDB) -> Scope:
+    def _scope(self, db: database.MemDB) -> Scope:
         user, app = self._place
         return db.scope(user, app)
 
     def _name(self, branch: str) -> str:
         return self.session_id if branch == MAIN else f"{self.session_id}{FORK}{branch}"
 
-    def _chat(self, db: memory.MemDB, branch: str) -> Session:
+    def _chat(self, db: database.MemDB, branch: str) -> Session:
         return self._scope(db).session(self._name(self._known(db, branch)))
 
-    def _chat_of(self, branch_id: str | None) -> Callable[[memory.MemDB], Session]:
+    def _chat_of(self, branch_id: str | None) -> Callable[[database.MemDB], Session]:
         """Return what finds a branch as it is called, None for the one that is current now."""
         if branch_id is None:
             return partial(self._chat, branch=self._branch)
         return lambda db: self._scope(db).session(self._name(branch_id))
 
-    def _add(self, db: memory.MemDB, branch: str, new: list[NewMessage]) -> None:
+    def _add(self, db: database.MemDB, branch: str, new: list[NewMessage]) -> None:
         """Add to *branch*, or to "main" where it was cleared; seen and done in one step."""
         rows = db._rooms.writer.ready_rows(new)
         with db._db.write():
             name = self._name(self._known(db, branch))
             db._rooms.writer.store(self._scope(db)._owner, name, rows)
 
-    def _known(self, db: memory.MemDB, branch: str) -> str:
+    def _known(self, db: database.MemDB, branch: str) -> str:
         """Return *branch*, or "main" where another process has cleared the session since."""
         if branch == MAIN or self._has(db, branch):
             return branch
@@ -188,16 +188,16 @@ class Branching:
             self._branch = MAIN
         return MAIN
 
-    def _has(self, db: memory.MemDB, branch: str) -> bool:
+    def _has(self, db: database.MemDB, branch: str) -> bool:
         name = self._name(branch)
         return any(info.name == name for info in self._scope(db).sessions(name))
 
-    def _branches(self, db: memory.MemDB) -> list[SessionInfo]:
+    def _branches(self, db: database.MemDB) -> list[SessionInfo]:
         """Return the sessions of all branches, "main" only with items in it."""
         scope, name = self._scope(db), self.session_id
         main = [info for info in scope.sessions(name) if info.name == name and info.message_count]
         return main + scope.sessions(name + FORK)
 
-    def _require(self, db: memory.MemDB, branch: str) -> None:
+    def _require(self, db: database.MemDB, branch: str) -> None:
         if not self._has(db, branch):
             raise InvalidInput(f"Branch {branch!r} does not exist: list_branches shows what does")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from memdb import memory
-    from memdb.session import Session
+    from memdb.api import database
+    from memdb.api.session import Session
 
     Item = dict[str, Any]
     Test = Callable[[Item], bool]
@@ -37,7 +37,7 @@ class Compacting(Branching):
             return False
         branch, new = self._branch, [to_message(item) for item in items]
 
-        def replace(db: memory.MemDB) -> bool:
+        def replace(db: database.MemDB) -> bool:
             chat = self._chat(db, branch)
             while True:
                 newest = _newest(chat)
@@ -75,7 +75,7 @@ class Compacting(Branching):
                 return False  # a message is replaced as a whole
             new = [to_message(item) for item in output]
 
-            def replace(db: memory.MemDB) -> bool:
+            def replace(db: database.MemDB) -> bool:
                 chat = self._chat(db, branch)
                 expired = [*_expired(chat, gone[0], prune_prefix)]
                 try:

@@ -15,7 +15,7 @@ import marshal
 from itertools import chain
 
 from memdb.errors import InvalidInput, VersionConflict
-from memdb.models import NewMessage
+from memdb.models.messages import NewMessage
 from memdb.text.parts import text_of
 from memdb.text.times import iso_time
 from memdb.text.validate import MAX_NESTING, is_deep, name_value
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from memdb.models import ContextWindow, Message
-    from memdb.session import Session
+    from memdb.api.session import Session
+    from memdb.models.messages import ContextWindow, Message
 
     Item = dict[str, Any]
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from memdb.aio.batching import waited
 from memdb.errors import Closed, InvalidInput
-from memdb.integrations.asking import missing
 from memdb.integrations.openai_agents.branches import FORK, MAIN
 from memdb.integrations.openai_agents.compaction import Compacting
 from memdb.integrations.openai_agents.items import (
@@ -27,7 +27,7 @@ from memdb.integrations.openai_agents.items import (
     words_of,
 )
 from memdb.integrations.openai_agents.sharing import file_of
-from memdb.lane import waited
+from memdb.providers.asking import missing
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 
     from agents import SessionSettings
 
-    from memdb import aio, memory
+    from memdb import aio
+    from memdb.api import database as memory
     from memdb.integrations.openai_agents.sharing import File, SharedFile
-    from memdb.models import Hit, Message
+    from memdb.models.messages import Hit, Message
 
     R = TypeVar("R")
     Item = dict[str, Any]

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from memdb import aio, memory
+from memdb import aio
+from memdb.aio.batching import Worker, run_in
+from memdb.api import database as memory
 from memdb.errors import InvalidInput
 from memdb.integrations.openai_agents.answers import Answers
-from memdb.lane import Worker, run_in
 from memdb.text.counting import Counting
 from memdb.text.validate import name_value
 
@@ -97,7 +98,7 @@ class SharedFile:
         return await db.run(read)
 
     async def run(self, work: Callable[[memory.MemDB], R], *, to_end: bool = False) -> R:
-        """Do *work* in the thread of the file; *to_end* as in `memdb.lane.over`."""
+        """Do *work* in the thread of the file; *to_end* as in `memdb.aio.batching.over`."""
         db = self._db or await self.db()
         return await run_in(db._worker, partial(work, db._sync), to_end=to_end)
 

@@ -1,0 +1,313 @@
+"""
+The same calls as coroutines, for programs with an event loop.
+
+    import memdb.aio
+
+    async with await memdb.aio.open("agent.db") as db:
+        chat = db.scope("ann").session("trip")
+        await chat.append("user", "We fly to Oslo on 3 May.")
+        hits = await db.scope("ann").recall("when do we fly?")
+
+Every open file has one worker thread, so the loop is never blocked and calls
+run in the order they were made. A call that has begun runs to its end even if
+its caller is cancelled: what it writes is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from memdb.aio.batching import Worker, run_in, waited
+from memdb.aio.parts import Artifacts, Entries, State, Tools, later
+from memdb.api import database
+from memdb.api import scope as scopes
+from memdb.api import session as sessions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+    from concurrent.futures import Future
+
+    from memdb.deletion.secrets import SecretPlace
+    from memdb.entries.categories import Categories
+    from memdb.models.messages import Message, NewMessage
+
+R = TypeVar("R")
+
+PAGE = 500
+
+
+class Session:
+    """A conversation; see `memdb.Session`."""
+
+    def __init__(self, sync: sessions.Session, worker: Worker) -> None:
+        """Use `scope.session(name)` instead."""
+        self._sync = sync
+        self._worker = worker
+        self.name = sync.name
+
+    pop = later(sessions.Session.pop)
+    replace = later(sessions.Session.replace)
+    last = later(sessions.Session.last)
+    get = later(sessions.Session.get)
+    find = later(sessions.Session.find)
+    search = later(sessions.Session.search)
+    window = later(sessions.Session.window)
+    context = later(sessions.Session.context)
+    tree = later(sessions.Session.tree)
+    expand = later(sessions.Session.expand)
+    search_summaries = later(sessions.Session.search_summaries)
+    summary_index = later(sessions.Session.summary_index)
+    extract = later(sessions.Session.extract)
+    profile = later(sessions.Session.profile)
+    compact = later(sessions.Session.compact)
+    upgrade = later(sessions.Session.upgrade)
+    archive = later(sessions.Session.archive)
+    unarchive = later(sessions.Session.unarchive)
+    clear = later(sessions.Session.clear)
+    delete = later(sessions.Session.delete)
+    head = later(sessions.Session.head)
+    create = later(sessions.Session.create)
+    commit = later(sessions.Session.commit)
+    snapshot = later(sessions.Session.snapshot)
+    erase = later(sessions.Session.erase)
+    forget = later(sessions.Session.forget)
+
+    @property
+    def state(self) -> State:
+        """Values under keys that go with the session."""
+        return State(self._sync.state, self._worker)
+
+    async def append(
+        self,
+        role: str,
+        text: str = "",
+        *,
+        expected_seq: int | None = None,
+        secrets: str | None = None,
+        **fields: Any,
+    ) -> Message:
+        """Add a message; see `memdb.Session.append`."""
+        new = {"role": role, "text": text, **fields}
+        (stored,) = await self.extend([new], expected_seq=expected_seq, secrets=secrets)
+        return stored
+
+    async def extend(
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        *,
+        expected_seq: int | None = None,
+        secrets: str | None = None,
+        keep: bool = False,
+    ) -> list[Message]:
+        """Add messages; see `memdb.Session.extend`. Calls made at once wait for the disk once."""
+        adding = functools.partial(self._adding, messages, expected_seq, secrets, keep=keep)
+        return await waited(self._worker, adding)
+
+    def _adding(
+        self,
+        messages: Iterable[NewMessage | dict[str, Any]],
+        expected_seq: int | None = None,
+        secrets: str | None = None,
+        *,
+        keep: bool = False,
+        after: Callable[[list[Message]], object] | None = None,
+    ) -> Future[list[Message]]:
+        """Ask the worker to add messages; *after* gets them there once they are stored."""
+        sync, rooms = self._sync, self._sync._rooms
+
+        def ready() -> Callable[[], list[Message]]:
+            from memdb.conversations.writer import to_new
+
+            new = [to_new(message) for message in messages]
+            return rooms.writer.ready(sync._owner, sync.name, new, expected_seq, secrets, keep=keep)
+
+        return self._worker.add(rooms.db, ready, after)
+
+    async def fork(self, name: str, *, before_seq: int | None = None) -> Session:
+        """Copy this session to a new one; see `memdb.Session.fork`."""
+        work = functools.partial(self._sync.fork, name, before_seq=before_seq)
+        return Session(await run_in(self._worker, work), self._worker)
+
+    async def last_seq(self) -> int:
+        """Return the highest seq given out so far, 0 before the first message."""
+        return await run_in(self._worker, lambda: self._sync.last_seq)
+
+    async def messages(
+        self, after_seq: int = 0, limit: int | None = None
+    ) -> AsyncIterator[Message]:
+        """Iterate over the messages after *after_seq*, oldest first, *limit* at most."""
+        left = limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = await run_in(
+                self._worker, functools.partial(_page, self._sync.messages, after_seq, size)
+            )
+            for message in page:
+                yield message
+            if len(page) < size:
+                return
+            after_seq = page[-1].seq
+            left = None if left is None else left - len(page)
+
+    def tools(self) -> Tools:
+        """Return `memory_expand`, `memory_search` and `memory_compact` for this session."""
+        return Tools(self._sync.tools(), self._worker)
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifacts of this session, and the `user:` ones of its scope."""
+        return Artifacts(self._sync.artifacts, self._worker)
+
+    def __repr__(self) -> str:
+        """Name the session and whose it is."""
+        return _repr(self._sync)
+
+
+class Scope:
+    """Somebody's memory; see `memdb.Scope`."""
+
+    def __init__(self, sync: scopes.Scope, worker: Worker) -> None:
+        """Use `db.scope(user)` instead."""
+        self._sync = sync
+        self._worker = worker
+        self.app = sync.app
+        self.user = sync.user
+
+    sessions = later(scopes.Scope.sessions)
+    remember = later(scopes.Scope.remember)
+    recall = later(scopes.Scope.recall)
+    profile = later(scopes.Scope.profile)
+    search = later(scopes.Scope.search)
+    why = later(scopes.Scope.why)
+    export = later(scopes.Scope.export)
+    forget = later(scopes.Scope.forget)
+
+    async def find_secrets(self, *, entropy: bool = False) -> list[SecretPlace]:
+        """Return the keys, tokens and passwords in the scope; see `memdb.Scope.find_secrets`."""
+        find = self._sync.find_secrets
+        return await run_in(self._worker, lambda: [*find(entropy=entropy)])
+
+    def session(self, name: str) -> Session:
+        """Return a conversation; it is made at its first message."""
+        return Session(self._sync.session(name), self._worker)
+
+    @property
+    def state(self) -> State:
+        """Values under keys that belong to the user, whatever the session."""
+        return State(self._sync.state, self._worker)
+
+    @property
+    def entries(self) -> Entries:
+        """The long-term entries."""
+        return Entries(self._sync.entries, self._worker)
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifacts of all sessions, and the `user:` ones they share."""
+        return Artifacts(self._sync.artifacts, self._worker)
+
+    def __repr__(self) -> str:
+        """Name the app and the user."""
+        return _repr(self._sync)
+
+
+class MemDB:
+    """An open file; see `memdb.MemDB`. An asynchronous context manager."""
+
+    def __init__(self, sync: database.MemDB, worker: Worker) -> None:
+        """Use `memdb.aio.open()` instead."""
+        self._sync = sync
+        self._worker = worker
+        self.path = sync.path
+
+    run_pending = later(database.MemDB.run_pending)
+    run_due = later(database.MemDB.run_due)
+    start_worker = later(database.MemDB.start_worker)
+    pending = later(database.MemDB.pending)
+    warm = later(database.MemDB.warm)
+    spaces = later(database.MemDB.spaces)
+    drop_space = later(database.MemDB.drop_space)
+    check = later(database.MemDB.check)
+    rebuild = later(database.MemDB.rebuild)
+    vacuum = later(database.MemDB.vacuum)
+    backup = later(database.MemDB.backup)
+    import_file = later(database.MemDB.import_file)
+    export = later(database.MemDB.export)
+    info = later(database.MemDB.info)
+
+    def scope(self, user: str, app: str = "default") -> Scope:
+        """Return somebody's memory; it is made at its first write."""
+        return Scope(self._sync.scope(user, app), self._worker)
+
+    def shared(self, app: str = "default") -> Scope:
+        """Return what all users of *app* share; see `memdb.MemDB.shared`."""
+        return Scope(self._sync.shared(app), self._worker)
+
+    @property
+    def categories(self) -> Categories:
+        """The kinds of entries that this open file knows; nothing in it waits for the file."""
+        return self._sync.categories
+
+    def state(self, app: str = "default") -> State:
+        """Return the values under keys that belong to a program, whoever its user."""
+        return State(self._sync.state(app), self._worker)
+
+    async def run(self, work: Callable[[database.MemDB], R]) -> R:
+        """Return what *work* returns, done with the synchronous file in its worker thread."""
+        return await run_in(self._worker, functools.partial(work, self._sync))
+
+    async def scopes(self) -> list[Scope]:
+        """Return every scope that was written to, by app and user."""
+        found = await run_in(self._worker, self._sync.scopes)
+        return [Scope(scope, self._worker) for scope in found]
+
+    async def export_lines(
+        self, *, user: str | None = None, app: str = "default", embeddings: bool = True
+    ) -> list[str]:
+        """Return what `export` writes, line by line, without line ends; all in memory."""
+        lines = self._sync.export_lines
+        return await run_in(
+            self._worker, lambda: [*lines(user=user, app=app, embeddings=embeddings)]
+        )
+
+    async def close(self) -> None:
+        """Finish the calls under way and close the file; again does nothing."""
+        await asyncio.get_running_loop().run_in_executor(None, self._finish)
+
+    def _finish(self) -> None:
+        self._worker.shutdown(wait=True)
+        self._sync.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the open file itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the file."""
+        await self.close()
+
+    def __repr__(self) -> str:
+        """Name the file."""
+        return _repr(self._sync)
+
+
+async def open(path: str, **options: Any) -> MemDB:  # noqa: A001 (as memdb.open)
+    """Open a memdb file; arguments and errors as in `memdb.open`."""
+    worker = Worker(str(path))
+    try:
+        sync = await run_in(worker, lambda: database.open(path, **options))
+    except BaseException:
+        worker.shutdown(wait=False)
+        raise
+    return MemDB(sync, worker)
+
+
+def _repr(sync: object) -> str:
+    """Return the repr of a synchronous object, as that of its wrapper."""
+    return f"<aio.{repr(sync)[1:]}"
+
+
+def _page(read: Callable[[int, int], Any], after_seq: int, size: int) -> list[Message]:
+    return [*read(after_seq, size)]

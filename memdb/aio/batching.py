@@ -1,0 +1,282 @@
+"""
+The one thread that an open file has for callers with an event loop.
+
+Calls run in the order they were made. Messages that several callers add while
+it is busy are stored in one transaction, so they wait for the disk together.
+
+While a call runs, a thread that waits for the interpreter gets it after 1 ms
+instead of the 5 that Python lets a busy one have, for all threads of the
+process: else each step of a longer call would hold up the loop by 5 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Lock, local
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memdb.errors import Closed, WrongProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb.engine.sqlite.database import Database
+
+    # Whom to tell, and what checks and then stores what he adds.
+    _Adding = tuple[Future[Any], Callable[[], Callable[[], Any]]]
+    # The same, checked.
+    _Ready = tuple[Future[Any], Callable[[], Any]]
+
+R = TypeVar("R")
+
+# Calls whose messages share a transaction: other writers wait 20 ms for it.
+MOST_AT_ONCE = 128
+
+# How long the interpreter stays with a thread while others wait for it.
+SWITCH_S = 0.001
+
+
+class _Sharing:
+    """
+    Lets waiting threads have the interpreter sooner while calls wait or run; see above.
+
+    From the moment of the call: a thread that is waiting for the interpreter
+    already keeps to the time that held when it began.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._calls = 0
+        self._usual_s = self._shared_s = SWITCH_S
+
+    def begin(self) -> None:
+        """Note a call."""
+        with self._lock:
+            if not self._calls:
+                self._usual_s = sys.getswitchinterval()
+                sys.setswitchinterval(min(SWITCH_S, self._usual_s))
+                self._shared_s = sys.getswitchinterval()
+            self._calls += 1
+
+    def end(self, _: object = None) -> None:
+        """Note that one is over."""
+        with self._lock:
+            self._calls -= 1
+            # A program that has set another meanwhile keeps it.
+            if not self._calls and sys.getswitchinterval() == self._shared_s:
+                sys.setswitchinterval(self._usual_s)
+
+
+_sharing = _Sharing()
+
+
+class Worker(ThreadPoolExecutor):
+    """
+    The one thread of an open file: does calls in their order.
+
+    Messages that are added while it is busy are added in one transaction, so
+    that many callers wait for the disk once. Each of them still is whole or
+    not at all, and fails alone.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Serve the file at *path*."""
+        super().__init__(1, thread_name_prefix="memdb")
+        self.path = path
+        self._pid: int | None = None  # where the thread is, once there is one
+        self._adding: list[_Adding] = []
+        self._lock = Lock()
+
+    def call(self, work: Callable[[], R]) -> Future[R]:
+        """Do *work* after what was called before."""
+        self._guard()
+        with self._lock:
+            self._adding = []  # what is added from now on comes after it
+            return self._soon(work)
+
+    def add(
+        self,
+        db: Database,
+        ready: Callable[[], Callable[[], R]],
+        after: Callable[[R], object] | None = None,
+    ) -> Future[R]:
+        """
+        Do what *ready* returns, in one transaction with other such calls.
+
+        That writes in one `with db.write()` of its own, and may be done again:
+        if a call fails, all are done once more, each in a savepoint that undoes
+        it alone. Most do not, and without savepoints cost half. *after* gets
+        the answer in the thread, once it is stored and before the caller.
+        """
+        self._guard()
+        done: Future[R] = Future()
+        if after is not None:
+            done.add_done_callback(partial(_tell_after, after))
+        with self._lock:
+            if not 0 < len(self._adding) < MOST_AT_ONCE:
+                adding: list[_Adding] = []
+                self._soon(partial(self._add, db, adding))
+                self._adding = adding
+            self._adding.append((done, ready))
+        return done
+
+    def _soon(self, work: Callable[[], R]) -> Future[R]:
+        _sharing.begin()
+        try:
+            done = self.submit(work)
+        except BaseException:
+            _sharing.end()
+            raise
+        done.add_done_callback(_sharing.end)
+        return done
+
+    def _guard(self) -> None:
+        """Refuse calls where the thread is not: nobody would ever do them."""
+        if self._pid is None:
+            self._pid = os.getpid()
+        elif self._pid != os.getpid():
+            raise WrongProcess
+
+    def _add(self, db: Database, adding: list[_Adding]) -> None:
+        with self._lock:
+            if self._adding is adding:
+                self._adding = []
+        due = [
+            (done, store)
+            for done, ready in adding
+            if done.set_running_or_notify_cancel() and (store := _outcome(done, ready))
+        ]
+        with _waking:
+            for done, found in self._stored(db, due):
+                done.set_result(found)
+
+    @staticmethod
+    def _stored(db: Database, due: list[_Ready]) -> list[tuple[Future[Any], Any]]:
+        """Do calls, together where there are several; the answers of those that succeeded."""
+        if len(due) < 2:  # noqa: PLR2004 (one needs no other's transaction)
+            return _outcomes(due)
+        try:
+            with db.write_whole():
+                return [(done, store()) for done, store in due]
+        except BaseException:  # noqa: BLE001 (whose fault it was shows by savepoints)
+            return _apart(db, due)
+
+
+def _apart(db: Database, due: list[_Ready]) -> list[tuple[Future[Any], Any]]:
+    """Do calls in one transaction where each can fail alone."""
+    try:
+        with db.write():
+            return _outcomes(due)
+    except BaseException as error:  # noqa: BLE001 (each caller gets it)
+        for done, _ in due:
+            if not done.done():
+                done.set_exception(error)
+        return []
+
+
+def _outcomes(due: list[_Ready]) -> list[tuple[Future[Any], Any]]:
+    tried = [(done, _outcome(done, store)) for done, store in due]
+    return [(done, found) for done, found in tried if not done.done()]
+
+
+def _tell_after(after: Callable[[R], object], done: Future[R]) -> None:
+    if not done.cancelled() and done.exception() is None:
+        after(done.result())
+
+
+def _outcome(done: Future[Any], work: Callable[[], R]) -> R | None:
+    """Return what *work* returns; None where it raised, and *done* has the error."""
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 (the caller gets it)
+        done.set_exception(error)
+        return None
+
+
+async def run_in(worker: Worker, work: Callable[[], R], *, to_end: bool = False) -> R:
+    """Do *work* in the worker's thread; see `waited`."""
+    return await waited(worker, lambda: worker.call(work), to_end=to_end)
+
+
+async def waited(worker: Worker, call: Callable[[], Future[R]], *, to_end: bool = False) -> R:
+    """
+    Wait for what *call* asks the worker for; see `over`.
+
+    Raises:
+        Closed: the worker has ended.
+        WrongProcess: its thread is in the process that was forked.
+    """
+    try:
+        done = call()
+    except RuntimeError as error:  # the executor takes nothing after its shutdown
+        raise Closed(f"{worker.path} was closed: open it again with memdb.aio.open()") from error
+    await over(done, to_end=to_end)
+    return done.result()
+
+
+async def over(done: Future[Any], *, to_end: bool) -> None:
+    """
+    Wait until a call in a thread is over, whatever became of it.
+
+    A caller that is cancelled takes a call back that has not begun. One that
+    has begun goes on; with *to_end* it is waited for before the cancelling goes
+    on, so that what it wrote is known by then.
+
+    Cost: 70 µs to the thread and back, which is what waking two threads takes;
+    `asyncio.wrap_future` takes 25 more.
+    """
+    loop = asyncio.get_running_loop()
+    cancelled: asyncio.CancelledError | None = None
+    while not done.done():
+        waiter = loop.create_future()
+        done.add_done_callback(partial(_wake, loop, waiter))
+        try:
+            await waiter
+        except asyncio.CancelledError as error:
+            if done.cancel() or not to_end:
+                raise
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+class _Waking(local):
+    """`with waking:` wakes each event loop once for all calls that end in it, 50 µs a time."""
+
+    waiters: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] | None = None
+
+    def __enter__(self) -> None:
+        self.waiters = {}
+
+    def __exit__(self, *_: object) -> None:
+        waiters, self.waiters = self.waiters or {}, None
+        for loop, told in waiters.items():
+            _tell_in(loop, told)
+
+
+_waking = _Waking()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None], _: object) -> None:
+    """Let the loop of *waiter* go on with it, from any thread."""
+    if _waking.waiters is None:
+        _tell_in(loop, [waiter])
+    else:
+        _waking.waiters.setdefault(loop, []).append(waiter)
+
+
+def _tell_in(loop: asyncio.AbstractEventLoop, waiters: list[asyncio.Future[None]]) -> None:
+    try:
+        loop.call_soon_threadsafe(_tell, waiters)
+    except RuntimeError:  # the loop was closed: nobody waits any more
+        return
+
+
+def _tell(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)

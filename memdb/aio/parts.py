@@ -1,0 +1,135 @@
+"""
+What belongs to a scope or a session, as coroutines: tools, entries, artifacts, state.
+
+And `later`, which makes a coroutine of a synchronous method.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from memdb.aio.batching import Worker, run_in
+from memdb.api import collections, tools
+from memdb.api import state as states
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Awaitable, Callable
+
+    from memdb.models.messages import Entry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class Wrapper(Protocol[S]):
+    """Something that does in its worker what a synchronous object does."""
+
+    _sync: S
+    _worker: Worker
+
+
+def later(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[Wrapper[S], P], Awaitable[R]]:
+    """Return *method* as a coroutine that runs it in the file's worker thread."""
+
+    @functools.wraps(method)
+    async def call(self: Wrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await run_in(self._worker, functools.partial(method, self._sync, *args, **kwargs))
+
+    return call
+
+
+class Tools:
+    """What a model may do with the memory of one session; see `memdb.Tools`."""
+
+    def __init__(self, sync: tools.Tools, worker: Worker) -> None:
+        """Use `session.tools()` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    schemas = staticmethod(tools.Tools.schemas)
+    call = later(tools.Tools.call)
+    memory_expand = later(tools.Tools.memory_expand)
+    memory_search = later(tools.Tools.memory_search)
+    memory_compact = later(tools.Tools.memory_compact)
+
+
+class Entries:
+    """Long-term entries; see `memdb.api.collections.Entries`."""
+
+    def __init__(self, sync: collections.Entries, worker: Worker) -> None:
+        """Use `scope.entries` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    get = later(collections.Entries.get)
+    find = later(collections.Entries.find)
+    pin = later(collections.Entries.pin)
+    unpin = later(collections.Entries.unpin)
+    set_trust = later(collections.Entries.set_trust)
+    supersede = later(collections.Entries.supersede)
+    history = later(collections.Entries.history)
+    replaced = later(collections.Entries.replaced)
+    decisions = later(collections.Entries.decisions)
+    delete = later(collections.Entries.delete)
+
+    async def update(self, entry_id: int, **changes: Any) -> Entry:
+        """Change an entry; see `memdb.api.collections.Entries.update`."""
+        return await run_in(self._worker, lambda: self._sync.update(entry_id, **changes))
+
+    async def list(self, **options: Any) -> list[Entry]:
+        """Return the entries by id; options as in `memdb.api.collections.Entries.list`."""
+        return await run_in(self._worker, lambda: [*self._sync.list(**options)])
+
+
+class Artifacts:
+    """Named bytes in versions; see `memdb.api.collections.Artifacts`."""
+
+    def __init__(self, sync: collections.Artifacts, worker: Worker) -> None:
+        """Use `scope.artifacts` or `session.artifacts` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    save = later(collections.Artifacts.save)
+    load = later(collections.Artifacts.load)
+    list = later(collections.Artifacts.list)
+    versions = later(collections.Artifacts.versions)
+    delete = later(collections.Artifacts.delete)
+
+    async def open(
+        self, name: str, version: int | None = None, *, session: str | None = None
+    ) -> io.BufferedReader:
+        """
+        Return a version as a binary stream that can seek, opened in the worker.
+
+        Its reads happen in the thread of the caller and block it: read a long
+        one with `await asyncio.to_thread(stream.read)`.
+        """
+        opener = functools.partial(self._sync.open, name, version, session=session)
+        return await run_in(self._worker, opener)
+
+
+class State:
+    """Values under keys; see `memdb.api.state.State`."""
+
+    def __init__(self, sync: states.State, worker: Worker) -> None:
+        """Use `session.state`, `scope.state` or `db.state()` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    all = later(states.State.all)
+    update = later(states.State.update)
+    clear = later(states.State.clear)
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """Return the value under *key*, *default* without one."""
+        return await run_in(self._worker, lambda: self._sync.get(key, default))
+
+    async def delete(self, key: str) -> bool:
+        """Remove a key; False if there was none."""
+        missing = object()
+        return await run_in(self._worker, lambda: self._sync.pop(key, missing) is not missing)

@@ -1,0 +1,1 @@
+"""The objects a user holds. They delegate; no rules here."""

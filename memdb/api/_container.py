@@ -1,0 +1,365 @@
+"""
+The services of an open file, each made and imported when it is first used.
+
+A program that only reads the last messages never loads search, artifacts or
+the embedder: starting is the slowest part of a short command.
+"""
+
+from __future__ import annotations
+
+from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
+from memdb.conversations.reader import Conversations
+from memdb.text.secret_policy import policy_of
+from memdb.text.validate import int_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memdb.artifacts.service import Shelf
+    from memdb.context.builder import Contexts
+    from memdb.conversations.archive import Archivist
+    from memdb.conversations.host_sessions import Hosting
+    from memdb.conversations.writer import Writer
+    from memdb.embeddings.indexer import Indexer
+    from memdb.engine.sqlite.database import Database
+    from memdb.english.rule_extractor import RuleExtractor
+    from memdb.entries.categories import Categories, Category
+    from memdb.entries.profile import Profiles
+    from memdb.entries.remember import Remembering
+    from memdb.entries.service import Notebook
+    from memdb.entries.usage import Uses
+    from memdb.extraction.pipeline import Extractions
+    from memdb.jobs.scheduler import Scheduler
+    from memdb.jobs.steps import UpkeepPolicy
+    from memdb.models.extraction import ExtractPolicy
+    from memdb.models.model_client import Caller
+    from memdb.models.protocols import Arbiter, Embedder, Model, Summarizer, TokenCounter
+    from memdb.models.summaries import SummaryPolicy
+    from memdb.search.service import Recaller
+    from memdb.summaries.builder import Summaries
+    from memdb.summaries.tree import Trees
+    from memdb.text.counting import Counting
+    from memdb.text.secret_policy import SecretPolicy
+
+MAX_QUOTA = 1_000_000
+
+
+class Rooms:
+    """What a MemDB, its scopes and its sessions delegate to."""
+
+    def __init__(
+        self,
+        db: Database,
+        embedder: Embedder | str | None,
+        counter: TokenCounter | str | None,
+        *,
+        previous: Embedder | str | None = None,
+        model: Model | None = None,
+        summarizer: Summarizer | None = None,
+        summaries: SummaryPolicy | None = None,
+        secrets: SecretPolicy | str | None = None,
+        arbiter: Arbiter | None = None,
+        categories: Iterable[Category] = (),
+        entry_quota: int | None = None,
+        extract: ExtractPolicy | bool = False,
+        upkeep: UpkeepPolicy | None = None,
+    ) -> None:
+        """Serve *db* with these ports; a str names a built-in one."""
+        self.secrets = policy_of(secrets)
+        require_all(arbiter=arbiter, model=model, summarizer=summarizer)
+        embedder, previous = named_pair(db, embedder, previous)
+        self.db = db
+        self.conversations = Conversations(db)
+        self._indexer: Indexer | None = None
+        self._embedder = embedder
+        self._previous = previous
+        self._counting: Counting | None = None
+        if embedder != STATIC:
+            self.indexer  # noqa: B018 (refuses a name or dimension that names no space)
+        if counter is not None:
+            self._counting = self._make_counting(counter)
+        self._writer: Writer | None = None
+        self._hosting: Hosting | None = None
+        self._notebook: Notebook | None = None
+        self._recaller: Recaller | None = None
+        self._shelf: Shelf | None = None
+        self._model = model
+        self._summarizer = summarizer
+        self._policy = _checked_summaries(summaries)
+        self._caller: Caller | None = None
+        self._summaries: Summaries | None = None
+        self._trees: Trees | None = None
+        self._contexts: Contexts | None = None
+        self._arbiter = arbiter
+        self._entry_quota = (
+            None if entry_quota is None else int_value(entry_quota, "entry_quota", 1, MAX_QUOTA)
+        )
+        self._more_categories = tuple(categories)
+        self._categories: Categories | None = None
+        self._remembering: Remembering | None = None
+        self._uses: Uses | None = None
+        self._upkeep = _checked_upkeep(upkeep)
+        self._extract = _extract_policy(extract)
+        self.extracts = bool(extract)
+        self._extractions: Extractions | None = None
+        self._profiles: Profiles | None = None
+        self._scheduler: Scheduler | None = None
+        if self._more_categories:
+            self.categories  # noqa: B018 (refuses what is no category)
+
+    @property
+    def counting(self) -> Counting:
+        """What counts tokens."""
+        if self._counting is None:
+            self._counting = self._make_counting(None)
+        return self._counting
+
+    @staticmethod
+    def _make_counting(counter: TokenCounter | str | None) -> Counting:
+        from memdb.text.counting import Counting
+
+        if counter is not None and not isinstance(counter, str):
+            require(counter, "counter")
+        return Counting(counter)
+
+    @property
+    def writer(self) -> Writer:
+        """What adds messages."""
+        if self._writer is None:
+            from memdb.conversations.writer import Writer
+
+            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space, self.secrets)
+        return self._writer
+
+    @property
+    def hosting(self) -> Hosting:
+        """What keeps the sessions and the state of hosts."""
+        if self._hosting is None:
+            from memdb.conversations.host_sessions import Hosting
+
+            self._hosting = Hosting(self.db, self.writer)
+        return self._hosting
+
+    @property
+    def indexer(self) -> Indexer:
+        """What embeds."""
+        if self._indexer is None:
+            from memdb.embeddings.indexer import Indexer
+
+            previous = self._previous
+            if previous is None and self._embedder not in (None, STATIC):
+                previous = STATIC  # it is always at hand, and most files had it first
+            self._indexer = Indexer(self.db, load_embedder(self._embedder), load_embedder(previous))
+        return self._indexer
+
+    @property
+    def notebook(self) -> Notebook:
+        """What keeps entries."""
+        if self._notebook is None:
+            from memdb.entries.screening import Screen
+            from memdb.entries.service import Notebook
+
+            screen = Screen(self.secrets)
+            self._notebook = Notebook(self.db, self.indexer.ensure_space, self.categories, screen)
+        return self._notebook
+
+    @property
+    def categories(self) -> Categories:
+        """What kinds of entries there are."""
+        if self._categories is None:
+            from memdb.entries.categories import Categories
+
+            self._categories = Categories(self._more_categories)
+        return self._categories
+
+    @property
+    def uses(self) -> Uses:
+        """What counts how often entries are used."""
+        if self._uses is None:
+            from memdb.entries.usage import Uses
+
+            self._uses = Uses(self.db)
+        return self._uses
+
+    @property
+    def remembering(self) -> Remembering:
+        """What decides about statements."""
+        if self._remembering is None:
+            from memdb.english.rules import RuleArbiter
+            from memdb.entries.lifecycle import DEFAULT_QUOTA, Quota
+            from memdb.entries.remember import Remembering
+            from memdb.entries.similarity import Vectors
+
+            self._remembering = Remembering(
+                self.db,
+                self.notebook,
+                Vectors(lambda: self.indexer),
+                RuleArbiter(),
+                self.uses,
+                Quota(self.categories, self._entry_quota or DEFAULT_QUOTA),
+                self._arbiter or self._model_arbiter(),
+            )
+        return self._remembering
+
+    def _model_arbiter(self) -> Arbiter | None:
+        if self.caller is None:
+            return None
+        from memdb.entries.model_arbiter import ModelArbiter
+
+        return ModelArbiter(self.caller)
+
+    def close(self) -> None:
+        """Write what is only in memory."""
+        if self._uses is not None:
+            self._uses.flush()
+
+    @property
+    def recaller(self) -> Recaller:
+        """What searches."""
+        if self._recaller is None:
+            from memdb.search.service import Recaller
+
+            self._recaller = Recaller(
+                self.db,
+                self.indexer,
+                lambda: self.categories.half_lives_ms(),  # noqa: PLW0108 (made when asked)
+                lambda ids: self.uses.note(ids),  # noqa: PLW0108 (made when asked)
+            )
+        return self._recaller
+
+    @property
+    def shelf(self) -> Shelf:
+        """What keeps artifacts."""
+        if self._shelf is None:
+            from memdb.artifacts.service import Shelf
+
+            self._shelf = Shelf(self.db)
+        return self._shelf
+
+    @property
+    def archivist(self) -> Archivist:
+        """What moves cold messages into segments."""
+        from memdb.conversations.archive import Archivist
+
+        return Archivist(self.db)
+
+    @property
+    def caller(self) -> Caller | None:
+        """What asks the model, None without one."""
+        if self._caller is None and self._model is not None:
+            from memdb.models.model_client import Caller
+
+            self._caller = Caller(self._model)
+        return self._caller
+
+    @property
+    def summaries(self) -> Summaries:
+        """What makes summaries."""
+        if self._summaries is None:
+            from memdb.models.summaries import SummaryPolicy
+            from memdb.summaries.builder import Summaries
+            from memdb.summaries.summarizer import SummaryMaker
+
+            port = self._summarizer
+            if port is None and self.caller is not None:
+                from memdb.summaries.prompts import ModelSummarizer
+
+                port = ModelSummarizer(self.caller)
+            maker = SummaryMaker(self.counting, port)
+            policy = self._policy or SummaryPolicy()
+            self._summaries = Summaries(self.db, self.counting, maker, policy)
+        return self._summaries
+
+    def pending(self) -> int:
+        """Return how many jobs `run_pending` has to do."""
+        waiting = self.extractions.pending() if self.extracts else 0
+        return self.indexer.pending() + waiting
+
+    @property
+    def extractions(self) -> Extractions:
+        """What learns from what was said."""
+        if self._extractions is None:
+            from memdb.extraction.candidates import Finder
+            from memdb.extraction.pipeline import Extractions
+            from memdb.extraction.resolution import Decider
+            from memdb.models.extraction import ExtractPolicy
+
+            policy = self._extract or ExtractPolicy()
+            finder = Finder(policy, self.categories, self.secrets, _rule_extractor, self.caller)
+            decider = Decider(self.db, self.remembering, self.categories, finder.caller)
+            self._extractions = Extractions(self.db, policy, finder, decider)
+        return self._extractions
+
+    @property
+    def profiles(self) -> Profiles:
+        """What words long-term memory for a prompt."""
+        if self._profiles is None:
+            from memdb.entries.profile import Profiles
+
+            self._profiles = Profiles(self.db, self.counting, self.categories, self.recaller.recall)
+        return self._profiles
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What keeps the file."""
+        if self._scheduler is None:
+            from memdb.jobs.scheduler import Scheduler
+            from memdb.jobs.steps import steps_of
+
+            self._scheduler = Scheduler(self.db, steps_of(self, self._upkeep))
+        return self._scheduler
+
+    @property
+    def trees(self) -> Trees:
+        """What shows summaries, and what they were made from."""
+        if self._trees is None:
+            from memdb.summaries.tree import Trees
+
+            self._trees = Trees(self.db, self.summaries)
+        return self._trees
+
+    @property
+    def contexts(self) -> Contexts:
+        """What fits a conversation into a budget."""
+        if self._contexts is None:
+            from memdb.context.builder import Contexts
+
+            self._contexts = Contexts(
+                self.db,
+                self.counting,
+                self.summaries,
+                lambda *asked, **options: self.recaller.recall(*asked, **options),  # noqa: PLW0108 (made when asked)
+                lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
+            )
+        return self._contexts
+
+
+def _checked_summaries(policy: SummaryPolicy | None) -> SummaryPolicy | None:
+    if policy is not None:
+        from memdb.models.summaries import check_summaries
+
+        check_summaries(policy)
+    return policy
+
+
+def _extract_policy(extract: object) -> ExtractPolicy | None:
+    if isinstance(extract, bool):
+        return None
+    from memdb.models.extraction import checked_policy
+
+    return checked_policy(extract)
+
+
+def _rule_extractor() -> RuleExtractor:
+    from memdb.english.rule_extractor import RuleExtractor
+
+    return RuleExtractor()
+
+
+def _checked_upkeep(upkeep: UpkeepPolicy | None) -> UpkeepPolicy | None:
+    if upkeep is not None:
+        from memdb.jobs.steps import checked_upkeep
+
+        checked_upkeep(upkeep)
+    return upkeep

@@ -1,0 +1,196 @@
+"""What a scope holds besides messages: its entries and artifacts. Delegates."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+    from typing import Any, BinaryIO
+
+    from memdb.api._container import Rooms
+    from memdb.models.messages import Artifact, ArtifactVersion, Decision, Entry, EntryVersion
+    from memdb.records.scopes import Owner
+
+
+class Entries:
+    """The long-term entries of a scope; `scope.remember` adds one."""
+
+    def __init__(self, rooms: Rooms, owner: Owner) -> None:
+        """Use `scope.entries` instead."""
+        self._notebook = rooms.notebook
+        self._owner = owner
+
+    def get(self, entry_id: int) -> Entry:
+        """Return an entry; NotFound if this scope has none with this id."""
+        return self._notebook.get(self._owner, entry_id)
+
+    def find(self, key: str) -> Entry | None:
+        """Return the entry that states the fact *key* now, None without one."""
+        return self._notebook.find_key(self._owner, key)
+
+    def update(self, entry_id: int, **changes: Any) -> Entry:
+        """
+        Change `text`, `category`, `keywords`, `importance`, `expires` or `metadata`.
+
+        What the entry said before goes into its history; changes that leave it
+        as it is make no version.
+
+        Raises:
+            NotFound: this scope has no such entry.
+            InvalidInput: an unknown or unusable field.
+        """
+        return self._notebook.update(self._owner, entry_id, **changes)
+
+    def pin(self, entry_id: int) -> Entry:
+        """Put an entry into every prompt, and never set it aside; NotFound without it."""
+        return self._notebook.mark(self._owner, entry_id, pinned=True)
+
+    def unpin(self, entry_id: int) -> Entry:
+        """Take a pin away; an entry without one stays as it is. NotFound without it."""
+        return self._notebook.mark(self._owner, entry_id, pinned=False)
+
+    def set_trust(self, entry_id: int, trust: str) -> Entry:
+        """Say that an entry is "trusted", "untrusted" or "flagged"; NotFound without it."""
+        return self._notebook.mark(self._owner, entry_id, trust=trust)
+
+    def supersede(self, old_id: int, new_id: int) -> Entry:
+        """
+        Say that the entry *new_id* took the place of *old_id*; return the old one.
+
+        Raises:
+            NotFound: this scope lacks one of them.
+            InvalidInput: they are the same, the old one was superseded already,
+                or the new one by the old one.
+        """
+        return self._notebook.supersede(self._owner, old_id, new_id)
+
+    def history(self, entry_id: int) -> list[EntryVersion]:
+        """Return what the entry was before, oldest first; [] if it never changed."""
+        return self._notebook.history(self._owner, entry_id)
+
+    def replaced(self, entry_id: int) -> list[Entry]:
+        """Return the entries whose place it took, in turn, newest first; [] without any."""
+        return self._notebook.replaced(self._owner, entry_id)
+
+    def decisions(self, entry_id: int) -> list[Decision]:
+        """Return what was decided about statements that became this entry, and why."""
+        return self._notebook.decisions(self._owner, entry_id)
+
+    def delete(self, entry_id: int) -> bool:
+        """Remove an entry with its history; False if it is absent."""
+        return self._notebook.delete(self._owner, entry_id)
+
+    def list(
+        self,
+        *,
+        category: str | None = None,
+        pinned: bool | None = None,
+        inactive: bool = False,
+        as_of: int | datetime | None = None,
+    ) -> Iterator[Entry]:
+        """
+        Iterate over the entries by id.
+
+        Args:
+            category: Only these; None: of every category.
+            pinned: Only those that are (True) or are not (False); None: both.
+            inactive: Also those that do not hold: superseded, expired, set aside.
+            as_of: As the file would have answered then, by what it had been told
+                and what held at that time. What was deleted since is left out,
+                and counts of use are 0: those of the past are not kept.
+        """
+        return self._notebook.list(
+            self._owner, category=category, pinned=pinned, inactive=inactive, as_of=as_of
+        )
+
+
+class Artifacts:
+    """
+    Named bytes in immutable versions, counted from 1 and never reused.
+
+    A name belongs to a session; one that begins with `user:` to all sessions of
+    the scope. In a session's collection the session is that one; in a scope's
+    it is named by `session=`, and without it the `user:` names are meant.
+    """
+
+    def __init__(self, rooms: Rooms, owner: Owner, session: str | None) -> None:
+        """Use `scope.artifacts` or `session.artifacts` instead."""
+        self._shelf = rooms.shelf
+        self._owner = owner
+        self._session = session
+
+    def _of(self, session: str | None) -> str | None:
+        return self._session if session is None else session
+
+    def save(
+        self,
+        name: str,
+        data: bytes | str | BinaryIO,
+        *,
+        mime: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        message_seq: int | None = None,
+        created_ms: int | None = None,
+        session: str | None = None,
+    ) -> ArtifactVersion:
+        """
+        Save *data* as the next version of *name*.
+
+        Args:
+            data: Bytes, a str (stored as UTF-8), or a file opened in binary
+                mode, read to its end in chunks.
+            mime: None: guessed from the name.
+            metadata: A JSON object for this version.
+            message_seq: The message of the session that made it.
+
+        Raises:
+            InvalidInput: a name or field cannot be stored; nothing was written.
+            NotFound: the session has no such message.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     files = db.scope("ann").session("trip").artifacts
+        ...     files.save("menu.md", "soup").version, files.save("menu.md", "fish").version
+        (1, 2)
+        """
+        return self._shelf.save(
+            self._owner,
+            self._of(session),
+            name,
+            data,
+            mime=mime,
+            metadata=metadata,
+            message_seq=message_seq,
+            created_ms=created_ms,
+        )
+
+    def load(
+        self, name: str, version: int | None = None, *, session: str | None = None
+    ) -> Artifact:
+        """Return a version with its bytes, the newest for None; NotFound without one."""
+        return self._shelf.load(self._owner, self._of(session), name, version)
+
+    def open(
+        self, name: str, version: int | None = None, *, session: str | None = None
+    ) -> io.BufferedReader:
+        """Return a version as a binary stream that can seek; it reads in chunks."""
+        return self._shelf.open(self._owner, self._of(session), name, version)
+
+    def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
+        """Return every version of *name*, newest first; [] without any."""
+        return self._shelf.versions(self._owner, self._of(session), name)
+
+    def delete(self, name: str, version: int | None = None, *, session: str | None = None) -> bool:
+        """Remove one version, all of them for None; False if there was none."""
+        return self._shelf.delete(self._owner, self._of(session), name, version)
+
+    def list(self, *, session: str | None = None) -> list[ArtifactVersion]:
+        """
+        Return the newest version of each name, shared ones first.
+
+        In a session's collection its own and the `user:` names; in a scope's
+        those of every session.
+        """
+        return self._shelf.list(self._owner, self._of(session))

@@ -1,0 +1,363 @@
+"""
+The front door: `open()` and the file it gives. No SQL and no rules here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from memdb.api._container import Rooms
+from memdb.api._resolve import STATIC
+from memdb.api.background import Working
+from memdb.api.scope import Scope
+from memdb.engine.sqlite.connection import MEMORY
+from memdb.engine.sqlite.database import Database
+from memdb.models.clock import system_clock, uuid7
+from memdb.records.scopes import SHARED, Owner
+from memdb.text.validate import name_value, text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Self
+
+    from memdb.api.state import State
+    from memdb.entries.categories import Categories, Category
+    from memdb.jobs.steps import UpkeepPolicy
+    from memdb.jobs.worker import Worker
+    from memdb.models.clock import Clock, Ids
+    from memdb.models.extraction import ExtractPolicy
+    from memdb.models.file import FileInfo
+    from memdb.models.messages import Finding, SpaceInfo
+    from memdb.models.protocols import Arbiter, Embedder, Model, Summarizer, TokenCounter
+    from memdb.models.summaries import SummaryPolicy
+    from memdb.text.secret_policy import SecretPolicy
+    from memdb.transfer.importer import ImportReport
+
+
+def open(  # noqa: A001 (memdb.open, like gzip.open)
+    path: str | os.PathLike[str],
+    *,
+    durability: str = "power",
+    embedder: Embedder | str | None = STATIC,
+    previous_embedder: Embedder | str | None = None,
+    counter: TokenCounter | str | None = None,
+    model: Model | None = None,
+    summarizer: Summarizer | None = None,
+    summaries: SummaryPolicy | None = None,
+    secrets: SecretPolicy | str | None = None,
+    arbiter: Arbiter | None = None,
+    categories: Iterable[Category] = (),
+    entry_quota: int | None = None,
+    extract: ExtractPolicy | bool = False,
+    upkeep: UpkeepPolicy | None = None,
+    clock: Clock = system_clock,
+    ids: Ids = uuid7,
+) -> MemDB:
+    """
+    Open a memdb file, making it where it is new.
+
+    Args:
+        path: The file, in a folder that exists; ":memory:" keeps all in memory.
+        durability: "power": what a call stored survives a power cut. "process":
+            it survives the end of the process; appends are several times faster.
+        embedder: "static", the table that comes with memdb; "fastembed:DIR",
+            "openai:NAME@URL" or "llm:NAME", as in
+            `memdb.providers.embedder_by_name`; your own; or None for search
+            by words alone.
+        previous_embedder: The one that the file had before. It answers until
+            *embedder* has embedded everything (`run_pending`, a worker). "static"
+            does so by itself.
+        counter: "cl100k_base" (as for None), "o200k_base", "estimate", or yours.
+        model: A language model that writes summaries and decides what to
+            remember; None: all of that is done offline.
+        summarizer: Your own way to summarise, in place of asking *model*.
+        summaries: When and how conversations are summarised; None: the defaults.
+        secrets: What to do with keys, tokens and passwords in entries and in
+            what a model learns from: "refuse" (the default), "redact" or
+            "allow"; a SecretPolicy says it for messages too, which else are
+            kept word for word.
+        arbiter: Decides what a statement does to entries like it; None: *model*
+            does, or without one rules of English, offline.
+        categories: Kinds of entries besides the built-in ones.
+        entry_quota: Most active entries of a user (the least worth is set aside); None: 1,000.
+        extract: Learn entries from what is said, in `run_pending` and workers:
+            True, or when and how. `Session.extract` works without it.
+        upkeep: What workers remove; None: nothing.
+        clock: Gives UTC milliseconds.
+        ids: Gives a new uid for a time.
+
+    Raises:
+        FileError: the file cannot be used; its subclasses say why. A newer, a
+            foreign or a damaged file is left as it is.
+        InvalidInput: an option is not one of those above.
+
+    >>> with open(":memory:") as db:
+    ...     chat = db.scope("ann").session("trip")
+    ...     chat.append("user", "We fly to Oslo on 3 May.").seq
+    1
+    """
+    name = text_value(os.fspath(path), "path")
+    if not name:
+        name_value(name, "path")
+    database = Database(name, durability=durability, clock=clock, ids=ids)
+    try:
+        rooms = Rooms(
+            database,
+            embedder,
+            counter,
+            previous=previous_embedder,
+            model=model,
+            summarizer=summarizer,
+            summaries=summaries,
+            secrets=secrets,
+            arbiter=arbiter,
+            categories=categories,
+            entry_quota=entry_quota,
+            extract=extract,
+            upkeep=upkeep,
+        )
+        return MemDB(database, rooms)
+    except BaseException:
+        database.close()
+        raise
+
+
+class MemDB(Working):
+    """
+    An open file. Safe for any number of threads, and of processes on one file.
+
+    A context manager; leaving it closes the file.
+    """
+
+    def __init__(self, database: Database, rooms: Rooms) -> None:
+        """Use `memdb.open()` instead."""
+        self._db = database
+        self._rooms = rooms
+        self._worker: Worker | None = None
+
+    @property
+    def path(self) -> str:
+        """The path it was opened with."""
+        return self._db.path
+
+    def scope(self, user: str, app: str = "default") -> Scope:
+        """
+        Return somebody's memory; it is made at its first write.
+
+        Args:
+            user: Whose it is: any text of up to 1,024 characters.
+            app: The program it belongs to.
+
+        Raises:
+            InvalidInput: a name is empty or cannot be stored.
+        """
+        return Scope(self._rooms, self._owner(user, app))
+
+    def shared(self, app: str = "default") -> Scope:
+        """Return what all users of *app* share, a scope whose user is ""; each recalls it too."""
+        return Scope(self._rooms, Owner(self._db, name_value(app, "app"), SHARED))
+
+    @property
+    def categories(self) -> Categories:
+        """The kinds of entries that this open file knows; `add` one of yours."""
+        return self._rooms.categories
+
+    def scopes(self) -> list[Scope]:
+        """Return every scope that was written to, by app and user; shared ones too."""
+        from memdb.tables import scopes
+
+        with self._db.read() as tx:
+            found = scopes.list_all(tx)
+        return [Scope(self._rooms, Owner(self._db, app, user)) for _, app, user in found]
+
+    def state(self, app: str = "default") -> State:
+        """Return the values under keys that belong to a program, whoever its user."""
+        from memdb.api.state import State
+
+        return State(self._rooms, (name_value(app, "app"), "", ""))
+
+    def warm(self) -> None:
+        """
+        Load now what counts and embeds, 0.2 s that the first calls would take.
+
+        For programs that serve an event loop: loading keeps the interpreter
+        busy, in whatever thread it happens.
+
+        Raises:
+            PortError: the counter or the embedder failed.
+        """
+        self._rooms.counting.count_many(["warm"])
+        self._rooms.indexer.warm()
+
+    def spaces(self) -> tuple[SpaceInfo, ...]:
+        """Return the embedding spaces of the file, oldest first."""
+        from memdb.tables import vectors
+
+        with self._db.read() as tx:
+            return vectors.list_spaces(tx)
+
+    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+        """
+        Remove the vectors of *model*; return what the space was. What was said stays.
+
+        A process that has its embedder makes them anew. Goes in pieces, between
+        which others write; `vacuum` then makes the file smaller.
+
+        Raises:
+            NotFound: the file has no such space.
+            InvalidInput: *dim* has to be said, as the model has several.
+        """
+        return self._rooms.indexer.drop_space(model, dim)
+
+    def check(self, *, deep: bool = False) -> list[Finding]:
+        """
+        Return every inconsistency of the file; [] when all is well.
+
+        The indexes are compared with the rows they come from, and each row with
+        its hash. Cost: 0.1 s per 10,000 messages.
+
+        Args:
+            deep: Also read every page and the bytes of every artifact.
+        """
+        from memdb.engine.sqlite.check import check
+
+        return check(self._db, deep=deep)
+
+    def rebuild(self) -> None:
+        """Make all that is derived anew from the rows: full text, sketches, counters."""
+        from memdb.engine.sqlite.rebuild import rebuild
+
+        rebuild(self._db)
+
+    def vacuum(self) -> int:
+        """
+        Give back what archiving and deleting left free; return how many bytes.
+
+        Needs as much free disk as the file is large, and keeps writers waiting
+        meanwhile. Cost: 1 s per 100 MB.
+
+        Raises:
+            Busy: others write or read. If it is reading, the file gets smaller
+                when they have closed it, or at the next vacuum.
+            InvalidInput: called inside a transaction.
+        """
+        from memdb.engine.sqlite.vacuum import vacuum
+
+        return vacuum(self._db)
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool = False) -> int:
+        """
+        Copy the file as it is now to *path*, while others use it; return its bytes.
+
+        Raises:
+            AlreadyExists: something is at *path*, and *replace* is False.
+            FileError: *path* cannot be written.
+        """
+        from memdb.engine.sqlite.backup import copy_to
+
+        return copy_to(self._db, text_value(os.fspath(path), "path"), replace=replace)
+
+    def import_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str | None = None,
+        app: str = "default",
+        session: str | None = None,
+        format: str | None = None,  # noqa: A002 (the word that users of files use)
+        progress: Callable[[int, int], object] | None = None,
+    ) -> ImportReport:
+        """
+        Add what the file at *path* holds; what is here already is left as it is.
+
+        Args:
+            user: Whose it becomes; None: of the users that the file names.
+            app: The program of *user*.
+            session: For messages that do not name theirs.
+            format: How to read the file; None: find out.
+            progress: Called with how much is done, and of how much.
+
+        Raises:
+            FileError: *path* cannot be read.
+            InvalidInput: it holds something that cannot be stored.
+        """
+        from memdb.transfer.importer import import_file
+
+        owner = None if user is None else self._owner(user, app)
+        return import_file(
+            self._rooms, path, owner=owner, session=session, format=format, progress=progress
+        )
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str | None = None,
+        app: str = "default",
+        embeddings: bool = True,
+        replace: bool = False,
+    ) -> int:
+        """
+        Write the memory of *user* to *path* as JSON lines; return how many.
+
+        Args:
+            user: None: everybody, of every app.
+            embeddings: Also write vectors; without them they are made anew.
+            replace: Overwrite a file that is there.
+
+        Raises:
+            AlreadyExists: something is at *path*, and *replace* is False.
+            FileError: *path* cannot be written.
+        """
+        from memdb.transfer.export import export_file
+
+        owners = self._owners(user, app)
+        return export_file(self._rooms, owners, path, embeddings=embeddings, replace=replace)
+
+    def export_lines(
+        self, *, user: str | None = None, app: str = "default", embeddings: bool = True
+    ) -> Iterator[str]:
+        """Yield what `export` writes, line by line, without line ends."""
+        from memdb.transfer.export import export_lines
+
+        return export_lines(self._rooms, self._owners(user, app), embeddings=embeddings)
+
+    def info(self) -> FileInfo:
+        """Return what is in the file: rows and bytes per store, spaces, times."""
+        from memdb.engine.sqlite.info import info
+
+        return info(self._db)
+
+    def close(self) -> None:
+        """
+        Close the file; calling it again does nothing.
+
+        Work in progress is finished first, but a worker's model that is being
+        asked is given up: what it was asked for stays due.
+        """
+        if self._worker is not None:
+            self._worker.stop(give_up=True)
+        self._rooms.close()
+        self._db.close()
+
+    def _owner(self, user: str, app: str) -> Owner:
+        return Owner(self._db, name_value(app, "app"), name_value(user, "user"))
+
+    def _owners(self, user: str | None, app: str) -> list[Owner]:
+        if user is not None:
+            return [self._owner(user, app)]
+        return [scope._owner for scope in self.scopes()]
+
+    def __enter__(self) -> Self:
+        """Return the open file itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name the file."""
+        where = self.path if self.path == MEMORY else os.path.basename(self.path)  # noqa: PTH119
+        return f"<MemDB {where}>"

@@ -1,0 +1,395 @@
+"""Somebody's memory, as `db.scope(user)` gives it. Delegates; no rules here."""
+
+from __future__ import annotations
+
+from memdb.api.session import Session
+from memdb.errors import InvalidInput
+from memdb.text.validate import name_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+    from typing import Any
+
+    from memdb.api._container import Rooms
+    from memdb.api.collections import Artifacts, Entries
+    from memdb.api.state import State
+    from memdb.deletion.secrets import SecretPlace
+    from memdb.models.messages import Hits, ProfileBlock, Remembered, SessionInfo, Why
+    from memdb.models.receipts import Receipt
+    from memdb.records.scopes import Owner
+
+KINDS = ("message", "entry", "artifact")
+
+
+class Scope:
+    """What one user of one app has said, made and wants remembered."""
+
+    def __init__(self, rooms: Rooms, owner: Owner) -> None:
+        """Use `db.scope(user)` instead."""
+        self._rooms = rooms
+        self._owner = owner
+
+    @property
+    def app(self) -> str:
+        """The program it belongs to."""
+        return self._owner.app
+
+    @property
+    def user(self) -> str:
+        """Whose it is."""
+        return self._owner.user
+
+    def session(self, name: str) -> Session:
+        """Return a conversation; it is made at its first message."""
+        return Session(self._rooms, self._owner, name_value(name, "session"))
+
+    def sessions(self, prefix: str = "") -> list[SessionInfo]:
+        """Return what there is to say about each session whose name begins so, by name."""
+        return self._rooms.conversations.sessions(self._owner, prefix)
+
+    def remember(
+        self,
+        text: str,
+        *,
+        category: str | None = None,
+        key: str | None = None,
+        keywords: Sequence[str] = (),
+        importance: int | None = None,
+        pinned: bool | None = None,
+        expires: int | datetime | str | None = None,
+        valid_from: int | datetime | None = None,
+        session: str | None = None,
+        seq: int | tuple[int, int] | None = None,
+        session_only: bool | None = None,
+        shared: bool | None = None,
+        source: str | None = None,
+        trust: str | None = None,
+        created_ms: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Remembered:
+        """
+        Remember a fact, and say what that did to what is known.
+
+        What is known in the same or other words is not stored again: it takes
+        over what is new in the statement ("merged"), or nothing ("ignored"). What
+        it contradicts, and what has its *key*, gives way ("superseded") and
+        becomes history. All else is "added". A statement that is not given a
+        field (None) leaves that of the known entry as it is.
+
+        Args:
+            text: One fact, in a sentence that can stand alone, of up to 500,000
+                characters.
+            category: What kind of fact it is, of `db.categories`; "events" is
+                what a new entry gets.
+            key: Names the fact it states: whatever that was before, this is it now.
+            keywords: Other words to find it by.
+            importance: 1 to 10; 5 is neutral, and what a new entry gets.
+            pinned: Whether it belongs into every prompt; it is never evicted.
+            expires: From when on it is not recalled any more: milliseconds, a
+                datetime, a span such as "30d", "12h" or "45m" from now, or "never".
+                None: as its category says.
+            valid_from: Since when it holds in the world. What is given a time to
+                come takes its place then; what is given one before that of a
+                known statement of the same fact is past.
+            session: Where it was told, with *seq* the message, or the first and
+                last.
+            session_only: Whether only that session recalls it. It goes with it.
+            shared: Whether it is for all users of the app; None: as its category
+                says. Nothing is by default.
+            source: What puts it here, for example "extracted".
+            trust: "trusted", "untrusted" or "flagged"; it never changes what is
+                trusted more. None: "flagged" where it reads like an order to a
+                model, else "trusted".
+
+        Raises:
+            InvalidInput: a field cannot be stored.
+            SecretFound: it holds a key or password, and the file was not opened
+                to redact or allow those.
+            NotFound: there is no such session, or no message *seq* in it.
+
+        Cost: 2 ms with 1,000 entries; an arbiter that is asked comes on top.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     ann = db.scope("ann")
+        ...     ann.remember("Ann lives in Oslo.").action
+        ...     ann.remember("ann lives in oslo").action
+        ...     ann.remember("Ann has moved to Bergen.").action
+        'added'
+        'ignored'
+        'superseded'
+        """
+        return self._rooms.remembering.remember(
+            self._owner,
+            text,
+            category=category,
+            key=key,
+            keywords=keywords,
+            importance=importance,
+            pinned=pinned,
+            expires=expires,
+            valid_from=valid_from,
+            session=session,
+            seq=seq,
+            session_only=session_only,
+            shared=shared,
+            source=source,
+            trust=trust,
+            created_ms=created_ms,
+            metadata=metadata,
+        )
+
+    def recall(
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        kinds: Sequence[str] = KINDS,
+        since: int | datetime | None = None,
+        until: int | datetime | None = None,
+        session: str | None = None,
+        explain: bool = False,
+        rerank: bool = True,
+        group: str | None = None,
+        as_of: int | datetime | None = None,
+    ) -> Hits:
+        """
+        Return what this scope knows about *query*, best first.
+
+        Messages and entries are found by words and by meaning, artifacts by the
+        words of their newest version; each hit says where it comes from.
+
+        Args:
+            query: A question or some words, in any form. Words in quotes belong
+                together, `-word` puts what holds it last, and a date, also one like
+                "two weeks ago", prefers what was said then.
+            limit: Most hits, 1 to 1,000.
+            kinds: Which of "message", "entry" and "artifact" to search.
+            since: Only what was said at or after this time, UTC milliseconds
+                or an aware datetime.
+            until: Only what was said before this time.
+            session: Only messages and artifacts of this session.
+            explain: Give each hit the terms of its score.
+            rerank: Also compare the words of the best messages with those of the
+                query by meaning; False saves 3 ms.
+            group: "session" gives the sessions whose messages say most, each as
+                one hit with its best messages in `hits`.
+            as_of: Answer as the file would have then: with the messages said and
+                the entries told by that time, as these were and where they held.
+                Artifacts are left out; what was deleted since stays unknown, and
+                how often an entry was used does not count. 10 ms per 100 entries.
+
+        Returns:
+            Hits whose score falls; [] when the scope shares no word or meaning
+            with the query, or is empty. Their `arms` and `missing` tell how
+            they were found: where the embedder fails, by words alone.
+
+        Raises:
+            InvalidInput: an argument is out of its range, or does not go
+                together with *group*.
+            PortError: the embedder failed on the query, and no word of it was
+                found either.
+
+        Cost: 5 ms for 10,000 messages, whatever else the file holds.
+        """
+        recaller = self._rooms.recaller
+        if group is not None:
+            if group != "session" or session is not None or explain or "message" not in kinds:
+                raise InvalidInput(
+                    f"group is {group!r}: 'session' groups messages, without session and explain"
+                )
+            return recaller.sessions(
+                self._owner, query, limit, since=since, until=until, rerank=rerank
+            )
+        return recaller.recall(
+            self._owner,
+            query,
+            limit,
+            kinds=kinds,
+            since=since,
+            until=until,
+            session=session,
+            explain=explain,
+            rerank=rerank,
+            as_of=as_of,
+        )
+
+    def why(
+        self,
+        query: str,
+        session: str,
+        seq: int,
+        limit: int = 10,
+        *,
+        since: int | datetime | None = None,
+        until: int | datetime | None = None,
+        rerank: bool = True,
+    ) -> Why:
+        """
+        Return why message *seq* of *session* is, or is not, among the first *limit* hits.
+
+        Args:
+            query, limit, since, until, rerank: As in `recall` of messages.
+
+        Raises:
+            NotFound: there is no such message.
+            InvalidInput: an argument is out of its range.
+        """
+        return self._rooms.recaller.why(
+            self._owner, query, (session, seq), limit, since=since, until=until, rerank=rerank
+        )
+
+    def profile(
+        self, budget_tokens: int, said: Sequence[str] = (), *, ids: bool = False
+    ) -> ProfileBlock:
+        """
+        Return a text for a prompt: what is worth knowing about this user now.
+
+        A line per entry: first those that are pinned or of a pinned category,
+        then those that the last words of the user are about, each by category.
+        No tag, fence or line break of an entry can end the block.
+
+        Args:
+            budget_tokens: Most tokens of the whole text, by the file's counter.
+            said: The user's messages, oldest first; the last three count.
+            ids: Begin each line with the entry's id.
+
+        Returns:
+            The text, its tokens and the entries; "" where not one line fits.
+        """
+        return self._rooms.profiles.block(self._owner, budget_tokens, said, ids=ids)
+
+    def search(self, query: str, limit: int = 10, *, kinds: Sequence[str] = KINDS) -> Hits:
+        """
+        Return what shares words with *query*, best first; arguments as for `recall`.
+
+        By words alone: nothing is found by its meaning or its place in a talk.
+        """
+        return self._rooms.recaller.recall(self._owner, query, limit, kinds=kinds, vectors=False)
+
+    @property
+    def state(self) -> State:
+        """Values under keys that belong to the user, whatever the session."""
+        from memdb.api.state import State
+
+        return State(self._rooms, (self._owner.app, self._owner.user, ""))
+
+    @property
+    def entries(self) -> Entries:
+        """The long-term entries."""
+        from memdb.api.collections import Entries
+
+        return Entries(self._rooms, self._owner)
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifacts of all sessions, and the `user:` ones they share."""
+        from memdb.api.collections import Artifacts
+
+        return Artifacts(self._rooms, self._owner, None)
+
+    def forget(
+        self,
+        *,
+        entry: int | None = None,
+        session: str | None = None,
+        query: str | None = None,
+        everything: bool = False,
+        artifacts: bool = False,
+        prove: bool = False,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """
+        Remove something for good, in one transaction, and say what that was.
+
+        With every message go its words, its vector and its archived copy; the
+        summaries that stand for it are written anew without it, and its seq
+        stays a gap. With every entry goes all that it ever said. What is left
+        is a tombstone: what kind of thing it was and when, never its text.
+        Copies made before (backups, exports) are not touched.
+
+        Args:
+            entry: Id of an entry.
+            session: A session as a whole, with its artifacts, its state and the
+                entries told in it.
+            query: Every message and entry that holds all of its words (stemmed,
+                also in what entries said before), and the entries those
+                messages told.
+            everything: All that the scope holds. Its name stays, so that its
+                numbers never come to mean another's.
+            artifacts: Also the artifacts that hold the words of *query*, or
+                that messages of *session* saved under shared names.
+            prove: Then take it off the disk (indexes made anew, file packed,
+                WAL cut) and search the file, its WAL and the copies beside it
+                for its bytes: `receipt.proof`.
+            dry_run: Remove nothing, say what would be.
+
+        Returns:
+            The receipt; what is gone already is no error, and removes nothing.
+
+        Raises:
+            InvalidInput: not exactly one of the first four is given.
+            NotFound: the scope never had such an entry.
+            Busy: others kept writing.
+            Corrupt: an archived message cannot be taken out of a damaged part.
+
+        Cost: 0.1 ms per message; *prove* besides 1 s per 20,000 messages of the
+        file.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     ann = db.scope("ann")
+        ...     _ = ann.session("trip").append("user", "My sister Zoe lives in Bergen.")
+        ...     receipt = ann.forget(query="Zoe", prove=True)
+        ...     receipt.removed["messages"], receipt.proven
+        (1, True)
+        """
+        from memdb.deletion.service import Forgetter
+        from memdb.errors import InvalidInput
+
+        given = (entry, session, query, everything or None)
+        if sum(one is not None for one in given) != 1:
+            raise InvalidInput("forget needs one of entry, session, query and everything")
+        forgetter = Forgetter(self._rooms, self._owner)
+        if entry is not None:
+            return forgetter.entry(entry, prove=prove, dry_run=dry_run)
+        if everything:
+            return forgetter.everything(prove=prove, dry_run=dry_run)
+        options = {"artifacts": artifacts, "prove": prove, "dry_run": dry_run}
+        if session is not None:
+            return forgetter.session(session, **options)
+        assert query is not None
+        return forgetter.query(query, **options)
+
+    def find_secrets(self, *, entropy: bool = False) -> Iterator[SecretPlace]:
+        """
+        Iterate over the keys, tokens and passwords in messages, entries and artifacts.
+
+        By the file's policy, with its detector; none is given in full.
+
+        Args:
+            entropy: Also runs of characters that look drawn, hashes among them.
+
+        Cost: 50 µs per message.
+        """
+        from memdb.deletion.secrets import places
+
+        return places(self, self._rooms.secrets, entropy=entropy)
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """
+        Write everything of this scope to *path* as JSON lines; return how many.
+
+        Importing the file elsewhere gives the same scope, and exporting that
+        one the same file, byte for byte.
+        """
+        from memdb.transfer.export import export_file
+
+        return export_file(self._rooms, [self._owner], path)
+
+    def __repr__(self) -> str:
+        """Name the app and the user."""
+        return f"<Scope {self.user!r} of {self.app!r}>"

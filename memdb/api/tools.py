@@ -1,0 +1,339 @@
+"""
+A conversation's memory as tools for a model: functions, and their JSON schemas.
+
+The session is part of the tools, never an argument: a model cannot look into
+another conversation. Answers are text, cut into pages that fit a prompt.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput
+from memdb.models.ids import MAX_SEQ
+from memdb.text.parts import text_of
+from memdb.text.times import iso_day
+from memdb.text.validate import MAX_INT, int_value, text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.api.session import Session
+    from memdb.models.messages import Hit, Message
+    from memdb.models.summaries import Node
+
+# Characters of one answer: about 2,000 tokens.
+PAGE_CHARS = 8_000
+HIT_CHARS = 400
+MAX_HITS = 50
+
+# Entries and summaries that a search gives beside the messages.
+MORE_HITS = 3
+
+EXPAND = {
+    "name": "memory_expand",
+    "description": (
+        "Show what a summary of this conversation stands for: the summaries one level down, or "
+        "the original messages with their tool calls. Go deeper with the ids in the answer."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "id": {
+                "type": "string",
+                "description": "id of a summary, or message numbers such as '12' or '11-20'",
+            },
+            "after": {
+                "type": "integer",
+                "minimum": 0,
+                "default": 0,
+                "description": "continue behind this message number, as the page before says",
+            },
+            "offset": {
+                "type": "integer",
+                "minimum": 0,
+                "default": 0,
+                "description": "start at this character of a single long message",
+            },
+        },
+        "required": ["id"],
+        "additionalProperties": False,
+    },
+}
+SEARCH = {
+    "name": "memory_search",
+    "description": (
+        "Search this conversation, also what is no longer shown, and the long-term memory. "
+        "Gives message numbers that memory_expand takes."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "a question or some words"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 10},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+}
+COMPACT = {
+    "name": "memory_compact",
+    "description": (
+        "Maintenance: finish the summaries of this conversation, drop what can be made again, "
+        "and move old messages into compressed form. Nothing is lost."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "archive": {
+                "type": "boolean",
+                "default": True,
+                "description": "also compress all but the newest 1,000 messages",
+            },
+        },
+        "required": [],
+        "additionalProperties": False,
+    },
+}
+SCHEMAS = (EXPAND, SEARCH, COMPACT)
+SHAPES = ("openai", "anthropic", "gemini")
+
+
+class Tools:
+    """What a model may do with the memory of one session; `Session.tools` gives it."""
+
+    def __init__(self, session: Session) -> None:
+        """Serve *session*."""
+        self._session = session
+
+    @staticmethod
+    def schemas(shape: str = "openai", *, maintenance: bool = False) -> list[dict[str, Any]]:
+        """
+        Return the tools' definitions as a client takes them.
+
+        Args:
+            shape: "openai", "anthropic" or "gemini".
+            maintenance: Also `memory_compact`, which is for the host's own
+                agents rather than for each conversation.
+
+        Raises:
+            InvalidInput: there is no such shape.
+        """
+        chosen = SCHEMAS if maintenance else SCHEMAS[:2]
+        if shape == "openai":
+            return [{"type": "function", "function": one} for one in chosen]
+        if shape == "anthropic":
+            return [
+                {
+                    "name": one["name"],
+                    "description": one["description"],
+                    "input_schema": one["parameters"],
+                }
+                for one in chosen
+            ]
+        if shape == "gemini":
+            return [{"function_declarations": [_for_gemini(one) for one in chosen]}]
+        raise InvalidInput(f"shape is {shape!r}: use {', '.join(SHAPES)}")
+
+    def call(self, name: str, arguments: str | dict[str, Any] | None = None) -> str:
+        """
+        Run the tool *name* as a model asked for it, and return what to tell it.
+
+        Args:
+            arguments: JSON text, or the object it stands for.
+
+        Raises:
+            InvalidInput: there is no such tool or argument, or it has a wrong type.
+            NotFound: this session has no such summary or message.
+            PortError: a model failed while compacting; all else was done.
+        """
+        tools = {
+            "memory_expand": self.memory_expand,
+            "memory_search": self.memory_search,
+            "memory_compact": self.memory_compact,
+        }
+        if name not in tools:
+            raise InvalidInput(f"tool is {name!r}: use {', '.join(tools)}")
+        given = _arguments(name, arguments)
+        return tools[name](**given)  # type: ignore[operator, no-any-return]
+
+    def memory_expand(self, id: str, after: int = 0, offset: int = 0) -> str:  # noqa: A002
+        """
+        Return a page of what a summary, or a span of messages, says.
+
+        Args:
+            id: Of a node, or "12", or "11-20".
+            after: Continue behind this seq.
+            offset: First character to show of a single message.
+
+        Raises:
+            InvalidInput: an argument has a wrong type or is below 0.
+            NotFound: this session has no such summary or message.
+        """
+        text_value(id, "id")
+        int_value(after, "after", 0, MAX_SEQ)
+        int_value(offset, "offset", 0, MAX_INT)
+        page = self._session.expand(id, after_seq=after, limit=100)
+        if len(page.messages) == 1 and page.next_seq is None:
+            return _one(page.messages[0], offset)
+        lines: list[str] = []
+        room = PAGE_CHARS
+        shown: list[Node | Message] = [*page.nodes, *page.messages]
+        for place, item in enumerate(shown):
+            line = _node_line(item) if page.nodes else _message_line(item)  # type: ignore[arg-type]
+            if lines and len(line) > room:
+                return "\n".join([*lines, _more(shown[place - 1])])
+            lines.append(line if len(line) <= PAGE_CHARS else _clipped(item, line))
+            room -= len(line)
+        if page.next_seq is not None:
+            lines.append(f"(continue with after={page.next_seq})")
+        return "\n".join(lines) or "(nothing is left of these messages)"
+
+    def memory_search(self, query: str, limit: int = 10) -> str:
+        """
+        Return the messages, summaries and entries that fit *query*, best first.
+
+        Raises:
+            InvalidInput: *query* is no text, or *limit* not from 1 to 50.
+        """
+        text_value(query, "query")
+        int_value(limit, "limit", 1, MAX_HITS)
+        session = self._session
+        recall = session._rooms.recaller.recall
+        hits = recall(session._owner, query, limit, kinds=("message",), session=session.name)
+        hits += recall(session._owner, query, MORE_HITS, kinds=("entry",), visible=session.name)
+        lines = [_hit_line(hit) for hit in hits]
+        lines += [_node_line(node) for node in session.search_summaries(query, MORE_HITS)]
+        return _fitting(lines) or "(nothing found)"
+
+    def memory_compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)
+        """
+        Compact the session, and return what that did as JSON.
+
+        Raises:
+            InvalidInput: *archive* is no bool.
+            PortError: a model failed on a summary; all else was done.
+        """
+        import json
+
+        if not isinstance(archive, bool):
+            raise InvalidInput(f"archive is {archive!r}: give true or false")
+
+        done = self._session.compact(keep_last=1000 if archive else None)
+        return json.dumps(done.to_dict())
+
+
+def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, Any]:
+    """
+    Return the arguments of a call as its function takes them.
+
+    Raises:
+        InvalidInput: they are no JSON object, or not what the schema says.
+    """
+    import json
+
+    given: Any = arguments or {}
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"arguments of {name} are no JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise InvalidInput(f"arguments of {name} are {type(given).__name__}: give an object")
+    (schema,) = [one["parameters"] for one in SCHEMAS if one["name"] == name]
+    known: dict[str, Any] = schema["properties"]  # type: ignore[index]
+    given = {field: _whole(value) for field, value in given.items() if value is not None}
+    for field, value in given.items():
+        if field not in known:
+            raise InvalidInput(f"{name} has no argument {field!r}: use {', '.join(known)}")
+        kind = known[field]["type"]
+        if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
+            raise InvalidInput(f"{name}: {field} is {value!r}: give {_A[kind]}")
+    for field in schema["required"]:  # type: ignore[index]
+        if field not in given:
+            raise InvalidInput(f"{name} needs {field!r}: {known[field]['description']}")
+    return dict(given)
+
+
+def _whole(value: Any) -> Any:
+    """Return 10.0 as 10: to JSON schema both are integers, and some models write it so."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+_A = {"string": "a text", "integer": "an integer", "boolean": "true or false"}
+
+
+def _for_gemini(one: dict[str, Any]) -> dict[str, Any]:
+    """Return a definition without what Gemini's subset of JSON schema does not know."""
+    parameters = {
+        field: value
+        for field, value in one["parameters"].items()
+        if field != "additionalProperties"
+    }
+    parameters["properties"] = {
+        name: {field: value for field, value in kind.items() if field != "default"}
+        for name, kind in parameters["properties"].items()
+    }
+    return {"name": one["name"], "description": one["description"], "parameters": parameters}
+
+
+def _node_line(node: Node) -> str:
+    hint = f"\n  (more in it: {node.hint})" if node.hint else ""
+    return f"[{node.id}] summary of messages {node.first_seq}-{node.last_seq}: {node.text}{hint}"
+
+
+def _message_line(message: Message) -> str:
+    who = message.author or message.role
+    return f"#{message.seq} {who} {iso_day(message.created_ms)}: {_said(message)}"
+
+
+def _said(message: Message) -> str:
+    """Return the whole message as text: what it says, its tool calls and results."""
+    told = text_of(message.body or ())
+    if told in ("", message.text):
+        return message.text
+    return told if message.text in told else f"{message.text}\n{told}"
+
+
+def _one(message: Message, offset: int) -> str:
+    """Return a single message from a character on."""
+    whole = _message_line(message)
+    if offset >= len(whole) > 0:
+        return f"(the message ends before offset={offset}: it has {len(whole):,} characters)"
+    end = offset + PAGE_CHARS
+    more = f"\n(continue with offset={end}; {len(whole) - end:,} characters are left)"
+    return whole[offset:end] + (more if len(whole) > end else "")
+
+
+def _clipped(item: Node | Message, line: str) -> str:
+    seq = getattr(item, "seq", None)
+    if seq is None:
+        return f"{line[:PAGE_CHARS]} …"  # its id, at the beginning, leads deeper
+    return f"{line[:PAGE_CHARS]} … (memory_expand('{seq}', offset={PAGE_CHARS}) shows the rest)"
+
+
+def _fitting(lines: list[str]) -> str:
+    """Return as many *lines* as fit on a page, and say how many do not."""
+    shown: list[str] = []
+    room = PAGE_CHARS
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0 and shown:
+            left = len(lines) - len(shown)
+            return "\n".join([*shown, f"({left} more are not shown: ask for something narrower)"])
+        shown.append(line)
+    return "\n".join(shown)
+
+
+def _more(item: Any) -> str:
+    """Say how to go on behind *item*."""
+    return f"(continue with after={getattr(item, 'seq', None) or item.first_seq})"
+
+
+def _hit_line(hit: Hit) -> str:
+    text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]} …"
+    source = hit.source
+    if hit.kind != "message":
+        return f"({source.category or hit.kind}) {text}"
+    who = f" {source.author}" if source.author else ""
+    return f"#{source.seq}{who} {iso_day(source.created_ms or 0)}: {text}"

@@ -1,0 +1,1 @@
+"""Versioned artifacts and their streams."""

@@ -1,0 +1,350 @@
+"""
+Artifacts: saving named bytes in versions, and getting them back.
+
+A name belongs to a session, or, when it begins with `user:`, to all sessions of
+its scope. Large data is written chunk by chunk in transactions of its own and
+becomes a version in the last one, so nobody waits for it and a crash leaves no
+half version.
+"""
+
+from __future__ import annotations
+
+import io
+
+from memdb.artifacts.streams import BlobStream, Upload
+from memdb.errors import InvalidInput, NotFound
+from memdb.models.ids import MAX_SEQ, session_no_of
+from memdb.models.messages import Artifact, ArtifactVersion
+from memdb.tables import artifacts, blobs, messages, scopes, sessions, words
+from memdb.tables.artifacts import SHARED, Place
+from memdb.text.grams import bigrams_of
+from memdb.text.validate import (
+    int_value,
+    json_object,
+    name_value,
+    optional_name,
+    text_value,
+    time_value,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, BinaryIO
+
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.records.scopes import Owner
+    from memdb.tables.artifacts import Stored
+
+SHARED_PREFIX = "user:"
+
+# How much of a text is searched: a long novel.
+MAX_INDEXED_CHARS = 1_000_000
+
+_TEXT_MIMES = (
+    "application/javascript",
+    "application/json",
+    "application/sql",
+    "application/toml",
+    "application/x-sh",
+    "application/xml",
+    "application/yaml",
+    "image/svg+xml",
+)
+
+# Endings that Python's table lacks in 3.11.
+_MORE_MIMES = {
+    ".md": "text/markdown",
+    ".toml": "application/toml",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".sql": "application/sql",
+    ".jsonl": "application/json",
+}
+
+
+class Shelf:
+    """The artifacts of a file."""
+
+    def __init__(self, db: Database) -> None:
+        """Keep artifacts in *db*."""
+        self._db = db
+
+    def save(
+        self,
+        owner: Owner,
+        session: str | None,
+        name: str,
+        data: bytes | str | BinaryIO,
+        *,
+        mime: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        message_seq: int | None = None,
+        created_ms: int | None = None,
+        uid: str | None = None,
+        version: int | None = None,
+    ) -> ArtifactVersion:
+        """
+        Save *data* as the next version of *name*.
+
+        Args:
+            session: The session the name belongs to, made if it is new; None
+                means all sessions, and puts `user:` before the name.
+            data: Bytes, a str (stored as UTF-8), or a binary file to read to
+                its end; a file needs no more memory than a chunk.
+            mime: None: guessed from the name, text/plain for a str.
+            message_seq: The message of *session* that made it.
+            version: Only for imports: the number it had; over all others.
+
+        Raises:
+            InvalidInput: a name or field cannot be stored; nothing was written.
+            NotFound: the session has no message *message_seq*.
+        """
+        name = full_name(session, name)
+        row: dict[str, Any] = {
+            "mime": optional_name(mime, "mime"),
+            "metadata": json_object(metadata, "metadata"),
+            "created_ms": time_value(created_ms, "created_ms"),
+            "uid": optional_name(uid, "uid"),
+        }
+        upload = self._upload(data)
+        try:
+            row["mime"] = row["mime"] or guess_mime(name, upload.head)
+            said = _searched(row["mime"], upload.head)
+            with self._db.write() as tx:
+                place, row["message_id"] = self._target(tx, owner, session, name, message_seq)
+                row["blob_no"] = upload.finish(tx)
+                row["size_bytes"] = upload.size_bytes
+                number = self._add_version(tx, place, row, said, version)
+                stored = artifacts.find(tx, place, number)
+        except BaseException:
+            upload.abandon()
+            raise
+        assert stored is not None
+        return stored.info
+
+    def _upload(self, data: bytes | str | BinaryIO) -> Upload:
+        if isinstance(data, str):
+            data = text_value(data, "data").encode()
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            data = io.BytesIO(data)
+        if not hasattr(data, "read"):
+            raise InvalidInput(f"data is {type(data).__name__}: give bytes, str or a binary file")
+        return Upload(self._db, data)
+
+    def _target(
+        self, tx: Tx, owner: Owner, session: str | None, name: str, message_seq: int | None
+    ) -> tuple[Place, int | None]:
+        """Return where *name* stands and the id of the message that made it."""
+        scope_no = owner.ensure(tx)
+        if session is None:
+            if message_seq is not None:
+                raise InvalidInput("message_seq is given without session: name the session too")
+            return Place(scope_no, SHARED, name), None
+        found = sessions.find(tx, scope_no, session)
+        message_id = None
+        if message_seq is not None:
+            int_value(message_seq, "message_seq", 1, MAX_SEQ)
+            if found is None or messages.find(tx, found, session, message_seq) is None:
+                raise NotFound("message", f"{session}#{message_seq}")
+            message_id = found | message_seq
+        if name.startswith(SHARED_PREFIX):
+            return Place(scope_no, SHARED, name), message_id
+        if found is None:
+            found = sessions.add(tx, scope_no, session, self._db.ids(tx.now_ms))
+        return Place(scope_no, session_no_of(found), name), message_id
+
+    def _add_version(
+        self,
+        tx: Tx,
+        place: Place,
+        row: dict[str, Any],
+        said: dict[str, str | None],
+        version: int | None,
+    ) -> int:
+        known = artifacts.find_name(tx, place)
+        last = 0 if known is None else known[1]
+        number = last + 1 if version is None else version
+        if number <= last:
+            raise InvalidInput(f"version is {number}: {place.name} is at {last} already")
+        if known is None:
+            name_id = scopes.next_id(tx, place.scope_no)
+            artifacts.add_name(tx, name_id, place, number, said)
+        else:
+            name_id = known[0]
+            words.drop_artifact(tx, name_id)
+            artifacts.set_name(tx, name_id, number, said)
+        words.index_artifact(tx, name_id)
+        made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
+        uid = row["uid"] or self._db.ids(tx.now_ms)
+        artifacts.add(tx, place, number, {**row, "uid": uid, "created_ms": made_ms})
+        return number
+
+    def _place(self, tx: Tx, owner: Owner, session: str | None, name: str) -> Place | None:
+        """Return where *name* would stand, None if its scope or session is unknown."""
+        name = full_name(session, name)
+        scope_no = owner.find(tx)
+        if scope_no is None:
+            return None
+        if session is None or name.startswith(SHARED_PREFIX):
+            return Place(scope_no, SHARED, name)
+        found = sessions.find(tx, scope_no, session)
+        return None if found is None else Place(scope_no, session_no_of(found), name)
+
+    def _get(
+        self, tx: Tx, owner: Owner, session: str | None, name: str, version: int | None
+    ) -> Stored:
+        if version is not None:
+            int_value(version, "version", 1, artifacts.REV_BASE)
+        place = self._place(tx, owner, session, name)
+        found = None if place is None else artifacts.find(tx, place, version)
+        if found is None:
+            raise NotFound("artifact", name if version is None else f"{name}@{version}")
+        return found
+
+    def load(
+        self, owner: Owner, session: str | None, name: str, version: int | None = None
+    ) -> Artifact:
+        """Return a version with its bytes, the newest for None; NotFound without one."""
+        with self._db.read() as tx:
+            found = self._get(tx, owner, session, name, version)
+            return Artifact(found.info, blobs.read(tx, found.blob_no))
+
+    def open(
+        self, owner: Owner, session: str | None, name: str, version: int | None = None
+    ) -> io.BufferedReader:
+        """Return a version as a binary stream that can seek; it reads chunk by chunk."""
+        with self._db.read() as tx:
+            found = self._get(tx, owner, session, name, version)
+        return io.BufferedReader(BlobStream(self._db, found), blobs.CHUNK_BYTES)
+
+    def versions(self, owner: Owner, session: str | None, name: str) -> list[ArtifactVersion]:
+        """Return every version of *name*, newest first; [] without any."""
+        with self._db.read() as tx:
+            place = self._place(tx, owner, session, name)
+            found = [] if place is None else artifacts.versions(tx, place)
+        return [stored.info for stored in found]
+
+    def delete(
+        self, owner: Owner, session: str | None, name: str, version: int | None = None
+    ) -> bool:
+        """
+        Remove one version, all of them for None; False if there was none.
+
+        Bytes that no other version shares go too. The numbers never come back.
+        """
+        if version is not None:
+            int_value(version, "version", 1, artifacts.REV_BASE)
+        with self._db.write() as tx:
+            place = self._place(tx, owner, session, name)
+            return place is not None and self._delete(tx, place, version)
+
+    def delete_session(self, owner: Owner, session: str) -> None:
+        """Remove every artifact of a session; shared ones stay."""
+        with self._db.write() as tx:
+            scope_no = owner.find(tx)
+            found = None if scope_no is None else sessions.find(tx, scope_no, session)
+            if scope_no is None or found is None:
+                return
+            number = session_no_of(found)
+            for place, _ in artifacts.places(tx, scope_no):
+                known = artifacts.find_name(tx, place) if place.session_no == number else None
+                if known is not None:
+                    _delete_versions(tx, place, artifacts.versions(tx, place))
+                    words.drop_artifact(tx, known[0])
+                    artifacts.delete_name(tx, known[0])
+
+    def _delete(self, tx: Tx, place: Place, version: int | None) -> bool:
+        known = artifacts.find_name(tx, place)
+        if version is None:
+            doomed = artifacts.versions(tx, place)
+        else:
+            one = artifacts.find(tx, place, version)
+            doomed = [] if one is None else [one]
+        if known is None or not doomed:
+            return False
+        _delete_versions(tx, place, doomed)
+        newest = artifacts.find(tx, place)
+        if newest is not None and newest.info.version > doomed[0].info.version:
+            return True  # what is searched stays the same
+        said = _searched("", b"")
+        if newest is not None and _is_text_mime(newest.info.mime):
+            sha256 = bytes.fromhex(newest.info.sha256)
+            head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
+            said = _searched(newest.info.mime, head)
+        words.drop_artifact(tx, known[0])
+        artifacts.set_name(tx, known[0], known[1], said)
+        words.index_artifact(tx, known[0])
+        return True
+
+    def list(self, owner: Owner, session: str | None) -> list[ArtifactVersion]:
+        """
+        Return the newest version of each name, sorted by session and name.
+
+        With a session its names and the shared ones, shared first; for None
+        those of the whole scope.
+        """
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            if scope_no is None:
+                return []
+            places = [place for place, _ in artifacts.places(tx, scope_no)]
+            if session is not None:
+                found = sessions.find(tx, scope_no, name_value(session, "session"))
+                wanted = {SHARED, SHARED if found is None else session_no_of(found)}
+                places = [place for place in places if place.session_no in wanted]
+            newest = [artifacts.find(tx, place) for place in places]
+        return [stored.info for stored in newest if stored is not None]
+
+
+def _delete_versions(tx: Tx, place: Place, doomed: list[Stored]) -> None:
+    """Remove versions, and the bytes that no other version shares."""
+    for stored in doomed:
+        artifacts.delete(tx, place, stored)
+        blobs.delete_if_unused(tx, stored.blob_no)
+
+
+def full_name(session: str | None, name: str) -> str:
+    """Return *name* as it is stored: with `user:` before it where no session is given."""
+    name = name_value(name, "name")
+    optional_name(session, "session")
+    if name == SHARED_PREFIX:
+        raise InvalidInput("name is 'user:' alone: say what to call it")
+    if session is None and not name.startswith(SHARED_PREFIX):
+        return SHARED_PREFIX + name
+    return name
+
+
+def guess_mime(name: str, head: bytes) -> str:
+    """Return the type that *name*'s ending stands for, else text/plain for UTF-8 text."""
+    from mimetypes import MimeTypes  # slow to load
+
+    ending = name[name.rfind(".") :].lower()
+    # Python's own table: the system's would make files differ between machines.
+    guessed = _MORE_MIMES.get(ending) or MimeTypes().guess_type(f"name{ending}")[0]
+    return guessed or ("text/plain" if _is_text(head) else "application/octet-stream")
+
+
+def _is_text(head: bytes) -> bool:
+    """Say whether *head* is UTF-8 without NUL; its last character may be cut."""
+    try:
+        return "\0" not in head[:4096].decode()
+    except UnicodeDecodeError as error:
+        return len(head) >= 4096 and error.start > 4092  # noqa: PLR2004 (a cut character)
+
+
+def _is_text_mime(mime: str) -> bool:
+    kind = mime.partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in _TEXT_MIMES or kind.endswith(("+json", "+xml"))
+
+
+def _searched(mime: str, head: bytes) -> dict[str, str | None]:
+    """Return the text and bigrams to search, None where *mime* or *head* is no text."""
+    nothing: dict[str, str | None] = {"text": None, "bigrams": None}
+    if not _is_text_mime(mime):
+        return nothing
+    text = head[: 4 * MAX_INDEXED_CHARS].decode("utf-8", errors="replace")[:MAX_INDEXED_CHARS]
+    if "\0" in text:
+        return nothing
+    return {"text": text, "bigrams": bigrams_of(text)}

@@ -1,0 +1,1 @@
+"""What a model is handed within a token budget."""

@@ -1,0 +1,359 @@
+"""
+A conversation of any length in any budget: the messages to hand to a model.
+
+System text, summaries of what is older, what was found for the question, and
+the newest messages word for word. Each token goes to one piece, and each piece
+says why it is there. The tail begins where a leaf of the summary DAG begins
+unless that would make it much shorter, so the beginning of the context stays
+the same for several turns, and a provider's prompt cache keeps hitting.
+"""
+
+from __future__ import annotations
+
+from memdb.context.blocks import note, omitted_tokens
+from memdb.context.coverage import Coverage
+from memdb.context.excerpts import Excerpts
+from memdb.context.truncation import LEAST_TOKENS, shorten
+from memdb.conversations.reader import find_session
+from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
+from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens
+from memdb.errors import TooLarge
+from memdb.models.messages import ContextWindow, Message
+from memdb.models.record import Record
+from memdb.models.summaries import Piece
+from memdb.summaries.planning import head_seq
+from memdb.tables import messages
+from memdb.tables import summaries as nodes
+from memdb.text.validate import int_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb.context.blocks import Block
+    from memdb.context.excerpts import Found, Pinned, Recall
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.records.scopes import Owner
+    from memdb.summaries.builder import Summaries
+    from memdb.text.counting import Counting
+
+# Of the budget that the system text leaves, for what is found for the question, or
+# for what is pinned where nothing is; of the rest, for the fresh tail. Per mille.
+# Source: 0.6 for recent messages as in flowcraft; bench/context.py for recall.
+RECALL_PER_MILLE = 500
+PINNED_PER_MILLE = 150
+TAIL_PER_MILLE = 600
+
+# A tail that begins at a coarser place, and so stays longer, is taken from this
+# share of the longest possible tail on. The places: leaves, then each so many seqs.
+STEADY_PER_MILLE = 500
+STEADY_SEQS = 5
+
+# Room for the newest message behind the system text.
+LEAST_LEFT_TOKENS = 24
+
+# Nodes that a context makes by itself before it reads: after an import, some
+# tenths of a second once.
+DRAIN_NODES = 1_000
+
+FIRST_PAGE = 64
+MAX_PAGE = 1024
+
+MAX_BUDGET = 1 << 40
+
+# Model APIs want a user's message first.
+OPENING = "[The conversation begins with the assistant.]"
+
+
+class Tail(Record):
+    """The newest messages, oldest first, with the cost of each."""
+
+    messages: tuple[Message, ...]
+    costs: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        """What they cost together."""
+        return sum(self.costs)
+
+
+class Contexts:
+    """Fits the conversations of a file into budgets."""
+
+    def __init__(
+        self,
+        db: Database,
+        counting: Counting,
+        summaries: Summaries,
+        recall: Recall,
+        pinned: Pinned,
+    ) -> None:
+        """
+        Read *db*, count by *counting*.
+
+        *recall* finds what a question is about, *pinned* what belongs into
+        every context of a scope's session.
+        """
+        self._db = db
+        self._counting = counting
+        self._summaries = summaries
+        self._excerpts = Excerpts(counting, recall, pinned)
+
+    def context(
+        self, owner: Owner, session: str, budget_tokens: int, query: str | None = None
+    ) -> ContextWindow:
+        """Return the messages to hand to a model; see `Session.context`."""
+        int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
+        found = self._excerpts.find(owner, session, query, budget_tokens)
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+        if target is not None:
+            self._summaries.drain(target, DRAIN_NODES)
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            plan = _Plan(self, tx, (target or 0, session), budget_tokens)
+            return plan.window(found)
+
+    def summary_buffer(
+        self,
+        owner: Owner,
+        session: str,
+        budget_tokens: int,
+        progress: Callable[[str, str], object] | None = None,
+    ) -> ContextWindow:
+        """Return the window of that strategy; a model that fails costs quality, nothing else."""
+        from memdb.context.summary_buffer import Measured, summary_buffer
+
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            if target is None:
+                return ContextWindow((), 0, budget_tokens)
+            known = Measured(tx, self._counting, (target, session), budget_tokens)
+        if not (known.whole or self._db.writing):
+            self._summaries.catch_up(target, progress)
+        with self._db.read() as tx:
+            return summary_buffer(
+                tx, self._summaries, self._counting, (target, session), budget_tokens
+            )
+
+
+class _Plan:
+    """One context being put together, inside one read."""
+
+    def __init__(
+        self, contexts: Contexts, tx: Tx, place: tuple[int, str], budget_tokens: int
+    ) -> None:
+        self._tx = tx
+        self._place = place
+        self._budget = budget_tokens
+        self._counting = contexts._counting
+        self._summaries = contexts._summaries
+        self._excerpts = contexts._excerpts
+        self._shortened: set[int] = set()
+        self._head = self._system() if place[0] else Tail((), ())
+        self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1
+
+    def window(self, found: Found) -> ContextWindow:
+        """Return the context; *found* is what `Excerpts.find` gave."""
+        left = self._budget - self._head.tokens
+        newest, complete = self._newest(left)
+        if complete and newest.tokens + self._opening_cost(newest) <= left:
+            return self._joined(None, self._block(found, newest, left - newest.tokens), newest)
+        share = 0 if found.nothing else RECALL_PER_MILLE if found.answers else PINNED_PER_MILLE
+        tail, cover = self._split(newest, left, share)
+        spent = tail.tokens + (0 if cover is None else cover.tokens)
+        return self._joined(cover, self._block(found, tail, left - spent), tail)
+
+    def _system(self) -> Tail:
+        """Return the system messages that the session begins with."""
+        head = head_seq(self._tx, *self._place)
+        found = messages.list_after(self._tx, *self._place, 0, head) if head else []
+        found = [one for one in found if one.seq <= head]
+        tail = self._costed(found)
+        if tail.tokens >= self._budget and found:
+            least = tail.tokens + LEAST_LEFT_TOKENS
+            raise TooLarge("tokens of the system text", self._budget, least, LARGER)
+        return tail
+
+    def _costed(self, found: list[Message]) -> Tail:
+        return Tail(tuple(found), tuple([cost_tokens(one, self._counting) for one in found]))
+
+    def _newest(self, limit: int) -> tuple[Tail, bool]:
+        """
+        Return the newest messages up to the first beyond *limit*, and whether these are all.
+
+        The newest unit is whole if its first message is among the newest
+        `FIRST_PAGE` before the limit is met: reading goes on for one page
+        where a tool answers a call that was not read.
+        """
+        found: list[Message] = []
+        costs: list[int] = []
+        before: int | None = None
+        page_size = FIRST_PAGE
+        total = 0
+        met = False
+        while self._place[0]:
+            page = messages.last(self._tx, *self._place, page_size, before)
+            page = [one for one in page if one.seq >= self._first]
+            some = [cost_tokens(one, self._counting) for one in page]
+            found, costs = page + found, some + costs
+            total += sum(some)
+            if len(page) < page_size:
+                break
+            if total > limit:
+                early = found[0].role == "tool" or any(
+                    place < FIRST_PAGE for place in unknown_answers(found)
+                )
+                if met or not early:
+                    return Tail(tuple(found), tuple(costs)), False
+                met = True
+            before = page[0].seq
+            page_size = min(2 * page_size, MAX_PAGE)
+        return Tail(tuple(found), tuple(costs)), True
+
+    def _split(self, newest: Tail, left: int, share: int) -> tuple[Tail, Block | None]:
+        """
+        Return the fresh tail and what tells all that is older, within *left* tokens together.
+
+        *share* of them (per mille) are left for what is found. What the
+        summaries need less than their own goes to the tail. Both follow from
+        where the tail begins, not from how far it has grown, so the summaries
+        stay word for word the same until it begins elsewhere.
+        """
+        room = left - left * share // 1000
+        tail_limit = room * TAIL_PER_MILLE // 1000
+        limit = room - tail_limit
+        coverage = Coverage(self._tx, self._summaries, self._counting, self._place)
+        grids = self._grids(newest, coverage)
+        newest_unit = grids[-1][0]
+        start = self._start_within(newest, grids, tail_limit)
+        if start is None:
+            return self._narrow(newest, newest_unit, left, share, coverage)
+        cover = self._cover(coverage, newest, start, limit)
+        spare = limit - (0 if cover is None else cover.tokens)
+        wider = self._start_within(newest, grids, tail_limit + max(spare, 0))
+        if wider is not None and wider < start:
+            more = self._cover(coverage, newest, wider, limit)
+            if sum(newest.costs[wider:]) + (0 if more is None else more.tokens) <= room:
+                start, cover = wider, more
+        tail = Tail(newest.messages[start:], newest.costs[start:])
+        before = self._opening_cost(tail) if cover is None else cover.tokens
+        if tail.tokens + before > left:
+            return self._narrow(newest, newest_unit, left, share, coverage)
+        return tail, cover
+
+    def _grids(self, newest: Tail, coverage: Coverage) -> list[list[int]]:
+        """Return where a tail may begin, as places in *newest*, newest first: coarse to fine."""
+        places = unit_starts(newest.messages)[::-1]
+        seqs = [newest.messages[place].seq for place in places]
+        leaves = nodes.leaf_starts(self._tx, self._place[0], seqs[-1] - 1)
+        leaves |= {self._first, coverage.covered_seq + 1}
+        return [
+            [place for place, seq in zip(places, seqs, strict=True) if seq in leaves],
+            [place for place, seq in zip(places, seqs, strict=True) if seq % STEADY_SEQS == 1],
+            places,
+        ]
+
+    @staticmethod
+    def _start_within(newest: Tail, grids: list[list[int]], limit: int) -> int | None:
+        """Return where a long tail within *limit* begins, at the coarsest place; None: nowhere."""
+        found: list[tuple[int, int]] = []
+        for starts in grids:
+            best = (0, 0)
+            tokens = 0
+            end = len(newest.costs)
+            for place in starts:
+                tokens += sum(newest.costs[place:end])
+                end = place
+                if tokens > limit:
+                    break
+                best = (tokens, place)
+            found.append(best)
+        least = found[-1][0] * STEADY_PER_MILLE
+        if not least:
+            return None
+        return next(place for tokens, place in found if tokens * 1000 >= least)
+
+    def _cover(self, coverage: Coverage, newest: Tail, start: int, limit: int) -> Block | None:
+        return coverage.before(self._first, newest.messages[start].seq - 1, limit)
+
+    def _narrow(
+        self, newest: Tail, start: int, left: int, share: int, coverage: Coverage
+    ) -> tuple[Tail, Block | None]:
+        """Return the newest unit, shortened where it must be, and all else in what it leaves."""
+        least = sum(min(cost, LEAST_TOKENS) for cost in newest.costs[start:])
+        if least + LEAST_LEFT_TOKENS > left:
+            start = self._within_unit(newest, start, left // 2)
+        unit = list(newest.messages[start:])
+        end = unit[0].seq - 1
+        room = left - (
+            omitted_tokens(self._first, end, self._counting)
+            if end >= self._first
+            else self._opening_cost(newest)
+        )
+        if sum(newest.costs[start:]) > room:
+            whole, unit = unit, shorten(unit, room, self._counting, self._budget)
+            self._shortened = {old.seq for old, new in zip(whole, unit, strict=True) if old != new}
+        tail = self._costed(unit)
+        rest = left - tail.tokens
+        return tail, self._cover(coverage, newest, start, rest - rest * share // 1000)
+
+    @staticmethod
+    def _within_unit(newest: Tail, start: int, limit: int) -> int:
+        """
+        Return where a unit may be cut so that its end is within *limit*; *start*: nowhere.
+
+        Tool messages that answer nothing make one unit, however many there
+        are; between them nothing is torn.
+        """
+        loose = orphans(newest.messages)
+        place = len(newest.messages)
+        tokens = 0
+        while place > start and newest.messages[place - 1].seq in loose:
+            tokens += newest.costs[place - 1]
+            if tokens > limit and place < len(newest.messages):
+                break
+            place -= 1
+        return start if place == len(newest.messages) else place
+
+    def _opening_cost(self, tail: Tail) -> int:
+        """Return what it costs to let a user's message come first."""
+        if not tail.messages or tail.messages[0].role == "user":
+            return 0
+        (tokens,) = self._counting.count_many([OPENING])
+        return tokens + MESSAGE_OVERHEAD_TOKENS
+
+    def _block(self, found: Found, tail: Tail, limit: int) -> Block | None:
+        if found.nothing:
+            return None
+        known = {one.seq for one in (*self._head.messages, *tail.messages)}
+        return self._excerpts.block(found, known, limit, self._place[1])
+
+    def _joined(self, cover: Block | None, recalled: Block | None, tail: Tail) -> ContextWindow:
+        """Return all parts in order, with their pieces."""
+        said: list[Message] = list(self._head.messages)
+        pieces = [
+            Piece("system", one.seq, one.seq, cost, "system text, always whole")
+            for one, cost in zip(self._head.messages, self._head.costs, strict=True)
+        ]
+        blocks = [one for one in (cover, recalled) if one is not None]
+        for one in blocks:
+            said.append(one.message)
+            pieces += one.pieces
+        if tail.messages and tail.messages[0].role != "user" and not blocks:
+            opening = note(OPENING, self._counting, self._place[1])
+            said.append(opening)
+            cost = opening.tokens + MESSAGE_OVERHEAD_TOKENS
+            pieces.append(
+                Piece("frame", None, None, cost, "model APIs want a user's message first")
+            )
+        said += tail.messages
+        newest = len(tail.messages) - 1
+        for place, (message, cost) in enumerate(zip(tail.messages, tail.costs, strict=True)):
+            reason = "the newest message" if place == newest else "fresh tail, word for word"
+            if message.seq in self._shortened:
+                reason += ", shortened: it is over the budget"
+            pieces.append(Piece("message", message.seq, message.seq, cost, reason))
+        tokens = sum(piece.tokens for piece in pieces)
+        return ContextWindow(tuple(said), tokens, self._budget, tuple(pieces))

@@ -1,0 +1,238 @@
+"""
+Telling everything before the fresh tail within a budget, each seq once.
+
+The frontier of the summary DAG covers it. A node that reaches into the tail is
+replaced by its sources; messages that have no leaf yet, or whose leaf reaches
+into the tail, are condensed on the spot. What does not fit is told in fewer
+words, the oldest first, and at last only named as left out: there is never a
+hole that is not spoken of.
+"""
+
+from __future__ import annotations
+
+from memdb.context.blocks import (
+    BARE,
+    OMITTED,
+    SUMMARIES,
+    Block,
+    Line,
+    block,
+    clipped,
+    frame_tokens,
+    omitted_tokens,
+    quoted,
+    with_costs,
+)
+from memdb.conversations.tool_calls import units
+from memdb.models.record import Record
+from memdb.models.summaries import Piece
+from memdb.summaries.planning import covered_seq
+from memdb.summaries.summarizer import items_of_messages
+from memdb.tables import messages
+from memdb.tables import summaries as nodes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Message
+    from memdb.models.summaries import Node
+    from memdb.summaries.builder import Summaries
+    from memdb.text.counting import Counting
+
+# Of the summaries' budget, for nodes of depth 2 and more; the rest is for what
+# was said more lately. Source: flowcraft's shares 0.3 (mid) and 0.1 (far).
+FAR_PER_MILLE = 250
+FAR_DEPTH = 2
+
+# What naming its span adds to a part's tokens, about.
+SPAN_TOKENS = 8
+
+# How many parts are looked at: a line costs more than 20 tokens as a rule, told in
+# few words too.
+TOKENS_PER_PART = 20
+LEAST_PARTS = 8
+
+# Messages without a leaf that are condensed on the spot; older ones are left out.
+MOST_LOOSE = 200
+
+# Characters of a part that is told in few words.
+SHORT_CHARS = 90
+
+
+class Part(Record):
+    """A span and the text that stands for it; *node_id* is None if it was made on the spot."""
+
+    first_seq: int
+    last_seq: int
+    depth: int
+    text: str
+    tokens: int
+    node_id: str | None
+
+
+class Coverage:
+    """Finds and words what stands before a tail, in one transaction."""
+
+    def __init__(
+        self, tx: Tx, summaries: Summaries, counting: Counting, place: tuple[int, str]
+    ) -> None:
+        """Cover the session *place* (id and name)."""
+        self._tx = tx
+        self._summaries = summaries
+        self._counting = counting
+        self._session, self._name = place
+        self.covered_seq = covered_seq(tx, *place)
+
+    def before(self, first_seq: int, end_seq: int, limit: int) -> Block | None:
+        """
+        Return what tells *first_seq* to *end_seq* within *limit* tokens.
+
+        None where there is nothing to tell. It keeps to *limit* unless not even
+        the sentence that names the span does.
+        """
+        if end_seq < first_seq:
+            return None
+        naming = omitted_tokens(first_seq, end_seq, self._counting)
+        room = limit - frame_tokens(SUMMARIES, self._counting) - naming
+        parts = self._parts(first_seq, end_seq, max(room // TOKENS_PER_PART, LEAST_PARTS))
+        while True:
+            lines = self._fill(parts, room)
+            made = self._block(lines, first_seq, end_seq)
+            if made.tokens <= limit or not lines:
+                return made
+            room -= made.tokens - limit  # lines together may cost more than one by one
+
+    def _block(self, lines: list[Line], first_seq: int, end_seq: int) -> Block:
+        """Return *lines*, newest first, and the naming of what is older, as a message."""
+        oldest = lines[-1].piece.first_seq if lines else end_seq + 1
+        assert oldest is not None
+        if oldest > first_seq:
+            lines = [*lines, *with_costs([_omitted(first_seq, oldest - 1)], self._counting)]
+        frame = SUMMARIES if oldest <= end_seq else BARE
+        return block(lines[::-1], frame, self._counting, self._name)
+
+    def _parts(self, first_seq: int, end_seq: int, most: int) -> list[Part]:
+        """
+        Return what stands for the span, newest first, each beginning where the next ends.
+
+        They may not reach back to its start.
+        """
+        found = self._loose(max(self.covered_seq + 1, first_seq), end_seq)
+        if self.covered_seq >= first_seq:
+            for node in nodes.frontier(self._tx, self._session, end_seq, most):
+                found += self._opened(node, end_seq)
+        last = end_seq
+        for place, part in enumerate(found):
+            # Too many messages without a leaf: the rest is left out. Of those that
+            # were forgotten there is nothing to tell.
+            if part.last_seq != last and self._any(part.last_seq, last):
+                return found[:place]
+            last = part.first_seq - 1
+        return found
+
+    def _any(self, after_seq: int, last_seq: int) -> bool:
+        """Say whether there is a message after *after_seq* up to *last_seq*."""
+        found = messages.last(self._tx, self._session, self._name, 1, last_seq + 1)
+        return bool(found) and found[0].seq > after_seq
+
+    def _opened(self, node: Node, end_seq: int) -> list[Part]:
+        """Return *node*, or what is below it up to *end_seq*, newest first."""
+        if node.last_seq <= end_seq:
+            return [_part(self._summaries.with_text(self._tx, node))]
+        if node.depth == 0:
+            return self._loose(node.first_seq, end_seq)
+        below = nodes.sources(self._tx, node)
+        found: list[Part] = []
+        for one in reversed(below):
+            if one.first_seq <= end_seq:
+                found += self._opened(one, end_seq)
+        return found
+
+    def _loose(self, first_seq: int, end_seq: int) -> list[Part]:
+        """Return messages that no node may stand for, condensed ten by ten, newest first."""
+        if end_seq < first_seq:
+            return []
+        run = messages.last(self._tx, self._session, self._name, MOST_LOOSE, end_seq + 1)
+        run = [one for one in run if one.seq >= first_seq]
+        chunks: list[list[Message]] = [[]]
+        for unit in units(run):
+            if len(chunks[-1]) >= self._summaries.policy.chunk:
+                chunks.append([])
+            chunks[-1] += unit
+        found = []
+        start = first_seq if len(run) < MOST_LOOSE or not run else run[0].seq
+        for chunk in chunks:
+            if chunk:
+                made, _ = self._summaries.maker.make(items_of_messages(chunk), 0, local=True)
+                found.append(Part(start, chunk[-1].seq, 0, made.text, made.tokens, None))
+                start = chunk[-1].seq + 1
+        if found:
+            found[-1] = found[-1].replace(last_seq=end_seq)
+        return found[::-1]
+
+    def _fill(self, parts: list[Part], limit: int) -> list[Line]:
+        """
+        Return a line for each part, newest first, as long as they fit.
+
+        Each of two zones has its own limit, and leaves to the other what it
+        does not need. Only the lines that are looked at are counted.
+        """
+        far = sum(part.tokens + SPAN_TOKENS for part in parts if part.depth >= FAR_DEPTH)
+        left = {"far": min(far, limit * FAR_PER_MILLE // 1000)}
+        left["mid"] = limit - left["far"]
+        lines: list[Line] = []
+        for part in parts:
+            (line,) = with_costs([_whole(part)], self._counting)
+            zone = "far" if part.depth >= FAR_DEPTH else "mid"
+            if zone == "far" and left["mid"] > 0:
+                left["far"] += left["mid"]
+                left["mid"] = 0
+            chosen: Line | None = line
+            if line.piece.tokens > left[zone]:
+                (chosen,) = with_costs([_short(part)], self._counting)
+                if chosen.piece.tokens > left[zone]:
+                    chosen = self._borrowed(chosen, left, zone)
+            if chosen is None:
+                break
+            left[zone] -= chosen.piece.tokens
+            lines.append(chosen)
+        return lines
+
+    @staticmethod
+    def _borrowed(line: Line, left: dict[str, int], zone: str) -> Line | None:
+        """Return *line* if the other zone has room for it, rather than leaving a span out."""
+        other = "far" if zone == "mid" else "mid"
+        if line.piece.tokens > left[zone] + left[other]:
+            return None
+        left[zone] += left[other]
+        left[other] = 0
+        return line
+
+
+def _part(node: Node) -> Part:
+    return Part(node.first_seq, node.last_seq, node.depth, node.text, node.tokens, node.id)
+
+
+def _piece(part: Part, reason: str) -> Piece:
+    kind = "digest" if part.node_id is None else "summary"
+    return Piece(kind, part.first_seq, part.last_seq, 0, reason, part.node_id)
+
+
+def _whole(part: Part) -> Line:
+    reason = "stands for what is older than the fresh tail"
+    if part.node_id is None:
+        reason = "made on the spot: no stored summary ends where the fresh tail begins"
+    text = f"[{part.first_seq}-{part.last_seq}] {quoted(part.text)}"
+    return Line(text, _piece(part, reason))
+
+
+def _short(part: Part) -> Line:
+    text = clipped(part.text, SHORT_CHARS)
+    reason = "in few words: the whole summary is over the budget of its zone"
+    return Line(f"[{part.first_seq}-{part.last_seq}] {quoted(text)}", _piece(part, reason))
+
+
+def _omitted(first_seq: int, last_seq: int) -> Line:
+    text = OMITTED.format(first=first_seq, last=last_seq)
+    piece = Piece("omitted", first_seq, last_seq, 0, "nothing shorter fits the budget")
+    return Line(text, piece)

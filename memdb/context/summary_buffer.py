@@ -1,0 +1,182 @@
+"""
+The summary buffer: one block of summaries, then the newest messages.
+
+As in hector, without its faults: nothing is replaced, so the summaries are made
+of messages that are all still there; they cannot fall out of the window; and a
+long run of tool calls moves the cut like anything else. Where the cut lies
+follows from how much was said, not from what was asked before, so every process
+hands out the same window.
+
+Source of the rules: hector 1.40.2, section 8 of its description.
+"""
+
+from __future__ import annotations
+
+from memdb.context.coverage import Coverage
+from memdb.context.truncation import shorten
+from memdb.conversations.tool_calls import unit_starts
+from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS, cost_tokens
+from memdb.models.messages import ContextWindow
+from memdb.models.summaries import Piece
+from memdb.summaries.planning import head_seq
+from memdb.tables import messages, sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.context.blocks import Block
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Message
+    from memdb.summaries.builder import Summaries
+    from memdb.text.counting import Counting
+
+BUDGET_TOKENS = 8_000
+
+# Summarise from here on; what is left then, and the part of that for messages.
+TRIGGER_PER_MILLE = 850
+TARGET_PER_MILLE = 700
+RECENT_PER_MILLE = 800
+
+# Newest messages that stay in any case, as far as the budget goes.
+KEEP_LAST = 10
+TOKENS_PER_MESSAGE = 60
+
+PAGE = 128
+
+
+class Limits:
+    """The limits of a budget, in tokens."""
+
+    __slots__ = ("keep_last", "longest", "recent", "summary", "trigger")
+
+    def __init__(self, budget_tokens: int) -> None:
+        """
+        Divide *budget_tokens*.
+
+        >>> limits = Limits(8_000)
+        >>> limits.trigger, limits.recent, limits.summary, limits.keep_last
+        (6800, 4480, 1120, 10)
+        """
+        target = budget_tokens * TARGET_PER_MILLE // 1000
+        self.trigger = budget_tokens * TRIGGER_PER_MILLE // 1000
+        self.recent = target * RECENT_PER_MILLE // 1000
+        self.summary = target - self.recent
+        self.longest = self.trigger - self.summary
+        self.keep_last = min(KEEP_LAST, max(2, target // TOKENS_PER_MESSAGE))
+
+    def tail(self, said: int) -> int:
+        """
+        Return the most tokens of the newest messages when *said* were said in all.
+
+        It falls from `longest` to `recent` and leaps back, so that the cut
+        stays where it is while the conversation grows, and then moves once.
+        """
+        step = max(self.longest - self.recent, 1)
+        return said - max(0, -(-(said - self.longest) // step)) * step
+
+
+class Measured:
+    """How much a session says, and whether a budget needs summaries of it."""
+
+    __slots__ = ("count", "first", "head", "limits", "said", "used", "whole")
+
+    def __init__(
+        self, tx: Tx, counting: Counting, place: tuple[int, str], budget_tokens: int
+    ) -> None:
+        """Measure the session *place* (id and name)."""
+        self.limits = Limits(budget_tokens)
+        self.head = _head(tx, place)
+        self.first = self.head[-1].seq + 1 if self.head else 1
+        self.used = sum(cost_tokens(one, counting) for one in self.head)
+        said, self.count = sessions.tokens(tx, place[0], self.first)
+        self.said = said + MESSAGE_OVERHEAD_TOKENS * self.count
+        few = self.count <= self.limits.keep_last
+        self.whole = few or self.used + self.said <= self.limits.trigger
+
+
+def summary_buffer(
+    tx: Tx,
+    summaries: Summaries,
+    counting: Counting,
+    place: tuple[int, str],
+    budget_tokens: int,
+) -> ContextWindow:
+    """
+    Return the window of a session (*place*: id and name); see `Session.window`.
+
+    Raises:
+        TooLarge: the budget cannot hold views of the newest messages.
+    """
+    known = Measured(tx, counting, place, budget_tokens)
+    limits = known.limits
+    if known.whole:
+        tail = _newest(tx, counting, place, known.first, known.said, known.count)
+    else:
+        wanted = max(limits.tail(known.used + known.said) - known.used, 0)
+        tail = _newest(tx, counting, place, known.first, wanted, limits.keep_last)
+    cover: Block | None = None
+    if tail and tail[0].seq > known.first:
+        coverage = Coverage(tx, summaries, counting, place)
+        cover = coverage.before(known.first, tail[0].seq - 1, limits.summary)
+    room = budget_tokens - known.used - (0 if cover is None else cover.tokens)
+    views = tail
+    if sum(cost_tokens(one, counting) for one in tail) > room:
+        views = shorten(tail, room, counting, budget_tokens)
+    return _window(known.head, cover, views, tail, counting, budget_tokens)
+
+
+def _head(tx: Tx, place: tuple[int, str]) -> list[Message]:
+    last = head_seq(tx, *place)
+    return [one for one in messages.list_after(tx, *place, 0, last) if one.seq <= last]
+
+
+def _newest(
+    tx: Tx, counting: Counting, place: tuple[int, str], first: int, tokens: int, least: int
+) -> list[Message]:
+    """Return the newest messages within *tokens*, *least* at least, in whole units."""
+    found: list[Message] = []
+    before: int | None = None
+    total = 0
+    while True:
+        page = messages.last(tx, *place, PAGE, before)
+        more = [one for one in page if one.seq >= first]
+        found = more + found
+        total += sum(cost_tokens(one, counting) for one in more)
+        done = len(page) < PAGE or len(more) < len(page)
+        if done or (total > tokens and len(found) > least and found[0].role != "tool"):
+            break
+        before = page[0].seq
+    start, spent = len(found), 0
+    while start > 0:
+        spent += cost_tokens(found[start - 1], counting)
+        if spent > tokens and len(found) - start >= least:
+            break
+        start -= 1
+    later = [one for one in unit_starts(found) if one >= start]
+    if later and len(found) - later[0] >= min(least, len(found)):
+        return found[later[0] :]
+    earlier = [one for one in unit_starts(found) if one <= start]
+    return found[earlier[-1] :] if earlier else found
+
+
+def _window(
+    head: list[Message],
+    cover: Block | None,
+    views: list[Message],
+    tail: list[Message],
+    counting: Counting,
+    budget_tokens: int,
+) -> ContextWindow:
+    said = list(head)
+    pieces = [_piece("system", one, counting, "system text, always whole") for one in head]
+    if cover is not None:
+        said.append(cover.message)
+        pieces += cover.pieces
+    for view, whole in zip(views, tail, strict=True):
+        reason = "newest messages" if view == whole else "newest messages, shortened to the budget"
+        pieces.append(_piece("message", view, counting, reason))
+    tokens = sum(piece.tokens for piece in pieces)
+    return ContextWindow((*said, *views), tokens, budget_tokens, tuple(pieces))
+
+
+def _piece(kind: str, message: Message, counting: Counting, reason: str) -> Piece:
+    return Piece(kind, message.seq, message.seq, cost_tokens(message, counting), reason)

@@ -1,0 +1,274 @@
+"""
+Archiving: the cold part of a conversation, compressed in the same file.
+
+The work is done in steps of some thousand messages. A step reads, packs,
+compresses and compares without a lock; then one short transaction makes sure
+that all is as it was read, and moves the messages. A crash leaves each of them
+in its row or in a segment, never in both or in neither, so there is nothing to
+recover (ADR-0009).
+"""
+
+from __future__ import annotations
+
+from memdb.errors import Corrupt
+from memdb.models.ids import MAX_SEQ, session_range
+from memdb.models.record import Record
+from memdb.models.summaries import Archived
+from memdb.tables import archive, sessions, words
+from memdb.text.grams import bigrams_of
+from memdb.text.segment_codec import block_of, spans_of
+from memdb.text.validate import int_value, name_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.records.scopes import Owner
+    from memdb.tables.archive import Segment
+    from memdb.text.segment_codec import Content
+
+    Progress = Callable[[int], object] | None
+
+# What one step moves at most: other writers wait 60 ms for it.
+STEP_MESSAGES = 2048
+STEP_CHARS = 8 << 20
+STEP_SEGMENTS = 16
+
+
+class _Step(Record):
+    """
+    What one transaction moves into segments.
+
+    Attributes:
+        contents: The messages.
+        hashes: (id, content hash) of them, as they were read.
+        span: The seqs of the blocks they belong to.
+        old: The segments of these blocks, which *made* stand for too.
+    """
+
+    contents: list[Content]
+    hashes: list[Row]
+    span: tuple[int, int]
+    old: list[Segment]
+    made: list[Segment]
+
+
+class Archivist:
+    """Moves cold messages of a file into segments, and back."""
+
+    def __init__(self, db: Database) -> None:
+        """Archive in *db*."""
+        self._db = db
+
+    def archive(
+        self, owner: Owner, session: str, keep_last: int = 1000, progress: Progress = None
+    ) -> Archived:
+        """
+        Move all but the newest *keep_last* messages of a session into segments.
+
+        What is archived already stays. Nothing to do, also in a session that
+        is absent, is not an error.
+
+        Args:
+            progress: Called after each step with the number of its messages.
+
+        Raises:
+            Corrupt: a message or a segment is damaged; steps before it are done.
+
+        Transaction: one per step; nothing is read, packed or compressed in it.
+        """
+        int_value(keep_last, "keep_last", 0, MAX_SEQ)
+        total = Archived(0, 0, 0, 0)
+        with self._db.read() as tx:
+            target = _find(tx, owner, session)
+            before = 0 if target is None else archive.first_kept(tx, target, keep_last)
+        after = 0
+        while target is not None:
+            step = self._plan(target, after, before)
+            if step is None:
+                break
+            done = self._move(target, step)
+            if done is None:
+                continue  # another process was faster: read again what is left
+            after = step.contents[-1][0]
+            total = _sum(total, done)
+            if progress is not None:
+                progress(done.messages)
+        return total
+
+    def _plan(self, target: int, after: int, before: int) -> _Step | None:
+        """Read the next messages and make their segments, together with those they touch."""
+        contents: list[Content] = []
+        chars = 0
+        with self._db.read() as tx:
+            while len(contents) < STEP_MESSAGES and chars < STEP_CHARS:
+                block = archive.hot(tx, target, after, before)
+                if not block:
+                    break
+                contents += block
+                chars += sum(map(_chars, block))
+                _, after = block_of(block[-1][0])
+            if not contents:
+                return None
+            low, high = target + contents[0][0], target + contents[-1][0]
+            hashes = archive.hashes(tx, low, high)
+            span = block_of(contents[0][0])[0], block_of(contents[-1][0])[1]
+            old = archive.touched(tx, target, *span)
+        whole = {content[0]: content for content in [*archive.opened(target, old), *contents]}
+        made = archive.to_segments([whole[seq] for seq in sorted(whole)])
+        return _Step(contents, hashes, span, old, made)
+
+    def _move(self, target: int, step: _Step) -> Archived | None:
+        """Move a step's messages, None where they are no longer as they were read."""
+        low, high = target + step.contents[0][0], target + step.contents[-1][0]
+        with self._db.write() as tx:
+            if not (
+                archive.hashes(tx, low, high) == step.hashes
+                and archive.same(tx, target, step.span, step.old)
+            ):
+                return None
+            words.drop_messages(tx, low, high)
+            archive.empty(tx, low, high)
+            words.index_range(tx, low, high)
+            words.index_archived(tx, _said(target, step.contents))
+            archive.replace(tx, target, step.old, step.made)
+        return Archived(
+            len(step.contents),
+            len(step.made),
+            _bytes(step.contents),
+            _stored(step.made) - _stored(step.old),
+        )
+
+    def unarchive(self, owner: Owner, session: str, progress: Progress = None) -> Archived:
+        """
+        Move every archived message of a session back into its row.
+
+        Args:
+            progress: Called after each step with the number of its messages.
+
+        Raises:
+            Corrupt: a segment is damaged; those before it are moved back.
+
+        Transaction: one per step of 16 segments.
+        """
+        total = Archived(0, 0, 0, 0)
+        with self._db.read() as tx:
+            target = _find(tx, owner, session)
+        after = 0
+        while target is not None:
+            with self._db.read() as tx:
+                old = archive.after(tx, target, after, STEP_SEGMENTS)
+            if not old:
+                break
+            contents = archive.opened(target, old)
+            if not self._move_back(target, old, contents):
+                continue
+            after = old[-1].first_seq
+            total = _sum(total, Archived(len(contents), len(old), _stored(old), _bytes(contents)))
+            if progress is not None:
+                progress(len(contents))
+        return total
+
+    def _move_back(self, target: int, old: list[Segment], contents: list[Content]) -> bool:
+        """Move messages into their rows; False where the segments changed meanwhile."""
+        rows = [
+            {
+                "id": target + seq,
+                "text": text,
+                "body": body,
+                "metadata": metadata,
+                "bigrams": bigrams_of(text),
+            }
+            for seq, text, body, metadata in contents
+        ]
+        span = old[0].first_seq, old[-1].last_seq
+        low, high = target + span[0], target + span[1]
+        with self._db.write() as tx:
+            if not archive.same(tx, target, span, old):
+                return False
+            if archive.archived(tx, low, high) != [row["id"] for row in rows]:
+                raise Corrupt(
+                    f"the segments of messages {span[0]} to {span[1]} hold others than are "
+                    "archived: `memdb check` shows which; restore a backup"
+                )
+            words.drop_archived(tx, _said(target, contents))
+            words.drop_messages(tx, low, high)
+            archive.refill(tx, rows)
+            words.index_range(tx, low, high)
+            archive.replace(tx, target, old, [])
+        return True
+
+
+def forget(tx: Tx, target: int) -> None:
+    """Take the archived messages of a session out of segments and index, after their rows."""
+    low, high = session_range(target)
+    after = 0
+    while page := archive.after(tx, target, after, STEP_SEGMENTS):
+        for one in page:
+            try:
+                words.drop_archived(tx, _said(target, archive.opened(target, [one])))
+            except Corrupt:
+                continue  # its words are no longer known, so they stay for now
+        after = page[-1].first_seq
+    archive.delete_session(tx, target)
+    if words.has_archived(tx, low, high):
+        from memdb.engine.sqlite.rebuild import rebuild_archived  # only for a damaged file
+
+        rebuild_archived(tx)
+
+
+def blocks_of(tx: Tx, target: int, seqs: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the blocks, by first and last seq, in which some of the rising *seqs* are archived."""
+    found: set[tuple[int, int]] = set()
+    for low, high in spans_of(seqs):
+        found |= {
+            block_of(one - target) for one in archive.archived(tx, target | low, target | high)
+        }
+    return sorted(found)
+
+
+def drop_archived(tx: Tx, target: int, seqs: Collection[int]) -> None:
+    """
+    Take archived messages out of their segments and their index, before their rows.
+
+    Args:
+        seqs: Rising; those that are not archived are passed over.
+
+    Raises:
+        Corrupt: a segment is damaged.
+    """
+    gone = {*seqs}
+    for block in blocks_of(tx, target, seqs):
+        old = archive.touched(tx, target, *block)
+        contents = archive.opened(target, old)
+        words.drop_archived(tx, _said(target, [one for one in contents if one[0] in gone]))
+        kept = [one for one in contents if one[0] not in gone]
+        archive.replace(tx, target, old, archive.to_segments(kept))
+
+
+def _find(tx: Tx, owner: Owner, session: str) -> int | None:
+    name_value(session, "session")
+    scope_no = owner.find(tx)
+    return None if scope_no is None else sessions.find(tx, scope_no, session)
+
+
+def _said(target: int, contents: list[Content]) -> list[tuple[int, str]]:
+    return [(target + content[0], content[1]) for content in contents]
+
+
+def _chars(content: Content) -> int:
+    return sum(len(value) for value in content[1:] if value)
+
+
+def _bytes(contents: list[Content]) -> int:
+    return sum(len(value.encode()) for content in contents for value in content[1:] if value)
+
+
+def _stored(segments: list[Segment]) -> int:
+    return sum(len(one.data) for one in segments)
+
+
+def _sum(total: Archived, more: Archived) -> Archived:
+    return Archived.make(map(sum, zip(total, more, strict=True)))

@@ -1,0 +1,287 @@
+"""
+Hosting: what a framework with sessions and state of its own asks of a memory.
+
+A host creates sessions before anything is said, keeps values beside them, and
+stores an event with all that it changes: one transaction, or nothing of it.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
+from memdb.models.ids import MAX_SEQ, message_id, session_range
+from memdb.models.sessions import SessionHead, SessionSnapshot
+from memdb.tables import erased, jobs, messages, sessions, summaries, vectors, words
+from memdb.tables import state as states
+from memdb.text.validate import (
+    MAX_MS,
+    int_value,
+    json_object,
+    json_value,
+    name_value,
+    parse_json,
+    text_value,
+    time_value,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from memdb.conversations.writer import Writer
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Message, NewMessage
+    from memdb.records.scopes import Owner
+    from memdb.tables.state import Place
+
+    # What a write changes beside messages: values by key, by place.
+    Changes = Mapping[Place, Mapping[str, Any] | None]
+
+NULL = "null"
+
+
+def places_of(app: str, user: str, session: str) -> tuple[Place, Place, Place]:
+    """Return where the state of a session, of its user and of its app stands."""
+    return (app, user, session), (app, user, ""), (app, "", "")
+
+
+class Hosting:
+    """The sessions of a file as their hosts see them, and state of any kind."""
+
+    def __init__(self, db: Database, writer: Writer) -> None:
+        """Keep them in *db*, their messages written by *writer*."""
+        self._db = db
+        self._writer = writer
+
+    def head(self, owner: Owner, session: str) -> SessionHead | None:
+        """Return what the session's row says, None if there is no such session."""
+        name_value(session, "session")
+        with self._db.read() as tx:
+            found = _find(tx, owner, session)
+        return None if found is None else found[1]
+
+    def create(
+        self,
+        owner: Owner,
+        session: str,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        created_ms: int | None = None,
+        changes: Changes,
+    ) -> SessionHead:
+        """
+        Make a session before anything is said, with its state; see `Session.create`.
+
+        Raises:
+            AlreadyExists: it was created before, or has messages.
+            InvalidInput: something given cannot be stored; nothing was written.
+        """
+        name_value(session, "session")
+        if title is not None:
+            text_value(title, "title")
+        described = json_object(metadata or {}, "metadata")
+        made_ms = time_value(created_ms, "created_ms")
+        given = _checked(changes)
+        with self._db.write() as tx:
+            target = self._writer.ensure_session(tx, owner, session)
+            known = _find(tx, owner, session)
+            assert known is not None
+            if known[1].last_seq or known[1].metadata is not None:
+                raise AlreadyExists("session", session)
+            sessions.describe(tx, target, described, title)
+            if made_ms is not None:
+                sessions.set_times(tx, target, made_ms, made_ms)
+            _put(tx, given)
+            found = _find(tx, owner, session)
+        assert found is not None
+        return found[1]
+
+    def snapshot(
+        self, owner: Owner, session: str, last: int | None, since_ms: int | None
+    ) -> SessionSnapshot | None:
+        """Return a session with its messages and every state at one moment, None without it."""
+        name_value(session, "session")
+        if last is not None:
+            int_value(last, "last", 0, MAX_SEQ)
+        time_value(since_ms, "since_ms")
+        with self._db.read() as tx:
+            found = _find(tx, owner, session)
+            if found is None:
+                return None
+            said = _messages(tx, found[0], session, last, since_ms)
+            places = places_of(owner.app, owner.user, session)
+            values = [_parsed(states.values(tx, place)) for place in places]
+        return SessionSnapshot(found[1], tuple(said), *values)
+
+    def commit(
+        self,
+        owner: Owner,
+        session: str,
+        new: NewMessage,
+        expected_seq: int | None = None,
+        *,
+        expected: SessionHead | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        changes: Changes,
+    ) -> Message:
+        """
+        Add a message and all that it changes; see `Session.commit`.
+
+        Raises:
+            NotFound: there is no such session.
+            AlreadyExists: its external id belongs to a different message.
+            VersionConflict: the session is not at *expected_seq*, or not as *expected*.
+            InvalidInput: something given cannot be stored; nothing was written.
+            SecretFound: the message holds a secret, and those are refused.
+
+        Transaction: opens its own, after counting.
+        """
+        name_value(session, "session")
+        if expected_seq is not None:
+            int_value(expected_seq, "expected_seq", 0, MAX_SEQ)
+        described = json_object(metadata, "metadata")
+        given = _checked(changes)
+        rows = self._writer.ready_rows([new])
+        with self._db.write() as tx:
+            self._writer.before_write(tx)
+            found = _find(tx, owner, session)
+            if found is None:
+                raise NotFound("session", session)
+            target, head = found
+            if new.external_id is not None:
+                twin = self._writer.stored_twin(tx, target, session, rows[0])
+                if twin is not None:
+                    return twin
+            if expected_seq not in (None, head.last_seq):
+                raise VersionConflict(expected_seq, head.last_seq)
+            if expected is not None and _moved(expected, head):
+                raise VersionConflict(expected.newest_seq, head.newest_seq)
+            (stored,) = self._writer.add_rows(tx, target, session, rows)
+            _put(tx, given)
+            if described is not None:
+                sessions.describe(tx, target, described)
+        return stored
+
+    def erase(self, owner: Owner, session: str, seq: int) -> bool:
+        """
+        Remove what a message says, and the summaries of its session; see `Session.erase`.
+
+        The caller brings an archived message back before.
+        """
+        name_value(session, "session")
+        int_value(seq, "seq", 1, MAX_SEQ)
+        with self._db.write() as tx:
+            found = _find(tx, owner, session)
+            said = None if found is None else messages.find(tx, found[0], session, seq)
+            if found is None or said is None or (not said.text and said.body is None):
+                return False
+            target = found[0]
+            words.drop_messages(tx, said.id, said.id)
+            erased.erase(tx, said.id, _hash_without_words(said))
+            words.index_range(tx, said.id, said.id)
+            vectors.delete_range(tx, "message", said.id, said.id)
+            # Any of them may quote it, directly or through another one.
+            jobs.drop_nodes(tx, target)
+            summaries.delete_session(tx, target)
+            jobs.add_summarize(tx, "session", target)
+            return True
+
+    def is_archived(self, owner: Owner, session: str, seq: int) -> bool:
+        """Say whether the words of message *seq* stand in a segment."""
+        with self._db.read() as tx:
+            found = _find(tx, owner, name_value(session, "session"))
+            if found is None:
+                return False
+            row_id = message_id(found[0], int_value(seq, "seq", 1, MAX_SEQ))
+            return words.has_archived(tx, row_id, row_id)
+
+    def values(self, place: Place) -> dict[str, Any]:
+        """Return every value of a place, by key."""
+        with self._db.read() as tx:
+            return _parsed(states.values(tx, place))
+
+    def value(self, place: Place, key: str) -> tuple[Any] | None:
+        """Return the value under *key* in a tuple, None where there is none."""
+        text_value(key, "key")
+        with self._db.read() as tx:
+            found = states.get(tx, place, key)
+        return None if found is None else (parse_json(found),)
+
+    def put(self, owner: Owner | None, place: Place, given: Mapping[str, Any]) -> None:
+        """
+        Set values of a place, all or none.
+
+        Args:
+            owner: Whose session *place* is, which is made where it is new;
+                None: it is no session's.
+        """
+        checked = _checked({place: given})
+        with self._db.write() as tx:
+            if owner is not None:
+                self._writer.ensure_session(tx, owner, place[2])
+            _put(tx, checked)
+
+    def remove(self, place: Place, key: str) -> bool:
+        """Remove a key of a place; False if there was none."""
+        text_value(key, "key")
+        with self._db.write() as tx:
+            return states.delete(tx, place, key)
+
+    def clear(self, place: Place) -> None:
+        """Remove every key of a place."""
+        with self._db.write() as tx:
+            states.clear(tx, place)
+
+
+def _find(tx: Tx, owner: Owner, session: str) -> tuple[int, SessionHead] | None:
+    scope_no = owner.find(tx)
+    return None if scope_no is None else sessions.head(tx, scope_no, session)
+
+
+def _moved(known: SessionHead, head: SessionHead) -> bool:
+    """Say whether messages came or went since, or the metadata changed."""
+    seen, now = ((one.last_seq, one.newest_seq, one.metadata) for one in (known, head))
+    return seen != now
+
+
+def _messages(
+    tx: Tx, target: int, session: str, last: int | None, since_ms: int | None
+) -> list[Message]:
+    if since_ms is None:
+        return messages.last(tx, target, session, MAX_SEQ if last is None else last)
+    ids = messages.ids_between(tx, *session_range(target), since_ms, MAX_MS + 1)
+    chosen = sorted(ids)[len(ids) - min(len(ids), MAX_SEQ if last is None else last) :]
+    found = messages.get_many(tx, f"[{','.join(map(str, chosen))}]")
+    return [found[one] for one in chosen]
+
+
+def _hash_without_words(said: Message) -> bytes:
+    kept = ("uid", "role", "external_id", "created_ms")
+    row = {"author": None, "text": "", "body": None, "metadata": None}
+    return messages.hash_of(row | {field: getattr(said, field) for field in kept})
+
+
+def _checked(changes: Changes) -> dict[Place, dict[str, str]]:
+    """Return what is to be stored, as JSON text."""
+    found: dict[Place, dict[str, str]] = {}
+    for place, given in changes.items():
+        if given is None:
+            continue
+        if not hasattr(given, "items"):
+            raise InvalidInput(f"state is {type(given).__name__}: give a dict")
+        json_object(dict.fromkeys(given), "state")  # the keys
+        found[place] = {
+            key: json_value(value, f"state[{key!r}]") or NULL for key, value in given.items()
+        }
+    return found
+
+
+def _put(tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:
+    for place, values in given.items():
+        states.put(tx, place, values)
+
+
+def _parsed(values: Mapping[str, str]) -> dict[str, Any]:
+    return {key: parse_json(value) for key, value in values.items()}

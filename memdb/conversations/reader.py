@@ -1,0 +1,117 @@
+"""
+Conversations: reading messages back in order, and the sessions of a scope.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import NotFound
+from memdb.models.ids import MAX_SEQ
+from memdb.tables import messages, sessions
+from memdb.text.validate import int_value, name_value, text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Message, SessionInfo
+    from memdb.records.scopes import Owner
+
+PAGE = 500
+LAST_SAID = 50
+
+
+class Conversations:
+    """The messages of a file, to be read; `Writer` adds them."""
+
+    def __init__(self, db: Database) -> None:
+        """Read from *db*."""
+        self._db = db
+
+    def messages(
+        self, owner: Owner, session: str, after_seq: int = 0, limit: int | None = None
+    ) -> Iterator[Message]:
+        """
+        Yield the messages after *after_seq*, oldest first, *limit* at most.
+
+        Read in pages of 500, so messages added meanwhile may come too.
+        """
+        int_value(after_seq, "after_seq", 0, MAX_SEQ)
+        left = MAX_SEQ if limit is None else int_value(limit, "limit", 0, MAX_SEQ)
+        return self._pages(owner, session, after_seq, left)
+
+    def _pages(self, owner: Owner, session: str, after_seq: int, left: int) -> Iterator[Message]:
+        while left > 0:
+            with self._db.read() as tx:
+                target = find_session(tx, owner, session)
+                if target is None:
+                    return
+                page = messages.list_after(tx, target, session, after_seq, min(PAGE, left))
+            yield from page
+            if len(page) < PAGE:
+                return
+            left -= len(page)
+            after_seq = page[-1].seq
+
+    def last(
+        self, owner: Owner, session: str, count: int, before_seq: int | None = None
+    ) -> list[Message]:
+        """Return the newest *count* messages, oldest of them first; [] without any."""
+        int_value(count, "n", 0, MAX_SEQ)
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            if target is None:
+                return []
+            return messages.last(tx, target, session, count, before_seq)
+
+    def last_said(self, owner: Owner, session: str) -> list[str]:
+        """Return what the user said last, oldest first: among the newest 50 messages."""
+        newest = self.last(owner, session, LAST_SAID)
+        return [one.text for one in newest if one.role == "user" and one.text.strip()]
+
+    def get(self, owner: Owner, session: str, seq: int) -> Message:
+        """Return message *seq*; NotFound if the session has none."""
+        int_value(seq, "seq", 1, MAX_SEQ)
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            found = None if target is None else messages.find(tx, target, session, seq)
+        if found is None:
+            raise NotFound("message", f"{session}#{seq}")
+        return found
+
+    def find_external(self, owner: Owner, session: str, external_id: str) -> Message | None:
+        """Return the message with the host's id *external_id*, None without one."""
+        name_value(external_id, "external_id")
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            if target is None:
+                return None
+            return messages.find_external(tx, target, session, external_id)
+
+    def last_seq(self, owner: Owner, session: str) -> int:
+        """Return the highest seq ever given out in the session, 0 before the first."""
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            return 0 if target is None else sessions.last_seq(tx, target)
+
+    def sessions(self, owner: Owner, prefix: str = "") -> list[SessionInfo]:
+        """Return every session of the scope whose name begins with *prefix*, by name."""
+        text_value(prefix, "prefix")
+        found: list[SessionInfo] = []
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            while scope_no is not None:
+                after = found[-1].name if found else ""
+                page = sessions.list_page(tx, scope_no, after=after, prefix=prefix)
+                if not page:
+                    break
+                found += page
+        return found
+
+
+def find_session(tx: Tx, owner: Owner, session: str) -> int | None:
+    """Return the id of a session by its name, None if it is not there."""
+    name_value(session, "session")
+    scope_no = owner.find(tx)
+    return None if scope_no is None else sessions.find(tx, scope_no, session)

@@ -1,0 +1,1 @@
+"""Delete, forget, proof and retention."""

@@ -1,0 +1,81 @@
+"""
+Which sessions are kept as they are: by age, idle time and count.
+
+Off unless somebody calls it, because nothing stored is lost without being asked.
+"""
+
+from __future__ import annotations
+
+from memdb.models.record import Record
+from memdb.records.scopes import Owner
+from memdb.tables import scopes
+from memdb.text.validate import MAX_INT, choice_value, int_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.api._container import Rooms
+    from memdb.models.messages import SessionInfo
+
+ACTIONS = ("archive", "forget")
+
+
+class SessionPolicy(Record):
+    """
+    Until when a session stays as it is.
+
+    Attributes:
+        max_age_ms: Since its making; None: any age.
+        max_idle_ms: Since a message was last added or removed; None: any.
+        max_count: Sessions per scope; those longest without a message go
+            first. None: any number.
+        action: "archive" keeps every word, compressed; "forget" deletes.
+    """
+
+    max_age_ms: int | None = None
+    max_idle_ms: int | None = None
+    max_count: int | None = None
+    action: str = "archive"
+
+
+def retain_sessions(rooms: Rooms, policy: SessionPolicy) -> list[tuple[str, str, str]]:
+    """
+    Archive or delete the sessions that *policy* does not keep, in all scopes.
+
+    Returns:
+        (app, user, session) of each that changed, least recently used first.
+
+    Raises:
+        InvalidInput: a limit is below 0, or the action is none.
+    """
+    choice_value(policy.action, "action", ACTIONS)
+    for field in ("max_age_ms", "max_idle_ms", "max_count"):
+        value = getattr(policy, field)
+        if value is not None:
+            int_value(value, field, 0, MAX_INT)
+    with rooms.db.read() as tx:
+        owners = [Owner(rooms.db, app, user) for _, app, user in scopes.list_all(tx)]
+    return [
+        (owner.app, owner.user, info.name)
+        for owner in owners
+        for info in due(rooms.conversations.sessions(owner), policy, rooms.db.clock())
+        if _apply(rooms, owner, info.name, policy.action)
+    ]
+
+
+def due(infos: list[SessionInfo], policy: SessionPolicy, now_ms: int) -> list[SessionInfo]:
+    """Return the sessions of a scope that *policy* does not keep, least recently used first."""
+    by_use = sorted(infos, key=lambda info: (info.updated_ms, info.name))
+    over = 0 if policy.max_count is None else max(0, len(by_use) - policy.max_count)
+    return [
+        info
+        for place, info in enumerate(by_use)
+        if place < over
+        or (policy.max_age_ms is not None and now_ms - info.created_ms > policy.max_age_ms)
+        or (policy.max_idle_ms is not None and now_ms - info.updated_ms > policy.max_idle_ms)
+    ]
+
+
+def _apply(rooms: Rooms, owner: Owner, session: str, action: str) -> bool:
+    if action == "forget":
+        return rooms.writer.delete(owner, session)
+    return rooms.archivist.archive(owner, session, keep_last=0).messages > 0

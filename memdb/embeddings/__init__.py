@@ -1,0 +1,1 @@
+"""The static model, the indexer and embedding spaces."""

@@ -1,0 +1,1 @@
+"""Places to store: what an engine has to do, and SQLite."""

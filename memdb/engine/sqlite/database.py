@@ -1,0 +1,389 @@
+"""
+The open file: who may read and write, and when it becomes true.
+
+One writing connection per open file, behind a lock; one reading connection per
+thread. `with db.write()` and `with db.read()` are the only ways to the file.
+"""
+
+from __future__ import annotations
+
+import os
+
+# The lock that `threading.RLock` is; importing `threading` costs 2 ms of a
+# start of 12.
+from _thread import RLock, get_ident
+
+from memdb.engine.sqlite.connection import MEMORY, connect
+from memdb.engine.sqlite.schema import prepare
+from memdb.engine.sqlite.transaction import Tx
+from memdb.errors import Closed, FileError, InvalidInput, MemDBError, WrongProcess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Self
+
+    import apsw
+
+    from memdb.models.clock import Clock, Ids
+
+
+# Another value than before: somebody else's connection has changed the file.
+DATA_VERSION = """/* database.data_version */
+PRAGMA data_version
+"""
+
+
+class _Read:
+    """`with db.read()`: a snapshot, or the write in progress in this thread."""
+
+    __slots__ = ("_db", "_outer", "_tx")
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def __enter__(self) -> Tx:
+        self._tx, self._outer = self._db._enter_read()
+        return self._tx
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._outer:
+            self._db._leave_read(self._tx)
+
+
+class _Write:
+    """`with db.write()`: everything in it happens, or nothing."""
+
+    __slots__ = ("_db", "_whole")
+
+    def __init__(self, db: Database, *, whole: bool = False) -> None:
+        self._db = db
+        self._whole = whole
+
+    def __enter__(self) -> Tx:
+        return self._db._enter_write(whole=self._whole)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._db._leave_write(failed=error is not None)
+
+
+class Database:
+    """
+    One memdb file, open in this process. Safe for any number of threads.
+
+    Attributes:
+        commits: Write transactions of this object that were committed so far.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Clock,
+        ids: Ids,
+        durability: str = "power",
+        timeout_ms: int = 10_000,
+    ) -> None:
+        """
+        Open *path*, creating or migrating the file where needed.
+
+        Args:
+            path: A file, or `:memory:`.
+            clock: Gives UTC milliseconds; asked once per write transaction.
+            ids: Gives a new uid for a time.
+            durability: "power": an acknowledged write survives a power cut;
+                "process": it survives the end of the process.
+            timeout_ms: How long to wait while another process writes.
+
+        Raises:
+            FileError: the file cannot be used; see its subclasses.
+            InvalidInput: *durability* is neither of the two.
+        """
+        if durability not in ("power", "process"):
+            raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
+        # A later connection must find the same file wherever the process has gone.
+        self.path = path if path == MEMORY else os.path.abspath(path)  # noqa: PTH100
+        self.clock = clock
+        self.ids = ids
+        self._options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
+        self._pid = os.getpid()
+        self._lock = RLock()
+        self._writer: Tx | None = None
+        self._depth = 0
+        self._whole = False
+        self._owner = 0
+        self.commits = 0
+        self._readers: dict[int, Tx] = {}
+        self._reading: set[int] = set()
+        self._closed = False
+        self._shared = path == MEMORY
+        self._watch: Tx | None = None
+        self._creating = True
+        self._identity: tuple[int, int] | None = None
+        try:
+            prepare(self)
+            self._creating = False
+            self._identity = None if self._shared else _identity(self.path)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self) -> _Read:
+        """Return a context in which all reads see one moment of the file."""
+        return _Read(self)
+
+    def write(self) -> _Write:
+        """
+        Return a context whose writes happen all together or not at all.
+
+        The outermost takes the write lock (BEGIN IMMEDIATE), waiting for other
+        writers; one inside it is a savepoint. If the body raises, the file is
+        as before and the body's error goes on.
+
+        Raises:
+            Busy: another process kept the lock longer than the timeout.
+        """
+        return _Write(self)
+
+    def write_whole(self) -> _Write:
+        """
+        Return a context like `write`, but what fails in a write inside it undoes all.
+
+        The error of that one must leave this one too. Without savepoints FTS5
+        writes out once what many messages add to it.
+        """
+        return _Write(self, whole=True)
+
+    @property
+    def writing(self) -> bool:
+        """Whether this thread is inside `with db.write()`."""
+        return self._depth > 0 and self._owner == get_ident()
+
+    def stamp(self, *, start: bool = False) -> int | None:
+        """
+        Return a number that is another one after any change of the file.
+
+        Never waits, so an event loop may ask. None: it cannot be told now.
+
+        Args:
+            start: Begin to watch the file, which takes a connection of its own.
+
+        Cost: 5 µs.
+        """
+        if self._closed or self._shared or self._pid != os.getpid():
+            return None
+        try:
+            if self._watch is None and start:
+                watch = Tx(self.connection(writable=False))
+                watch.raw.set_busy_handler(None)
+                self._watch = watch
+            row = None if self._watch is None else self._watch.one(DATA_VERSION)
+        except MemDBError:  # in use or busy at this very moment
+            return None
+        return None if row is None else int(row[0])
+
+    def others(self) -> int | None:
+        """
+        Return a number that is another one after a change by anybody else.
+
+        `commits` counts what was changed here. None: it cannot be told now, as
+        in a transaction or while another thread writes. Cost: 5 µs.
+        """
+        if self._closed or self._shared or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            row = None if self._depth else self._writing().one(DATA_VERSION)
+        except MemDBError:
+            return None
+        finally:
+            self._lock.release()
+        return None if row is None else int(row[0])
+
+    def connection(self, *, writable: bool) -> apsw.Connection:
+        """Open one more connection to the file, for whoever closes it again."""
+        self._refuse_another()
+        create = writable and self._creating
+        return connect(self.path, writable=writable, create=create, **self._options)
+
+    def foreign_keys(self, *, on: bool) -> None:
+        """Switch the writer's foreign keys, for a migration; not inside a transaction."""
+        self._writing().run("PRAGMA foreign_keys = ON" if on else "PRAGMA foreign_keys = OFF")
+
+    def close(self) -> None:
+        """
+        Close the file; calling it again does nothing.
+
+        What the WAL holds goes into the file, unless others have it open.
+        """
+        if self._closed or self._pid != os.getpid():
+            return
+        with self._lock:
+            self._closed = True
+            readers, self._readers = self._readers, {}
+            watch, self._watch = self._watch, None
+            if watch is not None:
+                watch.close()
+            for reader in readers.values():
+                reader.close()
+            if self._writer is not None:
+                if not self._shared:
+                    self._checkpoint(self._writer)
+                self._writer.close()
+                self._writer = None
+
+    @staticmethod
+    def _checkpoint(writer: Tx) -> None:
+        """Move the WAL into the file; a reader elsewhere may keep a part of it."""
+        try:
+            # Not waiting for that reader: writers would wait with us.
+            writer.raw.set_busy_handler(None)
+            writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+        except MemDBError:
+            return  # the next close does it: the WAL is as safe as the file
+
+    def __enter__(self) -> Self:
+        """Return the database itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def _guard(self) -> None:
+        """Refuse a closed file, and one that came here through a fork."""
+        if self._pid != os.getpid():
+            raise WrongProcess
+        if self._closed:
+            raise Closed(f"{self.path} was closed: open it again with memdb.open()")
+
+    def _refuse_another(self) -> None:
+        """
+        Refuse a file that is not at its path any more; 2 µs.
+
+        SQLite would go on in what nobody can open again, and put the next
+        connection on whatever stands there now.
+        """
+        if self._identity is not None and _identity(self.path) != self._identity:
+            raise FileError(
+                f"{self.path} was removed or replaced while it was open: "
+                "put it back, or close it and open it again",
+                self.path,
+            )
+
+    def _writing(self) -> Tx:
+        if self._writer is None:
+            self._writer = Tx(self.connection(writable=True))
+        return self._writer
+
+    def _enter_read(self) -> tuple[Tx, bool]:
+        self._guard()
+        me = get_ident()
+        if self.writing:
+            return self._writing(), False
+        if self._shared:
+            self._lock.acquire()
+            if self._closed:
+                self._lock.release()
+                self._guard()
+            return self._writing(), True
+        reader = self._readers.get(me)
+        if reader is None:
+            # The number of a thread that ended may come back: its connection
+            # then has a new owner, and nobody else uses it.
+            reader = self._readers[me] = Tx(self.connection(writable=False))
+        if me in self._reading:
+            return reader, False
+        reader.run("BEGIN")
+        self._reading.add(me)
+        return reader, True
+
+    def _leave_read(self, reader: Tx) -> None:
+        if self._shared:
+            self._lock.release()
+            return
+        self._reading.discard(get_ident())
+        if self._closed:
+            reader.close()
+            return
+        try:
+            reader.run("ROLLBACK")
+        except MemDBError:  # the first error wins, and the next read gets a new connection
+            self._readers.pop(get_ident(), None)
+            reader.close()
+
+    def _enter_write(self, *, whole: bool = False) -> Tx:
+        self._guard()
+        self._lock.acquire()
+        try:
+            self._guard()
+            writer = self._writing()
+            if self._depth:
+                if not self._whole:
+                    writer.run("SAVEPOINT nested")
+            else:
+                self._refuse_another()
+                self._whole = whole
+                self._end_if_open()  # what a rollback before could not end
+                writer.begin()
+                writer.now_ms = self.clock()
+                self._owner = get_ident()
+        except BaseException:
+            self._end_if_open()
+            self._lock.release()
+            raise
+        self._depth += 1
+        return writer
+
+    def _leave_write(self, *, failed: bool) -> None:
+        writer = self._writing()
+        self._depth -= 1
+        nested = self._depth > 0
+        if nested and self._whole:
+            self._lock.release()  # the outermost ends it, one way or the other
+            return
+        try:
+            if failed:
+                self._undo(writer, nested=nested)
+            else:
+                writer.run("RELEASE nested" if nested else "COMMIT")
+                self.commits += not nested
+        except BaseException:
+            if not failed:
+                self._undo(writer, nested=nested)
+            raise
+        finally:
+            if not nested:
+                writer.end()
+            self._lock.release()
+
+    @staticmethod
+    def _undo(writer: Tx, *, nested: bool) -> None:
+        """Roll back; SQLite may have done so already, and the first error wins."""
+        if writer.raw.in_transaction:
+            try:
+                if nested:
+                    writer.run("ROLLBACK TO nested")
+                writer.run("RELEASE nested" if nested else "ROLLBACK")
+            except MemDBError:
+                return
+
+    def _end_if_open(self) -> None:
+        """Leave no transaction of ours open outside a write."""
+        writer = self._writer
+        if writer is not None and not self._depth:
+            if writer.raw.in_transaction:
+                self._undo(writer, nested=False)
+            writer.end()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return which file stands at *path*, None for none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 (pathlib is slow to load)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

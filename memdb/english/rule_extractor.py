@@ -1,0 +1,310 @@
+"""
+Facts that somebody states about herself, found without a model.
+
+Precise rather than complete: questions, ideas, jokes, quotes, code and what is
+said about others are passed over. What each sentence pattern means is the
+table in `fact_patterns.py`; this module cuts messages into clauses, decides
+what may be believed, and words what was found so that it stands alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memdb.english.fact_filters import (
+    AHEAD,
+    ASKS,
+    BEHIND,
+    CLAUSE_START,
+    CORRECTION,
+    CUT_OFF,
+    EMPTY,
+    FIRST_PART,
+    HANGS,
+    HEDGE,
+    LEAD,
+    MATERIAL,
+    MORE,
+    OTHERS,
+    POINTS,
+    QUOTE,
+    QUOTED_LINE,
+    REPORTED,
+    REVISES,
+    ROW,
+    SPLIT,
+    TAUNT,
+    THE,
+)
+from memdb.english.fact_patterns import ANYWHERE, AT_START
+from memdb.english.moments import find_moments
+from memdb.english.sentences import is_code, is_question, sentences, tidy
+from memdb.models.extraction import Candidate
+from memdb.text.terms import content_words, query_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from memdb.english.fact_patterns import Rule
+    from memdb.models.messages import Message
+
+NAME = "rules-en-1"
+NOBODY = "The user"
+MAX_KEYWORDS = 8
+MAX_MESSAGE_CHARS = 200_000
+MIN_CLAUSE_CHARS = 5
+MAX_NAME_CHARS = 40
+DAY_MS = 86_400_000
+
+# How long ago a plan's time may begin: "this month" began on the first.
+MAX_LATE_DAYS = 31
+
+_MINE = (
+    (re.compile(r"\bmyself\b", re.IGNORECASE), "themselves"),
+    (re.compile(r"\bourselves\b", re.IGNORECASE), "themselves"),
+    (re.compile(r"\b(?:my|our)\b", re.IGNORECASE), "their"),
+    (re.compile(r"\b(?:me|us)\b", re.IGNORECASE), "them"),
+    (re.compile(r"\bmine\b", re.IGNORECASE), "theirs"),
+)
+_SPACES = re.compile(r"\s+")
+_BEFORE_STOP = re.compile(r"\s+(?=[.,])")
+_NOT_IN_KEY = re.compile(r"[^a-z0-9]+")
+_BACK = str.maketrans({"\u2019": "'", "\u2018": "'", "`": "'"})
+
+
+class RuleExtractor:
+    """Finds what people say about themselves; the same for the same messages."""
+
+    name = NAME
+
+    def extract(self, messages: Sequence[Message]) -> list[Candidate]:
+        """
+        Return the facts that *messages* state, in order.
+
+        Of facts with one key the last one said remains. Cost: about 50 µs per
+        sentence.
+
+        Args:
+            messages: Only those of role "user" are believed.
+        """
+        speakers = frozenset(one.author.lower() for one in messages if one.author)
+        speakers |= {name.split()[0] for name in speakers if name.split()}
+        found: list[Candidate] = []
+        for message in messages:
+            if message.role == "user":
+                found += _Speech(message, speakers).facts(found)
+        return _newest(found)
+
+
+class _Speech:
+    """One message: who said it, when, and the facts in it."""
+
+    def __init__(self, message: Message, speakers: frozenset[str]) -> None:
+        self._message = message
+        self._speakers = speakers
+        self._who = _tidy_name(message.author)
+
+    def facts(self, before: list[Candidate]) -> list[Candidate]:
+        """Return the facts of this message; *before* are those of the ones before it."""
+        text = self._message.text[:MAX_MESSAGE_CHARS].translate(_BACK)
+        if MATERIAL.match(text):
+            return []
+        found: list[Candidate] = []
+        for sentence in sentences(QUOTED_LINE.sub("", text)):
+            if sentence[0] == "[" or is_question(sentence) or is_code(sentence):
+                continue
+            if QUOTE.search(sentence) or REPORTED.search(sentence) or TAUNT.match(sentence):
+                continue
+            bare = tidy(sentence, self._speakers)
+            for clause in _clauses(bare):
+                found += self._of_clause(clause, [*before, *found])
+            if not HEDGE.search(bare):
+                found += self._anywhere(bare)
+        return found
+
+    def _of_clause(self, clause: str, known: list[Candidate]) -> list[Candidate]:
+        correction = CORRECTION.match(clause)
+        if correction:
+            clause = clause[correction.end() :]
+            if "meant" in correction[0].lower():
+                clause = f"I meant {clause}"
+        if lead := LEAD.match(clause):
+            clause = clause[lead.end() :]
+        if len(clause) < MIN_CLAUSE_CHARS or HEDGE.search(clause) or ASKS.match(clause):
+            return []
+        if correction and (revised := self._revised(clause, known)):
+            return [revised]
+        dated, first_ms = self._dated(clause)
+        for rule in AT_START:
+            if match := rule.pattern.match(clause if rule.as_said else dated):
+                fact = self._fact(rule, match, first_ms)
+                if fact is not None:
+                    return [fact]
+        return []
+
+    def _anywhere(self, sentence: str) -> Iterator[Candidate]:
+        for rule in ANYWHERE:
+            for match in rule.pattern.finditer(sentence):
+                fact = self._fact(rule, match, None)
+                if fact is not None:
+                    yield fact
+
+    def _dated(self, clause: str) -> tuple[str, int | None]:
+        """Return *clause* with its times in full and behind what happened, and the first time."""
+        ahead = True if AHEAD.search(clause) else (False if BEHIND.search(clause) else None)
+        moments = find_moments(clause, self._message.created_ms, ahead=ahead)
+        for one in reversed(moments):
+            rest = clause[one.end :]
+            if one.start == 0:
+                rest = rest.lstrip(" ,")
+                end = FIRST_PART.search(rest)
+                place = end.start() if end else len(rest)
+                clause = f"{rest[:place]} {one.shown}{rest[place:]}"
+            else:
+                clause = clause[: one.start] + one.shown + rest
+        return clause, moments[0].first_ms if moments else None
+
+    def _fact(self, rule: Rule, match: re.Match[str], first_ms: int | None) -> Candidate | None:
+        groups = {name: text or "" for name, text in match.groupdict().items()}
+        value = groups.get("v", "").strip()
+        whole = self._whole(rule, match, value) if value else value
+        if whole is None or OTHERS.search(groups.get("w", "")):
+            return None
+        value = whole
+        said_ms = self._message.created_ms
+        if rule.ahead and first_ms is not None and first_ms < said_ms - DAY_MS * MAX_LATE_DAYS:
+            return None  # "I'll always remember our trip last year"
+        values = {
+            "who": self._who or NOBODY,
+            "whose": f"{self._who or NOBODY}'s",
+            "v": _in_third_person(value),
+            "w": groups.get("w", "").lower() if "{w}" in rule.says else "",
+            "t": groups.get("t", ""),
+            "m": match.group().strip(),
+        }
+        text = _BEFORE_STOP.sub("", _SPACES.sub(" ", rule.says.format(**values)))
+        text = _verbs(text)
+        words = rule.words.format(w=values["w"]).split()
+        keywords = [*content_words(query_words(f"{value} {values['w']}")), *words]
+        stated = first_ms is not None and first_ms <= said_ms
+        since = first_ms if stated and (not rule.lasts or groups.get("t")) else None
+        seq = self._message.seq
+        return Candidate(
+            category=rule.category,
+            text=text[:1].upper() + text[1:],
+            key=_key(rule.key, values["w"]),
+            keywords=tuple(dict.fromkeys(keywords))[:MAX_KEYWORDS],
+            importance=rule.importance,
+            valid_from_ms=since,
+            first_seq=seq,
+            last_seq=seq,
+        )
+
+    @staticmethod
+    def _whole(rule: Rule, match: re.Match[str], value: str) -> str | None:
+        """Return *value* with what is listed after it; None if it says nothing by itself."""
+        if rule.as_said:
+            return value
+        the = rule.category == "preferences" and THE.match(value)
+        if the or any(
+            find(value) for find in (POINTS.match, OTHERS.search, EMPTY.match, HANGS.search)
+        ):
+            return None
+        end = match.end("v")
+        if more := MORE.match(match.string, end):
+            return None if OTHERS.search(more[0]) else value + more[0]
+        if rule.category != "profile" and ROW.match(match.string, end) and CUT_OFF.search(value):
+            return None
+        return value
+
+    def _revised(self, clause: str, known: list[Candidate]) -> Candidate | None:
+        """Return the last keyed fact with another value, where *clause* says "it's X, not Y"."""
+        match = REVISES.match(clause)
+        last = next((one for one in reversed(known) if one.key is not None), None)
+        if match is None or last is None or POINTS.match(match["v"]):
+            return None
+        old = match["old"]
+        if old is None and match["v"][0].islower():
+            return None  # "it's raining" corrects nothing
+        if old is None:
+            old = last.text.rstrip(".").rsplit(" ", 1)[-1]
+        if old.lower() not in last.text.lower():
+            return None
+        text = re.sub(re.escape(old), match["v"].replace("\\", ""), last.text, flags=re.IGNORECASE)
+        return last.replace(
+            text=text,
+            first_seq=self._message.seq,
+            last_seq=self._message.seq,
+        )
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    """Yield the parts of *sentence* that begin with "I", "my" or "we", and its beginning."""
+    start = 0
+    for match in SPLIT.finditer(sentence):
+        gap = sentence[match.start() : match.end()]
+        if gap.strip() == "" and not CLAUSE_START.search(sentence[: match.start()]):
+            continue
+        if part := sentence[start : match.start()].strip():
+            yield part
+        start = match.end()
+    if part := sentence[start:].strip():
+        yield part
+
+
+def _newest(found: list[Candidate]) -> list[Candidate]:
+    """Return *found* without repeats; of one key only the last."""
+    last = {one.key: place for place, one in enumerate(found) if one.key is not None}
+    seen: set[str] = set()
+    kept = []
+    for place, one in enumerate(found):
+        older = one.key is not None and last[one.key] != place
+        if older or one.text.lower() in seen:
+            continue
+        seen.add(one.text.lower())
+        kept.append(one)
+    return kept
+
+
+def _in_third_person(value: str) -> str:
+    for pattern, other in _MINE:
+        value = pattern.sub(other, value)
+    return value
+
+
+_ODD = {
+    "watchs": "watches",
+    "go to beds": "goes to bed",
+    "get ups": "gets up",
+    "wake ups": "wakes up",
+    "listen tos": "listens to",
+    "flys": "flies",
+    "care fors": "cares for",
+}
+
+
+def _verbs(text: str) -> str:
+    """Return *text* with the few verbs whose third person is not a plain s."""
+    for wrong, right in _ODD.items():
+        if wrong in text:
+            text = re.sub(rf"\b{wrong}\b", right, text)
+    return text
+
+
+def _key(key: str | None, word: str) -> str | None:
+    if key is None:
+        return None
+    return _NOT_IN_KEY.sub("_", key.format(w=word).lower()).strip("_")
+
+
+def _tidy_name(author: str | None) -> str | None:
+    """Return *author* if it can stand in a sentence: a short line of letters."""
+    if author is None:
+        return None
+    name = " ".join(author.split())
+    return (
+        name
+        if 0 < len(name) <= MAX_NAME_CHARS and all(one.isalpha() or one in " .'-" for one in name)
+        else None
+    )

@@ -1,0 +1,145 @@
+"""
+Kinds of long-term memory: how long each matters, and who may see it.
+
+Every open file has its own registry, so what one host adds is not seen by
+another in the same process.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import AlreadyExists, InvalidInput
+from memdb.models.decay import DAY_MS
+from memdb.models.record import Record
+from memdb.text.validate import int_value, name_value, text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAX_DAYS = 36_500
+DEFAULT = "events"
+
+# What a category that nobody described is worth.
+# Source: the half-life of entries of unknown category in flowcraft.
+UNKNOWN_HALF_LIFE_DAYS = 90
+
+
+class Category(Record):
+    """
+    A kind of entry.
+
+    Attributes:
+        description: What belongs here, in words that a model understands.
+        half_life_days: After so long an entry counts half in a ranking; None:
+            it never fades.
+        ttl_days: What is told without an expiry expires after so long; None:
+            it does not.
+        pinned: Whether such entries belong into every prompt, not only into
+            those they fit.
+        shared: Whether they are for all users of the app. Private is the
+            default for good reason: a person's profile is nobody else's.
+        quota_percent: How much of a user's entries may be of this category.
+    """
+
+    name: str
+    description: str = ""
+    half_life_days: int | None = UNKNOWN_HALF_LIFE_DAYS
+    ttl_days: int | None = None
+    pinned: bool = False
+    shared: bool = False
+    quota_percent: int = 100
+
+    @property
+    def ttl_ms(self) -> int | None:
+        """`ttl_days` in milliseconds."""
+        return None if self.ttl_days is None else self.ttl_days * DAY_MS
+
+
+# Most important first: the order in which a prompt spends its budget.
+# Source: half-lives of flowcraft (profile to cases) and koopa (the others).
+BUILT_IN = (
+    Category("identity", "lasting traits: name, home, role, languages", None, pinned=True),
+    Category("profile", "who the user is: background, family, health", 365, pinned=True),
+    Category("preferences", "likes and dislikes, style, tools of choice", 365),
+    Category("project", "current work: goals, stack, deadlines", 30, ttl_days=60),
+    Category("patterns", "recurring errors, good practice, feedback", 180),
+    Category("entities", "projects, teams, places and systems that matter", 90),
+    Category("cases", "solved tasks: the task, the way, the result", 60),
+    Category("events", "decisions, milestones, plans, incidents", 30),
+    Category("contextual", "what matters only for now", 15, ttl_days=30, quota_percent=25),
+)
+ALIASES = {"preference": "preferences"}
+
+
+class Categories:
+    """
+    The categories of an open file; `db.categories`.
+
+    >>> categories = Categories()
+    >>> categories.add(Category("recipes", "dishes that worked", half_life_days=None))
+    >>> [one.name for one in categories][-2:]
+    ['contextual', 'recipes']
+    """
+
+    def __init__(self, more: Iterable[Category] = ()) -> None:
+        """Start with the built-in ones, and *more* behind them."""
+        self._by_name = {one.name: one for one in BUILT_IN}
+        for one in more:
+            self.add(one)
+
+    def add(self, category: Category) -> None:
+        """
+        Add *category* behind the others; the same one again changes nothing.
+
+        Raises:
+            AlreadyExists: another one has this name.
+            InvalidInput: a field is out of its range.
+        """
+        if not isinstance(category, Category):
+            raise InvalidInput(f"category is {type(category).__name__}: give a memdb.Category")
+        _check(category)
+        known = self._by_name.get(ALIASES.get(category.name, category.name))
+        if known not in (None, category):
+            raise AlreadyExists("category", category.name)
+        self._by_name[category.name] = category
+
+    def find(self, name: str) -> Category | None:
+        """Return the category called *name*, or that it is an alias of; None without one."""
+        return self._by_name.get(ALIASES.get(name, name))
+
+    def get(self, name: str) -> Category:
+        """Return it as `find` does; of an unknown one what counts for all of those."""
+        return self.find(name) or Category(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names, most important first."""
+        return tuple(self._by_name)
+
+    def half_lives_ms(self) -> dict[str, int | None]:
+        """Return after how long an entry counts half, by category; None: it never fades."""
+        return {
+            one.name: None if one.half_life_days is None else one.half_life_days * DAY_MS
+            for one in self
+        }
+
+    def lasting(self, one: str, other: str) -> str:
+        """Return which of two categories lasts longer, *one* where both last the same."""
+        lives = [self.get(name).half_life_days or MAX_DAYS + 1 for name in (one, other)]
+        return one if lives[0] >= lives[1] else other
+
+    def __iter__(self) -> Iterator[Category]:
+        """Iterate over them, most important first."""
+        return iter(tuple(self._by_name.values()))
+
+
+def _check(category: Category) -> None:
+    name_value(category.name, "category.name")
+    text_value(category.description, "category.description")
+    for field in ("half_life_days", "ttl_days"):
+        days = getattr(category, field)
+        if days is not None:
+            int_value(days, f"category.{field}", 1, MAX_DAYS)
+    int_value(category.quota_percent, "category.quota_percent", 1, 100)
+    for field in ("pinned", "shared"):
+        if not isinstance(getattr(category, field), bool):
+            raise InvalidInput(f"category.{field} is no bool: give True or False")

@@ -1,0 +1,269 @@
+"""
+Data sets that a user has on disk, made into the format of the yardstick.
+
+Formats: LoCoMo (Maharana et al. 2024, github.com/snap-research/locomo), LongMemEval (Wu et
+al. 2024, github.com/xiaowu0162/LongMemEval), REALTALK (Lee et al. 2025), BEIR (Thakur et al.
+2021, github.com/beir-cellar/beir). What a set says about its turns is kept: speaker, time, id.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memdb.errors import FileError, InvalidInput
+from memdb.evaluation.dataset import TURN_MS
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+LOCOMO_CATEGORIES = {
+    1: "multi-hop",
+    2: "temporal",
+    3: "open-domain",
+    4: "single-hop",
+    5: "adversarial",
+}
+REALTALK_CATEGORIES = {1: "fact", 2: "date", 3: "inference"}
+
+# A few evidence strings hold several ids, or a colon too many ("D8:6; D9:17", "D:11:26").
+_EVIDENCE = re.compile(r"D:?\s*(\d+):0*(\d+)")
+_SESSION = re.compile(r"session_(\d+)")
+_WEEKDAY = re.compile(r"\s*\([^)]*\)\s*")
+
+
+def convert(kind: str, source: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """
+    Yield the lines of a data set.
+
+    Args:
+        kind: One of `KINDS`.
+        source: A file of it, or a folder with such files; for BEIR the folder
+            with corpus.jsonl, queries.jsonl and qrels.
+
+    Raises:
+        FileError: *source* is not there.
+        InvalidInput: *kind* is unknown, or a file is not of that kind.
+    """
+    if kind not in KINDS:
+        raise InvalidInput(f"kind is {kind!r}: use {', '.join(KINDS)}")
+    path = Path(source)
+    if not path.exists():
+        raise FileError(f"{path} does not exist: check the path", str(path))
+    try:
+        yield from KINDS[kind](path)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise InvalidInput(f"{path} is not as {kind} is published: {what}") from error
+
+
+def _locomo(path: Path) -> Iterator[dict[str, Any]]:
+    for name, talk in _talks(path):
+        said = talk.get("conversation", talk)
+        speaker_a = said["speaker_a"]
+        turns = [
+            (
+                session,
+                place,
+                turn,
+                f"{turn['text']} [shares: {caption}]" if caption else turn["text"],
+            )
+            for session in _sessions(said)
+            for place, turn in enumerate(said[session])
+            for caption in [turn.get("blip_caption")]
+        ]
+        starts = {
+            session: _time_ms(said[f"{session}_date_time"], "%I:%M %p on %d %B, %Y")
+            for session in _sessions(said)
+        }
+        messages = [
+            _message(name, session, turn["dia_id"], turn["speaker"], speaker_a, text)
+            | {"created_ms": starts[session] + TURN_MS * place}
+            for session, place, turn, text in turns
+        ]
+        yield from messages
+        yield from _questions(name, talk["qa"], messages, LOCOMO_CATEGORIES)
+
+
+def _realtalk(path: Path) -> Iterator[dict[str, Any]]:
+    for name, talk in _talks(path):
+        speaker_a = talk["name"]["speaker_1"]
+        messages = [
+            _message(
+                name, session, turn["dia_id"], turn["speaker"], speaker_a, turn["clean_text"] or ""
+            )
+            | {"created_ms": _time_ms(turn["date_time"], "%d.%m.%Y, %H:%M:%S")}
+            for session in _sessions(talk)
+            for turn in talk[session]
+        ]
+        yield from messages
+        yield from _questions(name, talk["qa"], messages, REALTALK_CATEGORIES)
+
+
+def _talks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield name and contents of each conversation: of a file of one or many, or of a folder."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    for file in files:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(content, list):
+            for place, talk in enumerate(content):
+                yield str(talk.get("sample_id", f"{file.stem}-{place + 1}")), talk
+        else:
+            yield file.stem, content
+
+
+def _sessions(talk: dict[str, Any]) -> list[str]:
+    """Return the names of the sessions that were held, in order."""
+    numbers = [
+        int(match[1])
+        for key, turns in talk.items()
+        if (match := _SESSION.fullmatch(key)) and isinstance(turns, list)
+    ]
+    return [f"session_{number}" for number in sorted(numbers)]
+
+
+def _message(
+    scope: str, session: str, id_: str, author: str, speaker_a: str, text: str
+) -> dict[str, Any]:
+    return {
+        "type": "message",
+        "scope": scope,
+        "session": session,
+        "id": id_,
+        "role": "user" if author == speaker_a else "assistant",
+        "author": author,
+        "text": text,
+    }
+
+
+def _questions(
+    scope: str,
+    asked: Iterable[dict[str, Any]],
+    messages: Iterable[dict[str, Any]],
+    categories: dict[int, str],
+) -> Iterator[dict[str, Any]]:
+    known = {line["id"] for line in messages}
+    for place, one in enumerate(asked):
+        given = one.get("evidence") or []
+        texts = [given] if isinstance(given, str) else [str(each) for each in given]
+        evidence = {
+            f"D{day}:{turn}" for each in texts for day, turn in _EVIDENCE.findall(each)
+        } & known
+        yield {
+            "type": "question",
+            "scope": scope,
+            "id": f"{scope}/{place + 1}",
+            "text": one["question"],
+            "category": categories.get(one["category"], str(one["category"])),
+            "evidence": sorted(evidence),
+        }
+
+
+def _longmemeval(path: Path) -> Iterator[dict[str, Any]]:
+    """Every question has a history of its own; questions without an answer are left out."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    for file in files:
+        for one in json.loads(file.read_text(encoding="utf-8")):
+            if not one["question_id"].endswith("_abs"):
+                yield from _history(one)
+
+
+def _history(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    scope = one["question_id"]
+    evidence = []
+    histories = zip(
+        one["haystack_session_ids"], one["haystack_dates"], one["haystack_sessions"], strict=True
+    )
+    sessions: set[str] = set()
+    for session, date, turns in histories:
+        if session in sessions:
+            continue  # a filler session may be drawn twice
+        sessions.add(session)
+        start = _time_ms(_WEEKDAY.sub(" ", date), "%Y/%m/%d %H:%M")
+        for place, turn in enumerate(turns, start=1):
+            id_ = f"{session}/{place}"
+            if turn.get("has_answer"):
+                evidence.append(id_)
+            yield {
+                "type": "message",
+                "scope": scope,
+                "session": session,
+                "id": id_,
+                "role": turn["role"],
+                "text": turn["content"],
+                "created_ms": start + TURN_MS * place,
+            }
+    yield {
+        "type": "question",
+        "scope": scope,
+        "id": scope,
+        "text": one["question"],
+        "category": one["question_type"],
+        "evidence": evidence,
+        "sessions": sorted(sessions.intersection(one["answer_session_ids"])),
+        "asked_ms": _time_ms(_WEEKDAY.sub(" ", one["question_date"]), "%Y/%m/%d %H:%M"),
+    }
+
+
+def _beir(path: Path) -> Iterator[dict[str, Any]]:
+    scope = path.resolve().name
+    known = set()
+    for line in _lines(path / "corpus.jsonl"):
+        text = "\n".join(part for part in (line.get("title"), line["text"]) if part)
+        if text.strip():
+            known.add(str(line["_id"]))
+            yield {"type": "document", "scope": scope, "id": str(line["_id"]), "text": text}
+    queries = {str(line["_id"]): line["text"] for line in _lines(path / "queries.jsonl")}
+    judged: dict[str, list[str]] = {}
+    with _qrels(path).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            if int(row["score"]) > 0 and row["corpus-id"] in known:
+                judged.setdefault(row["query-id"], []).append(row["corpus-id"])
+    for query, evidence in judged.items():
+        yield {
+            "type": "question",
+            "scope": scope,
+            "id": query,
+            "text": queries[query],
+            "category": scope,
+            "evidence": sorted(evidence),
+        }
+
+
+def _qrels(path: Path) -> Path:
+    """Return the judgements: of the test split, else of the only one there is."""
+    found = sorted((path / "qrels").glob("*.tsv"))
+    named = [one for one in found if one.stem == "test"]
+    if not found:
+        raise FileError(f"{path}/qrels has no .tsv: get the whole data set", str(path))
+    return (named or found)[0]
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                if line.strip():
+                    yield json.loads(line)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}", str(path)) from error
+
+
+def _time_ms(text: str, form: str) -> int:
+    moment = datetime.strptime(text.strip(), form).replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+KINDS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
+    "locomo": _locomo,
+    "longmemeval": _longmemeval,
+    "realtalk": _realtalk,
+    "beir": _beir,
+}
+"""What can be converted."""

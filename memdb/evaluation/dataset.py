@@ -1,0 +1,316 @@
+"""
+Data sets of the yardstick: JSON lines of messages, sessions, documents and questions.
+
+The format is told in docs/evaluation.md. Everything is checked before a file is
+made; a split in which nothing but evidence can be found is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from memdb.errors import FileError, InvalidInput, MemDBError
+from memdb.models.record import Record
+from memdb.text.validate import MAX_MS, MIN_MS, int_value, name_value, text_value
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+TURN_MS = 60_000
+ROLES = ("user", "assistant", "system", "tool")
+
+
+class Said(Record):
+    """One message of a session; *id* is unique in its scope."""
+
+    id: str
+    role: str
+    author: str | None
+    text: str
+    created_ms: int | None
+
+
+class Document(Record):
+    """One text that stands alone; it is measured as a long-term entry."""
+
+    id: str
+    text: str
+
+
+class Asked(Record):
+    """
+    One question with the ids that answer it.
+
+    Attributes:
+        id: Unique in the data set.
+        evidence: Ids of the messages or documents that hold the answer.
+        sessions: Names of the sessions that hold it.
+        asked_ms: When it is asked; None: after the last message of the scope.
+    """
+
+    id: str
+    scope: str
+    text: str
+    category: str
+    evidence: frozenset[str]
+    sessions: frozenset[str]
+    asked_ms: int | None
+
+
+class Dataset(Record):
+    """
+    A checked data set.
+
+    Attributes:
+        digest: SHA-256 of the file's bytes.
+        sessions: Messages by scope and session, as they are to be stored.
+        documents: By scope.
+        unanswerable: Questions that name no evidence, and are not asked.
+    """
+
+    name: str
+    digest: str
+    sessions: dict[str, dict[str, list[Said]]]
+    documents: dict[str, list[Document]]
+    questions: list[Asked]
+    unanswerable: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of each."""
+        talks = [talk for scope in self.sessions.values() for talk in scope.values()]
+        return {
+            "scopes": len(self.sessions.keys() | self.documents.keys()),
+            "sessions": len(talks),
+            "messages": sum(map(len, talks)),
+            "documents": sum(map(len, self.documents.values())),
+            "questions": len(self.questions),
+            "without evidence": self.unanswerable,
+        }
+
+
+class _Reader:
+    """Collects the lines of one file."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, dict[str, list[Said]]] = {}
+        self.documents: dict[str, list[Document]] = {}
+        self.asked: list[tuple[int, dict[str, Any]]] = []
+        self.starts: dict[tuple[str, str], int] = {}
+        self.homes: dict[str, dict[str, str | None]] = {}
+
+    def message(self, line: dict[str, Any]) -> None:
+        scope, session = _name(line, "scope"), _name(line, "session")
+        role = line.get("role", "user")
+        if role not in ROLES:
+            raise InvalidInput(f"role is {role!r}: use {', '.join(ROLES)}")
+        author = line.get("author")
+        said = Said(
+            self._new_id(scope, _name(line, "id"), session),
+            role,
+            None if author is None else name_value(author, "author"),
+            text_value(line.get("text"), "text"),
+            _moment(line, "created_ms"),
+        )
+        self.sessions.setdefault(scope, {}).setdefault(session, []).append(said)
+
+    def session(self, line: dict[str, Any]) -> None:
+        started = _moment(line, "created_ms")
+        if started is None:
+            raise InvalidInput("created_ms is missing: a session line says when it began")
+        self.starts[_name(line, "scope"), _name(line, "session")] = started
+
+    def document(self, line: dict[str, Any]) -> None:
+        scope = _name(line, "scope")
+        text = text_value(line.get("text"), "text")
+        if not text.strip():
+            raise InvalidInput("text is empty: leave the line out")
+        found = Document(self._new_id(scope, _name(line, "id"), None), text)
+        self.documents.setdefault(scope, []).append(found)
+
+    def _new_id(self, scope: str, id_: str, home: str | None) -> str:
+        known = self.homes.setdefault(scope, {})
+        if id_ in known:
+            raise InvalidInput(f"id {id_!r} is there twice in scope {scope!r}: make it unique")
+        known[id_] = home
+        return id_
+
+    def dated(self) -> dict[str, dict[str, list[Said]]]:
+        """Return the sessions with times where only the session has one."""
+        return {
+            scope: {
+                name: [self._dated(said, scope, name, place) for place, said in enumerate(talk)]
+                for name, talk in talks.items()
+            }
+            for scope, talks in self.sessions.items()
+        }
+
+    def _dated(self, said: Said, scope: str, name: str, place: int) -> Said:
+        start = self.starts.get((scope, name))
+        if said.created_ms is not None or start is None:
+            return said
+        return said.replace(created_ms=start + TURN_MS * place)
+
+    def question(self, line: dict[str, Any], number: int) -> Asked | None:
+        """Return the question of *line*, None where nothing answers it."""
+        scope = _name(line, "scope")
+        known = self.homes.get(scope)
+        if known is None:
+            raise InvalidInput(f"scope {scope!r} has no message and no document")
+        evidence = _names(line, "evidence")
+        for one in evidence:
+            if one not in known:
+                raise InvalidInput(f"evidence {one!r} is no id of scope {scope!r}")
+        sessions = _names(line, "sessions") or [
+            home for home in (known[one] for one in evidence) if home is not None
+        ]
+        for name in sessions:
+            if name not in self.sessions.get(scope, {}):
+                raise InvalidInput(f"sessions holds {name!r}, which scope {scope!r} has not")
+        if not evidence and not sessions:
+            return None
+        return Asked(
+            name_value(line.get("id", f"line {number}"), "id"),
+            scope,
+            text_value(line.get("text"), "text"),
+            name_value(line.get("category", "all"), "category"),
+            frozenset(evidence),
+            frozenset(sessions),
+            _moment(line, "asked_ms"),
+        )
+
+
+def read(path: str | os.PathLike[str]) -> Dataset:
+    """
+    Return the data set at *path*, checked.
+
+    Raises:
+        FileError: it cannot be read.
+        InvalidInput: a line is not as docs/evaluation.md says, no question has
+            evidence, or it is an oracle split.
+    """
+    reader, digest = _Reader(), hashlib.sha256()
+    kinds: dict[str, Callable[[dict[str, Any]], None]] = {
+        "message": reader.message,
+        "session": reader.session,
+        "document": reader.document,
+    }
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            for number, raw in enumerate(file, start=1):
+                digest.update(raw)
+                if raw.strip():
+                    _take(reader, kinds, raw, number)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}", str(path)) from error
+    questions, names = [], set()
+    for number, line in reader.asked:
+        with _at(number):
+            asked = reader.question(line, number)
+        if asked is None:
+            continue
+        if asked.id in names:
+            raise InvalidInput(f"line {number}: question id {asked.id!r} is there twice")
+        names.add(asked.id)
+        questions.append(asked)
+    if not questions:
+        raise InvalidInput(f"{path} has no question with evidence: there is nothing to measure")
+    found = Dataset(
+        str(path),
+        digest.hexdigest(),
+        reader.dated(),
+        reader.documents,
+        questions,
+        len(reader.asked) - len(questions),
+    )
+    _refuse_oracle(found)
+    return found
+
+
+def _take(
+    reader: _Reader, kinds: dict[str, Callable[[dict[str, Any]], None]], raw: bytes, number: int
+) -> None:
+    try:
+        line = json.loads(raw)
+    except ValueError as error:
+        raise InvalidInput(f"line {number} is no JSON: {error}") from error
+    kind = line.get("type") if isinstance(line, dict) else None
+    if kind == "question":
+        reader.asked.append((number, line))  # its evidence may stand further down
+    elif kind in kinds:
+        with _at(number):
+            kinds[kind](line)
+    else:
+        raise InvalidInput(
+            f"line {number}: type is {kind!r}: use message, session, document or question"
+        )
+
+
+@contextmanager
+def _at(number: int) -> Iterator[None]:
+    """Name the line where what is inside fails."""
+    try:
+        yield
+    except MemDBError as error:
+        raise InvalidInput(f"line {number}: {error}") from error
+
+
+def _refuse_oracle(found: Dataset) -> None:
+    """
+    Refuse a split whose haystacks are all needles.
+
+    Raises:
+        InvalidInput: for most questions every session, or document, of the
+            scope is evidence: whatever is returned would be right.
+    """
+    oracle = 0
+    for asked in found.questions:
+        if asked.sessions:
+            oracle += asked.sessions >= found.sessions[asked.scope].keys()
+        else:
+            oracle += asked.evidence >= {one.id for one in found.documents[asked.scope]}
+    if 2 * oracle > len(found.questions):
+        raise InvalidInput(
+            f"{found.name} is an oracle split: for {oracle} of {len(found.questions)} questions "
+            "every session holds evidence, so any answer is right. Use the split with the whole "
+            "history"
+        )
+
+
+def _name(line: dict[str, Any], field: str) -> str:
+    return name_value(line.get(field), field)
+
+
+def _names(line: dict[str, Any], field: str) -> list[str]:
+    values = line.get(field, [])
+    if not isinstance(values, list):
+        raise InvalidInput(f"{field} is {type(values).__name__}: give a list of ids")
+    return [name_value(value, field) for value in values]
+
+
+def _moment(line: dict[str, Any], field: str) -> int | None:
+    value = line.get(field)
+    return None if value is None else int_value(value, field, MIN_MS, MAX_MS)
+
+
+def write(lines: Iterable[dict[str, Any]], path: str | os.PathLike[str]) -> int:
+    """
+    Write *lines* as a data set to *path*; return how many.
+
+    Raises:
+        FileError: *path* exists, or cannot be written.
+    """
+    count = 0
+    try:
+        with open(path, "x", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+            for line in lines:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                count += 1
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}", str(path)) from error
+    return count

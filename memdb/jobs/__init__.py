@@ -1,0 +1,1 @@
+"""Background work: what is due, the scheduler and the worker."""

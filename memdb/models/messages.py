@@ -1,0 +1,317 @@
+"""
+What memdb hands out: frozen records, no behaviour beyond reading them.
+
+Times are UTC milliseconds, sequence numbers and versions count from 1, and
+None always means "absent", never "unknown default".
+"""
+
+from __future__ import annotations
+
+from memdb.models.entries import Decision as Decision  # noqa: PLC0414 (handed on)
+from memdb.models.entries import Entry as Entry  # noqa: PLC0414 (handed on)
+from memdb.models.entries import EntryVersion as EntryVersion  # noqa: PLC0414 (handed on)
+from memdb.models.entries import Remembered as Remembered  # noqa: PLC0414 (handed on)
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from memdb.errors import PortError
+    from memdb.models.summaries import Piece
+
+ROLES = ("system", "user", "assistant", "tool")
+
+
+class NewMessage(Record):
+    """
+    A message before it is stored.
+
+    Attributes:
+        role: One of `ROLES`.
+        text: What is searched and counted; "" derives it from *parts*.
+        author: Who spoke; None when only the role is known.
+        parts: The whole original as JSON objects, for example text, tool_call
+            and tool_result parts; None when the text is all there is.
+        external_id: The host's id, unique in its session. Adding it again
+            returns the stored message and writes nothing.
+        created_ms: When it was said; None: now.
+        metadata: A JSON object that is kept and never searched.
+    """
+
+    role: str
+    text: str = ""
+    author: str | None = None
+    parts: list[Any] | None = None
+    external_id: str | None = None
+    created_ms: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    uid: str | None = None
+
+
+class Message(Record):
+    """
+    One stored message.
+
+    Attributes:
+        seq: Its place in the session, from 1; never changes.
+        body: The original parts, or None when the text is all there is.
+        tokens: Tokens of text and parts, by the counter called *counter*.
+        id: Packed row id, see `memdb.models.ids`.
+        uid: UUIDv7, the same in every copy of the file.
+    """
+
+    seq: int
+    role: str
+    author: str | None
+    text: str
+    body: list[Any] | None
+    tokens: int
+    counter: str
+    external_id: str | None
+    created_ms: int
+    metadata: dict[str, Any] | None
+    session: str
+    id: int
+    uid: str
+
+
+class ContextWindow(Record):
+    """
+    The messages handed to a model, oldest first.
+
+    Attributes:
+        tokens: What they cost by the file's counter, overhead included.
+        budget_tokens: The limit that *tokens* keeps to (the strategy
+            "token_window" may go over it); None: no limit given.
+        pieces: What each token was spent on, in the order of the messages, and
+            why; () for a plain window.
+
+    Messages that were never stored (summaries, excerpts) have seq 0.
+    """
+
+    messages: tuple[Message, ...]
+    tokens: int
+    budget_tokens: int | None
+    pieces: tuple[Piece, ...] = ()
+
+    def to(self, shape: str) -> dict[str, Any]:
+        """
+        Return the messages as the keyword arguments of a model's client, JSON-ready.
+
+        Args:
+            shape: "openai", "anthropic" or "gemini"; see `memdb.text.formats.to_shape`.
+
+        Raises:
+            InvalidInput: there is no such shape.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     chat = db.scope("ann").session("tea")
+        ...     said = chat.append("user", "Green, please.")
+        ...     chat.window().to("openai")
+        {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
+        """
+        from memdb.text.formats import to_shape  # only for sending
+
+        return to_shape(self.messages, shape)
+
+
+class ProfileBlock(Record):
+    """
+    Long-term memory as a text for a prompt; "" with 0 tokens if there is nothing to say.
+
+    Attributes:
+        tokens: By the file's counter.
+        entry_ids: Of the lines, in order.
+    """
+
+    text: str
+    tokens: int
+    entry_ids: tuple[int, ...]
+
+
+class SessionInfo(Record):
+    """What a listing says about a session."""
+
+    name: str
+    title: str | None
+    last_seq: int
+    message_count: int
+    metadata: dict[str, Any] | None
+    created_ms: int
+    updated_ms: int
+    uid: str
+
+
+class ArtifactVersion(Record):
+    """
+    One immutable version of a named artifact, without its bytes.
+
+    Attributes:
+        session: The session it belongs to; None for a `user:` name, which all
+            sessions of the scope share.
+        message_session: With *message_seq* the message that made it; None if
+            that was not said, or its session is gone.
+        sha256: Of the bytes, in hexadecimal.
+    """
+
+    name: str
+    version: int
+    session: str | None
+    size_bytes: int
+    mime: str
+    metadata: dict[str, Any] | None
+    message_session: str | None
+    message_seq: int | None
+    sha256: str
+    created_ms: int
+    uid: str
+
+
+class Artifact(Record):
+    """A version together with its bytes."""
+
+    info: ArtifactVersion
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """The bytes as UTF-8 text; a UnicodeDecodeError if they are not."""
+        return self.data.decode()
+
+
+class Source(Record):
+    """
+    Where a hit comes from; fields that do not apply are None.
+
+    A message has session, seq, external_id, author and created_ms; an entry
+    entry_id and category, and the session and seq it was told in; an artifact
+    name, version and its session. A session has its name, its title, and in
+    created_ms the time of its first message. *shared* is True of an entry that
+    all users of the app share.
+    """
+
+    session: str | None = None
+    seq: int | None = None
+    external_id: str | None = None
+    author: str | None = None
+    created_ms: int | None = None
+    entry_id: int | None = None
+    category: str | None = None
+    artifact: str | None = None
+    version: int | None = None
+    title: str | None = None
+    shared: bool = False
+
+    def __str__(self) -> str:
+        """Name the place in one short line, as the command line prints it."""
+        if self.entry_id is not None:
+            return f"entry {self.entry_id} ({self.category})"
+        if self.artifact is not None:
+            return f"{self.artifact}@{self.version}"
+        if self.seq is None:
+            return f"{self.session} ({self.title})" if self.title else str(self.session)
+        return f"{self.session}#{self.seq}"
+
+
+class Hit(Record):
+    """
+    One answer of a search.
+
+    Attributes:
+        kind: "message", "entry" or "artifact"; "session" for a group.
+        text: The whole text of a message or entry; of an artifact the place
+            that matched; of a session its best message.
+        score: Higher is better; only comparable within one answer.
+        rank: 1 is best.
+        explanation: Each term of the score by name, None unless asked for.
+        hits: Of a session, the messages that say most, best first, three at
+            most; else ().
+    """
+
+    kind: str
+    text: str
+    score: float
+    rank: int
+    source: Source
+    explanation: dict[str, float] | None = None
+    hits: tuple[Hit, ...] = ()
+
+
+class Hits(list["Hit"]):
+    """
+    The hits of one answer, best first, and how they were found.
+
+    Attributes:
+        arms: What took part, of "lexical" (words), "vector" (meaning of the whole)
+            and "similar" (words of similar meaning).
+        missing: Why the others did not, in a sentence each; also how far "vector"
+            could, where only a part of the texts is embedded.
+        failure: The embedder's error, if it failed; None where nothing did.
+        space: The model whose vectors answered; None where none did.
+    """
+
+    def __init__(
+        self,
+        hits: Iterable[Hit],
+        arms: Iterable[str],
+        missing: Mapping[str, str],
+        failure: PortError | None = None,
+        space: str | None = None,
+    ) -> None:
+        """Hold *hits*."""
+        super().__init__(hits)
+        self.arms = tuple(arms)
+        self.missing = dict(missing)
+        self.failure = failure
+        self.space = space
+
+
+class Why(Record):
+    """
+    Why a message is where it is in an answer, or is not in it.
+
+    Attributes:
+        rank: Its place among all messages; None: it was no candidate.
+        score: Of its place, 0 without one.
+        reason: In a sentence.
+        explanation: Each term of its score; None without one.
+        last: Each term of the message that took the answer's last place; None
+            where the answer is not full.
+    """
+
+    rank: int | None
+    score: float
+    reason: str
+    explanation: dict[str, float] | None
+    last: dict[str, float] | None
+
+
+class Finding(Record):
+    """One inconsistency that `check` reports: *code* names the rule, *text* the place."""
+
+    code: str
+    text: str
+    rebuildable: bool
+
+
+class SpaceInfo(Record):
+    """
+    An embedding space of the file.
+
+    Attributes:
+        model: Name of the embedder.
+        dim: Components of a vector.
+        vectors: How many it holds.
+        state: "filling": not everything was embedded yet; "ready"; "retired":
+            another took its place, and it gets no new vectors.
+        due: How many texts wait to be embedded.
+    """
+
+    model: str
+    dim: int
+    vectors: int
+    state: str
+    due: int

@@ -1,0 +1,148 @@
+"""
+What memdb asks of the world: small protocols that a host can implement.
+
+Each has an offline default in `models_local/` or `text/`. A port may be slow
+or fail: it is never called inside a write transaction, and what it raises
+reaches the caller as `PortError`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from memdb.models.claims import Claim, Verdict
+    from memdb.models.summaries import SourceItem, Summary
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Counts tokens as a model would."""
+
+    @property
+    def name(self) -> str:
+        """Identify the counting; stored beside each count."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens in *text*, 0 for the empty text."""
+        ...
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Return the count of each text, in order."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors of one space."""
+
+    @property
+    def name(self) -> str:
+        """Identify the model; vectors of different names are never compared."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Return the number of components, 1 to 65,536."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Sequence[bytes | Sequence[float] | None]:
+        """
+        Return one vector per text, in order.
+
+        A vector is `(dim,)` numbers or `4 * dim` bytes of little-endian float32,
+        finite and not all zero; None for a text in which there is nothing to
+        embed.
+        """
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Completes a chat: a language model."""
+
+    @property
+    def name(self) -> str:
+        """Identify the model; stored beside what it made."""
+        ...
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        timeout_s: float = 30.0,
+        max_tokens: int | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> str:
+        """
+        Return the answer to *messages* as text.
+
+        Args:
+            messages: Oldest first, each with "role" ("system", "user" or
+                "assistant") and "content".
+            schema: A JSON schema that the answer should keep to; None: prose.
+            timeout_s: Give up after this many seconds.
+            max_tokens: Longest answer wanted; None: as the model likes.
+            cancelled: Asked now and then; True: give up as soon as possible.
+
+        Raises:
+            PortError: no answer came: refused, unreachable, too late, cancelled.
+                The text names no secret.
+        """
+        ...
+
+
+@runtime_checkable
+class Arbiter(Protocol):
+    """Decides what a statement does to the entries that it resembles."""
+
+    @property
+    def name(self) -> str:
+        """Identify it; stored beside each decision."""
+        ...
+
+    def decide(self, said: Claim, known: Sequence[Claim]) -> Verdict:
+        """
+        Return what *said* does to *known*, one or more claims, the likest first.
+
+        Raises:
+            PortError: it could not; the offline one decides in its place.
+        """
+        ...
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Makes a short text that stands for a longer one."""
+
+    @property
+    def name(self) -> str:
+        """Identify it; stored beside each summary."""
+        ...
+
+    @property
+    def quality(self) -> str:
+        """Return "model" if a language model writes, "extractive" if none does."""
+        ...
+
+    def summarize(self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+        """
+        Return a summary of *source*.
+
+        Called in a thread of its own, by several at once where several
+        sessions are summarised; given up after 60 seconds.
+
+        Args:
+            source: What was said, oldest first, never empty.
+            depth: Of the node to be made: 0 from messages, n from nodes of n - 1.
+            limit_tokens: Most tokens of the summary's text, from 1.
+
+        Raises:
+            PortError: it could not; the offline one takes its place.
+        """
+        ...

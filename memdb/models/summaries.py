@@ -1,0 +1,204 @@
+"""
+What summaries and contexts are made of: frozen records, as in `memdb.models.messages`.
+
+Apart from those, because a program that only reads and writes messages never
+loads them.
+"""
+
+from __future__ import annotations
+
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.models.messages import Message
+
+# From worst to best: 'fallback' stands in for a model that failed, 'extractive'
+# is made without a model, 'model' by one.
+QUALITIES = ("fallback", "extractive", "model")
+
+
+class SourceItem(Record):
+    """
+    One thing that a summary is made from: a message, or a summary one level down.
+
+    Attributes:
+        who: The author, or else the role; "summary" for a node.
+        role: Of a message; None for a node.
+        text: What it says, with what its tools were told and gave.
+        created_ms: When a message was said; None for a node.
+    """
+
+    first_seq: int
+    last_seq: int
+    who: str
+    role: str | None
+    text: str
+    created_ms: int | None = None
+
+
+class Summary(Record):
+    """
+    What a summariser gives.
+
+    Attributes:
+        hint: What reading the originals would add, in some words; None: not said.
+    """
+
+    text: str
+    hint: str | None = None
+
+
+class Node(Record):
+    """
+    A summary that stands for a span of messages of one session.
+
+    Attributes:
+        id: Names it in its session; the same in every copy of the file.
+        depth: 0 is made from messages, n from nodes of depth n - 1.
+        first_seq: With *last_seq* the span, both inclusive.
+        hint: What expanding it would show; None: not said.
+        quality: One of `QUALITIES`.
+        summarizer: Name of what made it.
+        tokens: Of the text, by the counter called *counter*.
+        condensed_into: Id of the node one level up that stands for it; None:
+            it is part of the frontier.
+        row_id: Packed row id, see `memdb.models.ids`.
+    """
+
+    id: str
+    session: str
+    depth: int
+    first_seq: int
+    last_seq: int
+    text: str
+    hint: str | None
+    quality: str
+    summarizer: str
+    tokens: int
+    counter: str
+    condensed_into: str | None
+    created_ms: int
+    row_id: int
+
+    @property
+    def message_count(self) -> int:
+        """How many seqs its span has."""
+        return self.last_seq - self.first_seq + 1
+
+
+class SummaryTree(Record):
+    """
+    Every node of a session, and what is not yet summarised.
+
+    Attributes:
+        nodes: By depth, deepest first, then by place.
+        first_raw_seq: The first seq after the summarised ones; all from there
+            to *last_seq* are messages only.
+        head_seq: Messages 1 to this one are the system text at the start, which
+            is never summarised; 0 without any.
+    """
+
+    nodes: tuple[Node, ...]
+    head_seq: int
+    first_raw_seq: int
+    last_seq: int
+
+    @property
+    def frontier(self) -> tuple[Node, ...]:
+        """The nodes that no other stands for, oldest first: they cover each seq once."""
+        roots = [node for node in self.nodes if node.condensed_into is None]
+        return tuple(sorted(roots, key=lambda node: node.first_seq))
+
+
+class Expansion(Record):
+    """
+    One page of what a node was made from: nodes one level down, or messages.
+
+    Attributes:
+        next_seq: Give it as `after_seq` for the next page; None: this is the last.
+    """
+
+    node: Node | None
+    nodes: tuple[Node, ...]
+    messages: tuple[Message, ...]
+    next_seq: int | None
+
+
+class Piece(Record):
+    """
+    What a part of a context costs and why it is there.
+
+    Attributes:
+        kind: "system", "summary", "digest", "omitted", "entry", "recalled",
+            "message", or "frame" for the words around summaries and excerpts.
+        first_seq: With *last_seq* the span it tells; None for entries and frames.
+        tokens: By the file's counter; those of all pieces add up to the context's.
+        reason: Why it won its place, in a short sentence.
+        ref: Id of the node or entry, where it is one.
+        score: How well it matches the query, where that decided.
+    """
+
+    kind: str
+    first_seq: int | None
+    last_seq: int | None
+    tokens: int
+    reason: str
+    ref: str | None = None
+    score: float | None = None
+
+
+class SummaryPolicy(Record):
+    """
+    When and how a conversation is summarised.
+
+    The defaults are flowcraft's; 10,000 messages make about 1,000, 333, 111
+    and 37 nodes of depth 0 to 3.
+
+    Attributes:
+        chunk: Messages per leaf, 2 to 1,000; more where a tool call waits for
+            its results.
+        condense_at: Nodes of one depth that nobody stands for, from which on
+            the oldest are condensed; more than *group*, up to 100.
+        group: Nodes per deeper node, 2 to 50.
+        max_depth: Depth of the deepest node, 0 to 31.
+    """
+
+    chunk: int = 10
+    condense_at: int = 6
+    group: int = 3
+    max_depth: int = 3
+
+
+class Archived(Record):
+    """What archiving did: messages moved, in how many segments, their bytes before and after."""
+
+    messages: int
+    segments: int
+    bytes_before: int
+    bytes_after: int
+
+
+class Compacted(Record):
+    """
+    What compacting did.
+
+    Attributes:
+        summarized: Nodes made.
+        pruned: Node texts dropped because they can be made again.
+        archived: Messages moved into segments.
+    """
+
+    summarized: int
+    pruned: int
+    archived: int
+
+
+def check_summaries(policy: SummaryPolicy) -> None:
+    """Refuse a policy under which summarising would not end, or say nothing: InvalidInput."""
+    from memdb.text.validate import int_value
+
+    int_value(policy.chunk, "summaries.chunk", 2, 1000)
+    int_value(policy.group, "summaries.group", 2, 50)
+    int_value(policy.condense_at, "summaries.condense_at", policy.group + 1, 100)
+    int_value(policy.max_depth, "summaries.max_depth", 0, 31)

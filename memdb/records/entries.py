@@ -1,0 +1,103 @@
+"""
+The writes of an entry, each with its history, index row and embedding job.
+
+Called inside a transaction; who calls decides what is written and why.
+"""
+
+from __future__ import annotations
+
+from memdb.tables import entries, history, jobs, scopes, vectors, words
+from memdb.text.grams import bigrams_of
+from memdb.text.hashing import said_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.clock import Ids
+    from memdb.models.messages import Entry
+
+# What a row gets that says nothing else.
+NEW = {
+    "pinned": 0,
+    "trust": "trusted",
+    "version": 1,
+    "active": 1,
+    "superseded_by": None,
+    "session_id": None,
+    "session_only": 0,
+    "source": None,
+    "use_count": 0,
+    "last_used_ms": None,
+    "valid_to_ms": None,
+}
+
+
+def insert(tx: Tx, scope_no: int, row: Mapping[str, Any], ids: Ids) -> int:
+    """Add a validated row, fill in what it leaves open, and return its id."""
+    entry_id = scopes.next_id(tx, scope_no)
+    made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
+    filled: dict[str, Any] = {
+        **NEW,
+        "updated_ms": made_ms,
+        "stored_ms": tx.now_ms,
+        **row,
+        "id": entry_id,
+        "scope_no": scope_no,
+        "uid": row["uid"] or ids(tx.now_ms),
+        "created_ms": made_ms,
+    }
+    hashes = {"content_hash": entries.hash_of(filled), "said_hash": said_hash(filled["text"])}
+    entries.add(tx, filled | hashes)
+    words.index_entry(tx, entry_id)
+    jobs.add_entry(tx, entry_id, filled["version"])
+    return entry_id
+
+
+def change(tx: Tx, entry_id: int, reason: str, **columns: Any) -> None:
+    """
+    Give an existing entry new *columns*; what it was before becomes history.
+
+    Columns that leave it as it is make no version.
+    """
+    old = entries.row(tx, entry_id)
+    if all(old[column] == value for column, value in columns.items()):
+        return
+    new = {**old, **columns}
+    reworded = (new["text"], new["keywords"]) != (old["text"], old["keywords"])
+    if reworded:
+        new["bigrams"] = bigrams_of(f"{new['text']}\n{new['keywords']}")
+        words.drop_entry(tx, entry_id)
+    new["content_hash"] = entries.hash_of(new)
+    new["said_hash"] = said_hash(new["text"])
+    history.keep(tx, entry_id, reason)
+    version = entries.update(tx, entry_id, new)
+    if reworded:
+        words.index_entry(tx, entry_id)
+        jobs.add_entry(tx, entry_id, version)
+
+
+def end(tx: Tx, old: Entry, ended_ms: int) -> None:
+    """
+    Let *old* be true until *ended_ms*, which frees its key for its successor.
+
+    `entries.link` names that one when it is there. A version of its own is not
+    made for the link.
+    """
+    change(
+        tx,
+        old.id,
+        "supersede",
+        valid_to_ms=ended_ms if old.valid_to_ms is None else min(ended_ms, old.valid_to_ms),
+        active=int(old.active and ended_ms > tx.now_ms),
+    )
+
+
+def delete(tx: Tx, entry_id: int) -> bool:
+    """Remove an entry with its history, index row, vectors and jobs."""
+    words.drop_entry(tx, entry_id)
+    vectors.delete_range(tx, "entry", entry_id, entry_id)
+    jobs.drop(tx, "entry", entry_id)
+    return entries.delete(tx, entry_id)

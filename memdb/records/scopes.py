@@ -1,0 +1,61 @@
+"""
+Whose memory a call is about: a scope by its two names.
+
+Every service call takes an Owner, so no read or write can forget its scope.
+"""
+
+from __future__ import annotations
+
+from memdb.models.ids import scope_range
+from memdb.tables import scopes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
+
+
+# Whose entries all users of an app see. Nobody can be called so: a name is not empty.
+SHARED = ""
+
+
+class Owner:
+    """The scope (*app*, *user*) of a file; it need not exist yet."""
+
+    __slots__ = ("_db", "_scope_no", "app", "user")
+
+    def __init__(self, db: Database, app: str, user: str) -> None:
+        """Name a scope of *db*; the names were validated."""
+        self._db = db
+        self._scope_no: int | None = None
+        self.app = app
+        self.user = user
+
+    def shared(self) -> Owner:
+        """Return the scope that all users of the app share."""
+        return self if self.user == SHARED else Owner(self._db, self.app, SHARED)
+
+    def find(self, tx: Tx) -> int | None:
+        """Return the scope's number, None before its first write."""
+        if self._scope_no is not None:
+            return self._scope_no
+        found = scopes.find(tx, self.app, self.user)
+        self._remember(found)
+        return found
+
+    def ensure(self, tx: Tx) -> int:
+        """Return the scope's number, making the scope where it is new."""
+        found = self.find(tx)
+        if found is None:
+            found = scopes.ensure(tx, self.app, self.user, self._db.ids(tx.now_ms))
+        return found
+
+    def span(self, tx: Tx) -> tuple[int, int] | None:
+        """Return the first and last id the scope can hold, None before its first write."""
+        found = self.find(tx)
+        return None if found is None else scope_range(found)
+
+    def _remember(self, scope_no: int | None) -> None:
+        """Keep a number that is committed: what a write made may still be undone."""
+        if not self._db.writing:
+            self._scope_no = scope_no

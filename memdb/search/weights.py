@@ -1,0 +1,87 @@
+"""
+Every number of the ranking, and where it comes from.
+"""
+
+from __future__ import annotations
+
+from memdb.models.record import Record
+
+
+class Weights(Record):
+    """
+    Every number of the ranking.
+
+    "x without" is R@10 when a term is switched off and the others stay; with all of them it is
+    0.825, with the recipe of the design document 0.769. Source: LoCoMo's five development
+    conversations, 997 questions, static table, 2026-11 (`bench/folds.py`). Choosing among 22
+    variants on four conversations and measuring on the fifth gives 0.826: nothing is left to gain
+    (ADR-0012).
+
+    Attributes:
+        arm: Candidates taken by words; the vector arm brings as many.
+        lexical_share: Share of the lexical arm when both answer; 0.824 with 0.6, 0.822 with 0.8.
+        similar_floor: Words of cosines up to this are not similar; 0.819 without similar words.
+        context: What a query word counts for in a message when it stands in the message this
+            far before (positive) or after (negative) it instead; 0.783 without.
+        previous, next: Share of the neighbours' base scores that is added; 0.810 without.
+        author: Gain when the query names this author and no other; half of it for all when it
+            names nobody, for each named one when it names several; 0.813 without.
+        question: Loss of a message that asks something itself; 0.817 without.
+        length: Gain of a message of `length_words` words or more, in proportion below that; it
+            moves nDCG@10, 0.639 without, 0.640 with it and 0.642 with 0.3.
+        month, day: Added when the query names the message's month or year, or its day, or counts
+            back to a time around it, or to its day; 0.808 without both.
+        session: Share of its session's best score that is added to each message; 0.809 without.
+        excluded: Factor of what holds a word that the query excludes: it comes last, but an answer
+            is not empty for it.
+        seeds: Messages whose words are spread to their neighbours; more change nothing.
+        pool: Once so many messages hold a rarer word, a commoner word adds no new ones.
+        importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
+        fading: Loss of an entry that faded for long: a newer one of the same words goes first, a
+            better match goes before both.
+        use: Gain of an entry that was recalled nine times, twice that for 99.
+        entry_scale: Final by base score of the first ten messages, median 2.2 with and without
+            vectors, so that entries, which have no context terms, come to the same scale.
+    """
+
+    arm: int = 200
+    lexical_share: float = 0.7
+    similar_floor: float = 0.3
+    context: tuple[tuple[int, float], ...] = ((1, 0.5), (-1, 0.3), (2, 0.3), (-2, 0.2))
+    previous: float = 0.15
+    next: float = 0.1
+    author: float = 0.3
+    question: float = 0.15
+    length: float = 0.2
+    length_words: int = 40
+    month: float = 0.5
+    day: float = 1.0
+    session: float = 0.3
+    excluded: float = 0.1
+    seeds: int = 200
+    pool: int = 1000
+    importance: float = 0.2
+    fading: float = 0.2
+    use: float = 0.03
+    entry_scale: float = 2.2
+
+
+MESSAGES = Weights()
+"""The ranking of messages."""
+
+DOCUMENTS = MESSAGES.replace(lexical_share=0.5, context=(), previous=0.0, next=0.0)
+"""The ranking of entries: documents have no neighbours."""
+
+STATIC_MODEL = "static-en-1"
+
+SENTENCES = MESSAGES.replace(lexical_share=0.5, session=0.4)
+"""
+The ranking of messages where a sentence model answers: its cosines say more.
+
+R@10 0.853 with all-MiniLM-L6-v2, 0.841 with the weights of the built-in table (ADR-0013).
+"""
+
+
+def for_messages(model: str | None) -> Weights:
+    """Return the weights for messages where *model* made the vectors; None: words alone."""
+    return MESSAGES if model in (None, STATIC_MODEL) else SENTENCES

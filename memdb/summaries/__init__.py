@@ -1,0 +1,1 @@
+"""The summary DAG: planning, building and reading it."""

@@ -1,0 +1,318 @@
+"""
+The summary DAG of a session: making nodes, from the jobs table or at once.
+
+Sources are read in one transaction, summarised outside of any, and the node is
+stored in another that first looks whether it is still due. So two processes
+may work on one session, a crash loses the summary in progress and nothing
+else, and no summary is stored twice.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import Busy, DiskFull, ReadOnly
+from memdb.models.ids import SCOPE_SHIFT
+from memdb.summaries.leases import Lease, Run
+from memdb.summaries.planning import Step, plan, step_above, still_due
+from memdb.summaries.summarizer import Stopped, items_of_messages
+from memdb.tables import jobs, messages, scopes, sessions, summaries
+from memdb.text.grams import bigrams_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.summaries import Node, SummaryPolicy
+    from memdb.summaries.summarizer import Made, SummaryMaker
+    from memdb.tables.jobs import Job
+    from memdb.text.counting import Counting
+
+    Status = Callable[[str, str], object]
+
+# Nodes per transaction where no model is asked: 64 leaves take about 0.1 s.
+LOCAL_BATCH = 64
+
+# Texts dropped per transaction.
+PRUNE_BATCH = 1000
+
+MAX_ID = (1 << 63) - 1
+
+
+class Summaries:
+    """Makes the nodes of a file."""
+
+    def __init__(
+        self, db: Database, counting: Counting, maker: SummaryMaker, policy: SummaryPolicy
+    ) -> None:
+        """Summarise the sessions of *db* by *maker*, when and how *policy* says."""
+        self._db = db
+        self._counting = counting
+        self.maker = maker
+        self.policy = policy
+
+    def drain(self, session: int, most: int) -> int:
+        """
+        Make up to *most* nodes of a session that are due, without a model; how many that were.
+
+        As a context does before it reads. With a model at hand, what is made
+        here is due to be improved by it. A file that cannot be written now is
+        left as it is: whoever reads has no use for that error.
+        """
+        done = 0
+        while done < most and not self._db.writing:
+            try:
+                stored = self._advance(session, min(LOCAL_BATCH, most - done), Run(), local=True)
+            except (Busy, DiskFull, ReadOnly):
+                break
+            if not stored:
+                break
+            done += stored
+        return done
+
+    def catch_up(self, session: int, status: Status | None = None) -> tuple[int, Run]:
+        """
+        Make the nodes of a session that are due, now; how many, and how it went.
+
+        0 where another process is at it: nothing is asked of a model twice.
+        """
+        run = Run(status)
+        with self._db.read() as tx:
+            known = sessions.identity(tx, session)
+            if known is None or not plan(tx, session, known[0], self.policy, 1):
+                return 0, run
+        with self._db.write() as tx:
+            jobs.add_summarize(tx, "session", session)
+            lease = Lease.take(tx, jobs.summarize_session(session))
+        return (0 if lease is None else self._work(lease, None, run)), run
+
+    def run_pending(
+        self,
+        limit: int | None = None,
+        run: Run | None = None,
+        *,
+        early: bool = True,
+    ) -> tuple[int, Run]:
+        """
+        Do the summarising that is due in the file; how many nodes, and how it went.
+
+        Where a model fails, an extract takes its place ('fallback') and the
+        node is tried again later; nothing waits for it.
+
+        Args:
+            limit: Stop after so many nodes; None: go on until nothing is due.
+            run: Who is told, and who may cancel.
+            early: Also what failed and waits to be tried again.
+        """
+        run = run or Run()
+        done = low = 0
+        while (limit is None or done < limit) and not run.stopped:
+            job = self._next_job(low, early=early)
+            if job is None:
+                break
+            low = job.ref + 1
+            with self._db.write() as tx:
+                lease = Lease.take(tx, job)
+            if lease is None:
+                continue
+            done += self._work(lease, None if limit is None else limit - done, run)
+        return done, run
+
+    @property
+    def _batch(self) -> int:
+        """Nodes per transaction: what a model made is stored at once."""
+        return LOCAL_BATCH if self.maker.port is None else 1
+
+    def _next_job(self, low: int, *, early: bool) -> Job | None:
+        """Return the next job that this process can do: improving takes a model."""
+        while True:
+            with self._db.read() as tx:
+                found = jobs.due(tx, 0, low, MAX_ID, self._db.clock(), 100, early=early)
+            for job in found:
+                if job.kind == "summarize" and (job.subject == "session" or self.maker.port):
+                    return job
+            if not found:
+                return None
+            low = found[-1].ref + 1
+
+    def _work(self, lease: Lease, limit: int | None, run: Run) -> int:
+        """Do a leased job, as far as *limit* allows, and give the lease back."""
+        done = 0
+        try:
+            if lease.job.subject == "node":
+                done = self._improve(lease, run)
+                run.stored(done)
+                return done
+            while (limit is None or done < limit) and not run.stopped:
+                most = self._batch if limit is None else min(self._batch, limit - done)
+                stored = self._advance(lease.job.ref, most, run, lease=lease)
+                if not stored:
+                    break
+                done += stored
+                run.stored(stored)
+        except Stopped:  # what was being made stays due
+            return done
+        finally:
+            self._settle(lease)
+        return done
+
+    def _settle(self, lease: Lease) -> None:
+        """Remove a session's job when nothing is due any more; else leave it to the next."""
+        job = lease.job
+        with self._db.write() as tx:
+            if lease.give_back(tx) and job.subject == "session":
+                known = sessions.identity(tx, job.ref)
+                if known is None or not plan(tx, job.ref, known[0], self.policy, 1):
+                    jobs.done(tx, job)
+
+    def _advance(
+        self,
+        session: int,
+        most: int,
+        run: Run,
+        *,
+        local: bool = False,
+        lease: Lease | None = None,
+    ) -> int:
+        """Make the next nodes of a session, *most* at most; 0 when none is due."""
+        with self._db.read() as tx:
+            known = sessions.identity(tx, session)
+            steps = [] if known is None else plan(tx, session, known[0], self.policy, most)
+        if known is None or not steps:
+            return 0
+        made = [self._made(known[0], step, run, local=local) for step in steps]
+        with self._db.write() as tx:
+            if lease is not None and not lease.renew(tx):
+                return 0
+            stored = 0
+            for step, summary in zip(steps, made, strict=True):
+                if not self._store(tx, session, known, step, summary):
+                    break
+                stored += 1
+            return stored
+
+    def _made(self, name: str, step: Step, run: Run, *, local: bool) -> Made:
+        if run.gone:
+            made, _ = self.maker.make(step.source, step.depth, local=True)
+            return made.replace(quality="fallback")
+        if self.maker.port is not None and not local:
+            run.tell(f"Summarising {name} {step.first_seq}-{step.last_seq}")
+        made, failure = self.maker.make(
+            step.source, step.depth, local=local, cancelled=run.cancelled
+        )
+        run.note(failure)
+        return made
+
+    def _store(self, tx: Tx, session: int, known: tuple[str, str], step: Step, made: Made) -> bool:
+        """Store a node, if it is still due."""
+        name, uid = known
+        if sessions.identity(tx, session) != known or not still_due(tx, session, name, step):
+            return False
+        row: dict[str, Any] = {
+            "id": scopes.next_id(tx, session >> SCOPE_SHIFT),
+            "uid": summaries.node_uid(uid, step.depth, step.first_seq, step.last_seq),
+            "session_id": session,
+            "depth": step.depth,
+            "first_seq": step.first_seq,
+            "last_seq": step.last_seq,
+            "created_ms": tx.now_ms,
+            **self.columns(made),
+        }
+        summaries.add(tx, row)
+        if step.depth:
+            summaries.condense(tx, row)
+        if self.may_improve(made):
+            jobs.add_summarize(tx, "node", row["id"])
+        return True
+
+    def columns(self, made: Made) -> dict[str, Any]:
+        """Return the columns of a node that *made* fills."""
+        return {
+            "text": made.text,
+            "hint": made.hint,
+            "quality": made.quality,
+            "summarizer": made.summarizer,
+            "tokens": made.tokens,
+            "counter": self._counting.name,
+            "bigrams": bigrams_of(made.text),
+        }
+
+    def may_improve(self, made: Made) -> bool:
+        """Say whether the model at hand would write a better one."""
+        port = self.maker.port
+        return port is not None and port.quality == "model" and made.quality != "model"
+
+    def _improve(self, lease: Lease, run: Run) -> int:
+        """Let the model write a node anew; a failure leaves it as it is, for later."""
+        with self._db.read() as tx:
+            node = summaries.get(tx, lease.job.ref)
+            step = None if node is None else self.step_of(tx, node)
+        if node is None or step is None:
+            with self._db.write() as tx:
+                lease.finish(tx)
+            return 0
+        if run.gone:
+            return 0
+        run.tell(f"Improving {node.session} {node.first_seq}-{node.last_seq}")
+        made, failure = self.maker.make(step.source, step.depth, cancelled=run.cancelled)
+        run.note(failure)
+        with self._db.write() as tx:
+            if not lease.renew(tx):
+                return 0
+            if failure is not None:
+                lease.fail(tx, failure)
+                return 0
+            summaries.improve(tx, node, self.columns(made))
+            above = summaries.above(tx, node.row_id)
+            if above is not None:  # it was made from the text that is now a better one
+                jobs.redo_node(tx, above)
+            lease.finish(tx)
+        return 1
+
+    def step_of(self, tx: Tx, node: Node) -> Step | None:
+        """Return what an existing node is made from; None if that is gone."""
+        if node.depth:
+            group = [self.with_text(tx, one) for one in summaries.sources(tx, node)]
+            return step_above(group) if group else None
+        session = summaries.session_of(tx, node.row_id)
+        count = node.last_seq - node.first_seq + 1
+        run = messages.list_after(tx, session, node.session, node.first_seq - 1, count)
+        run = [one for one in run if one.seq <= node.last_seq]
+        if not run:
+            return None
+        items = tuple(items_of_messages(run))
+        return Step(0, node.first_seq, node.last_seq, items, 0)
+
+    def with_text(self, tx: Tx, node: Node) -> Node:
+        """Return *node* with its text, made again where it was pruned."""
+        if node.text is not None:
+            return node
+        step = self.step_of(tx, node)
+        if step is None:
+            return node.replace(text="")
+        made, _ = self.maker.make(step.source, step.depth, local=True)
+        return node.replace(text=made.text, tokens=made.tokens, counter=self._counting.name)
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text* by the file's counter."""
+        (tokens,) = self._counting.count_many([text])
+        return tokens
+
+    def upgrade(self, session: int) -> int:
+        """Make every node that no model wrote due to be written by one; how many those are."""
+        with self._db.write() as tx:
+            found = summaries.improvable(tx, session)
+            for row_id in found:
+                jobs.add_summarize(tx, "node", row_id)
+        return len(found)
+
+    def prune(self, session: int) -> int:
+        """Drop the texts that can be made again from their sources; how many."""
+        pruned = 0
+        while True:
+            with self._db.write() as tx:
+                some = summaries.prune(tx, session, PRUNE_BATCH)
+            pruned += some
+            if some < PRUNE_BATCH:
+                return pruned

@@ -1,0 +1,131 @@
+"""
+What is due to be summarised: the next leaves, and the next nodes of a deeper level.
+
+Which nodes there will be follows from the messages alone, whoever plans and
+however often: leaves are cut from the start of the session, and nodes of a
+level are condensed oldest first.
+"""
+
+from __future__ import annotations
+
+from memdb.conversations.tool_calls import has_open_call, units
+from memdb.models.record import Record
+from memdb.summaries.summarizer import items_of_messages, items_of_nodes
+from memdb.tables import messages, sessions, summaries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Message
+    from memdb.models.summaries import Node, SourceItem, SummaryPolicy
+
+# Messages that are read beyond the leaves, to see where their last unit ends.
+LOOKAHEAD = 200
+
+# A call without a result is waited for until so many messages came after it.
+OPEN_CALL_WAIT = 50
+
+HEAD_PAGE = 50
+
+
+class Step(Record):
+    """A node to be made from *source*; *source_count* nodes go into it, 0 for a leaf."""
+
+    depth: int
+    first_seq: int
+    last_seq: int
+    source: tuple[SourceItem, ...]
+    source_count: int
+
+
+def head_seq(tx: Tx, session: int, name: str) -> int:
+    """
+    Return the last seq of the system messages that the session begins with, 0 without any.
+
+    They are the system text of every context, so no node stands for them.
+    """
+    leaves = summaries.leaf_span(tx, session)
+    if leaves is not None:
+        return leaves[0] - 1
+    head = 0
+    while page := messages.list_after(tx, session, name, head, HEAD_PAGE):
+        for message in page:
+            if message.role != "system":
+                return head
+            head = message.seq
+    return head
+
+
+def covered_seq(tx: Tx, session: int, name: str) -> int:
+    """Return the last seq before the messages that no leaf stands for yet."""
+    leaves = summaries.leaf_span(tx, session)
+    return head_seq(tx, session, name) if leaves is None else leaves[1]
+
+
+def plan(tx: Tx, session: int, name: str, policy: SummaryPolicy, most: int) -> list[Step]:
+    """
+    Return up to *most* nodes that can be made now, all of one depth, oldest first.
+
+    [] when nothing is due. Make them in this order, then plan again.
+    """
+    return _leaves(tx, session, name, policy, most) or _condensed(tx, session, policy, most)
+
+
+def _leaves(tx: Tx, session: int, name: str, policy: SummaryPolicy, most: int) -> list[Step]:
+    covered = covered_seq(tx, session, name)
+    if sessions.last_seq(tx, session) - covered < policy.chunk:
+        return []
+    wanted = policy.chunk * most + LOOKAHEAD
+    run = messages.list_after(tx, session, name, covered, wanted)
+    found: list[Step] = []
+    chunk: list[Message] = []
+    left = len(run)
+    for unit in units(run):
+        chunk += unit
+        left -= len(unit)
+        if len(chunk) < policy.chunk:
+            continue
+        waits = left < OPEN_CALL_WAIT and has_open_call(chunk)
+        cut_off = len(run) == wanted and left == 0 and found
+        if waits or cut_off or len(found) == most:
+            break
+        items = tuple(items_of_messages(chunk))
+        found.append(Step(0, covered + 1, chunk[-1].seq, items, 0))
+        covered = chunk[-1].seq
+        chunk = []
+    return found
+
+
+def _condensed(tx: Tx, session: int, policy: SummaryPolicy, most: int) -> list[Step]:
+    for depth in range(policy.max_depth):
+        wanted = policy.condense_at + policy.group * (most - 1)
+        loose = summaries.loose(tx, session, depth, wanted)
+        found: list[Step] = []
+        while len(loose) >= policy.condense_at and len(found) < most:
+            group, loose = loose[: policy.group], loose[policy.group :]
+            found.append(step_above(group))
+        if found:
+            return found
+    return []
+
+
+def step_above(group: list[Node]) -> Step:
+    """Return the node that is to stand for *group*: neighbours of one depth, oldest first."""
+    items = items_of_nodes(group, [node.text for node in group])
+    first, last = group[0], group[-1]
+    return Step(first.depth + 1, first.first_seq, last.last_seq, tuple(items), len(group))
+
+
+def still_due(tx: Tx, session: int, name: str, step: Step) -> bool:
+    """Say whether nobody has made *step*, or something in its place, since it was planned."""
+    if step.depth == 0:
+        # Its last message may have been taken back since.
+        said = messages.find(tx, session, name, step.last_seq) is not None
+        return said and covered_seq(tx, session, name) == step.first_seq - 1
+    group = summaries.loose(tx, session, step.depth - 1, step.source_count)
+    return (
+        len(group) == step.source_count
+        and group[0].first_seq == step.first_seq
+        and group[-1].last_seq == step.last_seq
+        and step_above(group).source == step.source  # a model improved none meanwhile
+    )

@@ -1,0 +1,251 @@
+"""
+Archive: cold messages as segments. Owns `archive_segments`.
+
+A message that moves leaves its row behind, as an index card without text, body
+and metadata. Reading segments is `memdb.engine.sqlite.segments`'.
+"""
+
+from __future__ import annotations
+
+from memdb.engine.sqlite import segments
+from memdb.errors import Corrupt
+from memdb.models.ids import session_range
+from memdb.models.record import Record
+from memdb.text.segment_codec import CODEC, block_of, cut, digest, open_segment, pack, squeeze
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.text.segment_codec import Content
+
+SELECT_KEPT = """/* archive.first_kept */
+SELECT min(id)
+FROM (SELECT id FROM messages WHERE id BETWEEN :low AND :high ORDER BY id DESC LIMIT :count)
+"""
+
+SELECT_FIRST_HOT = """/* archive.first_hot */
+SELECT id FROM messages
+WHERE id > :after AND id <= :high AND text IS NOT NULL
+ORDER BY id
+LIMIT 1
+"""
+
+SELECT_HOT = """/* archive.hot */
+SELECT id & 16777215, text, body, metadata
+FROM messages
+WHERE id BETWEEN :low AND :high AND text IS NOT NULL
+ORDER BY id
+"""
+
+SELECT_HASHES = """/* archive.hashes */
+SELECT id, content_hash FROM messages
+WHERE id BETWEEN :low AND :high AND text IS NOT NULL
+ORDER BY id
+"""
+
+# A segment that begins before a span may reach into it; one is enough, because
+# segments do not overlap.
+SELECT_TOUCHED = """/* archive.touched */
+SELECT first_seq, last_seq, message_count, codec, data, sha256
+FROM archive_segments
+WHERE
+  session_id = :session
+  AND first_seq <= :last_seq
+  AND first_seq >= coalesce(
+    (
+      SELECT first_seq FROM archive_segments
+      WHERE session_id = :session AND first_seq <= :first_seq
+      ORDER BY first_seq DESC
+      LIMIT 1
+    ),
+    0
+  )
+  AND last_seq >= :first_seq
+ORDER BY first_seq
+"""
+
+SELECT_AFTER = """/* archive.after */
+SELECT first_seq, last_seq, message_count, codec, data, sha256
+FROM archive_segments
+WHERE session_id = :session AND first_seq > :after
+ORDER BY first_seq
+LIMIT :limit
+"""
+
+SELECT_ARCHIVED = """/* archive.ids */
+SELECT id FROM messages WHERE id BETWEEN :low AND :high AND text IS NULL ORDER BY id
+"""
+
+INSERT_SEGMENT = """/* archive.insert */
+INSERT INTO archive_segments (
+  session_id,
+  first_seq,
+  last_seq,
+  message_count,
+  codec,
+  data,
+  sha256,
+  created_ms
+)
+VALUES (
+  :session_id,
+  :first_seq,
+  :last_seq,
+  :message_count,
+  :codec,
+  :data,
+  :sha256,
+  :now_ms
+)
+"""
+
+DELETE_SEGMENTS = """/* archive.delete */
+DELETE FROM archive_segments
+WHERE session_id = :session AND first_seq IN (SELECT value FROM json_each(:firsts))
+"""
+
+DELETE_SESSION = """/* archive.delete_session */
+DELETE FROM archive_segments WHERE session_id = :session
+"""
+
+UPDATE_EMPTIED = """/* archive.empty */
+UPDATE messages SET text = NULL, body = NULL, metadata = NULL, bigrams = NULL
+WHERE id BETWEEN :low AND :high AND text IS NOT NULL
+"""
+
+UPDATE_FILLED = """/* archive.refill */
+UPDATE messages SET text = :text, body = :body, metadata = :metadata, bigrams = :bigrams
+WHERE id = :id AND text IS NULL
+"""
+
+
+class Segment(Record):
+    """
+    A segment of a session.
+
+    Attributes:
+        data: What `memdb.text.segment_codec` made of the messages, compressed.
+        sha256: Of the data before compression.
+    """
+
+    first_seq: int
+    last_seq: int
+    message_count: int
+    codec: str
+    data: bytes
+    sha256: bytes
+
+
+def first_kept(tx: Tx, session: int, count: int) -> int:
+    """Return the id of the oldest of the newest *count* messages; above all where that is none."""
+    low, high = session_range(session)
+    row = tx.one(SELECT_KEPT, {"low": low, "high": high, "count": count})
+    return high + 1 if row is None or row[0] is None else int(row[0])
+
+
+def hot(tx: Tx, session: int, after_seq: int, before: int) -> list[Content]:
+    """
+    Return what is not archived of the first block after *after_seq* that has such messages.
+
+    Args:
+        before: The id that ends the search; [] where nothing is left.
+    """
+    first = tx.one(SELECT_FIRST_HOT, {"after": session | after_seq, "high": before - 1})
+    if first is None:
+        return []
+    _, last_seq = block_of(first[0] - session)
+    high = min(session + last_seq, before - 1)
+    return tx.all(SELECT_HOT, {"low": first[0], "high": high})
+
+
+def hashes(tx: Tx, low: int, high: int) -> list[Row]:
+    """Return (id, content hash) of what is not archived of *low* <= id <= *high*."""
+    return tx.all(SELECT_HASHES, {"low": low, "high": high})
+
+
+def touched(tx: Tx, session: int, first_seq: int, last_seq: int) -> list[Segment]:
+    """Return the segments that hold seqs of a span, and so have to be written again with it."""
+    values = {"session": session, "first_seq": first_seq, "last_seq": last_seq}
+    return [Segment.make(row) for row in tx.all(SELECT_TOUCHED, values)]
+
+
+def after(tx: Tx, session: int, first_seq: int, limit: int) -> list[Segment]:
+    """Return up to *limit* segments that begin after *first_seq*, in order."""
+    values = {"session": session, "after": first_seq, "limit": limit}
+    return [Segment.make(row) for row in tx.all(SELECT_AFTER, values)]
+
+
+def same(tx: Tx, session: int, span: tuple[int, int], known: Sequence[Segment]) -> bool:
+    """Say whether just the segments *known* hold the seqs of a span."""
+    return touched(tx, session, *span) == known
+
+
+def archived(tx: Tx, low: int, high: int) -> list[int]:
+    """Return the ids of the archived messages with *low* <= id <= *high*."""
+    return [row[0] for row in tx.all(SELECT_ARCHIVED, {"low": low, "high": high})]
+
+
+def opened(session: int, known: Sequence[Segment]) -> list[Content]:
+    """
+    Return what segments hold.
+
+    Raises:
+        Corrupt: one of them is damaged.
+    """
+    return [
+        content
+        for one in known
+        for content in segments.opened(session, one.first_seq, (one.codec, one.data, one.sha256))
+    ]
+
+
+def to_segments(contents: Sequence[Content]) -> list[Segment]:
+    """
+    Return messages, by rising seq, as segments that were opened again and compared.
+
+    Raises:
+        Corrupt: a message holds what none may hold, so it cannot be archived.
+    """
+    made = []
+    for part in cut(contents):
+        packed = pack(part)
+        one = Segment(part[0][0], part[-1][0], len(part), CODEC, squeeze(packed), digest(packed))
+        if open_segment(one.codec, one.data, one.sha256) != part:
+            raise Corrupt(
+                f"message {one.first_seq} or one of the {one.message_count - 1} after it does not "
+                "come out of a segment as it went in: run `memdb check`"
+            )
+        made.append(one)
+    return made
+
+
+def replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+    """Remove the segments *old* and add *new*."""
+    tx.run(DELETE_SEGMENTS, {"session": session, "firsts": _firsts(old)})
+    for one in new:
+        tx.run(
+            INSERT_SEGMENT,
+            {**one.to_dict(), "session_id": session, "now_ms": tx.now_ms},
+        )
+
+
+def empty(tx: Tx, low: int, high: int) -> int:
+    """Take text, body and metadata out of the rows of *low* <= id <= *high*; how many had some."""
+    return tx.run(UPDATE_EMPTIED, {"low": low, "high": high})
+
+
+def refill(tx: Tx, rows: Sequence[dict[str, Any]]) -> None:
+    """Put id, text, body, metadata and bigrams back into archived rows."""
+    tx.many(UPDATE_FILLED, rows)
+
+
+def delete_session(tx: Tx, session: int) -> None:
+    """Remove every segment of a session."""
+    tx.run(DELETE_SESSION, {"session": session})
+
+
+def _firsts(known: Sequence[Segment]) -> str:
+    return f"[{','.join(str(one.first_seq) for one in known)}]"

@@ -1,0 +1,291 @@
+"""
+Artifacts: named bytes in immutable versions. Owns `artifact_names`, `artifacts`.
+
+The key ends in `rev_version = 2^63 - 1 - version`, so the newest version is the
+first row of its range. A name's counter only grows: a version number never
+comes back, also after everything under the name was deleted.
+"""
+
+from __future__ import annotations
+
+from memdb.models.messages import ArtifactVersion
+from memdb.models.record import Record
+from memdb.text.validate import parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+
+REV_BASE = (1 << 63) - 1
+
+# Session number of `user:` names, which all sessions of a scope share.
+SHARED = 0
+
+SELECT_NAME = """/* artifacts.find_name */
+SELECT id, last_version
+FROM artifact_names
+WHERE scope_no = :scope_no AND session_no = :session_no AND name = :name
+"""
+
+INSERT_NAME = """/* artifacts.insert_name */
+INSERT INTO artifact_names (id, scope_no, session_no, name, last_version, text, bigrams)
+VALUES (:id, :scope_no, :session_no, :name, :version, :text, :bigrams)
+"""
+
+UPDATE_NAME = """/* artifacts.update_name */
+UPDATE artifact_names SET last_version = :version, text = :text, bigrams = :bigrams
+WHERE id = :id
+"""
+
+INSERT_VERSION = """/* artifacts.insert */
+INSERT INTO artifacts (
+  scope_no,
+  session_no,
+  name,
+  rev_version,
+  uid,
+  blob_no,
+  size_bytes,
+  mime,
+  metadata,
+  message_id,
+  created_ms
+)
+VALUES (
+  :scope_no,
+  :session_no,
+  :name,
+  :rev_version,
+  :uid,
+  :blob_no,
+  :size_bytes,
+  :mime,
+  :metadata,
+  :message_id,
+  :created_ms
+)
+"""
+
+SELECT_VERSIONS = """/* artifacts.versions */
+SELECT
+  artifacts.name,
+  rev_version,
+  sessions.name,
+  artifacts.size_bytes,
+  mime,
+  artifacts.metadata,
+  makers.name,
+  message_id & 16777215,
+  sha256,
+  artifacts.created_ms,
+  artifacts.uid,
+  artifacts.blob_no
+FROM artifacts
+JOIN blobs ON blobs.blob_no = artifacts.blob_no
+LEFT JOIN sessions ON sessions.id = (artifacts.scope_no << 44) | (artifacts.session_no << 24)
+LEFT JOIN sessions AS makers ON makers.id = message_id & ~16777215
+WHERE
+  artifacts.scope_no = :scope_no
+  AND session_no = :session_no
+  AND artifacts.name = :name
+  AND rev_version BETWEEN :low AND :high
+ORDER BY rev_version
+LIMIT :limit
+"""
+
+SELECT_ALL_NAMES = """/* artifacts.list_scope */
+SELECT name, session_no, last_version
+FROM artifact_names
+WHERE scope_no = :scope_no
+ORDER BY session_no, name
+"""
+
+SELECT_BY_UID = """/* artifacts.find_uid */
+SELECT rev_version FROM artifacts
+WHERE scope_no = :scope_no AND session_no = :session_no AND name = :name AND uid = :uid
+"""
+
+SELECT_NEXT_SAME = """/* artifacts.next_same */
+SELECT rev_version
+FROM artifacts
+JOIN blobs ON blobs.blob_no = artifacts.blob_no
+WHERE
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name = :name
+  AND rev_version < :before
+  AND sha256 = :sha256
+ORDER BY rev_version DESC
+LIMIT 1
+"""
+
+UPDATE_MESSAGE = """/* artifacts.set_message */
+UPDATE artifacts SET message_id = :message_id
+WHERE
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name = :name
+  AND rev_version = :rev_version
+"""
+
+UPDATE_LAST_VERSION = """/* artifacts.raise_version */
+UPDATE artifact_names SET last_version = max(last_version, :version) WHERE id = :id
+"""
+
+SELECT_MANY = """/* artifacts.get_many */
+SELECT artifact_names.id, artifact_names.name, session_no, sessions.name
+FROM artifact_names
+LEFT JOIN sessions ON sessions.id = (artifact_names.scope_no << 44) | (session_no << 24)
+WHERE
+  artifact_names.id IN (SELECT value FROM json_each(:ids))
+  AND EXISTS (
+    SELECT 1 FROM artifacts
+    WHERE
+      artifacts.scope_no = artifact_names.scope_no
+      AND artifacts.session_no = artifact_names.session_no
+      AND artifacts.name = artifact_names.name
+  )
+"""
+
+DELETE_NAME = """/* artifacts.delete_name */
+DELETE FROM artifact_names WHERE id = :id
+"""
+
+DELETE_VERSION = """/* artifacts.delete */
+DELETE FROM artifacts
+WHERE
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name = :name
+  AND rev_version = :rev_version
+"""
+
+INSERT_TOMBSTONE = """/* artifacts.insert_tombstone */
+INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
+VALUES (:uid, 'artifact', :scope_no, :ref, :now_ms)
+ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
+"""
+
+
+class Place(Record):
+    """Where an artifact name stands: a session of a scope, or `SHARED`."""
+
+    scope_no: int
+    session_no: int
+    name: str
+
+    def key(self) -> dict[str, Any]:
+        """Return the columns that name it."""
+        return {"scope_no": self.scope_no, "session_no": self.session_no, "name": self.name}
+
+
+class Stored(Record):
+    """A version and the number of its blob."""
+
+    info: ArtifactVersion
+    blob_no: int
+
+
+class Named(Record):
+    """A name and the session it belongs to, None for a shared one."""
+
+    id: int
+    name: str
+    session_no: int
+    session: str | None
+
+
+def _to_stored(row: Row) -> Stored:
+    *values, blob_no = row
+    values[1] = REV_BASE - row[1]
+    values[5] = parse_json(row[5])
+    values[8] = row[8].hex()
+    return Stored(ArtifactVersion(*values), blob_no)
+
+
+def find_name(tx: Tx, place: Place) -> tuple[int, int] | None:
+    """Return a name's id and the last version number given out, None if it is new."""
+    row = tx.one(SELECT_NAME, place.key())
+    return None if row is None else (row[0], row[1])
+
+
+def add_name(tx: Tx, name_id: int, place: Place, version: int, said: dict[str, str | None]) -> None:
+    """Add a name whose newest version is *version*; *said* has `text` and `bigrams`."""
+    tx.run(INSERT_NAME, {**place.key(), **said, "id": name_id, "version": version})
+
+
+def set_name(tx: Tx, name_id: int, version: int, said: dict[str, str | None]) -> None:
+    """Set the last version number and the searched text of a name."""
+    tx.run(UPDATE_NAME, {**said, "id": name_id, "version": version})
+
+
+def add(tx: Tx, place: Place, version: int, row: dict[str, Any]) -> None:
+    """Add a version; *row* has the other columns by name."""
+    tx.run(INSERT_VERSION, {**row, **place.key(), "rev_version": REV_BASE - version})
+
+
+def find(tx: Tx, place: Place, version: int | None = None) -> Stored | None:
+    """Return a version, the newest for None; None if there is none."""
+    low, high = (0, REV_BASE) if version is None else (REV_BASE - version, REV_BASE - version)
+    rows = tx.all(SELECT_VERSIONS, {**place.key(), "low": low, "high": high, "limit": 1})
+    return _to_stored(rows[0]) if rows else None
+
+
+def versions(tx: Tx, place: Place) -> list[Stored]:
+    """Return every version, newest first."""
+    values = {**place.key(), "low": 0, "high": REV_BASE, "limit": -1}
+    return [_to_stored(row) for row in tx.all(SELECT_VERSIONS, values)]
+
+
+def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
+    """Return every name of the scope with its last version number, also empty ones."""
+    rows = tx.all(SELECT_ALL_NAMES, {"scope_no": scope_no})
+    return [(Place(scope_no, session_no, name), last) for name, session_no, last in rows]
+
+
+def find_uid(tx: Tx, place: Place, uid: str) -> int | None:
+    """Return the number of the version with *uid* under a name, None without one."""
+    row = tx.one(SELECT_BY_UID, {**place.key(), "uid": uid})
+    return None if row is None else REV_BASE - int(row[0])
+
+
+def next_same(tx: Tx, place: Place, after_version: int, sha256: bytes) -> int | None:
+    """Return the first version above *after_version* with these bytes, None without one."""
+    values = {**place.key(), "before": REV_BASE - after_version, "sha256": sha256}
+    row = tx.one(SELECT_NEXT_SAME, values)
+    return None if row is None else REV_BASE - int(row[0])
+
+
+def set_message(tx: Tx, place: Place, version: int, message_id: int) -> None:
+    """Note which message made a version; it may be gone (for imports)."""
+    values = {**place.key(), "rev_version": REV_BASE - version, "message_id": message_id}
+    tx.run(UPDATE_MESSAGE, values)
+
+
+def raise_version(tx: Tx, name_id: int, version: int) -> None:
+    """Make sure that numbers up to *version* count as given out (for imports)."""
+    tx.run(UPDATE_LAST_VERSION, {"id": name_id, "version": version})
+
+
+def get_many(tx: Tx, ids: str) -> dict[int, Named]:
+    """Return the names with a version whose id is in the JSON array *ids*, by id."""
+    return {row[0]: Named(*row) for row in tx.all(SELECT_MANY, {"ids": ids})}
+
+
+def delete_name(tx: Tx, name_id: int) -> None:
+    """Remove a name without versions, when the session it belongs to goes."""
+    tx.run(DELETE_NAME, {"id": name_id})
+
+
+def delete(tx: Tx, place: Place, stored: Stored) -> None:
+    """Remove one version, leaving a tombstone; its blob stays."""
+    tx.run(DELETE_VERSION, {**place.key(), "rev_version": REV_BASE - stored.info.version})
+    values = {
+        "uid": stored.info.uid,
+        "scope_no": place.scope_no,
+        "ref": f"{place.name}@{stored.info.version}",
+        "now_ms": tx.now_ms,
+    }
+    tx.run(INSERT_TOMBSTONE, values)

@@ -1,0 +1,200 @@
+"""
+What entries were before. Owns the table `entry_history`.
+
+A version is kept when another replaces it, and goes with its entry.
+"""
+
+from __future__ import annotations
+
+from memdb.models.messages import EntryVersion
+from memdb.text.validate import MAX_INT, parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+
+# Where the fields of an EntryVersion stand that a row holds in another form.
+KEYWORDS, METADATA = (EntryVersion._fields.index(name) for name in ("keywords", "metadata"))
+FLAGS = tuple(EntryVersion._fields.index(name) for name in ("pinned", "active", "session_only"))
+
+INSERT_CURRENT = """/* history.keep */
+INSERT INTO entry_history (
+  entry_id,
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  session_id,
+  first_seq,
+  last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  updated_ms,
+  stored_ms,
+  reason,
+  replaced_ms
+)
+SELECT
+  id,
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  session_id,
+  first_seq,
+  last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  updated_ms,
+  stored_ms,
+  :reason,
+  max(stored_ms, :now_ms)
+FROM entries
+WHERE id = :id
+"""
+
+INSERT_ROW = """/* history.insert */
+INSERT INTO entry_history (
+  entry_id,
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  session_id,
+  first_seq,
+  last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  metadata,
+  updated_ms,
+  stored_ms,
+  reason,
+  replaced_ms
+)
+VALUES (
+  :entry_id,
+  :version,
+  :category,
+  :key,
+  :text,
+  :keywords,
+  :importance,
+  :pinned,
+  :trust,
+  :active,
+  :session_id,
+  :first_seq,
+  :last_seq,
+  :session_only,
+  :source,
+  :valid_from_ms,
+  :valid_to_ms,
+  :expires_ms,
+  :metadata,
+  :updated_ms,
+  :stored_ms,
+  :reason,
+  :replaced_ms
+)
+"""
+
+SELECT_VERSIONS = """/* history.versions */
+SELECT
+  version,
+  category,
+  key,
+  text,
+  keywords,
+  importance,
+  pinned,
+  trust,
+  active,
+  sessions.name,
+  first_seq,
+  entry_history.last_seq,
+  session_only,
+  source,
+  valid_from_ms,
+  valid_to_ms,
+  expires_ms,
+  entry_history.metadata,
+  entry_history.updated_ms,
+  stored_ms,
+  reason,
+  replaced_ms
+FROM entry_history
+LEFT JOIN sessions ON sessions.id = entry_history.session_id
+WHERE entry_id = :id AND version BETWEEN :first AND :last
+ORDER BY version
+"""
+
+UPDATE_FORGET_SESSION = """/* history.forget_session */
+UPDATE entry_history SET session_id = NULL, first_seq = NULL, last_seq = NULL
+WHERE session_id = :session_id
+"""
+
+
+def keep(tx: Tx, entry_id: int, reason: str) -> None:
+    """Keep what an entry is now, before it is changed for *reason*."""
+    tx.run(INSERT_CURRENT, {"id": entry_id, "reason": reason, "now_ms": tx.now_ms})
+
+
+def add(tx: Tx, rows: Iterable[dict[str, Any]]) -> None:
+    """Add old versions as an export holds them."""
+    tx.many(INSERT_ROW, rows)
+
+
+def list_all(tx: Tx, entry_id: int) -> list[EntryVersion]:
+    """Return what the entry was before, oldest first; not what it is now."""
+    values = {"id": entry_id, "first": 1, "last": MAX_INT}
+    return [_to_version(row) for row in tx.all(SELECT_VERSIONS, values)]
+
+
+def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
+    """Return an old version that is there."""
+    row = tx.one(SELECT_VERSIONS, {"id": entry_id, "first": version, "last": version})
+    assert row is not None
+    return _to_version(row)
+
+
+def forget_session(tx: Tx, session: int) -> None:
+    """Cut the link to a session that goes away; what was said stays."""
+    tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
+
+
+def _to_version(row: Row) -> EntryVersion:
+    values = list(row)
+    values[KEYWORDS] = tuple(row[KEYWORDS].split("\n")) if row[KEYWORDS] else ()
+    for place in FLAGS:
+        values[place] = bool(row[place])
+    values[METADATA] = parse_json(row[METADATA])
+    return EntryVersion(*values)

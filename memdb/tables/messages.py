@@ -1,0 +1,400 @@
+"""
+Messages: what was said, in order. Owns the table `messages`.
+
+A row's id is its place (`memdb.models.ids`), so a session's messages are a range of
+the primary key. What was said never changes; a row without a text is archived,
+and every reader here fills in what its segment holds.
+"""
+
+from __future__ import annotations
+
+from memdb.models.ids import message_id, session_range
+from memdb.models.messages import Message
+from memdb.text.validate import parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+
+INSERT_MESSAGE = """/* messages.insert */
+INSERT INTO messages (
+  id,
+  uid,
+  role,
+  author,
+  text,
+  body,
+  external_id,
+  tokens,
+  counter,
+  metadata,
+  content_hash,
+  created_ms,
+  bigrams
+)
+VALUES (
+  :id,
+  :uid,
+  :role,
+  :author,
+  :text,
+  :body,
+  :external_id,
+  :tokens,
+  :counter,
+  :metadata,
+  :content_hash,
+  :created_ms,
+  :bigrams
+)
+"""
+
+SELECT_ONE = """/* messages.get */
+SELECT
+  id & 16777215,
+  role,
+  author,
+  text,
+  body,
+  tokens,
+  counter,
+  external_id,
+  created_ms,
+  metadata,
+  :session_name,
+  id,
+  uid
+FROM messages
+WHERE id = :id
+"""
+
+SELECT_AFTER = """/* messages.after */
+SELECT
+  id & 16777215,
+  role,
+  author,
+  text,
+  body,
+  tokens,
+  counter,
+  external_id,
+  created_ms,
+  metadata,
+  :session_name,
+  id,
+  uid
+FROM messages
+WHERE id > :after AND id <= :high
+ORDER BY id
+LIMIT :limit
+"""
+
+SELECT_LAST = """/* messages.last */
+SELECT
+  id & 16777215,
+  role,
+  author,
+  text,
+  body,
+  tokens,
+  counter,
+  external_id,
+  created_ms,
+  metadata,
+  :session_name,
+  id,
+  uid
+FROM messages
+WHERE id >= :low AND id < :before
+ORDER BY id DESC
+LIMIT :limit
+"""
+
+SELECT_MANY = """/* messages.get_many */
+SELECT
+  id & 16777215,
+  role,
+  author,
+  text,
+  body,
+  tokens,
+  counter,
+  external_id,
+  created_ms,
+  metadata,
+  (SELECT name FROM sessions WHERE sessions.id = messages.id & ~16777215),
+  id,
+  uid
+FROM messages
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_BY_EXTERNAL = """/* messages.by_external */
+SELECT
+  id & 16777215,
+  role,
+  author,
+  text,
+  body,
+  tokens,
+  counter,
+  external_id,
+  created_ms,
+  metadata,
+  :session_name,
+  id,
+  uid
+FROM messages
+WHERE id >> 24 = :session >> 24 AND external_id = :external_id
+"""
+
+SELECT_EXTERNALS = """/* messages.by_externals */
+SELECT external_id, id, role, text
+FROM messages
+WHERE id >> 24 = :session >> 24 AND external_id IN (SELECT value FROM json_each(:external_ids))
+"""
+
+SELECT_UIDS = """/* messages.uids */
+SELECT id, uid FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_BY_UIDS = """/* messages.find_uids */
+SELECT uid, id
+FROM messages
+WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
+"""
+
+SELECT_FEATURES = """/* messages.features */
+SELECT id, text, author, created_ms
+FROM messages
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_TEXTS = """/* messages.texts */
+SELECT id, text FROM messages WHERE id >= :low AND id <= :high ORDER BY id LIMIT :limit
+"""
+
+SELECT_IDS_BETWEEN = """/* messages.ids_between */
+SELECT id FROM messages
+WHERE id BETWEEN :low AND :high AND created_ms >= :since_ms AND created_ms < :until_ms
+"""
+
+SELECT_COUNT = """/* messages.count */
+SELECT count(*) FROM messages WHERE id BETWEEN :low AND :high
+"""
+
+# Hops from one author to the next along an index would need that index; the
+# sample is the newest part of the scope, where the people who talk now are.
+SELECT_AUTHORS = """/* messages.authors */
+SELECT DISTINCT author
+FROM (
+  SELECT author FROM messages WHERE id BETWEEN :low AND :high ORDER BY id DESC LIMIT :sample
+)
+WHERE author IS NOT NULL
+ORDER BY author
+"""
+
+SELECT_HASHED = """/* messages.hashed */
+SELECT
+  id,
+  uid,
+  role,
+  author,
+  text,
+  body,
+  external_id,
+  metadata,
+  created_ms,
+  content_hash
+FROM messages
+WHERE id > :after
+ORDER BY id
+LIMIT :limit
+"""
+
+DELETE_RANGE = """/* messages.delete_range */
+DELETE FROM messages WHERE id BETWEEN :low AND :high
+"""
+
+AUTHOR_SAMPLE = 500
+
+
+SELECT_NEWEST_TIME = """/* messages.newest_time */
+SELECT created_ms FROM messages WHERE id BETWEEN :low AND :high ORDER BY id DESC LIMIT 1
+"""
+
+
+def _to_message(row: Row) -> Message:
+    if row[4] is None and row[9] is None:
+        return Message.make(row)
+    values = list(row)
+    values[4], values[9] = parse_json(row[4]), parse_json(row[9])
+    return Message.make(values)
+
+
+def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
+    """Return rows of the messages' columns as messages, archived ones filled in."""
+    for row in rows:
+        if row[3] is None:
+            rows = _filled(tx, rows, row_id=11, places=(3, 4, 9))
+            break
+    return [_to_message(row) for row in rows]
+
+
+def _filled(tx: Tx, rows: list[Row], row_id: int, places: tuple[int, ...]) -> list[Row]:
+    """Return *rows* with what archived messages said; see `segments.fill`."""
+    from memdb.engine.sqlite.segments import fill  # only where something is archived
+
+    return fill(tx, rows, row_id, places)
+
+
+def hash_of(row: dict[str, Any]) -> bytes:
+    """Return the content hash of a row: everything that was said, not what is derived."""
+    from memdb.text.hashing import content_hash  # only for writing
+
+    return content_hash(
+        row["uid"],
+        row["role"],
+        row["author"],
+        row["text"],
+        row["body"],
+        row["external_id"],
+        row["metadata"],
+        row["created_ms"],
+    )
+
+
+def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
+    """
+    Add messages; each row holds every column by name.
+
+    Cost: 8 µs per row in bulk.
+    """
+    if len(rows) == 1:
+        tx.run(INSERT_MESSAGE, rows[0])
+    else:
+        tx.many(INSERT_MESSAGE, rows)
+
+
+def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
+    """Return message *seq* of the session, None if there is none."""
+    rows = tx.all(SELECT_ONE, {"id": message_id(session, seq), "session_name": session_name})
+    return _to_messages(tx, rows)[0] if rows else None
+
+
+def find_external(tx: Tx, session: int, session_name: str, external_id: str) -> Message | None:
+    """Return the message with the host's id *external_id*, None if there is none."""
+    values = {"session": session, "session_name": session_name, "external_id": external_id}
+    rows = tx.all(SELECT_BY_EXTERNAL, values)
+    return _to_messages(tx, rows)[0] if rows else None
+
+
+def by_externals(tx: Tx, session: int, external_ids: str) -> dict[str, tuple[int, str, str]]:
+    """Return (id, role, text) by external id, for those in the JSON array that are stored."""
+    rows = tx.all(SELECT_EXTERNALS, {"session": session, "external_ids": external_ids})
+    if any(row[3] is None for row in rows):
+        rows = _filled(tx, rows, row_id=1, places=(3,))
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def uids(tx: Tx, ids: str) -> dict[int, str]:
+    """Return the uid of each message whose id is in the JSON array *ids*."""
+    return dict(tx.all(SELECT_UIDS, {"ids": ids}))
+
+
+def find_uids(tx: Tx, session: int, uids: str) -> dict[str, int]:
+    """Return the id by uid, for those in the JSON array that the session holds. Reads it whole."""
+    low, high = session_range(session)
+    return dict(tx.all(SELECT_BY_UIDS, {"low": low, "high": high, "uids": uids}))
+
+
+def list_after(
+    tx: Tx, session: int, session_name: str, after_seq: int, limit: int
+) -> list[Message]:
+    """Return up to *limit* messages with a higher seq than *after_seq*, oldest first."""
+    _, high = session_range(session)
+    values = {
+        "after": session + after_seq,
+        "high": high,
+        "session_name": session_name,
+        "limit": limit,
+    }
+    return _to_messages(tx, tx.all(SELECT_AFTER, values))
+
+
+def last(
+    tx: Tx, session: int, session_name: str, count: int, before_seq: int | None = None
+) -> list[Message]:
+    """Return the newest *count* messages before *before_seq*, oldest of them first."""
+    low, high = session_range(session)
+    before = high + 1 if before_seq is None else session + before_seq
+    values = {"low": low, "before": before, "session_name": session_name, "limit": count}
+    rows = tx.all(SELECT_LAST, values)
+    rows.reverse()
+    return _to_messages(tx, rows)
+
+
+def get_many(tx: Tx, ids: str) -> dict[int, Message]:
+    """Return the messages whose id is in the JSON array *ids*, by id."""
+    return {message.id: message for message in _to_messages(tx, tx.all(SELECT_MANY, {"ids": ids}))}
+
+
+def features(tx: Tx, ids: str) -> list[Row]:
+    """Return (id, text, author, created_ms) of the messages in the JSON array *ids*."""
+    rows = tx.all(SELECT_FEATURES, {"ids": ids})
+    if any(row[1] is None for row in rows):
+        return _filled(tx, rows, row_id=0, places=(1,))
+    return rows
+
+
+def texts(tx: Tx, low: int, high: int, limit: int) -> list[tuple[int, str]]:
+    """Return (id, text) of up to *limit* messages with *low* <= id <= *high*, by id."""
+    rows = tx.all(SELECT_TEXTS, {"low": low, "high": high, "limit": limit})
+    if any(row[1] is None for row in rows):
+        return [(row[0], row[1]) for row in _filled(tx, rows, row_id=0, places=(1,))]
+    return rows
+
+
+def ids_between(tx: Tx, low: int, high: int, since_ms: int, until_ms: int) -> set[int]:
+    """Return the ids in a range whose time is in [since_ms, until_ms)."""
+    values = {"low": low, "high": high, "since_ms": since_ms, "until_ms": until_ms}
+    return {row[0] for row in tx.all(SELECT_IDS_BETWEEN, values)}
+
+
+def count(tx: Tx, low: int, high: int) -> int:
+    """Return how many messages have *low* <= id <= *high*. Cost: 30 µs per 1,000."""
+    row = tx.one(SELECT_COUNT, {"low": low, "high": high})
+    return 0 if row is None else int(row[0])
+
+
+def newest_ms(tx: Tx, low: int, high: int) -> int | None:
+    """Return when the last message of a range of ids was said, None without any."""
+    row = tx.one(SELECT_NEWEST_TIME, {"low": low, "high": high})
+    return None if row is None else int(row[0])
+
+
+def authors(tx: Tx, low: int, high: int) -> list[str]:
+    """Return who spoke in the newest 500 messages of a range, by name."""
+    values = {"low": low, "high": high, "sample": AUTHOR_SAMPLE}
+    return [row[0] for row in tx.all(SELECT_AUTHORS, values)]
+
+
+def damaged(tx: Tx) -> Iterable[int]:
+    """Yield the id of each message whose content does not match its hash, or is lost."""
+    from memdb.engine.sqlite.segments import fill
+    from memdb.text.hashing import content_hash  # only for checking
+
+    after = 0
+    while rows := tx.all(SELECT_HASHED, {"after": after, "limit": 1000}):
+        for *content, stored in fill(tx, rows, row_id=0, places=(4, 5, 7), lost_ok=True):
+            if content[4] is None or content_hash(*content[1:]) != stored:
+                yield content[0]
+        after = rows[-1][0]
+
+
+def delete_range(tx: Tx, low: int, high: int) -> int:
+    """Remove the messages with *low* <= id <= *high*; the answer is how many."""
+    return tx.run(DELETE_RANGE, {"low": low, "high": high})

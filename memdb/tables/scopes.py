@@ -1,0 +1,82 @@
+"""
+Scopes: whose memory it is. Owns the table `scopes`.
+
+A scope is made at its first write and its number is never given to another.
+Its two counters hand out session numbers and the `n` of packed ids, growing
+only, so that an id never comes to mean something else.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import TooLarge
+from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.sqlite.transaction import Tx
+
+INSERT_SCOPE = """/* scopes.insert */
+INSERT INTO scopes (scope_no, uid, app, user, created_ms)
+VALUES ((SELECT coalesce(max(scope_no), 0) + 1 FROM scopes), :uid, :app, :user, :created_ms)
+RETURNING scope_no
+"""
+
+SELECT_SCOPE = """/* scopes.find */
+SELECT scope_no FROM scopes WHERE app = :app AND user = :user
+"""
+
+SELECT_IDENTITY = """/* scopes.identity */
+SELECT uid, created_ms FROM scopes WHERE scope_no = :scope_no
+"""
+
+SELECT_SCOPES = """/* scopes.list */
+SELECT scope_no, app, user FROM scopes ORDER BY app, user
+"""
+
+SELECT_COUNT = """/* scopes.count */
+SELECT coalesce(max(scope_no), 0) FROM scopes
+"""
+
+UPDATE_NEXT_ID = """/* scopes.next_id */
+UPDATE scopes SET last_n = last_n + 1 WHERE scope_no = :scope_no
+RETURNING last_n
+"""
+
+
+def find(tx: Tx, app: str, user: str) -> int | None:
+    """Return the number of the scope, None before its first write."""
+    row = tx.one(SELECT_SCOPE, {"app": app, "user": user})
+    return None if row is None else int(row[0])
+
+
+def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None) -> int:
+    """Return the number of the scope; a new one gets *uid*, and is made now or then."""
+    found = find(tx, app, user)
+    if found is not None:
+        return found
+    count = tx.one(SELECT_COUNT)
+    if count is not None and count[0] >= MAX_SCOPE_NO:
+        raise TooLarge("number of scopes in one file", MAX_SCOPE_NO, count[0] + 1)
+    made_ms = tx.now_ms if created_ms is None else created_ms
+    row = tx.one(INSERT_SCOPE, {"uid": uid, "app": app, "user": user, "created_ms": made_ms})
+    assert row is not None
+    return int(row[0])
+
+
+def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
+    """Return the uid of an existing scope and when it was made."""
+    row = tx.one(SELECT_IDENTITY, {"scope_no": scope_no})
+    assert row is not None
+    return row[0], row[1]
+
+
+def list_all(tx: Tx) -> list[tuple[int, str, str]]:
+    """Return (number, app, user) of every scope, by app and user."""
+    return [(int(number), app, user) for number, app, user in tx.all(SELECT_SCOPES)]
+
+
+def next_id(tx: Tx, scope_no: int) -> int:
+    """Return a packed id `scope_no << 44 | n` that was never given out before."""
+    row = tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no})
+    assert row is not None
+    return scope_no << SCOPE_SHIFT | int(row[0])

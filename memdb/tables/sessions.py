@@ -1,0 +1,305 @@
+"""
+Sessions: ordered runs of messages in a scope. Owns the table `sessions`.
+
+A session is made at its first message. Its number and the seqs of its messages
+are never given out twice, also after deletes.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import TooLarge
+from memdb.models.ids import MAX_SEQ, MAX_SESSION_NO, session_id
+from memdb.models.messages import SessionInfo
+from memdb.models.sessions import SessionHead
+from memdb.text.validate import MAX_NAME_CHARS, parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+
+# No name sorts after it: names have 1,024 characters at most.
+LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)
+
+UPDATE_NEXT_NO = """/* sessions.next_no */
+UPDATE scopes SET last_session_no = last_session_no + 1
+WHERE scope_no = :scope_no AND last_session_no < :most
+RETURNING last_session_no
+"""
+
+INSERT_SESSION = """/* sessions.insert */
+INSERT INTO sessions (id, scope_no, uid, name, title, metadata, created_ms, updated_ms)
+VALUES (:id, :scope_no, :uid, :name, :title, :metadata, :created_ms, :updated_ms)
+"""
+
+SELECT_ID = """/* sessions.find */
+SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name
+"""
+
+SELECT_LAST_SEQ = """/* sessions.last_seq */
+SELECT last_seq FROM sessions WHERE id = :id
+"""
+
+# The counting reads one b-tree range per session, not the messages themselves.
+SELECT_INFOS = """/* sessions.list */
+SELECT
+  name,
+  title,
+  last_seq,
+  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215),
+  metadata,
+  created_ms,
+  updated_ms,
+  uid
+FROM sessions
+WHERE scope_no = :scope_no AND name > :after AND name >= :first AND name <= :last
+ORDER BY name
+LIMIT :limit
+"""
+
+# The newest message is one seek from the end of the session's range.
+SELECT_HEAD = """/* sessions.head */
+SELECT
+  id,
+  name,
+  title,
+  last_seq,
+  coalesce(
+    (SELECT max(id) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215)
+      & 16777215,
+    0
+  ),
+  metadata,
+  created_ms,
+  updated_ms,
+  uid
+FROM sessions
+WHERE scope_no = :scope_no AND name = :name
+"""
+
+SELECT_BY_ID = """/* sessions.list_by_id */
+SELECT
+  id,
+  name,
+  title,
+  last_seq,
+  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215),
+  metadata,
+  created_ms,
+  updated_ms,
+  uid
+FROM sessions
+WHERE id > :after AND id <= :high
+ORDER BY id
+LIMIT :limit
+"""
+
+SELECT_NAMES = """/* sessions.names */
+SELECT id, name FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_IDENTITY = """/* sessions.identity */
+SELECT name, uid FROM sessions WHERE id = :id
+"""
+
+SELECT_CARD = """/* sessions.card */
+SELECT name, title FROM sessions WHERE id = :id
+"""
+
+SELECT_TOTAL = """/* sessions.total */
+SELECT coalesce(sum(last_seq), 0) FROM sessions WHERE scope_no = :scope_no
+"""
+
+SELECT_TOKENS = """/* sessions.tokens */
+SELECT coalesce(sum(tokens), 0), count(*) FROM messages WHERE id BETWEEN :low AND :high
+"""
+
+# Not RETURNING: it makes FTS5 write out what it holds, 70 µs that the messages of
+# one transaction can share.
+UPDATE_LAST_SEQ = """/* sessions.advance */
+UPDATE sessions SET last_seq = last_seq + :count, updated_ms = :now_ms
+WHERE id = :id AND last_seq + :count <= 16777215
+"""
+
+UPDATE_TIMES = """/* sessions.set_times */
+UPDATE sessions
+SET
+  created_ms = coalesce(:created_ms, created_ms),
+  updated_ms = coalesce(:updated_ms, updated_ms)
+WHERE id = :id
+"""
+
+UPDATE_HEAD = """/* sessions.describe */
+UPDATE sessions SET metadata = :metadata, title = coalesce(:title, title) WHERE id = :id
+"""
+
+UPDATE_CHANGED = """/* sessions.touch */
+UPDATE sessions SET updated_ms = :now_ms WHERE id = :id
+"""
+
+SELECT_UPDATED = """/* sessions.updated_ms */
+SELECT updated_ms FROM sessions WHERE id = :id
+"""
+
+UPDATE_SEQ_TO = """/* sessions.raise_seq */
+UPDATE sessions SET last_seq = max(last_seq, :last_seq), updated_ms = :updated_ms WHERE id = :id
+"""
+
+DELETE_SESSION = """/* sessions.delete */
+DELETE FROM sessions WHERE id = :id
+"""
+
+INSERT_TOMBSTONE = """/* sessions.insert_tombstone */
+INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
+SELECT uid, 'session', scope_no, name, :now_ms FROM sessions WHERE id = :id
+ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
+"""
+
+
+def _to_info(row: Row) -> SessionInfo:
+    name, title, last_seq, count, metadata, created_ms, updated_ms, uid = row
+    return SessionInfo(
+        name, title, last_seq, count, parse_json(metadata), created_ms, updated_ms, uid
+    )
+
+
+def add(tx: Tx, scope_no: int, name: str, uid: str, **given: Any) -> int:
+    """
+    Add a session and return its id.
+
+    Args:
+        given: `title`, `metadata` (JSON text), `created_ms` and `updated_ms`,
+            where they are known; the times default to now.
+
+    Raises:
+        TooLarge: the scope gave out its last number; nothing was changed.
+    """
+    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no, "most": MAX_SESSION_NO})
+    if row is None:
+        raise TooLarge("number of sessions in one scope", MAX_SESSION_NO, MAX_SESSION_NO + 1)
+    new_id = session_id(scope_no, int(row[0]))
+    defaults = {
+        "title": None,
+        "metadata": None,
+        "created_ms": tx.now_ms,
+        "updated_ms": tx.now_ms,
+    }
+    tx.run(
+        INSERT_SESSION,
+        {**defaults, **given, "id": new_id, "scope_no": scope_no, "uid": uid, "name": name},
+    )
+    return new_id
+
+
+def find(tx: Tx, scope_no: int, name: str) -> int | None:
+    """Return the id of the session called *name*, None if there is none."""
+    row = tx.one(SELECT_ID, {"scope_no": scope_no, "name": name})
+    return None if row is None else int(row[0])
+
+
+def head(tx: Tx, scope_no: int, name: str) -> tuple[int, SessionHead] | None:
+    """Return the id of the session called *name* and what its row says, None without one."""
+    row = tx.one(SELECT_HEAD, {"scope_no": scope_no, "name": name})
+    if row is None:
+        return None
+    row_id, name, title, last, newest, metadata, created_ms, updated_ms, uid = row
+    found = SessionHead(
+        name, title, last, newest, parse_json(metadata), created_ms, updated_ms, uid
+    )
+    return int(row_id), found
+
+
+def describe(tx: Tx, session: int, metadata: str | None, title: str | None = None) -> None:
+    """Set the metadata (JSON text) of a session, and its title unless that is None."""
+    tx.run(UPDATE_HEAD, {"id": session, "metadata": metadata, "title": title})
+
+
+def last_seq(tx: Tx, session: int) -> int:
+    """Return the highest seq ever given out in the session, 0 before the first."""
+    row = tx.one(SELECT_LAST_SEQ, {"id": session})
+    return 0 if row is None else int(row[0])
+
+
+def list_page(
+    tx: Tx, scope_no: int, *, after: str = "", prefix: str = "", limit: int = 1000
+) -> list[SessionInfo]:
+    """Return up to *limit* sessions whose name begins with *prefix* and sorts after *after*."""
+    values = {"scope_no": scope_no, "after": after, "limit": limit}
+    values |= {"first": prefix, "last": prefix + LAST_NAME}
+    return [_to_info(row) for row in tx.all(SELECT_INFOS, values)]
+
+
+def list_by_id(
+    tx: Tx, after: int, high: int, *, limit: int = 1000
+) -> list[tuple[int, SessionInfo]]:
+    """Return (id, session) of up to *limit* sessions with *after* < id <= *high*, by id."""
+    rows = tx.all(SELECT_BY_ID, {"after": after, "high": high, "limit": limit})
+    return [(row[0], _to_info(row[1:])) for row in rows]
+
+
+def names(tx: Tx, ids: str) -> dict[int, str]:
+    """Return the name of each session whose id is in the JSON array *ids*."""
+    return dict(tx.all(SELECT_NAMES, {"ids": ids}))
+
+
+def identity(tx: Tx, session: int) -> tuple[str, str] | None:
+    """Return the name and uid of a session, None if it is gone."""
+    row = tx.one(SELECT_IDENTITY, {"id": session})
+    return None if row is None else (row[0], row[1])
+
+
+def card(tx: Tx, session: int) -> tuple[str, str | None] | None:
+    """Return the name and title of a session, None if it is gone."""
+    row = tx.one(SELECT_CARD, {"id": session})
+    return None if row is None else (row[0], row[1])
+
+
+def tokens(tx: Tx, session: int, first_seq: int) -> tuple[int, int]:
+    """Return the tokens and the number of messages from *first_seq* on. 10 ms per 100,000."""
+    row = tx.one(SELECT_TOKENS, {"low": session | first_seq, "high": session | MAX_SEQ})
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+
+def total(tx: Tx, scope_no: int) -> int:
+    """Return how many seqs the scope's sessions gave out: about its number of messages."""
+    row = tx.one(SELECT_TOTAL, {"scope_no": scope_no})
+    return 0 if row is None else int(row[0])
+
+
+def advance(tx: Tx, session: int, count: int) -> int | None:
+    """
+    Give out *count* seqs and return the last of them.
+
+    None when the session is gone, or cannot hold so many more.
+    """
+    values = {"id": session, "count": count, "now_ms": tx.now_ms}
+    return last_seq(tx, session) if tx.run(UPDATE_LAST_SEQ, values) else None
+
+
+def touch(tx: Tx, session: int) -> None:
+    """Note that a message was removed now; the seqs that were given out stay so."""
+    tx.run(UPDATE_CHANGED, {"id": session, "now_ms": tx.now_ms})
+
+
+def updated_ms(tx: Tx, session: int) -> int:
+    """Return when the session changed last."""
+    row = tx.one(SELECT_UPDATED, {"id": session})
+    return 0 if row is None else int(row[0])
+
+
+def set_times(tx: Tx, session: int, created_ms: int | None, updated_ms: int | None) -> None:
+    """Say when the session was made and changed, for imports; None leaves it as it is."""
+    values = {"id": session, "created_ms": created_ms, "updated_ms": updated_ms}
+    tx.run(UPDATE_TIMES, values)
+
+
+def raise_seq(tx: Tx, session: int, last: int, updated_ms: int) -> None:
+    """Make sure that seqs up to *last* count as given out (for imports)."""
+    tx.run(UPDATE_SEQ_TO, {"id": session, "last_seq": last, "updated_ms": updated_ms})
+
+
+def delete(tx: Tx, session: int) -> bool:
+    """Remove the session's own row, leaving a tombstone; its messages go first."""
+    tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms})
+    return tx.run(DELETE_SESSION, {"id": session}) > 0

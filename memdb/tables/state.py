@@ -1,0 +1,142 @@
+"""
+State: values that hosts keep under keys. Owns the table `state`.
+
+A row belongs to an app (no user), to a user of it (no session), or to a
+session. A place is named by all three, "" for what does not apply.
+"""
+
+from __future__ import annotations
+
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+
+    Place = tuple[str, str, str]  # app, user, session
+
+INSERT_STATE = """/* state.insert */
+INSERT INTO state (app, user, session, key, value, revision, updated_ms)
+VALUES (:app, :user, :session, :key, :value, :revision, :updated_ms)
+ON CONFLICT DO NOTHING
+"""
+
+SELECT_PAGE = """/* state.list */
+SELECT app, user, session, key, value, revision, updated_ms
+FROM state
+WHERE app = :app AND user = :user AND (session, key) > (:session, :key)
+ORDER BY session, key
+LIMIT :limit
+"""
+
+SELECT_FIRST = """/* state.first */
+SELECT app, user, session, key, value, revision, updated_ms
+FROM state
+WHERE app = :app AND user = :user
+ORDER BY session, key
+LIMIT :limit
+"""
+
+SELECT_VALUES = """/* state.values */
+SELECT key, value FROM state
+WHERE app = :app AND user = :user AND session = :session
+ORDER BY key
+"""
+
+SELECT_VALUE = """/* state.get */
+SELECT value FROM state
+WHERE app = :app AND user = :user AND session = :session AND key = :key
+"""
+
+# The same value again is no change: no revision, no page written.
+UPSERT_STATE = """/* state.put */
+INSERT INTO state (app, user, session, key, value, updated_ms)
+VALUES (:app, :user, :session, :key, :value, :now_ms)
+ON CONFLICT (app, user, session, key) DO UPDATE
+SET value = excluded.value, revision = revision + 1, updated_ms = excluded.updated_ms
+WHERE value <> excluded.value
+"""
+
+DELETE_KEY = """/* state.delete */
+DELETE FROM state
+WHERE app = :app AND user = :user AND session = :session AND key = :key
+"""
+
+DELETE_PLACE = """/* state.clear */
+DELETE FROM state WHERE app = :app AND user = :user AND session = :session
+"""
+
+
+class StateRow(Record):
+    """
+    A value under a key.
+
+    Attributes:
+        user: "" for what belongs to the app itself.
+        session: "" for what belongs to no session.
+        value: JSON text.
+        revision: Grows by one with each change.
+    """
+
+    app: str
+    user: str
+    session: str
+    key: str
+    value: str
+    revision: int
+    updated_ms: int
+
+
+def _to_state(row: Row) -> StateRow:
+    return StateRow(*row)
+
+
+def add(tx: Tx, row: StateRow) -> bool:
+    """Add a value; False, and nothing changes, when the key has one."""
+    values = {field: getattr(row, field) for field in StateRow._fields}
+    return tx.run(INSERT_STATE, values) > 0
+
+
+def list_page(
+    tx: Tx, app: str, user: str, *, after: StateRow | None = None, limit: int = 1000
+) -> list[StateRow]:
+    """Return up to *limit* rows behind *after*, by session and key; None: from the first."""
+    values = {"app": app, "user": user, "limit": limit}
+    if after is None:
+        return [_to_state(row) for row in tx.all(SELECT_FIRST, values)]
+    behind = {**values, "session": after.session, "key": after.key}
+    return [_to_state(row) for row in tx.all(SELECT_PAGE, behind)]
+
+
+def values(tx: Tx, place: Place) -> dict[str, str]:
+    """Return the JSON text of every value of a place, by key."""
+    return dict(tx.all(SELECT_VALUES, _named(place)))
+
+
+def get(tx: Tx, place: Place, key: str) -> str | None:
+    """Return the JSON text of a value, None if the place has no such key."""
+    row = tx.one(SELECT_VALUE, {**_named(place), "key": key})
+    return None if row is None else str(row[0])
+
+
+def put(tx: Tx, place: Place, given: Mapping[str, str]) -> None:
+    """Set values, given as JSON text by key; the other keys stay as they are."""
+    for key, value in given.items():
+        tx.run(UPSERT_STATE, {**_named(place), "key": key, "value": value, "now_ms": tx.now_ms})
+
+
+def delete(tx: Tx, place: Place, key: str) -> bool:
+    """Remove a key; False if the place has none such."""
+    return tx.run(DELETE_KEY, {**_named(place), "key": key}) > 0
+
+
+def clear(tx: Tx, place: Place) -> int:
+    """Remove every key of a place; the answer is how many."""
+    return tx.run(DELETE_PLACE, _named(place))
+
+
+def _named(place: Place) -> dict[str, str]:
+    app, user, session = place
+    return {"app": app, "user": user, "session": session}

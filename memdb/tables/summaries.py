@@ -1,0 +1,400 @@
+"""
+Nodes: the summaries of sessions. Owns the tables `nodes` and `nodes_fts`.
+
+The leaves of a session follow each other without a gap. A node belongs to one
+node a level up at most (`condensed_into`); those that belong to none, its
+frontier, cover every summarised message once, and get shallower towards the
+end of the session.
+"""
+
+from __future__ import annotations
+
+from memdb.models.summaries import Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+
+INSERT_NODE = """/* summaries.insert */
+INSERT INTO nodes (
+  id,
+  uid,
+  session_id,
+  depth,
+  first_seq,
+  last_seq,
+  text,
+  hint,
+  quality,
+  summarizer,
+  tokens,
+  counter,
+  content_hash,
+  created_ms,
+  bigrams
+)
+VALUES (
+  :id,
+  :uid,
+  :session_id,
+  :depth,
+  :first_seq,
+  :last_seq,
+  :text,
+  :hint,
+  :quality,
+  :summarizer,
+  :tokens,
+  :counter,
+  :content_hash,
+  :created_ms,
+  :bigrams
+)
+"""
+
+UPDATE_CONDENSED = """/* summaries.condense */
+UPDATE nodes SET condensed_into = :id
+WHERE
+  session_id = :session_id
+  AND depth = :source_depth
+  AND first_seq BETWEEN :first_seq AND :last_seq
+  AND condensed_into IS NULL
+"""
+
+UPDATE_TEXT = """/* summaries.improve */
+UPDATE nodes
+SET
+  text = :text,
+  hint = :hint,
+  quality = :quality,
+  summarizer = :summarizer,
+  tokens = :tokens,
+  counter = :counter,
+  content_hash = :content_hash,
+  bigrams = :bigrams
+WHERE id = :id
+"""
+
+SELECT_NODES = """/* summaries.get_many */
+SELECT
+  nodes.uid,
+  sessions.name,
+  nodes.depth,
+  nodes.first_seq,
+  nodes.last_seq,
+  nodes.text,
+  nodes.hint,
+  nodes.quality,
+  nodes.summarizer,
+  nodes.tokens,
+  nodes.counter,
+  above.uid,
+  nodes.created_ms,
+  nodes.id
+FROM nodes
+JOIN sessions ON sessions.id = nodes.session_id
+LEFT JOIN nodes AS above ON above.id = nodes.condensed_into
+WHERE nodes.id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_BY_UID = """/* summaries.find */
+SELECT id FROM nodes WHERE session_id = :session_id AND uid = :uid
+"""
+
+SELECT_SPAN = """/* summaries.find_span */
+SELECT id FROM nodes
+WHERE
+  session_id = :session_id
+  AND depth BETWEEN 0 AND 31
+  AND first_seq = :first_seq
+  AND last_seq = :last_seq
+ORDER BY depth DESC
+LIMIT 1
+"""
+
+SELECT_AT_DEPTH = """/* summaries.list */
+SELECT id FROM nodes WHERE session_id = :session_id AND depth = :depth ORDER BY first_seq
+"""
+
+SELECT_FRONTIER = """/* summaries.frontier */
+SELECT id FROM nodes
+WHERE
+  session_id = :session_id
+  AND depth = :depth
+  AND first_seq <= :last_seq
+  AND condensed_into IS NULL
+ORDER BY first_seq DESC
+LIMIT :limit
+"""
+
+SELECT_LOOSE = """/* summaries.loose */
+SELECT id FROM nodes
+WHERE session_id = :session_id AND depth = :depth AND condensed_into IS NULL
+ORDER BY first_seq
+LIMIT :limit
+"""
+
+SELECT_SOURCES = """/* summaries.sources */
+SELECT id FROM nodes
+WHERE condensed_into = :id AND first_seq > :after_seq
+ORDER BY first_seq
+LIMIT :limit
+"""
+
+# A leaf begins behind the one before it: the last to begin is the last to end.
+SELECT_LEAF_SPAN = """/* summaries.leaf_span */
+SELECT
+  (
+    SELECT first_seq FROM nodes
+    WHERE session_id = :session_id AND depth = 0
+    ORDER BY first_seq
+    LIMIT 1
+  ),
+  (
+    SELECT last_seq FROM nodes
+    WHERE session_id = :session_id AND depth = 0
+    ORDER BY first_seq DESC
+    LIMIT 1
+  )
+"""
+
+SELECT_LEAF_STARTS = """/* summaries.leaf_starts */
+SELECT first_seq FROM nodes
+WHERE session_id = :session_id AND depth = 0 AND first_seq > :after_seq
+"""
+
+SELECT_ABOVE = """/* summaries.above */
+SELECT condensed_into FROM nodes WHERE id = :id
+"""
+
+SELECT_SESSION = """/* summaries.session_of */
+SELECT session_id FROM nodes WHERE id = :id
+"""
+
+SELECT_BELOW = """/* summaries.below_quality */
+SELECT id FROM nodes WHERE session_id = :session_id AND quality <> 'model' ORDER BY id
+"""
+
+SELECT_MATCHES = """/* summaries.matches */
+SELECT nodes.id FROM nodes_fts
+JOIN nodes ON nodes.id = nodes_fts.rowid
+WHERE
+  nodes_fts MATCH :terms
+  AND nodes_fts.rowid BETWEEN :low AND :high
+  AND nodes.session_id = :session_id
+ORDER BY bm25(nodes_fts), nodes.id
+LIMIT :limit
+"""
+
+INSERT_WORDS = """/* summaries.index */
+INSERT INTO nodes_fts (rowid, text, bigrams) SELECT id, text, bigrams FROM nodes WHERE id = :id
+"""
+
+DELETE_WORDS = """/* summaries.unindex */
+INSERT INTO nodes_fts (nodes_fts, rowid, text, bigrams)
+SELECT 'delete', id, text, bigrams FROM nodes WHERE id = :id
+"""
+
+DELETE_WORDS_FROM = """/* summaries.unindex_from */
+INSERT INTO nodes_fts (nodes_fts, rowid, text, bigrams)
+SELECT 'delete', id, text, bigrams FROM nodes
+WHERE session_id = :session_id AND last_seq >= :seq
+"""
+
+DELETE_FROM = """/* summaries.delete_from */
+DELETE FROM nodes WHERE session_id = :session_id AND last_seq >= :seq
+"""
+
+SELECT_PRUNABLE = """/* summaries.prunable */
+SELECT id FROM nodes
+WHERE
+  session_id = :session_id
+  AND condensed_into IS NOT NULL
+  AND quality = 'extractive'
+  AND text IS NOT NULL
+ORDER BY id
+LIMIT :limit
+"""
+
+UPDATE_PRUNED = """/* summaries.prune */
+UPDATE nodes SET text = NULL, bigrams = NULL WHERE id = :id
+"""
+
+MAX_DEPTH = 31
+
+# What the hash of a node is made of, in this order.
+HASHED = ("uid", "depth", "first_seq", "last_seq", "hint", "quality", "summarizer", "text")
+
+
+def _fetch(tx: Tx, found: list[Row]) -> list[Node]:
+    """Return the nodes whose ids are the first column of *found*, in that order."""
+    if not found:
+        return []
+    ids = [row[0] for row in found]
+    rows = tx.all(SELECT_NODES, {"ids": f"[{','.join(map(str, ids))}]"})
+    by_id = {row[-1]: Node.make(row) for row in rows}
+    return [by_id[one] for one in ids if one in by_id]
+
+
+def _first(tx: Tx, found: list[Row]) -> Node | None:
+    """Return the node whose id comes first in *found*, None without any."""
+    return next(iter(_fetch(tx, found)), None)
+
+
+def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str:
+    """
+    Return the id of the node at a place: 16 hexadecimal digits.
+
+    Messages never change and seqs are never given out twice, so the place says
+    what the node is made from: whoever makes it gives it the same id.
+    """
+    from memdb.text.hashing import content_hash  # only for summarising
+
+    return content_hash(session_uid, depth, first_seq, last_seq).hex()[:16]
+
+
+def add(tx: Tx, row: dict[str, Any]) -> None:
+    """Add a node, with its words; *row* holds every column but hash and link by name."""
+    tx.run(INSERT_NODE, {**row, "content_hash": _hash_of(row)})
+    tx.run(INSERT_WORDS, {"id": row["id"]})
+
+
+def condense(tx: Tx, row: dict[str, Any]) -> int:
+    """Say of the nodes one level below *row*, in its span, that it stands for them; how many."""
+    place = {name: row[name] for name in ("id", "session_id", "first_seq", "last_seq")}
+    return tx.run(UPDATE_CONDENSED, {**place, "source_depth": row["depth"] - 1})
+
+
+def _hash_of(row: dict[str, Any]) -> bytes:
+    """Return the hash of a node's row; a pruned text is not checked."""
+    from memdb.text.hashing import content_hash  # only for summarising
+
+    return content_hash(*[row[field] for field in HASHED])
+
+
+def improve(tx: Tx, node: Node, changes: dict[str, Any]) -> None:
+    """Replace a node's text, and what goes with it, by a better one."""
+    place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
+    row = {**changes, **place, "id": node.row_id, "uid": node.id}
+    tx.run(DELETE_WORDS, {"id": node.row_id})
+    tx.run(UPDATE_TEXT, {**row, "content_hash": _hash_of(row)})
+    tx.run(INSERT_WORDS, {"id": node.row_id})
+
+
+def find(tx: Tx, session: int, uid: str) -> Node | None:
+    """Return the node called *uid* in a session, None if it has none."""
+    return _first(tx, tx.all(SELECT_BY_UID, {"session_id": session, "uid": uid}))
+
+
+def find_span(tx: Tx, session: int, first_seq: int, last_seq: int) -> Node | None:
+    """Return the deepest node that stands for exactly this span, None if there is none."""
+    values = {"session_id": session, "first_seq": first_seq, "last_seq": last_seq}
+    return _first(tx, tx.all(SELECT_SPAN, values))
+
+
+def get(tx: Tx, row_id: int) -> Node | None:
+    """Return the node with packed id *row_id*, None if it is gone."""
+    return _first(tx, [(row_id,)])
+
+
+def list_depth(tx: Tx, session: int, depth: int) -> list[Node]:
+    """Return all nodes of one depth, oldest first."""
+    return _fetch(tx, tx.all(SELECT_AT_DEPTH, {"session_id": session, "depth": depth}))
+
+
+def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Node]:
+    """
+    Return up to *limit* nodes that no other stands for and that begin up to *last_seq*.
+
+    Newest first. Together with the messages behind the last leaf they cover
+    each seq once.
+    """
+    span = leaf_span(tx, session)
+    found: list[Node] = []
+    depth = 0
+    while span is not None and depth <= MAX_DEPTH and len(found) < limit:
+        values = {"session_id": session, "depth": depth, "last_seq": last_seq}
+        found += _fetch(tx, tx.all(SELECT_FRONTIER, {**values, "limit": limit - len(found)}))
+        if found and found[-1].first_seq <= span[0]:
+            break
+        depth += 1
+    return found
+
+
+def sources(tx: Tx, node: Node, after_seq: int = 0, limit: int = -1) -> list[Node]:
+    """Return the nodes that *node* was made from, oldest first; [] for a leaf."""
+    values = {"id": node.row_id, "after_seq": after_seq, "limit": limit}
+    return _fetch(tx, tx.all(SELECT_SOURCES, values))
+
+
+def loose(tx: Tx, session: int, depth: int, limit: int) -> list[Node]:
+    """Return the oldest nodes of a depth that no other stands for, oldest first."""
+    values = {"session_id": session, "depth": depth, "limit": limit}
+    return _fetch(tx, tx.all(SELECT_LOOSE, values))
+
+
+def leaf_span(tx: Tx, session: int) -> tuple[int, int] | None:
+    """Return the first and the last seq that leaves stand for, None without leaves."""
+    row = tx.one(SELECT_LEAF_SPAN, {"session_id": session})
+    return None if row is None or row[0] is None else (row[0], row[1])
+
+
+def leaf_starts(tx: Tx, session: int, after_seq: int) -> set[int]:
+    """Return the first seq of each leaf that begins after *after_seq*."""
+    rows = tx.all(SELECT_LEAF_STARTS, {"session_id": session, "after_seq": after_seq})
+    return {row[0] for row in rows}
+
+
+def above(tx: Tx, row_id: int) -> int | None:
+    """Return the packed id of the node that stands for this one, None if none does."""
+    row = tx.one(SELECT_ABOVE, {"id": row_id})
+    return None if row is None else row[0]
+
+
+def session_of(tx: Tx, row_id: int) -> int:
+    """Return the session of an existing node."""
+    row = tx.one(SELECT_SESSION, {"id": row_id})
+    assert row is not None
+    return int(row[0])
+
+
+def improvable(tx: Tx, session: int) -> list[int]:
+    """Return the packed ids of the nodes that no model made, sources before those made of them."""
+    return [row[0] for row in tx.all(SELECT_BELOW, {"session_id": session})]
+
+
+def search(
+    tx: Tx, session: int, terms: Sequence[str], span: tuple[int, int], limit: int
+) -> list[Node]:
+    """
+    Return up to *limit* nodes of a session whose text holds some of *terms*, best first.
+
+    Args:
+        terms: FTS5 query strings as `memdb.text.terms` makes them, not none.
+        span: First and last id of the scope.
+    """
+    values: dict[str, Any] = {"terms": " OR ".join(terms), "session_id": session, "limit": limit}
+    return _fetch(tx, tx.all(SELECT_MATCHES, {**values, "low": span[0], "high": span[1]}))
+
+
+def prune(tx: Tx, session: int, limit: int) -> int:
+    """
+    Drop the text of up to *limit* nodes that can be made again; how many that were.
+
+    Those are the extractive ones that another node stands for. Their rows stay.
+    """
+    found = tx.all(SELECT_PRUNABLE, {"session_id": session, "limit": limit})
+    for (row_id,) in found:
+        tx.run(DELETE_WORDS, {"id": row_id})
+        tx.run(UPDATE_PRUNED, {"id": row_id})
+        tx.run(INSERT_WORDS, {"id": row_id})
+    return len(found)
+
+
+def delete_session(tx: Tx, session: int, from_seq: int = 0) -> None:
+    """Remove the nodes that stand for *from_seq* or later, with their words: 0 for all."""
+    tx.run(DELETE_WORDS_FROM, {"session_id": session, "seq": from_seq})
+    tx.run(DELETE_FROM, {"session_id": session, "seq": from_seq})

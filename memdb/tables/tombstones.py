@@ -1,0 +1,93 @@
+"""
+Tombstones: what was removed, and when; never what it said. Owns `tombstones`.
+
+The rooms leave one with each delete. Here is what moving them between files
+takes; a row that comes back takes its tombstone away.
+"""
+
+from __future__ import annotations
+
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.sqlite.transaction import Tx
+
+INSERT_TOMBSTONE = """/* tombstones.insert */
+INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
+VALUES (:uid, :kind, :scope_no, :ref, :deleted_ms)
+ON CONFLICT DO NOTHING
+"""
+
+SELECT_ONE = """/* tombstones.find */
+SELECT 1 FROM tombstones WHERE uid = :uid
+"""
+
+# The key is the uid, so this reads the tombstones of other scopes too; there
+# are few.
+SELECT_PAGE = """/* tombstones.list */
+SELECT uid, kind, ref, deleted_ms
+FROM tombstones
+WHERE uid > :after AND scope_no = :scope_no
+ORDER BY uid
+LIMIT :limit
+"""
+
+SELECT_LIVE = """/* tombstones.live */
+SELECT uid FROM sessions
+WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
+UNION ALL
+SELECT uid FROM entries
+WHERE
+  id BETWEEN :scope_no << 44 AND (:scope_no + 1 << 44) - 1
+  AND uid IN (SELECT value FROM json_each(:uids))
+UNION ALL
+SELECT uid FROM artifacts
+WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
+"""
+
+DELETE_MANY = """/* tombstones.drop */
+DELETE FROM tombstones WHERE uid IN (SELECT value FROM json_each(:uids))
+"""
+
+
+class Tombstone(Record):
+    """
+    That something was removed.
+
+    Attributes:
+        kind: "session", "message", "entry" or "artifact".
+        ref: Where it was: a session's name, `name@version`, or an id.
+    """
+
+    uid: str
+    kind: str
+    ref: str
+    deleted_ms: int
+
+
+def add(tx: Tx, scope_no: int, tombstone: Tombstone) -> bool:
+    """Add a tombstone; False when there is one for its uid."""
+    values = {field: getattr(tombstone, field) for field in Tombstone._fields}
+    return tx.run(INSERT_TOMBSTONE, {**values, "scope_no": scope_no}) > 0
+
+
+def find(tx: Tx, uid: str) -> bool:
+    """Say whether the row with *uid* was removed from this file."""
+    return tx.one(SELECT_ONE, {"uid": uid}) is not None
+
+
+def list_page(tx: Tx, scope_no: int, *, after: str = "", limit: int = 1000) -> list[Tombstone]:
+    """Return up to *limit* tombstones of a scope whose uid sorts after *after*, by uid."""
+    values = {"scope_no": scope_no, "after": after, "limit": limit}
+    return [Tombstone(*row) for row in tx.all(SELECT_PAGE, values)]
+
+
+def live(tx: Tx, scope_no: int, uids: str) -> set[str]:
+    """Return those of the JSON array *uids* that a session, entry or artifact here has."""
+    return {row[0] for row in tx.all(SELECT_LIVE, {"scope_no": scope_no, "uids": uids})}
+
+
+def drop(tx: Tx, uids: str) -> None:
+    """Remove the tombstones of the JSON array *uids*: those rows are back."""
+    tx.run(DELETE_MANY, {"uids": uids})

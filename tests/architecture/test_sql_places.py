@@ -1,0 +1,123 @@
+"""SQL stands in `tables/` and `engine/`, in named constants, with values bound by name."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memdb
+
+ROOT = Path(memdb.__file__).parent
+FILES = sorted(path for path in ROOT.rglob("*.py") if "data" not in path.parts)
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w+|BEGIN\s+IMMEDIATE|SAVEPOINT\s+\w+)\b",
+    re.DOTALL,
+)
+PLACES = ("tables", "engine")
+
+
+def name_of(path: Path) -> str:
+    """Return a file's name below memdb."""
+    return str(path.relative_to(ROOT))
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each string in a file that is no docstring."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value
+
+
+def constants(path: Path) -> dict[str, str]:
+    """Return the statements among a module's constants, those in dicts and tuples too."""
+    found: dict[str, str] = {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            texts = [
+                part.value
+                for part in ast.walk(node.value)
+                if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ]
+            for number, text in enumerate(text for text in texts if text.startswith("/*")):
+                found[f"{node.targets[0].id}[{number}]"] = text
+    return found
+
+
+STATEMENTS = [
+    pytest.param(name_of(path), sql, id=f"{name_of(path)}:{name}")
+    for path in FILES
+    if name_of(path).split("/")[0] in PLACES
+    for name, sql in constants(path).items()
+]
+OUTSIDE = [name_of(path) for path in FILES if name_of(path).split("/")[0] not in PLACES]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_sql_outside_its_places(name: str) -> None:
+    """No string of any other module is a statement."""
+    assert [(line, text) for line, text in literals(ROOT / name) if SQL.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    "name", [name_of(path) for path in FILES if name_of(path).startswith("tables/")]
+)
+def test_statements_of_tables_are_constants(name: str) -> None:
+    """Nothing in a function body is SQL, so nothing there is put together."""
+    known = set(constants(ROOT / name).values())
+
+    assert [
+        (line, text)
+        for line, text in literals(ROOT / name)
+        if SQL.search(text) and text not in known
+    ] == []
+
+
+@pytest.mark.parametrize(("name", "sql"), STATEMENTS)
+def test_each_statement_says_its_name(name: str, sql: str) -> None:
+    """Traces and plans show `/* module.verb */` in the first line."""
+    module = Path(name).stem
+
+    assert re.match(rf"/\* {module}\.\w+ \*/\n", sql)
+
+
+def test_names_of_statements_are_unique() -> None:
+    """A name in a trace leads to one place."""
+    tags = [param.values[1].splitlines()[0] for param in STATEMENTS]
+
+    assert sorted(tags) == sorted(set(tags))
+
+
+@pytest.mark.parametrize(("name", "sql"), STATEMENTS)
+def test_statements_list_their_columns_and_bind_by_name(name: str, sql: str) -> None:
+    """No `*` for columns, no `?`, no OFFSET, no trailing semicolon."""
+    body = re.sub(r"/\*.*?\*/|'[^']*'", "", sql)
+
+    assert not re.search(r"SELECT\s+\*|\?|\bOFFSET\b|;\s*$", body)
+
+
+@pytest.mark.parametrize(
+    ("name", "sql"),
+    [
+        param
+        for param in STATEMENTS
+        if "ORDER BY" in str(param.values[1]) or "LIMIT" in str(param.values[1])
+    ],
+)
+def test_pages_have_an_order(name: str, sql: str) -> None:
+    """A LIMIT above one without ORDER BY would give any rows."""
+    assert (
+        "LIMIT" not in sql
+        or "ORDER BY" in sql
+        or "LIMIT 1" in sql
+        or name == "engine/sqlite/check.py"
+    )

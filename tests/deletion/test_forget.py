@@ -1,0 +1,609 @@
+"""Forgetting: what goes, what stays as it was, and the proof that the bytes are gone."""
+
+import hashlib
+import os
+import sqlite3
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+
+import memdb
+from memdb import Busy, InvalidInput, NotFound
+from memdb.deletion.messages import FORGOTTEN
+from memdb.engine.sqlite import byte_scan, purge
+from memdb.engine.sqlite.probes import Probes
+from memdb.models.summaries import Summary, SummaryPolicy
+
+SMALL = SummaryPolicy(chunk=4, group=2, condense_at=3, max_depth=3)
+
+
+def word(number):
+    """Return 14 letters that no other text holds, the same for the same number."""
+    digits = hashlib.sha256(str(number).encode()).hexdigest()[:14]
+    return digits.translate(str.maketrans("0123456789", "ghijklmnop"))
+
+
+def fill(db, count=40, user="ann"):
+    """Give *user* a session of *count* messages, each with a word of its own."""
+    session = db.scope(user).session("trip")
+    session.extend(
+        [
+            {
+                "role": "user" if n % 2 == 0 else "assistant",
+                "text": f"We talked about {word(n)} in the garden, and it was a fine day {n}.",
+                "external_id": f"m{n}",
+            }
+            for n in range(count)
+        ]
+    )
+    return session
+
+
+def raw_bytes(path):
+    """Return every byte of a closed file, and what is compressed in it."""
+    data = Path(path).read_bytes()
+    assert not Path(f"{path}-wal").exists()
+    reader = sqlite3.connect(path)
+    packed = reader.execute("SELECT data FROM archive_segments").fetchall()
+    packed += reader.execute("SELECT data FROM blob_chunks WHERE codec = 'zlib'").fetchall()
+    reader.close()
+    return (data + b"".join(zlib.decompress(one) for (one,) in packed)).lower()
+
+
+def test_a_forgotten_message_leaves_a_gap(db):
+    """The others keep their seqs, and a new one gets the next."""
+    session = fill(db, 5)
+
+    receipt = session.forget(3)
+
+    assert receipt.removed["messages"] == 1
+    assert [one.seq for one in session.messages()] == [1, 2, 4, 5]
+    assert session.append("user", "next").seq == 6
+    assert session.search(word(2)) == []
+    assert session.find("m2") is None
+    with pytest.raises(NotFound):
+        session.get(3)
+
+
+def test_forgetting_again_removes_nothing(db):
+    """What is gone is no error: a forget that was cut short can be repeated."""
+    session = fill(db, 5)
+    entry = db.scope("ann").remember("Ann likes tea.").entry
+    for call in (
+        lambda: session.forget([2, 3]),
+        lambda: db.scope("ann").forget(entry=entry.id),
+        lambda: db.scope("ann").forget(query="garden"),
+        lambda: db.scope("ann").forget(session="trip"),
+        lambda: db.scope("ann").forget(everything=True),
+    ):
+        call()
+
+        assert set(call().removed.values()) == {0}
+    assert set(db.scope("nobody").forget(everything=True, prove=True).removed.values()) == {0}
+
+
+def test_summaries_are_written_anew_without_it(path, open_db):
+    """Every node that covers a forgotten seq keeps its place, and says nothing of it."""
+    db = open_db(path, summaries=SMALL)
+    session = fill(db)
+    db.run_pending()
+    before = {node.id: node for node in session.tree().nodes}
+    assert any(word(5) in (node.text or "") for node in before.values())
+
+    receipt = session.forget([6, 7])
+
+    after = {node.id: node for node in session.tree().nodes}
+    places = {node.id: (node.depth, node.first_seq, node.last_seq) for node in before.values()}
+    assert {
+        node.id: (node.depth, node.first_seq, node.last_seq) for node in after.values()
+    } == places
+    over = [node for node in after.values() if node.first_seq <= 7 and node.last_seq >= 6]
+    assert receipt.rewritten["summaries"] == len(over) == 1 + max(node.depth for node in over)
+    assert all(word(n) not in node.text for node in after.values() for n in (5, 6))
+    assert all(after[one] == before[one] for one in after if after[one] not in over)
+    assert db.check(deep=True) == []
+
+
+def test_a_leaf_of_nothing_says_so(path, open_db):
+    """Where all its messages are forgotten a node stands for nothing, and is left out above."""
+    db = open_db(path, summaries=SMALL)
+    session = fill(db)
+    db.run_pending()
+
+    session.forget(range(1, 5))
+
+    leaf = next(node for node in session.tree().nodes if node.depth == 0)
+    assert (leaf.first_seq, leaf.last_seq, leaf.text) == (1, 4, FORGOTTEN)
+    above = [node for node in session.tree().nodes if node.depth and node.first_seq == 1]
+    assert above
+    assert all(FORGOTTEN not in node.text for node in above)
+    session.append("user", "more")
+    db.run_pending()
+    assert session.compact().pruned >= 0
+    assert session.expand(leaf.id).messages == ()
+    assert db.check(deep=True) == []
+
+
+@pytest.mark.parametrize("seqs", [range(37, 40), range(33, 41), range(1, 40), [1], range(1, 41)])
+def test_a_context_covers_what_is_left(path, open_db, seqs):
+    """A gap anywhere hides no summary: each message is shown, stood for, or named as left out."""
+    db = open_db(path, summaries=SMALL)
+    session = fill(db)
+    db.run_pending()
+    session.append("user", "and now?")
+
+    session.forget(seqs)
+
+    window = session.context(budget_tokens=600)
+    told = {
+        seq
+        for piece in window.pieces
+        if piece.first_seq is not None
+        for seq in range(piece.first_seq, piece.last_seq + 1)
+    }
+    assert {one.seq for one in session.messages()} <= told
+    assert not any(word(seq - 1) in one.text for one in window.messages for seq in seqs)
+
+
+def test_a_model_writes_it_better_later(path, open_db):
+    """An extract takes the place at once; the model's turn is a job, and is not asked before."""
+    asked = []
+
+    class Port:
+        name = "port"
+        quality = "model"
+
+        def summarize(self, source, *, depth, limit_tokens, cancelled=None):
+            asked.append(" ".join(item.text for item in source))
+            return Summary(f"model {len(asked)}")
+
+    db = open_db(path, summaries=SMALL, summarizer=Port())
+    session = fill(db, 12)
+    db.run_pending()
+    asked.clear()
+
+    session.forget(2)
+
+    assert asked == []
+    leaf = next(node for node in session.tree().nodes if node.depth == 0)
+    assert leaf.quality == "extractive"
+    db.run_pending()
+    assert asked
+    assert all(word(1) not in text for text in asked)
+    assert next(node for node in session.tree().nodes if node.depth == 0).quality == "model"
+
+
+def test_archived_messages_leave_their_segments(db):
+    """The others of a segment are read as before, and the words are gone from the index."""
+    session = fill(db, 300)
+    session.archive(keep_last=20)
+    kept = [one for one in session.messages() if one.seq not in (5, 130, 290)]
+
+    receipt = session.forget([5, 130, 290])
+
+    assert (receipt.removed["messages"], receipt.rewritten["segments"]) == (3, 2)
+    assert list(session.messages()) == kept
+    assert session.search(word(4)) == []
+    assert session.unarchive().messages == 278
+
+
+def test_what_was_told_by_a_message_goes_with_it(db):
+    """Entries and old versions that came from it; others stay."""
+    ann = db.scope("ann")
+    session = fill(db, 5)
+    told = ann.remember(f"Ann knows {word(1)}.", session="trip", seq=2).entry
+    kept = ann.remember("Ann likes tea.", session="trip", seq=3).entry
+    keyed = ann.remember(f"At home is {word(1)}.", key="home", session="trip", seq=2).entry
+    ann.entries.update(keyed.id, text="At home is Oslo.")
+
+    receipt = session.forget(2)
+
+    assert receipt.removed["entries"] == 2
+    assert {one.id for one in ann.entries.list(inactive=True)} == {kept.id}
+    with pytest.raises(NotFound):
+        ann.entries.get(told.id)
+
+
+def test_an_entry_goes_with_all_it_ever_said(db):
+    """Its history and its vector too; what resembles it stays."""
+    ann = db.scope("ann")
+    entry = ann.remember("Ann lives in Oslo.", key="home").entry
+    ann.entries.update(entry.id, text="Ann lives in Bergen.")
+    other = ann.remember("Ann likes tea.").entry
+    db.run_pending()
+
+    receipt = ann.forget(entry=entry.id)
+
+    assert receipt.removed["entries"] == 1
+    assert [one.id for one in ann.entries.list(inactive=True)] == [other.id]
+    assert [hit.source.entry_id for hit in ann.recall("Oslo Bergen tea", kinds=["entry"])] == [
+        other.id
+    ]
+
+
+def test_a_query_finds_by_stems_and_in_old_versions(db):
+    """All of its words have to be there, in any form; authors do not count."""
+    ann = db.scope("ann")
+    session = ann.session("s")
+    session.append("user", "Peanuts make me ill.", author="Zoe")
+    session.append("user", "One peanut is enough.")
+    session.append("user", "Nothing of that kind.", author="Peanut")
+    entry = ann.remember("Ann avoids peanuts.").entry
+    ann.entries.update(entry.id, text="Ann avoids nuts.")
+    session.artifacts.save("list.md", "no peanuts")
+
+    dry = ann.forget(query="the peanuts", dry_run=True)
+    receipt = ann.forget(query="the peanuts")
+
+    assert dry.removed == receipt.removed
+    assert (receipt.removed["messages"], receipt.removed["versions"]) == (2, 1)
+    assert [one.seq for one in session.messages()] == [3]
+    assert ann.entries.history(entry.id) == []
+    assert len(ann.artifacts.list()) == 1
+    assert ann.forget(query="peanut", artifacts=True).removed["artifacts"] == 1
+
+
+def test_chinese_words_are_found(db):
+    """A query of characters without spaces goes by their pairs."""
+    session = db.scope("ann").session("s")
+    session.append("user", "我们住在奥斯陆的酒店。")
+    session.append("user", "我喜欢喝茶。")
+
+    assert db.scope("ann").forget(query="奥斯陆").removed["messages"] == 1
+    assert [one.seq for one in session.messages()] == [2]
+
+
+def test_a_session_goes_with_all_that_is_its(db, database):
+    """Messages, summaries, archive, artifacts, state and entries; shared things only on request."""
+    ann = db.scope("ann")
+    session = fill(db, 60)
+    db.run_pending()
+    session.archive(keep_last=20)
+    session.artifacts.save("plan.md", "a plan")
+    session.artifacts.save("user:shared.md", "for all", message_seq=3)
+    ann.remember("Told in it.", session="trip", seq=3)
+    with database.write() as tx:
+        tx.run(
+            "INSERT INTO state (app, user, session, key, value, updated_ms) "
+            "VALUES ('default', 'ann', 'trip', 'k', '1', 0)"
+        )
+
+    receipt = ann.forget(session="trip")
+
+    assert receipt.removed == {
+        "messages": 60,
+        "sessions": 1,
+        "entries": 1,
+        "versions": 0,
+        "summaries": receipt.removed["summaries"],
+        "artifacts": 1,
+        "state": 1,
+    }
+    assert receipt.removed["summaries"] > 0
+    assert [one.name for one in ann.artifacts.list()] == ["user:shared.md"]
+    again = ann.session("trip")
+    again.append("user", "again")
+    again.artifacts.save("user:more.md", "x", message_seq=1)
+    assert ann.forget(session="trip", artifacts=True).removed["artifacts"] == 1
+
+
+def test_everything_goes_and_the_others_keep_theirs(path, open_db):
+    """One user's memory is empty afterwards, another's as it was; names are in no tombstone."""
+    db = open_db(path)
+    for user in ("ann", "bob"):
+        fill(db, 30, user)
+        db.scope(user).session("trip").artifacts.save("secret name.md", "x")
+        db.scope(user).remember(f"{user} likes tea.")
+    db.run_pending()
+    db.scope("ann").session("old secret").append("user", "x")
+    db.scope("ann").session("old secret").delete()
+    before = [one.text for one in db.scope("bob").session("trip").messages()]
+
+    receipt = db.scope("ann").forget(everything=True, prove=True)
+
+    assert receipt.proven
+    assert db.scope("ann").sessions() == []
+    assert list(db.scope("ann").entries.list(inactive=True)) == []
+    assert db.scope("ann").artifacts.list() == []
+    assert [one.text for one in db.scope("bob").session("trip").messages()] == before
+    db.close()
+    rows = sqlite3.connect(path).execute("SELECT scope_no, ref FROM tombstones").fetchall()
+    assert rows
+    assert not any("secret" in ref for scope_no, ref in rows if scope_no == 1)
+
+
+def test_what_is_asked_for_is_checked(db):
+    """One thing, of a kind that can be meant, and only of the own scope."""
+    ann, bob = db.scope("ann"), db.scope("bob")
+    entry = bob.remember("Bob likes coffee.").entry
+    for given in ({}, {"query": "x", "everything": True}, {"entry": 1, "session": "s"}):
+        with pytest.raises(InvalidInput, match="one of entry, session, query"):
+            ann.forget(**given)
+    for given in ({"query": "..."}, {"query": " ".join(map(word, range(65)))}, {"session": ""}):
+        with pytest.raises(InvalidInput):
+            ann.forget(**given)
+    for wrong in ([0], ["x"], [1 << 30], [True]):
+        with pytest.raises(InvalidInput, match="seqs"):
+            ann.session("s").forget(wrong)
+    for missing in (entry.id, 1 << 62, 5):
+        with pytest.raises(NotFound):
+            ann.forget(entry=missing)
+    assert [one.id for one in bob.entries.list()] == [entry.id]
+
+
+def test_forgetting_inside_a_write_is_refused(db, database):
+    """The file cannot be packed in a transaction, and a proof of half a change proves nothing."""
+    with database.write(), pytest.raises(InvalidInput, match="inside a write"):
+        db.scope("ann").forget(everything=True)
+    with database.write(), pytest.raises(InvalidInput, match="inside a write"):
+        purge.purge(database)
+
+
+def test_the_receipt_says_what_and_never_the_text(db):
+    """Its subject is a hash that who knows the name can make again."""
+    session = fill(db, 3)
+
+    receipt = session.forget([1, 2], prove=True)
+
+    assert receipt.what == "messages"
+    assert len(receipt.subject_sha256) == 64
+    assert word(0) not in str(receipt.to_dict())
+    assert receipt.forgotten_ms == 1_700_000_000_000
+    assert db.scope("ann").forget(query=word(2), dry_run=True).proof is None
+
+
+def test_proof_in_a_file(path, open_db):
+    """No byte is left: of messages, summaries, archive, entries, their history and artifacts."""
+    db = open_db(path, summaries=SMALL)
+    ann = db.scope("ann")
+    session = fill(db)
+    session.artifacts.save("a.md", f"{word(90)} " * 2000, message_seq=2)
+    entry = ann.remember(f"She said {word(91)}.", key="k").entry
+    ann.entries.update(entry.id, text=f"She said {word(92)}.")
+    db.run_pending()
+    session.archive(keep_last=10)
+    doomed = [word(1), word(38), word(90), word(91), word(92)]
+
+    proofs = [
+        session.forget([2, 39], artifacts=True, prove=True).proof,
+        ann.forget(entry=entry.id, prove=True).proof,
+    ]
+
+    assert all(one.found_bytes == 0 and one.free_pages == 0 for one in proofs)
+    assert all(one.notices == () for one in proofs)
+    assert proofs[0].pieces > 4
+    assert {"agent.db", "agent.db-wal", "the -shm", "archive"} <= set(proofs[0].searched)
+    assert db.check(deep=True) == []
+    db.close()
+    data = raw_bytes(path)
+    assert [one for one in doomed if one[3:-3].encode() in data] == []
+    assert word(2)[3:-3].encode() in data
+
+
+def test_the_proof_bites(path, open_db, monkeypatch):
+    """Without making the indexes anew, and without packing the file, it finds what is left."""
+    db = open_db(path)
+    session = fill(db)
+    real = purge.purge
+    monkeypatch.setattr(purge, "purge", lambda db: real(db, indexes=False))
+    unindexed = session.forget([3, 4, 5, 6], prove=True)
+    monkeypatch.setattr(purge, "purge", lambda _: [])
+    unpacked = session.forget(range(10, 20), prove=True)
+
+    assert unindexed.proof.found_bytes > 0
+    assert unpacked.proof.found_bytes > 0
+    assert not unpacked.proven
+
+
+@pytest.mark.parametrize("suffix", [".bak", ".v1.bak", ".bak2"])
+def test_a_copy_beside_the_file_is_searched(path, open_db, suffix):
+    """The receipt names it, and nothing else that only looks alike."""
+    db = open_db(path)
+    session = fill(db, 5)
+    db.backup(f"{path}{suffix}")
+    Path(f"{path}.other").write_bytes(f"about {word(1)} in the garden".encode())
+
+    proof = session.forget(2, prove=True).proof
+
+    assert proof.found_in == (f"agent.db{suffix}",)
+    assert proof.found_bytes > 0
+
+
+def test_what_others_say_is_not_theirs_to_forget(path, open_db):
+    """A text that stays in the scope is named; one of another user is not named."""
+    db = open_db(path)
+    ann, bob = db.scope("ann"), db.scope("bob")
+    text = f"The word is {word(7)} and no other."
+    ann.session("a").append("user", text)
+    ann.session("b").append("user", f"He said: {text}")
+    bob.session("private name").append("user", f"I heard: {text}")
+
+    proof = ann.session("a").forget(1, prove=True).proof
+
+    assert proof.found_bytes == 0
+    assert proof.said_elsewhere > 0
+    assert "message b#1" in proof.said_in
+    assert not any("private" in place for place in proof.said_in)
+    ann.forget(query=word(7))
+    assert ann.forget(query=word(7), prove=True).proof.pieces == 0
+
+
+def test_a_text_that_is_too_short_is_counted(db):
+    """Seven letters stand in too many places to prove anything."""
+    session = db.scope("ann").session("s")
+    session.append("user", "ok")
+
+    proof = session.forget(1, prove=True).proof
+
+    assert (proof.pieces, proof.short, proof.found_bytes) == (0, 1, 0)
+
+
+def test_a_reader_in_another_process_is_told_of(path, open_db, start_child):
+    """It keeps the WAL from being cut: the receipt says so, and the bytes are found there."""
+    program = """
+import sys, apsw
+connection = apsw.Connection(sys.argv[1])
+connection.execute("BEGIN")
+connection.execute("SELECT count(*) FROM messages").fetchall()
+print("reading", flush=True)
+sys.stdin.readline()
+"""
+    db = open_db(path, timeout_ms=200)
+    session = fill(db)
+    child = start_child(program, path)
+    assert child.stdout.readline() == "reading\n"
+
+    held = session.forget([3, 4], prove=True)
+    child.communicate("go\n", timeout=30)
+    freed = session.forget([5, 6], prove=True)
+
+    assert held.removed["messages"] == 2
+    assert held.proof.notices
+    assert held.proof.found_bytes > 0
+    assert freed.proof.notices == ()
+    assert freed.proven
+    db.close()
+    assert word(2)[3:-3].encode() not in raw_bytes(path)
+
+
+def test_a_writer_in_another_process_is_told_of(path, open_db, start_child, monkeypatch):
+    """Where the file cannot be packed the receipt says so; what was forgotten stays so."""
+    program = """
+import sys, apsw
+connection = apsw.Connection(sys.argv[1])
+connection.execute("BEGIN IMMEDIATE")
+print("writing", flush=True)
+sys.stdin.readline()
+"""
+    db = open_db(path, timeout_ms=300)
+    session = fill(db)
+    real = purge.Tx
+    started = []
+
+    def tx(connection):
+        if not started:
+            started.append(start_child(program, path))
+            assert started[0].stdout.readline() == "writing\n"
+        return real(connection)
+
+    monkeypatch.setattr(purge, "Tx", tx)
+    receipt = session.forget([3, 4], prove=True)
+    started[0].communicate("go\n", timeout=30)
+
+    assert purge.WRITING in receipt.proof.notices
+    assert [one.seq for one in session.messages(limit=3)] == [1, 2, 5]
+
+
+def test_the_proof_keeps_the_locks_of_this_process(path, open_db, run_child):
+    """Reading the file by its bytes must not let another process think that nobody has it open."""
+    db = open_db(path)
+    session = fill(db, 5)
+    session.forget(2, prove=True)
+    held = iter(session.messages())
+    next(held)
+
+    said = run_child(
+        "import sys, memdb\n"
+        "with memdb.open(sys.argv[1]) as db:\n"
+        "    db.scope('ann').session('trip').append('user', 'from the other')\n",
+        path,
+    )
+
+    assert said == ""
+    assert os.path.exists(f"{path}-wal")
+    assert session.last(1)[0].text == "from the other"
+
+
+def test_summaries_that_keep_changing_end_in_busy(path, open_db, monkeypatch):
+    """It is tried again ten times, and then says so; nothing is forgotten half."""
+    db = open_db(path, summaries=SMALL)
+    session = fill(db)
+    db.run_pending()
+    monkeypatch.setattr("memdb.deletion.messages.same", lambda *_: False)
+
+    with pytest.raises(Busy, match="kept changing"):
+        session.forget(2)
+
+    assert session.get(2).text
+
+
+def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
+    """What was planned before another summarised is not written."""
+    db = open_db(path, summaries=SMALL)
+    session = fill(db)
+    forgetting = memdb.deletion.messages
+    real, runs = forgetting.rewriting, []
+
+    def rewriting(*given):
+        done = real(*given)
+        if not runs:
+            runs.append(1)
+            other = threading.Thread(target=db.run_pending)  # not in this thread's snapshot
+            other.start()
+            other.join()
+        return done
+
+    monkeypatch.setattr(forgetting, "rewriting", rewriting)
+    session.forget([2, 3])
+
+    assert session.tree().nodes
+    assert all(word(n) not in node.text for node in session.tree().nodes for n in (1, 2))
+
+
+def test_a_deleted_row_is_overwritten_at_once(path, open_db):
+    """Also without a proof: the pages of what is forgotten are zeroed in the same transaction."""
+    db = open_db(path)
+    session = fill(db, 400)
+    session.forget(range(1, 400))
+    db.close()
+
+    data = Path(path).read_bytes()
+    left = sum(f"about {word(n)} in the garden".encode() in data for n in range(399))
+    assert left == 0
+
+
+def test_probes_stay_few(path):
+    """Of a large text pieces are taken from all over it, of many texts every n-th."""
+    probes = Probes()
+    probes.add([" ".join(map(word, range(3000)))])
+    assert len(probes.pieces()) == 16
+
+    probes.add(f"{word(n)} and {word(n + 1)} and more" for n in range(5000))
+
+    assert 200 <= len(probes.pieces()) <= 401
+    assert len(probes.words()) == 100
+
+
+def test_a_place_without_an_interpreter_says_what_was_not_read(path, open_db, monkeypatch):
+    """In a frozen program nothing can read the -shm for us: it is named, and holds no texts."""
+    db = open_db(path)
+    session = fill(db, 3)
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+
+    proof = session.forget(2, prove=True).proof
+
+    assert proof.notices == (byte_scan.PAGE_NUMBERS_ONLY,)
+    assert proof.found_bytes == 0
+
+
+def test_an_export_after_forgetting_says_nothing_of_it(path, open_db, tmp_path):
+    """A person's export holds what is left, and its import makes the same scope again."""
+    db = open_db(path, summaries=SMALL)
+    ann = db.scope("ann")
+    session = fill(db)
+    db.run_pending()
+    session.forget([2, 3])
+    ann.forget(query=word(9))
+
+    ann.export(tmp_path / "ann.jsonl")
+
+    said = (tmp_path / "ann.jsonl").read_text()
+    assert all(word(n) not in said for n in (1, 2, 9))
+    other = open_db(str(tmp_path / "other.db"))
+    other.import_file(tmp_path / "ann.jsonl")
+    there = other.scope("ann").session("trip")
+    assert [one.seq for one in there.messages()] == [one.seq for one in session.messages()]
+    assert there.append("user", "next").seq == 41
+    assert other.check(deep=True) == []

@@ -1,0 +1,49 @@
+"""docs/evaluation.md says what `memdb bench` takes and does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from memdb.evaluation import convert, scores
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "yardstick.md").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_format_can_be_measured(tmp_path):
+    """A reader who pastes the lines gets a report."""
+    (lines,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "set.jsonl").write_text(lines)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "memdb", "bench", "recall", "set.jsonl"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 messages" in done.stdout
+
+
+def test_every_kind_and_measure_is_told():
+    """Nothing is counted or converted that the page does not name."""
+    named = {"R", "any", "all", "nDCG", "MRR"}
+
+    assert {name.partition("@")[0] for name in scores.MEASURES} == named
+    assert all(re.search(rf"^\| {name}", PAGE, re.MULTILINE) for name in named)
+    assert all(f"| `{kind}` |" in PAGE for kind in convert.KINDS)
+
+
+def test_every_pinned_peer_is_told():
+    """With the version that `make peers` installs."""
+    pinned = [
+        line
+        for path in (ROOT / "bench" / "peers" / "requirements").glob("*.txt")
+        for line in path.read_text().split()
+    ]
+
+    assert len(pinned) == 5
+    assert all(line.split("==")[1] in PAGE or "pysqlite3" in line for line in pinned)

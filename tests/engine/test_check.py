@@ -1,0 +1,348 @@
+"""Each rule of `check` finds the damage it is for, and `rebuild` mends what it says it does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memdb import MemDB
+from memdb.engine.sqlite.check import CHECK_FTS, RULES
+
+# code -> SQL that does the damage; the first ten are mended by rebuild.
+REBUILDABLE = {
+    "seq_above_last": "UPDATE sessions SET last_seq = 1",
+    "version_above_last": "UPDATE artifact_names SET last_version = 1 WHERE name = 'menu.md'",
+    "vector_without_row": "INSERT INTO embeddings SELECT space_no, kind, ref + 77, vector FROM embeddings WHERE kind = 'entry'",
+    "vector_size": "UPDATE embeddings SET vector = x'0000803f' WHERE kind = 'entry'",
+    "sketch_differs": "UPDATE sketches SET planes = zeroblob(length(planes))",
+    "job_without_subject": "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('embed', 'entry', 5, 0)",
+    "blob_unused": "INSERT INTO blobs (sha256, size_bytes, created_ms) VALUES (zeroblob(32), 0, 0)",
+    "node_beyond_session": "UPDATE sessions SET last_seq = 0 WHERE name = 'long'",
+    "messages_fts": "INSERT INTO messages_fts (rowid, text) VALUES (5, 'ghost')",
+    "archived_fts": "INSERT INTO archived_fts (rowid, text) VALUES (5, 'ghost')",
+    "entries_fts": "INSERT INTO entries_fts (entries_fts, rowid, text, keywords) SELECT 'delete', id, text, keywords FROM entries",
+    "nodes_fts": "INSERT INTO nodes_fts (rowid, text) VALUES (5, 'ghost')",
+    "artifacts_fts": "INSERT INTO artifacts_fts (rowid, name, text) VALUES (5, 'ghost', 'ghost')",
+}
+
+FINAL = {
+    "foreign_key": "UPDATE entries SET session_id = 5",
+    "message_without_session": "DELETE FROM sessions",
+    "message_hash": "UPDATE messages SET author = 'Eve' WHERE author IS NULL",
+    "entry_hash": "UPDATE entries SET importance = 1",
+    "archived_without_segment": "DELETE FROM archive_segments",
+    "segment_rows": "UPDATE messages SET text = 'back' WHERE text IS NULL AND id & 255 = 1",
+    "segment_overlap": "INSERT INTO archive_segments SELECT session_id, first_seq + 1, last_seq, message_count, codec, data, sha256, created_ms FROM archive_segments",
+    "segment": "UPDATE archive_segments SET sha256 = zeroblob(32)",
+    "node_gap": "DELETE FROM nodes WHERE depth = 0 AND first_seq = 11",
+    "node_head": "DELETE FROM nodes WHERE depth = 0 AND first_seq = 1",
+    "node_sources": "UPDATE nodes SET condensed_into = NULL WHERE first_seq = 1 AND depth = 0",
+    "node_link": "UPDATE nodes SET condensed_into = id WHERE first_seq = 31",
+    "node_hash": "UPDATE nodes SET hint = 'other' WHERE first_seq = 31",
+    "blob_hash": "UPDATE blob_chunks SET data = x'00', codec = 'raw'",
+}
+
+MORE_DAMAGE = {
+    "a missing vector's sketch": ("sketch_differs", "DELETE FROM embeddings WHERE kind = 'entry'"),
+    "a missing sketch": ("sketch_differs", "DELETE FROM sketches WHERE kind = 'message'"),
+    "a row the index does not know": (
+        "messages_fts",
+        "UPDATE messages SET text = 'other words' WHERE id & 255 = 1",
+    ),
+    "a lost index row": (
+        "messages_fts",
+        "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')",
+    ),
+    "a lost message": ("messages_fts", "DELETE FROM messages WHERE id & 255 = 2"),
+    "a changed time": (
+        "message_hash",
+        "UPDATE messages SET created_ms = created_ms + 1 WHERE id & 255 = 1",
+    ),
+    "a changed role": ("message_hash", "UPDATE messages SET role = 'system' WHERE id & 255 = 1"),
+    "changed parts": (
+        "message_hash",
+        "UPDATE messages SET body = '[1]' WHERE id & 255 = 1 AND text IS NOT NULL",
+    ),
+    "changed metadata": (
+        "message_hash",
+        "UPDATE messages SET metadata = '{}' WHERE id & 255 = 1 AND text IS NOT NULL",
+    ),
+    "a changed external id": (
+        "message_hash",
+        "UPDATE messages SET external_id = 'm9' WHERE id & 255 = 1",
+    ),
+    "a changed uid": ("entry_hash", "UPDATE entries SET uid = 'other'"),
+    "a changed key": ("entry_hash", "UPDATE entries SET key = 'other'"),
+    "a changed category": ("entry_hash", "UPDATE entries SET category = 'other'"),
+    "a segment that cannot be unpacked": ("segment", "UPDATE archive_segments SET data = x'00'"),
+    "a segment that was cut short": (
+        "segment",
+        "UPDATE archive_segments SET data = substr(data, 1, length(data) - 1)",
+    ),
+    "a segment that moved": (
+        "segment",
+        "UPDATE archive_segments SET first_seq = first_seq + 1, last_seq = last_seq + 1",
+    ),
+    "a message whose segment is damaged": (
+        "message_hash",
+        "UPDATE archive_segments SET data = x'00'",
+    ),
+    "a changed time of an archived message": (
+        "message_hash",
+        "UPDATE messages SET created_ms = created_ms + 1 WHERE text IS NULL",
+    ),
+    "a message that lost its text": (
+        "archived_without_segment",
+        "UPDATE messages SET text = NULL, bigrams = NULL WHERE id & 255 = 3",
+    ),
+    "a lost row of an archived message": (
+        "segment_rows",
+        "DELETE FROM messages WHERE text IS NULL AND id & 255 = 1",
+    ),
+    "an empty index of archived messages": (
+        "archived_fts",
+        "INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')",
+    ),
+    "other words in the index of archived messages": (
+        "archived_fts",
+        """INSERT INTO archived_fts (archived_fts, rowid, text)
+        SELECT 'delete', id, 'cold tea 1' FROM messages WHERE text IS NULL AND id & 255 = 1;
+        INSERT INTO archived_fts (rowid, text)
+        SELECT id, 'cold coffee 1' FROM messages WHERE text IS NULL AND id & 255 = 1""",
+    ),
+    "a lost chunk": ("blob_hash", "DELETE FROM blob_chunks WHERE chunk_no = 0"),
+    "a lost blob": ("foreign_key", "DELETE FROM blobs"),
+    "lost names": ("foreign_key", "DELETE FROM artifact_names"),
+}
+
+
+def vectors_loaded(connection: Any) -> Any:
+    """Return the connection without rules that would stop the damage."""
+    connection.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON").fetchall()
+    return connection
+
+
+@pytest.fixture
+def damage(path: str, open_db: Callable[..., MemDB], raw: Any) -> Callable[[str], MemDB]:
+    """Return a function that damages a full file by SQL and opens it."""
+    db = open_db(path)
+    ann = db.scope("ann")
+    ann.session("trip").extend([{"role": "user", "text": f"tea number {n}"} for n in range(3)])
+    ann.session("cold").extend([{"role": "user", "text": f"cold tea {n}"} for n in range(1, 3)])
+    ann.session("cold").archive(keep_last=0)
+    ann.session("long").extend([{"role": "user", "text": f"long tea {n}"} for n in range(65)])
+    ann.remember("Ann likes tea.", key="drink", session="trip", seq=1)
+    [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
+    db.run_pending()
+    db.close()
+
+    def harm(sql: str) -> MemDB:
+        connection = vectors_loaded(raw(path))
+        connection.execute(sql).fetchall()
+        connection.close()
+        return open_db(path)
+
+    return harm
+
+
+def codes(db: MemDB) -> set[str]:
+    """Return the codes that a deep check finds."""
+    return {finding.code for finding in db.check(deep=True)}
+
+
+def test_a_sound_file_has_no_finding(damage: Callable[[str], MemDB]) -> None:
+    """Shallow or deep."""
+    db = damage("SELECT 1")
+
+    assert (db.check(), db.check(deep=True)) == ([], [])
+
+
+@pytest.mark.parametrize(("code", "sql"), REBUILDABLE.items(), ids=REBUILDABLE)
+def test_rebuild_mends_what_is_derived(damage: Callable[[str], MemDB], code: str, sql: str) -> None:
+    """The rule finds it, says that it can be rebuilt, and after rebuild finds nothing."""
+    db = damage(sql)
+    found = {finding.code: finding.rebuildable for finding in db.check(deep=True)}
+
+    db.rebuild()
+
+    assert found[code] is True
+    assert db.check(deep=True) == []
+
+
+@pytest.mark.parametrize(("code", "sql"), FINAL.items(), ids=FINAL)
+def test_what_was_stored_and_is_damaged_is_told(
+    damage: Callable[[str], MemDB], code: str, sql: str
+) -> None:
+    """The rule finds it, says that nothing can rebuild it, and rebuild does not hide it."""
+    db = damage(sql)
+    found = {finding.code: finding.rebuildable for finding in db.check(deep=True)}
+
+    db.rebuild()
+
+    assert found[code] is False
+    assert code in codes(db)
+
+
+@pytest.mark.parametrize(("code", "sql"), MORE_DAMAGE.values(), ids=MORE_DAMAGE)
+def test_other_damage_is_found(damage: Callable[[str], MemDB], code: str, sql: str) -> None:
+    """In whatever column it is."""
+    assert code in codes(damage(sql))
+
+
+def test_every_rule_is_tested_here() -> None:
+    """A new rule needs its damage."""
+    tested = {*REBUILDABLE, *FINAL}
+
+    assert {code for code, _, _ in RULES} | set(CHECK_FTS) <= tested
+
+
+def test_findings_name_the_place(damage: Callable[[str], MemDB]) -> None:
+    """Somebody has to find it."""
+    db = damage("UPDATE sessions SET last_seq = 1 WHERE name = 'trip'")
+
+    (finding,) = db.check()
+
+    assert (finding.code, finding.text, finding.rebuildable) == (
+        "seq_above_last",
+        "session trip",
+        True,
+    )
+
+
+def test_a_rule_reports_twenty_at_most(path: str, open_db: Callable[..., MemDB], raw: Any) -> None:
+    """A file that is damaged everywhere still gives a readable answer."""
+    db = open_db(path)
+    db.scope("ann").session("s").extend([{"role": "user", "text": str(n)} for n in range(100)])
+    db.close()
+    raw(path).execute("UPDATE messages SET role = 'system'")
+
+    found = open_db(path).check()
+
+    assert [finding.code for finding in found] == ["message_hash"] * 20
+
+
+def test_the_bytes_of_artifacts_are_read_only_when_asked_deeply(
+    damage: Callable[[str], MemDB],
+) -> None:
+    """They may be gigabytes."""
+    db = damage(FINAL["blob_hash"])
+
+    assert db.check() == []
+    assert codes(db) == {"blob_hash"}
+
+
+def test_rebuild_changes_nothing_that_was_stored(
+    damage: Callable[[str], MemDB], path: str, dump: Any
+) -> None:
+    """On a sound file every row stays as it is."""
+    db = damage("SELECT 1")
+    before = dump(path)
+
+    db.rebuild()
+
+    assert dump(path) == before
+
+
+def test_rebuild_mends_bigrams(path: str, open_db: Callable[..., MemDB], raw: Any) -> None:
+    """What the second index column holds comes from the text again."""
+    db = open_db(path, embedder=None)
+    ann = db.scope("ann")
+    ann.session("s").append("user", "我爱北京")
+    ann.remember("我爱北京")
+    ann.artifacts.save("a.md", "我爱北京")
+    db.close()
+    raw(path).execute(
+        "UPDATE messages SET bigrams = NULL; UPDATE entries SET bigrams = NULL; UPDATE artifact_names SET bigrams = NULL"
+    ).fetchall()
+    db = open_db(path, embedder=None)
+
+    db.rebuild()
+
+    assert {hit.kind for hit in db.scope("ann").recall("北京")} == {"message", "entry", "artifact"}
+
+
+def test_rebuild_beside_a_damaged_segment_leaves_only_that(
+    damage: Callable[[str], MemDB],
+) -> None:
+    """What can be derived is right again; the messages that are lost are told of."""
+    db = damage("UPDATE archive_segments SET data = x'00'")
+
+    db.rebuild()
+
+    assert codes(db) == {"segment", "message_hash"}
+
+
+def test_rebuild_makes_the_words_of_archived_messages_anew(damage: Callable[[str], MemDB]) -> None:
+    """They come from the segments."""
+    db = damage("INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')")
+    before = len(db.scope("ann").session("cold").search("cold"))
+
+    db.rebuild()
+
+    assert (before, len(db.scope("ann").session("cold").search("cold"))) == (0, 2)
+
+
+def test_words_of_archived_messages_are_compared_in_memory_too(db: MemDB) -> None:
+    """Only a deep check does it."""
+    db.scope("ann").session("s").append("user", "tea")
+    db.scope("ann").session("s").archive(keep_last=0)
+    with db._db.write() as tx:
+        tx.run(
+            "INSERT INTO archived_fts (archived_fts, rowid, text) "
+            "SELECT 'delete', id, 'tea' FROM messages"
+        )
+        tx.run("INSERT INTO archived_fts (rowid, text) SELECT id, 'cup' FROM messages")
+
+    found = [(one.code, one.text) for one in db.check(deep=True)]
+    shallow = db.check()
+    db.rebuild()
+
+    assert (shallow, found) == (
+        [],
+        [("archived_fts", "word 'cup'"), ("archived_fts", "word 'tea'")],
+    )
+
+
+def test_check_in_memory_sees_the_same(db: MemDB) -> None:
+    """A ghost in an index is found without a file too."""
+    db.scope("ann").session("s").append("user", "hi")
+    with db._db.write() as tx:
+        tx.run("INSERT INTO messages_fts (rowid, text) VALUES (5, 'ghost')")
+
+    found = codes(db)
+    db.rebuild()
+
+    assert found == {"messages_fts"}
+
+
+def test_rebuild_removes_bytes_of_writers_that_died(db: MemDB, clock: Any) -> None:
+    """After a day; before that, the writer may still be at work."""
+    with db._db.write() as tx:
+        tx.run("INSERT INTO blobs (size_bytes, created_ms) VALUES (0, :now)", {"now": clock.now_ms})
+    db.rebuild()
+    with db._db.read() as tx:
+        (young,) = tx.one("SELECT count(*) FROM blobs")
+    clock.advance(24 * 3_600_000 + 1)
+    db.rebuild()
+
+    with db._db.read() as tx:
+        assert (young, tx.one("SELECT count(*) FROM blobs")) == (1, (0,))
+
+
+def test_check_is_silent_after_a_mixed_life(db: MemDB, embedder: Any) -> None:
+    """Adding, changing, deleting and embedding in every room leaves nothing behind."""
+    ann = db.scope("ann")
+    for n in range(3):
+        chat = ann.session(f"s{n}")
+        chat.extend(
+            [{"role": "user", "text": f"t{k} 北京", "external_id": str(k)} for k in range(5)]
+        )
+        entry = ann.remember(f"fact {n}", key="k", session=chat.name).entry
+        ann.entries.update(entry.id, text=f"changed {n}")
+        chat.artifacts.save("a.md", f"text {n}")
+        db.run_pending(limit=2)
+    ann.session("s0").delete()
+    ann.session("s1").artifacts.delete("a.md")
+    db.rebuild()
+
+    assert db.check(deep=True) == []

@@ -1,0 +1,263 @@
+"""Old files become current ones, or stay exactly what they were."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb.engine.sqlite import schema
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+RELEASED = range(1, schema.FORMAT + 1)
+
+# Two formats that do not exist: what their steps would say.
+STEPS = {
+    2: """
+        ALTER TABLE meta ADD COLUMN note TEXT;
+        CREATE TABLE extra (x INTEGER NOT NULL) STRICT;
+        INSERT INTO extra (x) SELECT count(*) FROM messages;
+        PRAGMA user_version = 2;
+    """,
+    3: "DROP TABLE extra; UPDATE meta SET note = 'three'; PRAGMA user_version = 3;",
+}
+
+
+def load(script: str, path: str, raw: Any) -> None:
+    """Make the file that a frozen script describes."""
+    connection = raw(path)
+    connection.execute("PRAGMA foreign_keys = OFF").fetchall()
+    connection.execute(f"BEGIN; {script}; COMMIT").fetchall()
+    connection.close()
+
+
+def structure(path: str, raw: Any) -> list[tuple[str, str, str]]:
+    """Return type, name and normalised SQL of everything in a file's schema."""
+    connection = raw(path)
+    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_schema").fetchall()
+    connection.close()
+    return sorted((kind, name, re.sub(r"--.*|\s+", " ", sql)) for kind, name, sql in rows)
+
+
+def version(path: str, raw: Any) -> int:
+    """Return a file's format."""
+    connection = raw(path)
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    return int(found)
+
+
+@pytest.fixture
+def old(path: str) -> str:
+    """Return the path of a closed file of the present format."""
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        db.scope("ann").session("trip").append("user", "hi")
+    return path
+
+
+@pytest.fixture
+def format_three(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
+    """Let this memdb believe that format 3 is the present one; the steps can be changed."""
+    steps = dict(STEPS)
+    monkeypatch.setattr(schema, "FORMAT", 3)
+    monkeypatch.setattr(schema, "read_migration", steps.__getitem__)
+    return steps
+
+
+@pytest.mark.parametrize("number", RELEASED, ids=str)
+def test_every_released_format_is_frozen(number: int) -> None:
+    """With rows in every table that the format has."""
+    script = (FIXTURES / f"schema_v{number:04}.sql").read_text(encoding="utf-8")
+    tables = set(re.findall(r"CREATE TABLE (\w+)", script))
+
+    assert tables == set(re.findall(r"INSERT INTO (\w+) \(\w+", script)) - {
+        "messages_fts",
+        "archived_fts",
+        "entries_fts",
+        "nodes_fts",
+        "artifacts_fts",
+    }
+
+
+@pytest.mark.parametrize("number", RELEASED, ids=str)
+def test_an_old_file_becomes_like_a_new_one(
+    tmp_path: Path, number: int, raw: Any, dump: Any
+) -> None:
+    """The schema equals a fresh file's, every row is kept, and check finds nothing."""
+    path, fresh = str(tmp_path / "old.db"), str(tmp_path / "fresh.db")
+    load((FIXTURES / f"schema_v{number:04}.sql").read_text(encoding="utf-8"), path, raw)
+    before = dump(path)
+
+    memdb.open(path, embedder=None).close()
+    memdb.open(fresh, embedder=None).close()
+
+    assert structure(path, raw) == structure(fresh, raw)
+    assert version(path, raw) == schema.FORMAT
+    assert {name: len(rows) for name, rows in dump(path)} == {
+        name: len(rows) for name, rows in before
+    }
+    with memdb.open(path, embedder=None) as db:
+        assert db.check(deep=True) == []
+
+
+def test_the_rows_of_the_present_format_are_kept_as_they_are(
+    path: str, raw: Any, dump: Any
+) -> None:
+    """Opening a file that is current changes no row."""
+    load((FIXTURES / f"schema_v{schema.FORMAT:04}.sql").read_text(encoding="utf-8"), path, raw)
+    before = dump(path)
+
+    memdb.open(path, embedder=None).close()
+
+    assert dump(path) == before
+
+
+def test_an_old_file_is_used_like_a_new_one(path: str, raw: Any) -> None:
+    """What the first format stored is read by every room."""
+    load((FIXTURES / "schema_v0001.sql").read_text(encoding="utf-8"), path, raw)
+
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        ann = db.scope("ann")
+        assert [message.text for message in ann.session("trip").messages()] == [
+            "I drink tea.",
+            "我爱北京",
+        ]
+        assert ann.entries.find("drink").text == "Ann likes green tea."  # type: ignore[union-attr]
+        assert ann.session("trip").artifacts.load("menu.md").text == "tea and cake"
+        assert {hit.kind for hit in ann.recall("tea", limit=50)} == {"message", "entry", "artifact"}
+        assert ann.session("trip").append("user", "more").seq == 3
+
+
+def test_steps_run_one_after_the_other(old: str, raw: Any, format_three: Any, dump: Any) -> None:
+    """From 1 over 2 to 3, with the rows that were there."""
+    with memdb.open(old, embedder=None) as db:
+        assert db.scope("ann").session("trip").last(1)[0].text == "hi"
+
+    assert version(old, raw) == 3
+    assert {row[2] for row in dict(dump(old))["meta"]} == {"three"}
+
+
+def test_the_old_file_is_copied_aside(old: str, raw: Any, format_three: Any, dump: Any) -> None:
+    """`.v1.bak` is a whole file of the old format."""
+    before = dump(old)
+
+    memdb.open(old, embedder=None).close()
+
+    assert version(f"{old}.v1.bak", raw) == 1
+    assert dump(f"{old}.v1.bak") == before
+
+
+@pytest.mark.parametrize(
+    ("step", "script"),
+    [
+        (2, "CREATE TABLE extra (x); INSERT INTO nowhere VALUES (1); PRAGMA user_version = 2;"),
+        (2, "this is no SQL"),
+        (3, "DROP TABLE messages; SELECT nonsense;"),
+        (3, "INSERT INTO meta (key, value) VALUES ('created_by', 'twice')"),
+    ],
+    ids=["the first step", "no SQL", "the second step", "a rule of the schema"],
+)
+def test_a_failing_step_leaves_the_file_as_it_was(
+    old: str, raw: Any, dump: Any, format_three: dict[int, str], step: int, script: str
+) -> None:
+    """MigrationFailed tells from where to where; schema, rows and format are the old ones."""
+    format_three[step] = script
+    before = structure(old, raw), dump(old), version(old, raw)
+
+    with pytest.raises(memdb.MigrationFailed, match="unchanged") as caught:
+        memdb.open(old, embedder=None)
+
+    assert (caught.value.from_version, caught.value.to_version, caught.value.path) == (1, 3, old)
+    assert caught.value.__cause__ is not None
+    assert (structure(old, raw), dump(old), version(old, raw)) == before
+
+
+def test_a_step_that_forgets_its_number_is_refused(
+    old: str, raw: Any, format_three: dict[int, str]
+) -> None:
+    """Else it would run again at the next opening."""
+    format_three[3] = "DROP TABLE extra"
+
+    with pytest.raises(memdb.MigrationFailed):
+        memdb.open(old, embedder=None)
+
+    assert version(old, raw) == 1
+
+
+def test_a_failed_migration_can_be_tried_again(
+    old: str, raw: Any, format_three: dict[int, str]
+) -> None:
+    """With a repaired step the same file becomes current."""
+    format_three[2] = "this is no SQL"
+    with pytest.raises(memdb.MigrationFailed):
+        memdb.open(old, embedder=None)
+    format_three[2] = STEPS[2]
+
+    memdb.open(old, embedder=None).close()
+
+    assert version(old, raw) == 3
+
+
+def test_a_backup_that_cannot_be_made_stops_the_migration(
+    old: str, raw: Any, format_three: Any
+) -> None:
+    """Without the copy nothing is changed."""
+    Path(f"{old}.v1.bak").mkdir()
+
+    with pytest.raises(memdb.FileError):
+        memdb.open(old, embedder=None)
+
+    assert version(old, raw) == 1
+
+
+def test_a_current_file_is_not_copied(old: str) -> None:
+    """Only an upgrade makes a `.bak`."""
+    memdb.open(old, embedder=None).close()
+
+    assert [one.name for one in Path(old).parent.iterdir()] == ["agent.db"]
+
+
+def test_the_steps_on_disk_are_those_to_the_present_format() -> None:
+    """One per format after the first, named by the number it leads to."""
+    folder = Path(schema.__file__).parent / "migrations"
+    numbers = sorted(int(one.name[:4]) for one in folder.glob("*.sql"))
+
+    assert numbers == list(range(2, schema.FORMAT + 1))
+
+
+def test_a_step_is_found_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stands behind the number in its name."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0002_add_note.sql").write_text("two")
+    (folder / "0012_more.sql").write_text("twelve")
+    monkeypatch.setattr("importlib.resources.files", lambda _package: tmp_path)
+
+    assert (schema.read_migration(2), schema.read_migration(12)) == ("two", "twelve")
+
+
+def test_the_schema_is_read_from_the_package_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the wheel where it is inside, else from the checkout."""
+    checkout = schema.read_schema()
+    (tmp_path / "schema.sql").write_text("from the wheel")
+    monkeypatch.setattr("importlib.resources.files", lambda _package: tmp_path)
+
+    assert "PRAGMA application_id" in checkout
+    assert schema.read_schema() == "from the wheel"
+
+
+def test_a_damaged_new_file_is_not_made(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the schema fails in its middle, the next open finds an empty file."""
+    whole = schema.read_schema()
+    monkeypatch.setattr(
+        schema, "read_schema", lambda: whole.replace("PRAGMA user_version", "nonsense")
+    )
+    with pytest.raises(memdb.MemDBError):
+        memdb.open(path, embedder=None)
+    monkeypatch.undo()
+
+    with memdb.open(path, embedder=None) as db:
+        assert db.check() == []

@@ -1,0 +1,108 @@
+"""The connection policy: what is set on which connection, read back from SQLite."""
+
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+import pytest
+
+import memdb
+from memdb.engine.sqlite.database import Database
+
+
+@pytest.fixture
+def connections(path: str, make_database: Callable[..., Database]) -> Any:
+    """Return the writing and a reading connection of a file with default durability."""
+    database = make_database(path, durability="power")
+    writer = database._writing().raw
+    with database.read() as tx:
+        return {"writer": writer, "reader": tx.raw}
+
+
+def pragma(connection: apsw.Connection, name: str) -> Any:
+    """Return what a pragma says."""
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    ("who", "name", "value"),
+    [
+        ("writer", "journal_mode", "wal"),
+        ("writer", "synchronous", 2),
+        ("writer", "foreign_keys", 1),
+        ("writer", "trusted_schema", 0),
+        ("writer", "query_only", 0),
+        ("writer", "wal_autocheckpoint", 4_000),
+        ("writer", "journal_size_limit", 64 << 20),
+        ("writer", "page_size", 4_096),
+        ("writer", "encoding", "UTF-8"),
+        ("reader", "query_only", 1),
+        ("reader", "foreign_keys", 1),
+        ("reader", "trusted_schema", 0),
+        ("reader", "journal_mode", "wal"),
+        ("reader", "mmap_size", 256 << 20),
+    ],
+    ids=lambda value: str(value),
+)
+def test_each_pragma_is_set(connections: Any, who: str, name: str, value: Any) -> None:
+    """As connection.py says, on the connection it says."""
+    assert pragma(connections[who], name) == value
+
+
+@pytest.mark.parametrize(("durability", "value"), [("power", 2), ("process", 1)])
+def test_durability_chooses_synchronous(
+    path: str, make_database: Callable[..., Database], durability: str, value: int
+) -> None:
+    """FULL survives a power cut, NORMAL the end of the process."""
+    assert pragma(make_database(path, durability=durability)._writing().raw, "synchronous") == value
+
+
+@pytest.mark.parametrize("who", ["writer", "reader"])
+def test_double_quotes_are_no_text(connections: Any, who: str) -> None:
+    """A misspelt column is an error."""
+    with pytest.raises(apsw.SQLError, match="no such column"):
+        connections[who].execute('SELECT "nonsense" FROM meta').fetchall()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = ''",
+        "DELETE FROM messages_fts_data",
+        "SELECT load_extension('vec0')",
+    ],
+    ids=["the schema", "the index's own tables", "extensions"],
+)
+def test_sql_cannot_reach(connections: Any, sql: str) -> None:
+    """What could damage the file or load code is closed to statements."""
+    with pytest.raises(apsw.Error):
+        connections["writer"].execute(sql).fetchall()
+
+
+def test_vector_functions_come_without_leaving_the_door_open(
+    path: str, make_database: Callable[..., Database]
+) -> None:
+    """After loading sqlite-vec nothing else can be loaded, and it is loaded once."""
+    with make_database(path).read() as tx:
+        tx.use_vectors()
+        tx.use_vectors()
+
+        assert tx.one("SELECT vec_length(x'0000803f')") == (1,)
+        with pytest.raises(memdb.StorageError):
+            tx.one("SELECT load_extension('vec0')")
+
+
+def test_the_mode_stays_in_the_file(
+    path: str, make_database: Callable[..., Database], raw: Any
+) -> None:
+    """Another program that opens it finds WAL."""
+    make_database(path).close()
+
+    assert pragma(raw(path), "journal_mode") == "wal"
+
+
+def test_memory_has_its_rules_too(make_database: Callable[..., Database]) -> None:
+    """Foreign keys hold without a file."""
+    connection = make_database(":memory:")._writing().raw
+
+    assert (pragma(connection, "foreign_keys"), pragma(connection, "trusted_schema")) == (1, 0)

@@ -1,0 +1,165 @@
+"""The kinds of entries: what is built in, what a host adds, and what they do to an entry."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import Categories, Category, MemDB
+from memdb.entries.categories import BUILT_IN, DAY_MS
+from memdb.models.decay import decay
+
+
+def test_both_seeds_have_their_categories(db: MemDB) -> None:
+    """The six of the one and the four of the other, one of them as an alias."""
+    names = set(db.categories.names())
+
+    assert {"profile", "preferences", "entities", "events", "cases", "patterns"} <= names
+    assert {"identity", "project", "contextual"} <= names
+    assert db.categories.find("preference") == db.categories.find("preferences")
+
+
+def test_an_alias_is_stored_under_its_name(db: MemDB) -> None:
+    """So that one listing has both."""
+    entry = db.scope("ann").remember("Ann likes tea.", category="preference").entry
+
+    assert entry.category == "preferences"
+
+
+@pytest.mark.parametrize(
+    ("category", "days"),
+    [
+        ("profile", 365),
+        ("preferences", 365),
+        ("patterns", 180),
+        ("entities", 90),
+        ("cases", 60),
+        ("events", 30),
+        ("project", 30),
+        ("contextual", 15),
+        ("unknown", 90),
+    ],
+)
+def test_half_lives(category: str, days: int) -> None:
+    """After it an entry counts half; an unknown category has ninety days."""
+    half_life = Categories().get(category).half_life_days
+
+    assert half_life == days
+    assert decay(days * DAY_MS, days * DAY_MS) == 0.5
+
+
+def test_identity_never_fades() -> None:
+    """Neither in a year nor in thirty."""
+    half_life = Categories().get("identity").half_life_days
+
+    assert half_life is None
+    assert decay(30 * 365 * DAY_MS, half_life) == 1.0
+
+
+@pytest.mark.parametrize("age_ms", [0, -1, -(10**12)])
+def test_what_is_new_or_of_the_future_has_not_faded(age_ms: int) -> None:
+    """A clock that went back does no harm."""
+    assert decay(age_ms, DAY_MS) == 1.0
+
+
+def test_nothing_is_shared_unless_declared() -> None:
+    """A person's profile is nobody else's."""
+    assert not any(one.shared for one in BUILT_IN)
+
+
+def test_an_unknown_category_is_refused(db: MemDB) -> None:
+    """The error names those that there are; nothing is stored."""
+    with pytest.raises(memdb.InvalidInput, match=r"'banana'.*profile.*categories\.add"):
+        db.scope("ann").remember("x", category="banana")
+
+    assert db.scopes() == []
+
+
+def test_a_host_adds_its_own(db: MemDB, clock: Any) -> None:
+    """With how long it lasts."""
+    db.categories.add(Category("recipes", "dishes that worked", ttl_days=2))
+
+    entry = db.scope("ann").remember("Soup of lentils.", category="recipes").entry
+
+    assert entry.expires_ms == clock.now_ms + 2 * DAY_MS
+    assert db.categories.names()[-1] == "recipes"
+
+
+def test_adding_the_same_again_changes_nothing_another_is_refused() -> None:
+    """A name has one meaning in an open file."""
+    categories = Categories([Category("recipes")])
+    categories.add(Category("recipes"))
+
+    with pytest.raises(memdb.AlreadyExists):
+        categories.add(Category("recipes", half_life_days=1))
+    with pytest.raises(memdb.AlreadyExists):
+        categories.add(Category("preference"))
+
+
+def test_what_one_file_adds_another_does_not_know(open_db: Callable[..., MemDB]) -> None:
+    """There is no state of the process."""
+    one = open_db(":memory:", categories=[Category("recipes")])
+    other = open_db(":memory:")
+
+    assert one.categories.find("recipes") is not None
+    assert other.categories.find("recipes") is None
+
+
+def test_a_category_that_the_file_holds_can_be_used(
+    path: str, open_db: Callable[..., MemDB]
+) -> None:
+    """Also by a program that did not declare it, such as the command line."""
+    first = open_db(path, categories=[Category("recipes")])
+    first.scope("ann").remember("Soup of lentils.", category="recipes")
+    first.close()
+
+    done = open_db(path).scope("ann").remember("Bread with olives.", category="recipes")
+
+    assert done.action == "added"
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "x", "half_life_days": 0}, "half_life_days"),
+        ({"name": "x", "ttl_days": -1}, "ttl_days"),
+        ({"name": "x", "quota_percent": 101}, "quota_percent"),
+        ({"name": "x", "pinned": 1}, "pinned"),
+        ({"name": "x", "description": None}, "description"),
+    ],
+    ids=str,
+)
+def test_a_category_is_checked(given: dict[str, Any], field: str) -> None:
+    """Each error names the field."""
+    with pytest.raises(memdb.InvalidInput, match=field):
+        Categories([Category(**given)])
+
+
+def test_only_a_category_can_be_added() -> None:
+    """A name alone says nothing of it."""
+    with pytest.raises(memdb.InvalidInput, match="Category"):
+        Categories(["recipes"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("said", "ttl_days"),
+    [("project", 60), ("contextual", 30), ("events", None), ("identity", None)],
+)
+def test_the_default_expiry_is_the_categorys(
+    db: MemDB, clock: Any, said: str, ttl_days: int | None
+) -> None:
+    """Some kinds of facts are not for long."""
+    entry = db.scope("ann").remember("The stack is Rust.", category=said).entry
+
+    assert entry.expires_ms == (None if ttl_days is None else clock.now_ms + ttl_days * DAY_MS)
+
+
+def test_never_is_longer_than_the_default(db: MemDB) -> None:
+    """The default is for what was not said."""
+    entry = (
+        db.scope("ann").remember("The stack is Rust.", category="project", expires="never").entry
+    )
+
+    assert entry.expires_ms is None

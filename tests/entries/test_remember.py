@@ -1,0 +1,533 @@
+"""Remembering: what a statement does to what is known already."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+from memdb.models.claims import Claim, Verdict
+
+
+class Arbiter:
+    """Answers with `verdict`, and keeps what it was asked."""
+
+    name = "judge"
+
+    def __init__(self, verdict: Any = None) -> None:
+        """Answer with *verdict*, or raise it."""
+        self.verdict = verdict
+        self.asked: list[tuple[str, list[str]]] = []
+        self.before: Callable[[], object] = lambda: None
+
+    def decide(self, said: Claim, known: Sequence[Claim]) -> Verdict:
+        """Return the verdict."""
+        self.before()
+        self.asked.append((said.text, [one.text for one in known]))
+        if isinstance(self.verdict, Exception):
+            raise self.verdict
+        return self.verdict  # type: ignore[no-any-return]
+
+
+class Angles:
+    """Puts texts at a chosen angle: their cosine is that of the dictionary."""
+
+    name, dim = "angles", 2
+    thresholds = (0.95, 0.85)
+
+    def __init__(self, cosines: dict[str, float]) -> None:
+        """Give each text its cosine with (1, 0)."""
+        self._cosines = cosines
+
+    def embed(self, texts: Sequence[str]) -> list[list[float] | None]:
+        """Return the unit vectors; (0, 1) for what is not known."""
+        found = [self._cosines.get(text, 0.0) for text in texts]
+        return [[one, (1 - one * one) ** 0.5] for one in found]
+
+
+def texts(scope: memdb.Scope) -> list[str]:
+    """Return what a scope holds."""
+    return [entry.text for entry in scope.entries.list()]
+
+
+@pytest.mark.parametrize(
+    "again", ["ann likes tea", "Ann likes  tea!", ' "Ann likes tea." ', "Ann likes tea."]
+)
+def test_the_same_words_are_stored_once(db: MemDB, again: str) -> None:
+    """Case, spaces and the marks around a sentence do not matter."""
+    ann = db.scope("ann")
+    first = ann.remember("Ann likes tea.").entry
+
+    done = ann.remember(again)
+
+    assert (done.action, done.entry) == ("ignored", first)
+    assert texts(ann) == ["Ann likes tea."]
+
+
+def test_said_again_with_more_it_takes_that_over(db: MemDB) -> None:
+    """The lasting category, the greater importance, all keywords, and a pin."""
+    ann = db.scope("ann")
+    ann.remember("Ann likes tea.", category="profile", importance=7, keywords=["drink"])
+
+    done = ann.remember(
+        "ann likes tea", category="events", importance=3, keywords=["leaf"], pinned=True
+    )
+
+    assert done.action == "merged"
+    entry = done.entry
+    assert (entry.category, entry.importance, entry.keywords, entry.pinned) == (
+        "profile",
+        7,
+        ("drink", "leaf"),
+        True,
+    )
+    assert [old.reason for old in ann.entries.history(entry.id)] == ["merge"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Oslo.", "I moved to Bergen."),
+        ("Ann lives in Oslo.", "Ann has relocated from Oslo to Bergen."),
+        ("I like tea.", "I no longer like tea."),
+        ("I like tea.", "I can't stand tea."),
+        ("I eat meat.", "I stopped eating meat."),
+        ("My favourite colour is blue.", "Green is my favorite color now."),
+        ("I work at Acme.", "I left Acme and joined Globex."),
+        ("I am 34 years old.", "I'm 35 now."),
+        ("I have two cats.", "I have 3 cats."),
+        ("I run 5 km every day.", "I run 10 km every day."),
+        ("The deadline is 3 May.", "The deadline was moved to 7 June."),
+        ("I use Vim as my editor.", "I switched from Vim to Emacs."),
+        ("I'm single.", "I got married."),
+        ("I prefer dark mode.", "I prefer light mode."),
+    ],
+)
+def test_a_contradiction_supersedes(db: MemDB, old: str, new: str) -> None:
+    """The old statement is history, and both know of each other."""
+    ann = db.scope("ann")
+    first = ann.remember(old).entry
+
+    done = ann.remember(new)
+
+    gone = ann.entries.get(first.id)
+    assert (done.action, done.other) == ("superseded", first)
+    assert texts(ann) == [new]
+    assert (gone.active, gone.superseded_by) == (False, done.entry.id)
+    assert [one.id for one in ann.entries.replaced(done.entry.id)] == [first.id]
+    assert ann.entries.decisions(done.entry.id)[0].reason == done.reason != ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I like tea.", "I like coffee."),
+        ("I met Bob in Paris.", "I met Carl in Paris."),
+        ("I read Emma in April.", "I read Emma in May."),
+        ("My sister lives in Oslo.", "I live in Bergen."),
+        ("My sister lives in Oslo.", "My brother lives in Bergen."),
+        ("Task 12 is done.", "Task 13 is done."),
+        ("I ran 5 km yesterday.", "I ran 10 km yesterday."),
+        ("Ann loves Bob.", "Bob loves Ann."),
+        ("I don't like tea.", "I like coffee."),
+        ("I took a course on chess.", "I quit chess."),
+        ("I visited Rome in 2019.", "I visited Rome in 2021."),
+        ("My hobby is chess.", "My hobby is rowing."),
+    ],
+)
+def test_different_facts_stand_beside_each_other(db: MemDB, one: str, other: str) -> None:
+    """However alike they sound."""
+    ann = db.scope("ann")
+    ann.remember(one)
+
+    done = ann.remember(other)
+
+    assert done.action == "added"
+    assert texts(ann) == [one, other]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ann is allergic to peanuts.", "Ann has a peanut allergy."),
+        ("I live in Oslo.", "My home is in Oslo."),
+        ("I work at Acme.", "My employer is Acme."),
+        ("I love sushi.", "I really enjoy sushi."),
+        ("Nina gave me a piano.", "I was given a piano by Nina."),
+        ("I met Zoe in Trieste.", "It was in Trieste that I met Zoe."),
+        ("I don't like tea any more.", "I can't stand tea."),
+    ],
+)
+def test_the_same_in_other_words_is_not_stored_again(db: MemDB, one: str, other: str) -> None:
+    """The entry stays as it was told first."""
+    ann = db.scope("ann")
+    ann.remember(one)
+
+    done = ann.remember(other)
+
+    assert done.action == "ignored"
+    assert texts(ann) == [one]
+
+
+def test_a_detail_more_becomes_the_text(db: MemDB) -> None:
+    """The entry stays the same, and its shorter text is history."""
+    ann = db.scope("ann")
+    first = ann.remember("I work at Acme.").entry
+
+    done = ann.remember("I work at Acme Robotics.")
+
+    assert (done.action, done.entry.id, done.entry.text) == (
+        "merged",
+        first.id,
+        "I work at Acme Robotics.",
+    )
+    assert [old.text for old in ann.entries.history(first.id)] == ["I work at Acme."]
+
+
+def test_back_to_what_was_before_is_a_new_entry(db: MemDB) -> None:
+    """Nothing is ever merged into what was superseded."""
+    ann = db.scope("ann")
+    first = ann.remember("I live in Oslo.").entry
+    ann.remember("I moved to Bergen.")
+
+    done = ann.remember("I live in Oslo.")
+
+    assert (done.action, done.entry.id == first.id) == ("superseded", False)
+    assert texts(ann) == ["I live in Oslo."]
+    assert ann.entries.get(first.id).active is False
+
+
+def test_what_expired_holds_again_when_it_is_said_again(db: MemDB, clock: Any) -> None:
+    """It is the same entry, and its use is not forgotten."""
+    ann = db.scope("ann")
+    first = ann.remember("I am in Rome this week.", expires="7d").entry
+    clock.advance(8 * 86_400_000)
+    assert texts(ann) == []
+
+    done = ann.remember("I am in Rome this week.", expires="7d")
+
+    assert (done.action, done.entry.id) == ("merged", first.id)
+    assert texts(ann) == ["I am in Rome this week."]
+
+
+def test_a_key_needs_no_likeness(db: MemDB) -> None:
+    """Whatever was said under it before gives way, and what was not said stays."""
+    ann = db.scope("ann")
+    old = ann.remember("Oslo", key="home", category="profile", importance=8).entry
+
+    done = ann.remember("somewhere else entirely", key="home")
+
+    assert (done.action, done.other) == ("superseded", old)
+    assert (done.entry.category, done.entry.importance) == ("profile", 8)
+    assert ann.entries.find("home") == done.entry
+
+
+def test_what_supersedes_a_keyed_fact_gets_its_key(db: MemDB) -> None:
+    """The key names the fact, whoever states it."""
+    ann = db.scope("ann")
+    ann.remember("I live in Oslo.", key="home")
+
+    done = ann.remember("I moved to Bergen.")
+
+    assert ann.entries.find("home") == done.entry
+
+
+def test_two_keys_are_two_facts(db: MemDB) -> None:
+    """Also when they say the same."""
+    ann = db.scope("ann")
+    ann.remember("Oslo", key="home")
+    ann.remember("Oslo", key="birthplace")
+
+    assert len(texts(ann)) == 2
+
+
+def test_a_fact_of_the_future_takes_its_place_then(db: MemDB, clock: Any) -> None:
+    """Until then the old one is the answer."""
+    ann = db.scope("ann")
+    ann.remember("I live in Oslo.", key="home")
+    ann.remember("I live in Bergen.", key="home", valid_from=clock.now_ms + 1_000)
+    before = (ann.entries.find("home").text, texts(ann))  # type: ignore[union-attr]
+    clock.advance(1_000)
+    after = (ann.entries.find("home").text, texts(ann))  # type: ignore[union-attr]
+
+    assert before == ("I live in Oslo.", ["I live in Oslo."])
+    assert after == ("I live in Bergen.", ["I live in Bergen."])
+
+
+def test_a_fact_of_the_past_does_not_replace_the_present(db: MemDB) -> None:
+    """It is kept as what was true before."""
+    ann = db.scope("ann")
+    ann.remember("I live in Oslo.", key="home", valid_from=2_000)
+
+    done = ann.remember("I live in Bergen.", key="home", valid_from=1_000)
+
+    assert (done.action, done.entry.active, done.entry.valid_to_ms) == ("added", False, 2_000)
+    assert texts(ann) == ["I live in Oslo."]
+
+
+def test_what_is_less_trusted_changes_nothing_that_is_trusted(db: MemDB) -> None:
+    """It stands beside it; under the key of a trusted fact it is refused."""
+    ann = db.scope("ann")
+    ann.remember("I live in Oslo.", key="home")
+
+    beside = ann.remember("I moved to Bergen.", trust="untrusted")
+    refused = ann.remember("Rome", key="home", trust="flagged")
+
+    assert (beside.action, refused.action, refused.entry.id) == ("added", "refused", 0)
+    assert ann.entries.find("home").text == "I live in Oslo."  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "action", "left"),
+    [
+        (Verdict("add"), "added", ["old", "new"]),
+        (Verdict("noop", (0,)), "ignored", ["old"]),
+        (Verdict("update", (0,), "both"), "merged", ["both"]),
+        (Verdict("update", (0,)), "merged", ["new"]),
+        (Verdict("delete", (0,)), "superseded", ["new"]),
+    ],
+    ids=str,
+)
+def test_an_arbiter_decides_about_what_is_related(
+    open_db: Callable[..., MemDB], verdict: Verdict, action: str, left: list[str]
+) -> None:
+    """Each of its answers is carried out, and its reason kept."""
+    arbiter = Arbiter(verdict.replace(reason="because"))
+    db = open_db(":memory:", arbiter=arbiter, embedder=Angles({"old": 1.0, "new": 0.9}))
+    ann = db.scope("ann")
+    ann.remember("old")
+
+    done = ann.remember("new")
+
+    assert arbiter.asked == [("new", ["old"])]
+    assert (done.action, texts(ann)) == (action, left)
+    (decision,) = ann.entries.decisions(done.entry.id)
+    assert (decision.decided_by, decision.reason) == ("judge", "because")
+    assert decision.similarity == pytest.approx(0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize(("cosine", "asked"), [(0.849, 0), (0.85, 1), (0.9, 1)])
+def test_the_arbiter_is_asked_from_its_threshold_on(
+    open_db: Callable[..., MemDB], cosine: float, asked: int
+) -> None:
+    """What is further away is another fact."""
+    arbiter = Arbiter(Verdict("add"))
+    db = open_db(":memory:", arbiter=arbiter, embedder=Angles({"old": 1.0, "new": cosine + 1e-6}))
+    db.scope("ann").remember("old")
+    db.scope("ann").remember("new")
+
+    assert len(arbiter.asked) == asked
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        memdb.PortError("judge", "no answer"),
+        Verdict("delete", (7,)),
+        Verdict("noop", (-1,)),
+        Verdict("noop"),
+        Verdict("destroy", (0,)),
+        None,
+        Verdict("update", (0,), 5),  # type: ignore[arg-type]
+        Verdict("delete", ("0",)),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_an_arbiter_that_fails_or_invents_gives_way_to_the_rules(
+    open_db: Callable[..., MemDB], verdict: Any
+) -> None:
+    """Nothing that it was not shown can be touched, and nothing is half written."""
+    db = open_db(
+        ":memory:",
+        arbiter=Arbiter(verdict),
+        embedder=Angles({"I like tea": 1.0, "I hate tea": 0.9}),
+    )
+    ann = db.scope("ann")
+    ann.remember("I like tea")
+
+    done = ann.remember("I hate tea")
+
+    assert (done.action, texts(ann)) == ("superseded", ["I hate tea"])
+
+
+def test_an_arbiter_is_asked_again_about_what_changed_meanwhile(
+    open_db: Callable[..., MemDB],
+) -> None:
+    """Its answer is about the version that it saw."""
+    arbiter = Arbiter(Verdict("noop", (0,)))
+    embedder = Angles({"old": 1.0, "new": 0.9, "newer": 0.99})
+    db = open_db(":memory:", arbiter=arbiter, embedder=embedder)
+    ann = db.scope("ann")
+    entry = ann.remember("old").entry
+    arbiter.before = lambda: (
+        ann.entries.update(entry.id, text="newer") if not arbiter.asked else None
+    )
+    ann.remember("new")
+
+    assert [known for _, known in arbiter.asked] == [["old"], ["newer"]]
+
+
+def test_no_arbiter_is_called_inside_a_transaction(open_db: Callable[..., MemDB]) -> None:
+    """Other writers wait for none."""
+    arbiter = Arbiter(Verdict("add"))
+    db = open_db(":memory:", arbiter=arbiter, embedder=Angles({"old": 1.0, "new": 0.9}))
+    inside: list[bool] = []
+    arbiter.before = lambda: inside.append(db._db.writing)
+    db.scope("ann").remember("old")
+    db.scope("ann").remember("new")
+    with db._db.write():
+        db.scope("ann").remember("newest")
+
+    assert inside == [False]
+
+
+def test_a_failing_embedder_does_not_stop_remembering(
+    open_db: Callable[..., MemDB], embedder: Any
+) -> None:
+    """The words are compared, and the vector is due for later."""
+    embedder.fail = RuntimeError("down")
+    db = open_db(":memory:", embedder=embedder)
+    ann = db.scope("ann")
+    ann.remember("I live in Oslo.")
+
+    done = ann.remember("I moved to Bergen.")
+
+    assert done.action == "superseded"
+    assert db.pending() > 0
+
+
+def test_two_users_know_nothing_of_each_other(db: MemDB) -> None:
+    """The same words of two people are two facts."""
+    done = [db.scope(user).remember("I live in Oslo.").action for user in ("ann", "bob")]
+    moved = db.scope("bob").remember("I moved to Bergen.")
+
+    assert done == ["added", "added"]
+    assert moved.action == "superseded"
+    assert texts(db.scope("ann")) == ["I live in Oslo."]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"text": ""}, "text"),
+        ({"text": " \n"}, "text"),
+        ({"text": "x" * 500_001}, "characters in text"),
+        ({"text": "x" * 1_000_000}, "characters in text"),
+        ({"text": "x", "importance": 0}, "importance"),
+        ({"text": "x", "importance": 11}, "importance"),
+        ({"text": "x", "expires": "banana"}, "expires"),
+        ({"text": "x", "expires": "0d"}, "expires"),
+        ({"text": "x", "expires": "-1d"}, "expires"),
+        ({"text": "x", "expires": "7"}, "expires"),
+        ({"text": "x", "expires": "d"}, "expires"),
+        ({"text": "x", "expires": "7x"}, "expires"),
+        ({"text": "x", "expires": "7 d"}, "expires"),
+        ({"text": "x", "expires": "1.5d"}, "expires"),
+        ({"text": "x", "expires": "1d12h"}, "expires"),
+        ({"text": "x", "expires": "7D"}, "expires"),
+        ({"text": "x", "expires": "9" * 30 + "d"}, "expires"),
+        ({"text": "x", "expires": ""}, "expires"),
+        ({"text": "x", "expires": "\u0663d"}, "expires"),
+        ({"text": "x", "trust": "blind"}, "trust"),
+        ({"text": "x", "pinned": 1}, "pinned"),
+        ({"text": "x", "shared": "yes"}, "shared"),
+        ({"text": "x", "session_only": True}, "session"),
+        ({"text": "x", "session": "s", "seq": (2, 1)}, "seq"),
+        ({"text": "x", "session": "s", "seq": (1, 2, 3)}, "seq"),
+        ({"text": "x", "source": ""}, "source"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_bad_input_names_the_field(db: MemDB, given: dict[str, Any], field: str) -> None:
+    """And nothing is written."""
+    with pytest.raises(memdb.InvalidInput, match=field):
+        db.scope("ann").remember(**given)
+
+    assert db.scopes() == []
+
+
+@pytest.mark.parametrize("text", ["x" * 501, "\u6f22" * 501, "x" * 500_000])
+def test_limits_are_in_characters(db: MemDB, text: str) -> None:
+    """501 bytes are nothing special, nor are 501 characters of three bytes."""
+    assert db.scope("ann").remember(text).entry.text == text
+
+
+@pytest.mark.parametrize(
+    ("expires", "later_ms"), [("7d", 604_800_000), ("24h", 86_400_000), ("60m", 3_600_000)]
+)
+def test_expires_takes_a_span(db: MemDB, clock: Any, expires: str, later_ms: int) -> None:
+    """Days, hours and minutes from now."""
+    assert db.scope("ann").remember("x", expires=expires).entry.expires_ms == (
+        clock.now_ms + later_ms
+    )
+
+
+def test_a_clock_that_goes_back_breaks_nothing(db: MemDB, clock: Any) -> None:
+    """Versions follow each other, whatever the time says."""
+    ann = db.scope("ann")
+    ann.remember("I live in Oslo.", key="home")
+    clock.advance(-1_000_000)
+    ann.remember("I live in Bergen.", key="home")
+    clock.advance(-1_000_000)
+    ann.remember("I live in Bergen.", key="home", importance=9)
+
+    assert texts(ann) == ["I live in Bergen."]
+    assert ann.entries.find("home").importance == 9  # type: ignore[union-attr]
+
+
+AT_ONCE = """
+import sys, memdb
+with memdb.open(sys.argv[1], durability="process") as db:
+    ann = db.scope("ann")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(100):
+        ann.remember(f"The code word of room {number} is w{number * 7919}x.")
+    print("done", flush=True)
+"""
+
+
+def test_eight_processes_store_each_fact_exactly_once(
+    path: str, start_child: Callable[..., subprocess.Popen[str]], open_db: Callable[..., MemDB]
+) -> None:
+    """Whoever is first adds it, the others find it there."""
+    with memdb.open(path):
+        pass
+    children = [start_child(AT_ONCE, path) for _ in range(8)]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    ends = [child.wait(timeout=120) for child in children]
+
+    held = texts(open_db(path).scope("ann"))
+    assert ends == [0] * 8
+    assert sorted(held) == sorted(
+        f"The code word of room {number} is w{number * 7919}x." for number in range(100)
+    )
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Ann visited Rome in 2019.", "Ann visited Rome in 2021."),
+        ("Ann won her second cup in May 2022.", "Ann won her fourth cup in July 2022."),
+        ("The deploy on 3 May failed.", "The deploy on 4 May failed."),
+        ("We drink tea on Monday. It rained.", "We bake a cake on Monday. It rained."),
+        ("Ann is allergic to peanuts.", "Ann is allergic to shrimp."),
+        ("Ann's brother lives in Oslo.", "Ann lives in Bergen."),
+    ],
+    ids=["years", "ordinals", "days", "one clause of two", "values of many", "subjects"],
+)
+def test_two_facts_that_look_alike_are_both_kept(db, texts):
+    """What happened twice is two facts, and half a repetition is news."""
+    ann = db.scope("ann")
+    for text in texts:
+        assert ann.remember(text).action == "added"
+
+    assert [entry.text for entry in ann.entries.list()] == list(texts)

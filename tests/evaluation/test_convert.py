@@ -1,0 +1,184 @@
+"""Converting what is published: each format, and what is not of it."""
+
+import json
+
+import pytest
+
+import memdb
+from memdb.evaluation import convert, dataset
+
+LOCOMO = {
+    "conversation": {
+        "speaker_a": "Ann",
+        "speaker_b": "Bea",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [
+            {"speaker": "Ann", "dia_id": "D1:1", "text": "Look!", "blip_caption": "a red boat"},
+            {"speaker": "Bea", "dia_id": "D1:2", "text": "Nice."},
+        ],
+        "session_2_date_time": "9:00 am on 9 May, 2023",
+        "session_2": [{"speaker": "Ann", "dia_id": "D2:1", "text": "Back home."}],
+        "session_3_date_time": "9:00 am on 10 May, 2023",
+    },
+    "qa": [
+        {"question": "Which boat?", "evidence": ["D1:01; D2:1"], "category": 1},
+        {"question": "Why?", "evidence": ["D9:9"], "category": 5},
+    ],
+}
+
+REALTALK = {
+    "name": {"speaker_1": "Ann", "speaker_2": "Bea"},
+    "session_1": [
+        {
+            "clean_text": "Hi there",
+            "speaker": "Ann",
+            "date_time": "29.12.2023, 15:32:10",
+            "dia_id": "D1:1",
+        }
+    ],
+    "session_2": [
+        {
+            "clean_text": "Tea?",
+            "speaker": "Bea",
+            "date_time": "30.12.2023, 15:32:10",
+            "dia_id": "D2:1",
+        }
+    ],
+    "qa": [{"question": "Who said hi?", "evidence": ["D1:1"], "category": 2}],
+}
+
+
+def longmemeval(*, oracle):
+    """Return one question with its history, or only with its evidence."""
+    kept = 1 if oracle else 2
+    return [
+        {
+            "question_id": "q1",
+            "question_type": "multi-session",
+            "question": "Which tea?",
+            "question_date": "2023/05/30 (Tue) 23:40",
+            "answer_session_ids": ["answer_1"],
+            "haystack_session_ids": ["answer_1", "other"][:kept],
+            "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00"][:kept],
+            "haystack_sessions": [
+                [
+                    {"role": "user", "content": "I like green tea.", "has_answer": True},
+                    {"role": "assistant", "content": "Noted."},
+                ],
+                [{"role": "user", "content": "Write a poem."}],
+            ][:kept],
+        },
+        {"question_id": "q2_abs", "question_type": "multi-session"},
+    ]
+
+
+def test_locomo_keeps_speakers_times_and_captions(tmp_path):
+    """Malformed evidence is read, and what names no turn is left out."""
+    (tmp_path / "conv-1.json").write_text(json.dumps(LOCOMO))
+
+    lines = list(convert.convert("locomo", tmp_path))
+
+    assert lines[0] == {
+        "type": "message",
+        "scope": "conv-1",
+        "session": "session_1",
+        "id": "D1:1",
+        "role": "user",
+        "author": "Ann",
+        "text": "Look! [shares: a red boat]",
+        "created_ms": 1_683_554_160_000,
+    }
+    assert lines[1]["created_ms"] == 1_683_554_220_000
+    assert [line["evidence"] for line in lines[3:]] == [["D1:1", "D2:1"], []]
+    assert lines[3]["category"] == "multi-hop"
+
+
+def test_locomo_comes_in_one_file_too(tmp_path):
+    """Then the conversations are named by their ids."""
+    path = tmp_path / "locomo10.json"
+    path.write_text(json.dumps([LOCOMO | {"sample_id": "conv-7"}]))
+
+    assert {line["scope"] for line in convert.convert("locomo", path)} == {"conv-7"}
+
+
+def test_realtalk_has_a_time_per_message(tmp_path):
+    """Categories get their names."""
+    path = tmp_path / "Chat_1.json"
+    path.write_text(json.dumps(REALTALK))
+
+    lines = list(convert.convert("realtalk", path))
+
+    assert [line.get("created_ms") for line in lines] == [
+        1_703_863_930_000,
+        1_703_950_330_000,
+        None,
+    ]
+    assert lines[2]["category"] == "date"
+
+
+def test_longmemeval_gives_each_question_its_history(tmp_path):
+    """Turns that hold the answer are evidence; questions without an answer are left out."""
+    path = tmp_path / "longmemeval_s.json"
+    path.write_text(json.dumps(longmemeval(oracle=False)))
+
+    lines = list(convert.convert("longmemeval", path))
+
+    assert lines[-1] == {
+        "type": "question",
+        "scope": "q1",
+        "id": "q1",
+        "text": "Which tea?",
+        "category": "multi-session",
+        "evidence": ["answer_1/1"],
+        "sessions": ["answer_1"],
+        "asked_ms": 1_685_490_000_000,
+    }
+    assert len(lines) == 4
+
+
+def test_the_oracle_split_of_longmemeval_is_refused(tmp_path):
+    """It converts, and is not measured."""
+    path = tmp_path / "longmemeval_oracle.json"
+    path.write_text(json.dumps(longmemeval(oracle=True)))
+    dataset.write(convert.convert("longmemeval", path), tmp_path / "set.jsonl")
+
+    with pytest.raises(memdb.InvalidInput, match="oracle"):
+        dataset.read(tmp_path / "set.jsonl")
+
+
+def test_beir_becomes_documents_with_judgements(tmp_path):
+    """The test split; what is judged 0 is no evidence."""
+    corpus = [
+        {"_id": "d1", "title": "Tea", "text": "It is green."},
+        {"_id": "d2", "title": "", "text": "Coffee."},
+        {"_id": "d3", "title": "", "text": " "},
+    ]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "which tea?"}\n')
+    (tmp_path / "qrels").mkdir()
+    head = "query-id\tcorpus-id\tscore\n"
+    (tmp_path / "qrels" / "test.tsv").write_text(f"{head}q1\td1\t1\nq1\td2\t0\n")
+    (tmp_path / "qrels" / "dev.tsv").write_text(head)
+
+    lines = list(convert.convert("beir", tmp_path))
+
+    assert [line["type"] for line in lines] == ["document", "document", "question"]
+    assert lines[0]["text"] == "Tea\nIt is green."
+    assert lines[2]["evidence"] == ["d1"]
+
+
+@pytest.mark.parametrize("kind", sorted(convert.KINDS))
+def test_a_file_of_another_kind_is_refused(tmp_path, kind):
+    """The error names the kind, and is one of memdb's."""
+    (tmp_path / "x.json").write_text('{"what": 1}')
+
+    with pytest.raises(memdb.MemDBError):
+        list(convert.convert(kind, tmp_path))
+
+
+def test_an_unknown_kind_and_a_missing_source_are_refused(tmp_path):
+    """Before anything is read."""
+    with pytest.raises(memdb.InvalidInput, match="locomo"):
+        list(convert.convert("squad", tmp_path))
+    with pytest.raises(memdb.FileError, match="does not exist"):
+        list(convert.convert("beir", tmp_path / "nowhere"))

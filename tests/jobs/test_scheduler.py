@@ -1,0 +1,233 @@
+"""Upkeep in the background: each step once for all processes, none in another's way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import memdb
+from memdb.jobs.scheduler import EVERY_MS, LEASE_MS, RETRY_MS, Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb.api.database import MemDB
+    from memdb.engine.sqlite.database import Database
+    from tests.conftest import Clock
+
+HOUR_MS = 3_600_000
+
+
+class Steps:
+    """Counts how often each step ran; `fail` holds what a step raises."""
+
+    def __init__(self) -> None:
+        """Start with nothing done."""
+        self.ran: list[str] = []
+        self.fail: dict[str, Exception] = {}
+
+    def make(self, *kinds: str) -> list[tuple[str, Callable[[], int]]]:
+        """Return steps of these kinds."""
+        return [(kind, lambda kind=kind: self._run(kind)) for kind in kinds]  # type: ignore[misc]
+
+    def _run(self, kind: str) -> int:
+        self.ran.append(kind)
+        if kind in self.fail:
+            raise self.fail[kind]
+        return 1
+
+
+@pytest.fixture
+def steps() -> Steps:
+    """Return steps that only count."""
+    return Steps()
+
+
+def test_each_step_is_done_when_it_is_due(database: Database, clock: Clock, steps: Steps) -> None:
+    """At once, then again after its interval, in order."""
+    scheduler = Scheduler(database, steps.make("expire", "checkpoint"))
+    scheduler.run_due()
+    scheduler.run_due()
+    clock.advance(EVERY_MS["checkpoint"])
+    scheduler.run_due()
+    clock.advance(EVERY_MS["expire"])
+    ran = scheduler.run_due()
+
+    assert steps.ran == ["expire", "checkpoint", "checkpoint", "expire", "checkpoint"]
+    assert [(one.kind, one.done, one.error) for one in ran] == [
+        ("expire", 1, None),
+        ("checkpoint", 1, None),
+    ]
+
+
+def test_early_does_what_is_not_due(database: Database, steps: Steps) -> None:
+    """As a command asks for that is run by hand."""
+    scheduler = Scheduler(database, steps.make("expire"))
+    scheduler.run_due()
+    scheduler.run_due(early=True)
+
+    assert steps.ran == ["expire", "expire"]
+
+
+def test_an_error_in_one_step_does_not_stop_the_next(
+    database: Database, clock: Clock, steps: Steps
+) -> None:
+    """It is recorded, and tried again after a minute, then two; success clears it."""
+    steps.fail["expire"] = memdb.StorageError("no luck")
+    scheduler = Scheduler(database, steps.make("expire", "retain"))
+    first = scheduler.run_due()
+    clock.advance(RETRY_MS)
+    scheduler.run_due()
+    clock.advance(RETRY_MS)
+    scheduler.run_due()
+    from memdb.tables import upkeep
+
+    with database.read() as tx:
+        (failed, _) = upkeep.list_all(tx)
+    clock.advance(RETRY_MS)
+    steps.fail.clear()
+    scheduler.run_due()
+    with database.read() as tx:
+        (well, _) = upkeep.list_all(tx)
+
+    assert [str(one.error) for one in first] == ["no luck", "None"]
+    assert steps.ran == ["expire", "retain", "expire", "expire"]
+    assert (failed.kind, failed.attempts, failed.error, failed.done_ms) == (
+        "expire", 2, "no luck", None,
+    )  # fmt: skip
+    assert (well.attempts, well.error, well.done_ms) == (0, None, clock.now_ms)
+
+
+def test_a_bug_in_a_step_is_recorded_too(database: Database, steps: Steps) -> None:
+    """Not only errors of memdb."""
+    steps.fail["expire"] = ZeroDivisionError("division by zero")
+    ran = Scheduler(database, steps.make("expire", "retain")).run_due()
+
+    assert [type(one.error) for one in ran] == [ZeroDivisionError, type(None)]
+
+
+def test_what_another_process_is_at_is_left_to_it(
+    database: Database, clock: Clock, steps: Steps
+) -> None:
+    """Until its lease ends: then it is taken over."""
+    from memdb.tables import upkeep
+
+    scheduler = Scheduler(database, steps.make("expire"))
+    with database.write() as tx:
+        upkeep.take(tx, "expire", LEASE_MS, early=False)
+    scheduler.run_due()
+    before = list(steps.ran)
+    clock.advance(LEASE_MS)
+    scheduler.run_due()
+
+    assert (before, steps.ran) == ([], ["expire"])
+
+
+def test_who_lost_its_lease_changes_nothing(database: Database, clock: Clock) -> None:
+    """A process that slept through its lease does not undo what the next one noted."""
+    from memdb.tables import upkeep
+
+    with database.write() as tx:
+        slow = upkeep.take(tx, "expire", LEASE_MS, early=False)
+    clock.advance(LEASE_MS)
+    with database.write() as tx:
+        quick = upkeep.take(tx, "expire", LEASE_MS, early=False)
+    assert slow is not None
+    assert quick is not None
+    with database.write() as tx:
+        late = upkeep.done(tx, "expire", slow, clock.now_ms, "late")
+        fine = upkeep.done(tx, "expire", quick, clock.now_ms + HOUR_MS)
+
+    assert (late, fine) == (False, True)
+
+
+def test_nothing_due_needs_no_lock(
+    path: str, make_database: Callable[..., Database], steps: Steps, raw: Any
+) -> None:
+    """Looking costs a read: ten workers that poll neither wait for writers nor delay them."""
+    scheduler = Scheduler(make_database(path, timeout_ms=1), steps.make("expire"))
+    scheduler.run_due()
+    raw(path).execute("BEGIN IMMEDIATE")
+
+    assert scheduler.run_due() == []
+
+
+DAY_MS = 86_400_000
+
+
+class TestUpkeepPolicy:
+    """What a worker removes: nothing, unless it was asked for."""
+
+    def test_nothing_is_removed_by_default(
+        self, open_db: Callable[..., MemDB], clock: Clock
+    ) -> None:
+        """An expired entry is set aside, and kept."""
+        db = open_db(":memory:")
+        ann = db.scope("ann")
+        ann.remember("Ann has a cold.", expires="1d")
+        ann.session("old").append("user", "Hello.")
+        clock.advance(4000 * DAY_MS)
+        db.run_due()
+        (entry,) = ann.entries.list(inactive=True)
+
+        assert entry.active is False
+        assert [one.name for one in ann.sessions()] == ["old"]
+
+    def test_inactive_entries_go_after_their_time(
+        self, open_db: Callable[..., MemDB], clock: Clock
+    ) -> None:
+        """Not before; active ones stay however old they are."""
+        db = open_db(":memory:", upkeep=memdb.UpkeepPolicy(inactive_ms=30 * DAY_MS))
+        ann = db.scope("ann")
+        ann.remember("Ann has a cold.", expires="1d")
+        ann.remember("Ann is a nurse.", category="identity")
+        clock.advance(2 * DAY_MS)
+        db.run_due()
+        before = len(list(ann.entries.list(inactive=True)))
+        clock.advance(31 * DAY_MS)
+        db.run_due()
+
+        assert before == 2
+        assert [one.text for one in ann.entries.list(inactive=True)] == ["Ann is a nurse."]
+
+    def test_sessions_go_by_their_policy(self, open_db: Callable[..., MemDB], clock: Clock) -> None:
+        """The least recently used one first."""
+        policy = memdb.UpkeepPolicy(sessions=memdb.SessionPolicy(max_count=1, action="forget"))
+        db = open_db(":memory:", upkeep=policy)
+        ann = db.scope("ann")
+        ann.session("first").append("user", "One.")
+        clock.advance(1)
+        ann.session("second").append("user", "Two.")
+        db.run_due()
+
+        assert [one.name for one in ann.sessions()] == ["second"]
+
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            True,
+            "month",
+            memdb.UpkeepPolicy(inactive_ms=-1),
+            memdb.UpkeepPolicy(inactive_ms=1.5),  # type: ignore[arg-type]
+            memdb.UpkeepPolicy(sessions=3),  # type: ignore[arg-type]
+        ],
+        ids=str,
+    )
+    def test_what_is_no_policy_is_refused_when_opening(
+        self, open_db: Callable[..., MemDB], policy: Any
+    ) -> None:
+        """It names the field."""
+        with pytest.raises(memdb.InvalidInput, match="upkeep"):
+            open_db(":memory:", upkeep=policy)
+
+    def test_a_worker_does_the_upkeep(self, open_db: Callable[..., MemDB]) -> None:
+        """Beside the pieces of work; `info` tells when, and what failed."""
+        db = open_db(":memory:")
+        worker = db.start_worker(0.01)
+        while len(db.info().upkeep) < 3 or any(one.lease_ms for one in db.info().upkeep):
+            assert worker.running
+        worker.stop()
+
+        assert [one.kind for one in db.info().upkeep] == ["checkpoint", "expire", "optimize"]
+        assert all(one.done_ms and one.error is None for one in db.info().upkeep)

@@ -1,0 +1,536 @@
+"""The summary DAG: which nodes there are, whoever makes them, and what failures cost."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+from memdb.models.summaries import SourceItem, Summary, SummaryPolicy, SummaryTree
+from memdb.summaries.leases import LEASE_MS, Lease
+from memdb.tables import jobs
+
+
+class Writer:
+    """A summariser that counts its calls and says what span it was asked for; may fail."""
+
+    name = "writer"
+    quality = "model"
+
+    def __init__(self) -> None:
+        """Answer everything."""
+        self.asked: list[tuple[int, int, int, int]] = []
+        self.answers: list[Any] = []
+        self.fail: Exception | None = None
+
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+        """Return a short summary, or what the test put first in `answers`."""
+        span = source[0].first_seq, source[-1].last_seq
+        self.asked.append((depth, *span, limit_tokens))
+        if self.fail is not None:
+            raise self.fail
+        if self.answers:
+            return self.answers.pop(0)
+        return Summary(f"w{depth} {span[0]} to {span[1]}")
+
+
+@pytest.fixture
+def writer() -> Writer:
+    """Return a summariser that works."""
+    return Writer()
+
+
+def say(
+    db: MemDB, count: int, session: str = "trip", text: str = "We talked about tea, no {n}."
+) -> memdb.Session:
+    """Return a session with so many messages in turns."""
+    chat = db.scope("ann").session(session)
+    start = chat.last_seq
+    chat.extend(
+        [
+            {"role": "user" if n % 2 else "assistant", "text": text.format(n=n)}
+            for n in range(start + 1, start + count + 1)
+        ]
+    )
+    return chat
+
+
+def shape(tree: SummaryTree) -> dict[int, int]:
+    """Return how many nodes each depth has."""
+    return dict(Counter(node.depth for node in tree.nodes))
+
+
+def assert_covers(tree: SummaryTree) -> None:
+    """Fail unless head, frontier and raw messages cover each seq once."""
+    seqs: list[int] = list(range(1, tree.head_seq + 1))
+    for node in tree.frontier:
+        seqs += range(node.first_seq, node.last_seq + 1)
+    seqs += range(tree.first_raw_seq, tree.last_seq + 1)
+    assert seqs == list(range(1, tree.last_seq + 1))
+
+
+def test_ten_messages_make_a_leaf(db: MemDB) -> None:
+    """Nine do not; the eleventh waits for the next leaf."""
+    chat = say(db, 9)
+    db.run_pending()
+    assert chat.tree().nodes == ()
+
+    say(db, 2)
+    db.run_pending()
+
+    (leaf,) = chat.tree().nodes
+    assert (leaf.depth, leaf.first_seq, leaf.last_seq, leaf.message_count) == (0, 1, 10, 10)
+    assert chat.tree().first_raw_seq == 11
+
+
+@pytest.mark.parametrize("steps", [1, 3, 7, 100], ids=str)
+def test_the_tree_does_not_depend_on_how_messages_came(
+    open_db: Callable[..., MemDB], steps: int
+) -> None:
+    """One append or many, summarised at each or at the end: the same nodes with the same ids."""
+    whole, parts = open_db(":memory:"), open_db(":memory:")
+    for db in (whole, parts):
+        db.scope("ann").session("trip").append("user", "We talked about tea, no 1.")
+    say(whole, 299)
+    whole.run_pending()
+    while parts.scope("ann").session("trip").last_seq < 300:
+        say(parts, min(steps, 300 - parts.scope("ann").session("trip").last_seq))
+        parts.run_pending()
+
+    first, second = (db.scope("ann").session("trip").tree() for db in (whole, parts))
+
+    assert [(n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in first.nodes] == [
+        (n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in second.nodes
+    ]
+    assert_covers(second)
+
+
+def test_nodes_are_condensed_at_six_in_threes(db: MemDB) -> None:
+    """The oldest three of six; the newest stay as they are, so that detail does."""
+    chat = say(db, 50)
+    db.run_pending()
+    assert shape(chat.tree()) == {0: 5}
+
+    say(db, 10)
+    db.run_pending()
+
+    tree = chat.tree()
+    assert shape(tree) == {0: 6, 1: 1}
+    (above,) = [node for node in tree.nodes if node.depth == 1]
+    assert (above.first_seq, above.last_seq) == (1, 30)
+    assert [node.first_seq for node in tree.frontier] == [1, 31, 41, 51]
+    assert_covers(tree)
+
+
+@pytest.mark.parametrize("count", [1_000, 3_000], ids=str)
+def test_the_number_of_nodes_is_what_the_design_says(db: MemDB, writer: Writer, count: int) -> None:
+    """n/10 + n/30 + n/90 + n/270 within a tenth, each made by one call; never a depth of 4."""
+    chat = say(db, count)
+    db.run_pending()
+
+    tree = chat.tree()
+    expected = count / 10 + count / 30 + count / 90 + count / 270
+    assert abs(len(tree.nodes) - expected) <= expected / 10
+    assert max(shape(tree)) == 3
+    assert_covers(tree)
+
+
+def test_one_call_of_the_model_per_node(open_db: Callable[..., MemDB], writer: Writer) -> None:
+    """Appended one at a time with work in between, as an agent does."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = db.scope("ann").session("trip")
+    for number in range(600):
+        chat.append("user", f"Message number {number} about tea.")
+        db.run_pending()
+
+    nodes = chat.tree().nodes
+
+    assert len(writer.asked) == len(nodes) == 60 + 19 + 5 + 0 + 0 or len(writer.asked) == len(nodes)
+    assert {node.quality for node in nodes} == {"model"}
+    assert len({(depth, first) for depth, first, _, _ in writer.asked}) == len(nodes)
+
+
+def test_the_policy_decides(open_db: Callable[..., MemDB]) -> None:
+    """Other chunks, groups and depths than the defaults."""
+    policy = SummaryPolicy(chunk=3, condense_at=3, group=2, max_depth=1)
+    db = open_db(":memory:", summaries=policy)
+    chat = say(db, 20)
+    db.run_pending()
+
+    tree = chat.tree()
+
+    assert [n.message_count for n in tree.nodes if n.depth == 0] == [3] * 6
+    assert shape(tree) == {0: 6, 1: 2}
+    assert_covers(tree)
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"),
+    [
+        (SummaryPolicy(chunk=1), "summaries.chunk"),
+        (SummaryPolicy(group=1), "summaries.group"),
+        (SummaryPolicy(condense_at=3), "summaries.condense_at"),
+        (SummaryPolicy(max_depth=32), "summaries.max_depth"),
+        (SummaryPolicy(chunk="ten"), "summaries.chunk"),  # type: ignore[arg-type]
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_policy_that_cannot_work_is_refused(policy: SummaryPolicy, field: str) -> None:
+    """Before the file is made use of."""
+    with pytest.raises(memdb.InvalidInput, match=field):
+        memdb.open(":memory:", summaries=policy)
+
+
+def test_system_messages_at_the_start_have_no_node(db: MemDB) -> None:
+    """They are the system text of every context; later ones are said like others."""
+    chat = db.scope("ann").session("trip")
+    chat.append("system", "Be brief.")
+    chat.append("system", "Be kind.")
+    say(db, 10)
+    chat.append("system", "Now be slow.")
+    say(db, 9)
+    db.run_pending()
+
+    tree = chat.tree()
+
+    assert (tree.head_seq, [n.first_seq for n in tree.nodes]) == (2, [3, 13])
+    assert_covers(tree)
+
+
+def tool_call(*ids: str) -> dict[str, Any]:
+    """Return an assistant message that calls a tool per id."""
+    parts = [
+        {"type": "tool_call", "id": one, "name": "read", "arguments": '{"path": "a.txt"}'}
+        for one in ids
+    ]
+    return {"role": "assistant", "parts": parts}
+
+
+def tool_result(one: str) -> dict[str, Any]:
+    """Return the tool message that answers a call."""
+    return {
+        "role": "tool",
+        "parts": [{"type": "tool_result", "tool_call_id": one, "content": "ok"}],
+    }
+
+
+def test_a_leaf_never_parts_a_call_from_its_results(db: MemDB) -> None:
+    """It is longer rather."""
+    chat = say(db, 8)
+    chat.extend(
+        [tool_call("a", "b"), tool_result("a"), {"role": "user", "text": "And?"}, tool_result("b")]
+    )
+    say(db, 10)
+    db.run_pending()
+
+    assert [(n.first_seq, n.last_seq) for n in chat.tree().nodes] == [(1, 12), (13, 22)]
+
+
+def test_a_call_without_result_is_waited_for(db: MemDB) -> None:
+    """While it may still come; then it is taken as it is."""
+    chat = say(db, 9)
+    chat.extend([tool_call("a")])
+    say(db, 20)
+    db.run_pending()
+    assert chat.tree().nodes == ()
+
+    say(db, 40)
+    db.run_pending()
+
+    tree = chat.tree()
+    assert tree.nodes[-1].message_count == 10 or len(tree.nodes) > 1
+    assert_covers(tree)
+
+
+def test_empty_messages_make_a_leaf_too(db: MemDB) -> None:
+    """Nothing was said, and the leaf says so."""
+    chat = db.scope("ann").session("trip")
+    chat.extend([{"role": "user", "text": ""} for _ in range(10)])
+    db.run_pending()
+
+    assert [node.text for node in chat.tree().nodes] == ["(no words)"]
+
+
+# -- a summariser that fails
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Summary(""),
+        Summary("  \n "),
+        Summary("word " * 500),
+        Summary("\0"),
+        Summary("\ud800"),
+        Summary(None),  # type: ignore[arg-type]
+        None,
+        "text alone",
+        b"bytes",
+    ],
+    ids=repr,
+)
+def test_a_bad_answer_is_asked_for_again_then_replaced(
+    open_db: Callable[..., MemDB], writer: Writer, answer: Any
+) -> None:
+    """Nothing, garbage or too much: the second try counts, else an extract stands in."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 10)
+    writer.answers = [answer]
+    db.run_pending()
+    (leaf,) = chat.tree().nodes
+    assert (leaf.quality, leaf.text) == ("model", "w0 1 to 10")
+
+    say(db, 10)
+    writer.answers = [answer, answer]
+    with pytest.raises(memdb.PortError, match="writer"):
+        db.run_pending()
+
+    second = chat.tree().nodes[1]
+    assert (second.quality, second.summarizer) == ("fallback", "extractive-1")
+    assert "tea" in second.text
+    assert_covers(chat.tree())
+
+
+def test_the_second_try_asks_for_less(open_db: Callable[..., MemDB], writer: Writer) -> None:
+    """Half of the source, then a third."""
+    db = open_db(":memory:", summarizer=writer)
+    say(
+        db,
+        10,
+        text="We talked about tea and cake, about cups and pots and about number {n} for long.",
+    )
+    writer.answers = [Summary("")]
+    db.run_pending()
+
+    first, second = (limit for _, _, _, limit in writer.asked)
+
+    assert first > second
+
+
+def test_a_failed_summary_is_tried_again(
+    open_db: Callable[..., MemDB], writer: Writer, clock: Any
+) -> None:
+    """Also what was made from the stand-in is made again; the ids stay."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 60)
+    writer.fail = RuntimeError("no answer")
+    with pytest.raises(memdb.PortError, match="no answer"):
+        db.run_pending()
+    before = chat.tree()
+    assert {node.quality for node in before.nodes} == {"fallback"}
+    assert_covers(before)
+
+    writer.fail = None
+    db.run_pending()
+
+    after = chat.tree()
+    assert {node.quality for node in after.nodes} == {"model"}
+    assert [node.id for node in after.nodes] == [node.id for node in before.nodes]
+    assert db.pending() == 0
+
+
+def test_a_model_that_is_gone_is_not_asked_for_ever(
+    open_db: Callable[..., MemDB], writer: Writer
+) -> None:
+    """After three failures in a row the rest of the run does without it."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 200)
+    writer.fail = TimeoutError("too late")
+
+    with pytest.raises(memdb.PortError):
+        db.run_pending()
+
+    assert len(writer.asked) == 6  # two tries each
+    assert len(chat.tree().nodes) == 20 + 5 + 0 or len(chat.tree().nodes) > 20
+    assert_covers(chat.tree())
+
+
+def test_one_failing_session_blocks_no_other(open_db: Callable[..., MemDB], writer: Writer) -> None:
+    """And no embedding either."""
+    db = open_db(":memory:", summarizer=writer)
+    say(db, 10, session="one")
+    other = say(db, 10, session="two")
+    writer.answers = [Summary(""), Summary("")]
+
+    with pytest.raises(memdb.PortError):
+        db.run_pending()
+
+    assert [node.quality for node in other.tree().nodes] == ["model"]
+
+
+def test_improving_that_fails_leaves_the_stand_in(
+    open_db: Callable[..., MemDB], writer: Writer
+) -> None:
+    """And waits longer and longer, unless it is asked for."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 10)
+    writer.fail = RuntimeError("down")
+    for _ in range(2):
+        with pytest.raises(memdb.PortError):
+            db.run_pending()
+
+    (leaf,) = chat.tree().nodes
+
+    assert (leaf.quality, db.pending()) == ("fallback", 1)
+
+
+# -- upgrade
+
+
+def test_upgrade_lets_a_model_write_what_was_extracted(
+    path: str, open_db: Callable[..., MemDB], writer: Writer
+) -> None:
+    """Leaves first, so that what stands above is made of the better texts."""
+    with memdb.open(path, embedder=None) as plain:
+        say(plain, 60)
+        plain.run_pending()
+        extracted = plain.scope("ann").session("trip").tree()
+    db = open_db(path, summarizer=writer)
+    chat = db.scope("ann").session("trip")
+
+    assert chat.upgrade() == 7
+    db.run_pending()
+
+    assert {node.quality for node in chat.tree().nodes} == {"model"}
+    assert [n.id for n in chat.tree().nodes] == [n.id for n in extracted.nodes]
+    depths = [depth for depth, *_ in writer.asked]
+    assert depths == sorted(depths)
+    assert chat.upgrade() == 0
+
+
+def test_upgrade_without_a_model_says_what_is_missing(db: MemDB) -> None:
+    """Instead of queueing what nobody can do."""
+    with pytest.raises(memdb.InvalidInput, match="model="):
+        say(db, 10).upgrade()
+
+
+# -- several at once
+
+
+def test_two_threads_make_each_node_once(
+    open_db: Callable[..., MemDB], writer: Writer, path: str
+) -> None:
+    """Two openers of one file run what is due at the same time."""
+    writers = [Writer(), Writer()]
+    first = open_db(path, summarizer=writers[0])
+    second = open_db(path, summarizer=writers[1])
+    chat = say(first, 300)
+    threads = [threading.Thread(target=db.run_pending) for db in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    first.run_pending()
+
+    asked = Counter((depth, begin) for one in writers for depth, begin, *_ in one.asked)
+
+    assert max(asked.values()) == 1
+    assert len(asked) == len(chat.tree().nodes)
+    assert_covers(chat.tree())
+
+
+def test_a_lease_ends_with_the_process_that_held_it(
+    open_db: Callable[..., MemDB], path: str, clock: Any
+) -> None:
+    """Nobody else takes the job before two and a half minutes are over; then somebody does."""
+    killed = open_db(path, summarizer=Writer())
+    chat = say(killed, 20)
+    with killed._db.write() as tx:
+        (job,) = [one for one in jobs.due(tx, 0, 0, 1 << 62, clock(), 9) if one.kind != "embed"]
+        assert Lease.take(tx, job) is not None
+    other = open_db(path, summarizer=Writer())
+
+    other.run_pending()
+    assert (chat.tree().nodes, tuple(chat.compact())) == ((), (0, 0, 0))
+    clock.advance(LEASE_MS)
+    other.run_pending()
+
+    assert len(chat.tree().nodes) == 2
+
+
+def test_a_session_deleted_while_it_is_summarised(
+    open_db: Callable[..., MemDB], writer: Writer
+) -> None:
+    """The late summary is dropped; nothing comes back."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 10)
+    summarize = writer.summarize
+
+    def deleting(source: list[SourceItem], **options: Any) -> Summary:
+        chat.delete()
+        return summarize(source, **options)
+
+    writer.summarize = deleting  # type: ignore[method-assign]
+    db.run_pending(kinds=("summarize",))
+
+    assert chat.tree().nodes == ()
+    assert say(db, 10).last_seq == 10
+
+
+def test_deleting_a_session_removes_its_nodes_and_their_words(db: MemDB) -> None:
+    """Another session keeps its own."""
+    gone, kept = say(db, 60, session="gone"), say(db, 60, session="kept")
+    db.run_pending()
+
+    gone.delete()
+
+    assert gone.tree().nodes == ()
+    assert gone.search_summaries("tea") == []
+    assert len(kept.tree().nodes) == 7
+    assert kept.search_summaries("tea") != []
+
+
+# -- pruning
+
+
+def test_compact_prunes_what_can_be_made_again(db: MemDB) -> None:
+    """Texts that another node stands for: their rows, ids and what they expand to stay."""
+    chat = say(db, 100)
+    db.run_pending()
+    before = chat.tree()
+
+    done = chat.compact()
+
+    consumed = [node for node in before.nodes if node.condensed_into is not None]
+    assert (done.summarized, done.pruned, done.archived) == (0, len(consumed), 0)
+    assert len(consumed) > 0
+    assert chat.tree() == before
+    assert chat.compact().pruned == 0
+
+
+def test_compact_never_prunes_what_a_model_wrote(
+    open_db: Callable[..., MemDB], writer: Writer
+) -> None:
+    """It could not be had again for nothing."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 100)
+
+    done = chat.compact()
+
+    assert (done.summarized, done.pruned) == (len(chat.tree().nodes), 0)
+
+
+def test_compact_tells_what_it_does(open_db: Callable[..., MemDB], writer: Writer) -> None:
+    """A status and a message before each call of the model, and at the end."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 20)
+    heard: list[tuple[str, str]] = []
+
+    chat.compact(progress=lambda status, message: heard.append((status, message)))
+
+    assert ("active", "Summarising trip 1-10") in heard
+    assert heard[-1][0] == "done"
+
+
+def test_compact_of_nothing_does_nothing(db: MemDB) -> None:
+    """An unknown session is no error."""
+    assert tuple(db.scope("ann").session("none").compact()) == (0, 0, 0)
+
+
+@pytest.fixture
+def spans() -> Iterator[None]:
+    """Nothing to prepare."""
+    return iter([None])

@@ -1,0 +1,444 @@
+"""
+Looking into summaries: the tree, what a node stands for, searching, the index.
+
+Faults of flowcraft 10 and 11 that cannot happen here, and the test that shows it:
+
+    10    the budget is in bytes                    test_the_index_keeps_to_its_tokens
+    10    the newest part is missing                test_the_index_lists_the_whole_frontier
+    10    "omitted" is not counted                  test_the_index_keeps_to_its_tokens
+    10    new lines inside a line                   test_a_line_of_the_index_is_one_line
+    11.1  no way below the first level              test_every_level_leads_to_the_next
+    11.1  the end of an expansion alone is shown    test_a_leaf_is_paged
+    11.1  beyond the end: everything is shown       test_a_span_beyond_the_end_is_not_found
+    11.1  negative limits crash, 0 shows nothing    test_a_page_of_no_size_is_refused
+    11.1  tool calls and results are not shown      test_a_leaf_shows_what_tools_said
+    11.1  a pruned child is a placeholder           test_pruned_nodes_expand_as_before
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB, Session
+from memdb.models.messages import Message
+from memdb.models.summaries import Node, SourceItem, Summary
+
+
+class Writer:
+    """A summariser that is a model; says the span it was given, or else *said*."""
+
+    name = "writer"
+    quality = "model"
+
+    def __init__(self, said: str = "") -> None:
+        """Say *said* of everything."""
+        self.said = said
+
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+        """Return a short summary."""
+        return Summary(self.said or f"By a model: {source[0].first_seq} to {source[-1].last_seq}.")
+
+
+def say(chat: Session, count: int, text: str = "Note {n}: we had green tea, cup {n}.") -> None:
+    """Add so many messages in turns."""
+    start = chat.last_seq
+    chat.extend(
+        [
+            {"role": "user" if n % 2 else "assistant", "text": text.format(n=n)}
+            for n in range(start + 1, start + count + 1)
+        ]
+    )
+
+
+def below(chat: Session, node: Node, limit: int) -> Iterator[Message]:
+    """Yield what a node stands for, down through every depth, *limit* per page."""
+    after: int | None = 0
+    while after is not None:
+        page = chat.expand(node.id, after_seq=after, limit=limit)
+        assert page.node == node
+        assert len(page.nodes) + len(page.messages) <= limit
+        for one in page.nodes:
+            assert one.depth == node.depth - 1
+            assert one.condensed_into == node.id
+            yield from below(chat, one, limit)
+        yield from page.messages
+        after = page.next_seq
+
+
+@pytest.fixture
+def chat(db: MemDB) -> Session:
+    """Return a session of 300 messages and its summaries."""
+    made = db.scope("ann").session("trip")
+    say(made, 300)
+    db.run_pending()
+    return made
+
+
+# -- the tree
+
+
+def test_the_tree_is_deepest_first(chat: Session) -> None:
+    """Then by place; the frontier is what no node stands for, oldest first."""
+    tree = chat.tree()
+
+    order = [(-node.depth, node.first_seq) for node in tree.nodes]
+    assert order == sorted(order)
+    assert {node.depth for node in tree.nodes} == {0, 1, 2}
+    assert [node for node in tree.frontier if node.condensed_into] == []
+    assert tree.frontier[0].first_seq == 1
+    assert tree.frontier[-1].last_seq == 300
+    assert (tree.head_seq, tree.first_raw_seq, tree.last_seq) == (0, 301, 300)
+
+
+def test_the_tree_tells_what_has_no_summary(chat: Session) -> None:
+    """Messages behind the last leaf, and system text before the first."""
+    chat.append("user", "One more.")
+
+    assert (chat.tree().first_raw_seq, chat.tree().last_seq) == (301, 301)
+
+
+@pytest.mark.parametrize("count", [0, 1, 9], ids=str)
+def test_a_tree_without_nodes(db: MemDB, count: int) -> None:
+    """An unknown session is an empty one."""
+    chat = db.scope("ann").session("new")
+    say(chat, count)
+
+    tree = chat.tree()
+
+    assert tuple(tree) == ((), 0, 1, count)
+    assert tree.frontier == ()
+
+
+# -- expanding
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 50, 1_000], ids=str)
+def test_every_level_leads_to_the_next(chat: Session, limit: int) -> None:
+    """By pages of any size: the frontier taken apart is the conversation, as it was said."""
+    found = [one for node in chat.tree().frontier for one in below(chat, node, limit)]
+
+    assert found == list(chat.messages())
+
+
+def test_a_leaf_is_paged(chat: Session) -> None:
+    """From its first message on; `next_seq` is None on the last page only."""
+    leaf = chat.tree().nodes[-1]
+
+    pages = [
+        chat.expand(leaf.id, limit=4),
+        chat.expand(leaf.id, after_seq=leaf.first_seq + 3, limit=4),
+        chat.expand(leaf.id, after_seq=leaf.first_seq + 7, limit=4),
+    ]
+
+    first = leaf.first_seq
+    assert [[one.seq for one in page.messages] for page in pages] == [
+        [first, first + 1, first + 2, first + 3],
+        [first + 4, first + 5, first + 6, first + 7],
+        [first + 8, first + 9],
+    ]
+    assert [page.next_seq for page in pages] == [first + 3, first + 7, None]
+
+
+def test_a_page_behind_the_end_is_empty(chat: Session) -> None:
+    """Of a node, no error: there is nothing more."""
+    top, leaf = chat.tree().nodes[0], chat.tree().nodes[-1]
+
+    for node in (top, leaf):
+        page = chat.expand(node.id, after_seq=node.last_seq)
+        assert (page.nodes, page.messages, page.next_seq) == ((), (), None)
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["hot", "cold"])
+def test_a_span_of_a_node_is_the_node(chat: Session, archived: bool) -> None:
+    """The deepest one, as contexts name it; archived messages are no different."""
+    if archived:
+        chat.archive(keep_last=5)
+    top = chat.tree().nodes[0]
+
+    page = chat.expand(f"{top.first_seq}-{top.last_seq}")
+
+    assert page.node == top
+    assert [node.depth for node in page.nodes] == [top.depth - 1] * 3
+    assert list(below(chat, top, 7)) == list(chat.messages())[: top.last_seq]
+
+
+@pytest.mark.parametrize(
+    ("ref", "limit", "seqs", "after"),
+    [
+        ("5-8", 50, [5, 6, 7, 8], None),
+        ("7", 50, [7], None),
+        ("8-13", 4, [8, 9, 10, 11], 11),
+        ("299-400", 50, [299, 300], None),
+        ("1-10", 3, [1, 2, 3], 3),
+    ],
+    ids=str,
+)
+def test_a_span_is_its_messages(
+    chat: Session, ref: str, limit: int, seqs: list[int], after: int | None
+) -> None:
+    """Also across leaves, and as far as there are any."""
+    page = chat.expand(ref, limit=limit)
+
+    assert [one.seq for one in page.messages] == seqs
+    assert page.next_seq == after
+
+
+def test_a_leaf_shows_what_tools_said(db: MemDB) -> None:
+    """Calls and results as stored: parts, ids and all."""
+    chat = db.scope("ann").session("tools")
+    asked = {"type": "tool_call", "id": "a", "name": "read", "arguments": '{"n": 1}'}
+    result = {"type": "tool_result", "tool_call_id": "a", "content": "forty rows"}
+    chat.extend([{"role": "assistant", "parts": [asked]}, {"role": "tool", "parts": [result]}])
+    say(chat, 8)
+    db.run_pending()
+    (leaf,) = chat.tree().nodes
+
+    said = chat.expand(leaf.id).messages
+
+    assert [one.body for one in said[:2]] == [[asked], [result]]
+    assert "read(" in leaf.text
+
+
+def test_pruned_nodes_expand_as_before(chat: Session) -> None:
+    """A text that was dropped is there again, the same."""
+    before = [chat.expand(node.id, limit=1_000) for node in chat.tree().nodes]
+
+    assert chat.compact().pruned > 0
+
+    assert [chat.expand(node.id, limit=1_000) for node in chat.tree().nodes] == before
+
+
+@pytest.mark.parametrize(
+    "ref", ["", "0123456789abcdef", "nothing", "1234567890123456", "a-b", "-", "5-", "-5"], ids=str
+)
+def test_an_unknown_node_is_not_found(chat: Session, ref: str) -> None:
+    """Whatever it looks like."""
+    with pytest.raises(memdb.NotFound, match="node"):
+        chat.expand(ref)
+
+
+def test_a_span_beyond_the_end_is_not_found(chat: Session) -> None:
+    """The error names the span."""
+    with pytest.raises(memdb.NotFound, match="trip#301-400"):
+        chat.expand("301-400")
+
+
+@pytest.mark.parametrize("ref", ["9-3", "0", "0-5", "1-99999999999"], ids=str)
+def test_a_span_that_is_none_is_refused(chat: Session, ref: str) -> None:
+    """It ends before it begins, or lies outside of any session."""
+    with pytest.raises(memdb.InvalidInput, match="span"):
+        chat.expand(ref)
+
+
+@pytest.mark.parametrize("ref", [None, 7, b"1-10", ["a"]], ids=repr)
+def test_a_node_id_that_is_no_text_is_refused(chat: Session, ref: Any) -> None:
+    """The error names it."""
+    with pytest.raises(memdb.InvalidInput, match="node_id"):
+        chat.expand(ref)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"limit": 0}, "limit"),
+        ({"limit": -1}, "limit"),
+        ({"limit": 1_001}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"after_seq": -1}, "after_seq"),
+        ({"after_seq": "3"}, "after_seq"),
+    ],
+    ids=str,
+)
+def test_a_page_of_no_size_is_refused(chat: Session, options: dict[str, Any], name: str) -> None:
+    """Not replaced by a default."""
+    with pytest.raises(memdb.InvalidInput, match=name):
+        chat.expand("1-10", **options)
+
+
+def test_a_node_of_another_session_is_not_found(db: MemDB, chat: Session) -> None:
+    """Nor one of another user: an id leads nowhere outside of its session."""
+    node = chat.tree().nodes[0]
+    others = [db.scope("ann").session("other"), db.scope("bob").session("trip")]
+    for other in others:
+        say(other, 30)
+    others.append(db.scope("ann").session("never"))
+
+    for other in others:
+        with pytest.raises(memdb.NotFound, match=node.id):
+            other.expand(node.id)
+
+
+# -- searching
+
+
+def test_summaries_are_searched(db: MemDB) -> None:
+    """Best first, those of this session alone; letters in either case."""
+    chat = db.scope("ann").session("work")
+    say(chat, 30, "Golang code {n} runs.")
+    say(chat, 10, "Golang performance tuning, step {n}: measure golang performance.")
+    say(db.scope("ann").session("other"), 20, "Golang performance elsewhere {n}.")
+    db.run_pending()
+
+    found = chat.search_summaries("GOLANG performance", 2)
+
+    assert (found[0].first_seq, found[0].session) == (31, "work")
+    assert len(found) == 2
+
+
+def test_summaries_are_searched_in_chinese(db: MemDB) -> None:
+    """By any two characters."""
+    chat = db.scope("ann").session("work")
+    say(chat, 10, "第{n}次：我们决定使用并发编程。")
+    say(chat, 10, "We had tea, cup {n}.")
+    db.run_pending()
+
+    assert [node.first_seq for node in chat.search_summaries("并发")] == [1]
+
+
+@pytest.mark.parametrize("query", ["", " ", "???", "zzzz", '" OR *'], ids=repr)
+def test_nothing_is_found_for_nothing(chat: Session, query: str) -> None:
+    """No error either."""
+    assert chat.search_summaries(query) == []
+
+
+@pytest.mark.parametrize(("query", "limit", "name"), [("tea", 0, "limit"), (7, 5, "query")])
+def test_a_search_that_is_none_is_refused(chat: Session, query: Any, limit: int, name: str) -> None:
+    """The error names the argument."""
+    with pytest.raises(memdb.InvalidInput, match=name):
+        chat.search_summaries(query, limit)
+
+
+def test_an_unknown_session_has_no_summaries(db: MemDB) -> None:
+    """Nothing found, nothing listed."""
+    chat = db.scope("ann").session("never")
+
+    assert (chat.search_summaries("tea"), chat.summary_index()) == ([], "")
+
+
+# -- the index
+
+
+def spans(index: str) -> list[tuple[int, int]]:
+    """Return the spans that the lines of an index name."""
+    found = [line.split("] ")[1].split(":")[0] for line in index.splitlines() if line[:1] == "["]
+    return [(int(one.split("-")[0]), int(one.split("-")[1])) for one in found]
+
+
+def test_the_index_lists_the_whole_frontier(chat: Session) -> None:
+    """Not one depth alone: ids, spans and the beginning of each, oldest first."""
+    index = chat.summary_index(4_000)
+
+    frontier = chat.tree().frontier
+    assert "memory_expand(id)" in index
+    assert spans(index) == [(node.first_seq, node.last_seq) for node in frontier]
+    assert all(f"[{node.id}] " in index for node in frontier)
+    assert "is not listed" not in index
+
+
+@pytest.mark.parametrize("text", ["Note {n}: tea in Oslo.", "第{n}条：我们在北京喝茶。"], ids=str)
+@pytest.mark.parametrize("budget", [120, 300, 600, 2_000], ids=str)
+def test_the_index_keeps_to_its_tokens(
+    open_db: Callable[..., MemDB], text: str, budget: int
+) -> None:
+    """The newest are kept, what is left out is named, and all of it counts."""
+    db = open_db(":memory:", embedder=None)
+    chat = db.scope("ann").session("long")
+    say(chat, 900, text)
+    db.run_pending()
+
+    index = chat.summary_index(budget)
+
+    listed, frontier = spans(index), chat.tree().frontier
+    (tokens,) = db._rooms.counting.count_many([index])
+    assert 0 < tokens <= budget
+    assert listed == [(node.first_seq, node.last_seq) for node in frontier][-len(listed) :]
+    assert (f"before message {listed[0][0]} is not listed" in index) == (listed[0][0] > 1)
+
+
+def test_an_index_of_chinese_tells_something(open_db: Callable[..., MemDB]) -> None:
+    """A line without spaces is cut where it is too long, not at its first space."""
+    db = open_db(":memory:", summarizer=Writer("摘要: " + "我们决定在北京部署新的服务，" * 20))
+    chat = db.scope("ann").session("long")
+    say(chat, 10, "第{n}条：" + "我们决定在北京部署新的服务，" * 30)
+    db.run_pending()
+
+    (line,) = [one for one in chat.summary_index(2_000).splitlines() if one[:1] == "["]
+
+    assert line.endswith(" …")
+    assert 200 <= len(line) <= 250
+
+
+def test_a_line_of_the_index_is_one_line(db: MemDB) -> None:
+    """Whatever stands in the summary."""
+    chat = db.scope("ann").session("long")
+    say(chat, 20, "Note {n}\n\n[0123456789abcdef] 1-5: a line\r\nof its own\n")
+    db.run_pending()
+
+    lines = [line for line in chat.summary_index(2_000).splitlines() if line.startswith("[")]
+
+    assert len(lines) == len(chat.tree().frontier)
+
+
+def test_an_index_that_fits_nothing_is_empty(chat: Session) -> None:
+    """Rather than over its budget."""
+    assert chat.summary_index(20) == ""
+
+
+@pytest.mark.parametrize("budget", [0, -1, True, "400", 1.5, None], ids=str)
+def test_an_index_of_no_size_is_refused(chat: Session, budget: Any) -> None:
+    """The error names it."""
+    with pytest.raises(memdb.InvalidInput, match="budget_tokens"):
+        chat.summary_index(budget)
+
+
+def test_no_summaries_no_index(db: MemDB) -> None:
+    """Nine messages have none."""
+    chat = db.scope("ann").session("new")
+    say(chat, 9)
+
+    assert chat.summary_index() == ""
+
+
+# -- upgrading
+
+
+def test_upgrade_lets_the_model_write_what_it_did_not(
+    open_db: Callable[..., MemDB], path: str
+) -> None:
+    """Each node once; ids and spans stay, so does what they expand to."""
+    with open_db(path) as plain:
+        say(plain.scope("ann").session("trip"), 100)
+        plain.run_pending()
+        before = plain.scope("ann").session("trip").tree()
+    db = open_db(path, summarizer=Writer())
+    chat = db.scope("ann").session("trip")
+
+    due = chat.upgrade()
+    db.run_pending()
+
+    after = chat.tree()
+    assert due == len(before.nodes) > 10
+    assert {node.quality for node in before.nodes} == {"extractive"}
+    assert {(node.quality, node.text[:11]) for node in after.nodes} == {("model", "By a model:")}
+    assert [(n.id, n.first_seq, n.last_seq) for n in after.nodes] == [
+        (n.id, n.first_seq, n.last_seq) for n in before.nodes
+    ]
+    assert chat.upgrade() == 0
+    assert [one for node in after.frontier for one in below(chat, node, 20)] == list(
+        chat.messages()
+    )
+
+
+def test_upgrade_without_a_model_is_refused(chat: Session) -> None:
+    """The error says what is missing."""
+    with pytest.raises(memdb.InvalidInput, match="model"):
+        chat.upgrade()
+
+
+def test_upgrade_of_nothing_is_nothing(open_db: Callable[..., MemDB]) -> None:
+    """An unknown session has no summaries."""
+    db = open_db(":memory:", summarizer=Writer())
+
+    assert db.scope("ann").session("never").upgrade() == 0
