@@ -142,7 +142,8 @@ def read_schema() -> str:
     packed = files("memdb") / "schema.sql"
     if packed.is_file():
         return packed.read_text(encoding="utf-8")
-    with open(os.path.join(os.path.dirname(__file__), "../../../schema.sql"), encoding="utf-8") as f:  # noqa: PTH118, PTH120, PTH123
+    checkout = os.path.join(os.path.dirname(__file__), "../../..", "schema.sql")  # noqa: PTH118, PTH120
+    with open(checkout, encoding="utf-8") as f:  # noqa: PTH123
         return f.read()
 
 
