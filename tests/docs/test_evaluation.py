@@ -8,7 +8,7 @@ from pathlib import Path
 from memdb.evaluation import convert, scores
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "yardstick.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
 
 
 def test_the_example_of_the_format_can_be_measured(tmp_path):

@@ -164,7 +164,7 @@ def test_what_matters_comes_first_and_stays() -> None:
 
 PROGRAM = """
 from memdb.english.extractive import ExtractiveSummarizer
-from memdb.summary_models import SourceItem
+from memdb.models.summaries import SourceItem
 from memdb.text.tokens import counter_by_name
 words = "Oslo Rome tea 2024 app.py moved bought train ship house garden Kyoto".split()
 source = [

@@ -22,9 +22,9 @@ S = {**ANN, "session_id": "s"}
 
 YAML = """
 services:
-  - {scheme: memdb, type: session, class: memdb.providers.adk.MemdbSessionService}
-  - {scheme: memdb, type: memory, class: memdb.providers.adk.MemdbMemoryService}
-  - {scheme: memdb, type: artifact, class: memdb.providers.adk.MemdbArtifactService}
+  - {scheme: memdb, type: session, class: memdb.integrations.adk.MemdbSessionService}
+  - {scheme: memdb, type: memory, class: memdb.integrations.adk.MemdbMemoryService}
+  - {scheme: memdb, type: artifact, class: memdb.integrations.adk.MemdbArtifactService}
 """
 
 
@@ -360,12 +360,12 @@ except AttributeError as error:
     said = run_child(program)
 
     assert "run `pip install 'memdb-sqlite[adk]'`" in said
-    assert "module 'memdb.providers.adk' has no attribute 'Other'" in said
+    assert "module 'memdb.integrations.adk' has no attribute 'Other'" in said
 
 
 def test_importing_memdb_imports_no_client():
     """Nor does the package of the adapter, before a service is asked for."""
-    program = "import sys, memdb.providers.adk; print('google.adk' in sys.modules)"
+    program = "import sys, memdb.integrations.adk; print('google.adk' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

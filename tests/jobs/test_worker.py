@@ -559,7 +559,7 @@ def test_ten_threads_share_the_work_and_do_it_once(
 
 WORK = """
 import os, sys, memdb
-from memdb.summary_models import Summary
+from memdb.models.summaries import Summary
 log = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 class Teller:

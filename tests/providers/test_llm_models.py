@@ -216,7 +216,7 @@ def test_a_stuck_call_is_given_up(script: Callable[..., None]) -> None:
 
 STUCK = """
 import llm, time
-from memdb.integrations.llm_models import LLMModel
+from memdb.providers.llm_models import LLMModel
 
 class Stuck(llm.Model):
     model_id = "stuck"

@@ -178,7 +178,7 @@ def test_a_month_that_is_a_word_needs_the_right_word_before(text: str, months: i
         pytest.param('who said "green tea"?', [("green", "tea")], id="quotes"),
         pytest.param("who said “green tea”?", [("green", "tea")], id="curly quotes"),
         pytest.param(
-            "open memdb/search/service.py", [("memdb", "recall", "search", "py")], id="path"
+            "open memdb/recall/search.py", [("memdb", "recall", "search", "py")], id="path"
         ),
         pytest.param("call run_pending()", [("run", "pending")], id="identifier"),
         pytest.param("gpt-4o or 1.2.3", [("gpt", "4o"), ("1", "2", "3")], id="versions"),

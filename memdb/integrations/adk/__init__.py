@@ -6,7 +6,7 @@ three services. Each opens the file at its path, or shares one that is open.
 
 >>> import asyncio, memdb
 >>> from google.adk.events import Event
->>> from memdb.providers.adk import MemdbSessionService
+>>> from memdb.integrations.adk import MemdbSessionService
 >>> async def talk(db):
 ...     service = MemdbSessionService(db)
 ...     who = {"app_name": "desk", "user_id": "ann"}

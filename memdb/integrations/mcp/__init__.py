@@ -5,7 +5,7 @@ Model Context Protocol: one user's memory as a server (extra `mcp`).
 mcp package serves over any transport.
 
 >>> import asyncio, memdb.aio
->>> from memdb.providers.mcp import make_server
+>>> from memdb.integrations.mcp import make_server
 >>> async def talk():
 ...     from mcp import Client
 ...
