@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from memdb.models.clock import Ids
     from memdb.models.messages import Entry
 
+    SpaceVector = tuple[int, bytes]  # number of the space, vector as it is stored
+
 # What a row gets that says nothing else.
 NEW = {
     "pinned": 0,
@@ -35,8 +37,16 @@ NEW = {
 }
 
 
-def insert(tx: Tx, scope_no: int, row: Mapping[str, Any], ids: Ids) -> int:
-    """Add a validated row, fill in what it leaves open, and return its id."""
+def insert(
+    tx: Tx, scope_no: int, row: Mapping[str, Any], ids: Ids, vector: SpaceVector | None = None
+) -> int:
+    """
+    Add a validated row, fill in what it leaves open, and return its id.
+
+    Args:
+        vector: Embedding of the text; its space gets no job. None means that
+            every space gets one.
+    """
     entry_id = scopes.next_id(tx, scope_no)
     made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
     filled: dict[str, Any] = {
@@ -52,15 +62,20 @@ def insert(tx: Tx, scope_no: int, row: Mapping[str, Any], ids: Ids) -> int:
     hashes = {"content_hash": entries.hash_of(filled), "said_hash": said_hash(filled["text"])}
     entries.add(tx, filled | hashes)
     words.index_entry(tx, entry_id)
-    jobs.add_entry(tx, entry_id, filled["version"])
+    _embed(tx, entry_id, filled["version"], vector)
     return entry_id
 
 
-def change(tx: Tx, entry_id: int, reason: str, **columns: Any) -> None:
+def change(
+    tx: Tx, entry_id: int, reason: str, vector: SpaceVector | None = None, **columns: Any
+) -> None:
     """
     Give an existing entry new *columns*; what it was before becomes history.
 
     Columns that leave it as it is make no version.
+
+    Args:
+        vector: Embedding of the new text, as in `insert`; unused if the words stay.
     """
     old = entries.row(tx, entry_id)
     if all(old[column] == value for column, value in columns.items()):
@@ -76,7 +91,17 @@ def change(tx: Tx, entry_id: int, reason: str, **columns: Any) -> None:
     version = entries.update(tx, entry_id, new)
     if reworded:
         words.index_entry(tx, entry_id)
-        jobs.add_entry(tx, entry_id, version)
+        if vector is not None:
+            jobs.drop(tx, "entry", entry_id)  # a worker may hold it, with the old words
+        _embed(tx, entry_id, version, vector)
+
+
+def _embed(tx: Tx, entry_id: int, version: int, vector: SpaceVector | None) -> None:
+    """Store the vector of an entry, and queue a job for every other space that gets vectors."""
+    space_no, embedding = vector or (0, None)
+    jobs.add_entry(tx, entry_id, version, embedded_in=space_no)
+    if embedding is not None:
+        vectors.put(tx, space_no, "entry", [(entry_id, embedding)])
 
 
 def end(tx: Tx, old: Entry, ended_ms: int) -> None:

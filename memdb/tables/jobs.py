@@ -52,7 +52,7 @@ INSERT_ENTRY = """/* jobs.embed_entry */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
 SELECT 'embed', 'entry', :ref, space_no, :next_seq, :now_ms
 FROM embedding_spaces
-WHERE retired_ms IS NULL
+WHERE retired_ms IS NULL AND space_no <> :embedded_in
 ON CONFLICT (kind, subject, ref, space_no)
 DO UPDATE SET next_seq = excluded.next_seq, due_ms = excluded.due_ms, lease_ms = 0
 """
@@ -222,9 +222,15 @@ def add_session(tx: Tx, session: int, first_seq: int) -> None:
         tx.run(INSERT_SESSION, {"ref": session, "next_seq": first_seq, "now_ms": tx.now_ms})
 
 
-def add_entry(tx: Tx, entry_id: int, version: int) -> None:
-    """Note that *version* of an entry has no vector, in every space that gets some."""
-    tx.run(INSERT_ENTRY, {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms})
+def add_entry(tx: Tx, entry_id: int, version: int, embedded_in: int = 0) -> None:
+    """
+    Queue the embedding of *version* of an entry, in every space that gets vectors.
+
+    Args:
+        embedded_in: Number of the space that has the vector already; 0 means none.
+    """
+    values = {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms}
+    tx.run(INSERT_ENTRY, {**values, "embedded_in": embedded_in})
 
 
 def add_summarize(tx: Tx, subject: str, ref: int) -> None:

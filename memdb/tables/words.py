@@ -78,10 +78,12 @@ WHERE messages_fts MATCH :term AND rowid BETWEEN :low AND :high
 ORDER BY rowid
 """
 
+# All terms in one statement: for 12 terms a quarter faster than one statement each.
 SELECT_ENTRIES = """/* words.entries */
-SELECT rowid FROM entries_fts
-WHERE entries_fts MATCH :term AND rowid BETWEEN :low AND :high
-ORDER BY rowid
+SELECT value, entries_fts.rowid
+FROM json_each(:terms)
+CROSS JOIN entries_fts
+WHERE entries_fts MATCH value AND entries_fts.rowid BETWEEN :low AND :high
 """
 
 SELECT_ARTIFACTS = """/* words.artifacts */
@@ -151,11 +153,7 @@ INSERT INTO entries_fts (rowid, text, keywords, bigrams)
 VALUES (:id, :text, :keywords, :bigrams)
 """
 
-_POSTINGS = {
-    "message": SELECT_MESSAGES,
-    "entry": SELECT_ENTRIES,
-    "artifact": SELECT_ARTIFACTS,
-}
+_POSTINGS = {"message": SELECT_MESSAGES, "artifact": SELECT_ARTIFACTS}
 
 
 # Terms that are looked up together: the words of a long paragraph. A common word costs 30 ms in a
@@ -243,6 +241,8 @@ def postings(
 
     Cost: 20 µs per term and 0.2 µs per id, whatever lies outside the range.
     """
+    if kind == "entry":
+        return _entry_postings(tx, terms, low, high)
     sql = _POSTINGS[kind] if newest is None else SELECT_NEWEST_MESSAGES
     found = {}
     for term in terms:
@@ -252,6 +252,18 @@ def postings(
         found[term] = [row[0] for row in tx.all(sql, values)]
     if kind == "message" and tx.one(SELECT_ANY_SEGMENT, {"low": low, "high": high}):
         _add_archived(tx, found, low, high, newest)
+    return found
+
+
+def _entry_postings(tx: Tx, terms: Sequence[str], low: int, high: int) -> Postings:
+    """Return the postings of entries, read by one statement."""
+    found: Postings = {term: [] for term in terms}
+    if found:
+        import json  # 9 ms that a program without entries does not need
+
+        values = {"terms": json.dumps(list(found)), "low": low, "high": high}
+        for term, entry_id in tx.all(SELECT_ENTRIES, values):
+            found[term].append(entry_id)
     return found
 
 
@@ -357,10 +369,6 @@ def scratch_postings(
             for one, text, words in said
         ]
         scratch.many(INSERT_SCRATCH_ENTRY, rows)
-        whole = {"low": 0, "high": (1 << 63) - 1}
-        return {
-            term: [row[0] for row in scratch.all(SELECT_ENTRIES, {"term": term, **whole})]
-            for term in terms[:TERMS_AT_ONCE]
-        }
+        return _entry_postings(scratch, terms[:TERMS_AT_ONCE], 0, (1 << 63) - 1)
     finally:
         scratch.close()

@@ -60,6 +60,13 @@ def test_an_entrys_job_follows_its_version(tx: Tx) -> None:
     assert jobs.done(tx, job) is False
 
 
+def test_an_embedded_entry_is_due_in_the_other_spaces_only(tx: Tx) -> None:
+    """The space that has its vector gets no job."""
+    jobs.add_entry(tx, 5, 1, embedded_in=1)
+
+    assert (due(tx, 1), [job.ref for job in due(tx, 2)]) == ([], [5])
+
+
 def test_a_lease_keeps_others_away_until_it_ends(tx: Tx) -> None:
     """One of two gets it; after its time it is due again."""
     jobs.add_session(tx, SESSION, 1)
