@@ -86,7 +86,9 @@ def cost(sizes: tuple[int, ...]) -> None:
                 pending_s = time.perf_counter() - start
                 tree = chat.tree()
                 expected = sum(size / share for share in (10, 30, 90, 270))
-                print(f"{size} messages: {len(tree.nodes)} nodes, {expected:.0f} by the formula")
+                print(
+                    f"{size} messages: {len(tree.summaries)} nodes, {expected:.0f} by the formula"
+                )
                 print(f"  embedding and summarising: {pending_s:.1f} s")
                 if one_by_one:
                     tenth = size // 10

@@ -182,17 +182,17 @@ def survivors(path: Path, way: Way, size: int, share: int) -> Counter[tuple[str,
             assert tokens(text) <= limit, (tokens(text), limit)
             children.append(SourceItem(1, 1, "summary", None, text))
         limit = max(24, sum(tokens(child.text) for child in children) // share)
-        node = set(query_words(way(children, limit)))
+        summary = set(query_words(way(children, limit)))
         for (ids, items), child in zip(group, children, strict=True):
             leaf = set(query_words(child.text))
-            text_of |= dict.fromkeys(ids, (leaf, node))
+            text_of |= dict.fromkeys(ids, (leaf, summary))
             said |= dict(zip(ids, items, strict=True))
     counts: Counter[tuple[str, str]] = Counter()
     for turn, kind, words in asked_for(path, said):
-        leaf, node = text_of[turn]
+        leaf, summary = text_of[turn]
         counts[kind, "all"] += len(words)
         counts[kind, "leaf"] += len(words & leaf)
-        counts[kind, "node"] += len(words & node)
+        counts[kind, "node"] += len(words & summary)
     return counts
 
 

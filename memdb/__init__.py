@@ -73,11 +73,11 @@ if TYPE_CHECKING:
         Archived,
         Compacted,
         Expansion,
-        Node,
         Piece,
         SourceItem,
         Summary,
         SummaryPolicy,
+        SummaryText,
         SummaryTree,
     )
     from memdb.text.secret_policy import SecretPolicy
@@ -121,7 +121,6 @@ __all__ = [
     "MigrationFailed",
     "MissingExtension",
     "NewMessage",
-    "Node",
     "NotAMemDB",
     "NotFound",
     "Outcome",
@@ -145,6 +144,7 @@ __all__ = [
     "StorageError",
     "Summary",
     "SummaryPolicy",
+    "SummaryText",
     "SummaryTree",
     "TooLarge",
     "Tools",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memdb.api.tools import Tools
     from memdb.models.messages import ContextWindow, Hit, Message, NewMessage
     from memdb.models.receipts import Receipt
-    from memdb.models.summaries import Archived, Compacted, Expansion, Node, SummaryTree
+    from memdb.models.summaries import Archived, Compacted, Expansion, Summary, SummaryTree
 
 
 class Session(Hosted, Learning, Revising):
@@ -196,22 +196,22 @@ class Session(Hosted, Learning, Revising):
         """Return the summaries of this session, and what has none yet."""
         return self._rooms.trees.tree(self._owner, self.name)
 
-    def expand(self, node_id: str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
+    def expand(self, summary_id: str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
         """
-        Return a page of what a summary stands for: nodes one level down, or messages.
+        Return a page of what a summary stands for: summaries one level down, or messages.
 
         Args:
-            node_id: A node's `id`; or a span as "first-last", as contexts name
-                it: the node of that span, else its messages.
+            summary_id: A summary's `id`; or a span as "first-last", as contexts name
+                it: the summary of that span, else its messages.
             after_seq: `next_seq` of the page before; 0: the first.
-            limit: Most nodes or messages on a page, 1 to 1,000.
+            limit: Most summaries or messages on a page, 1 to 1,000.
 
         Raises:
-            NotFound: the session has no such node, or no message in the span.
+            NotFound: the session has no such summary, or no message in the span.
         """
-        return self._rooms.trees.expand(self._owner, self.name, node_id, after_seq, limit)
+        return self._rooms.trees.expand(self._owner, self.name, summary_id, after_seq, limit)
 
-    def search_summaries(self, query: str, limit: int = 10) -> list[Node]:
+    def search_summaries(self, query: str, limit: int = 10) -> list[Summary]:
         """Return the summaries of this session that share words with *query*, best first."""
         return self._rooms.trees.search(self._owner, self.name, query, limit)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from memdb.api.session import Session
     from memdb.models.messages import Hit, Message
-    from memdb.models.summaries import Node
+    from memdb.models.summaries import Summary
 
 # Characters of one answer: about 2,000 tokens.
 PAGE_CHARS = 8_000
@@ -161,7 +161,7 @@ class Tools:
         Return a page of what a summary, or a span of messages, says.
 
         Args:
-            id: Of a node, or "12", or "11-20".
+            id: Of a summary, or "12", or "11-20".
             after: Continue behind this seq.
             offset: First character to show of a single message.
 
@@ -177,9 +177,9 @@ class Tools:
             return _one(page.messages[0], offset)
         lines: list[str] = []
         room = PAGE_CHARS
-        shown: list[Node | Message] = [*page.nodes, *page.messages]
+        shown: list[Summary | Message] = [*page.summaries, *page.messages]
         for place, item in enumerate(shown):
-            line = _node_line(item) if page.nodes else _message_line(item)  # type: ignore[arg-type]
+            line = _summary_line(item) if page.summaries else _message_line(item)  # type: ignore[arg-type]
             if lines and len(line) > room:
                 return "\n".join([*lines, _more(shown[place - 1])])
             lines.append(line if len(line) <= PAGE_CHARS else _clipped(item, line))
@@ -202,7 +202,7 @@ class Tools:
         hits = recall(session._owner, query, limit, kinds=("message",), session=session.name)
         hits += recall(session._owner, query, MORE_HITS, kinds=("entry",), visible=session.name)
         lines = [_hit_line(hit) for hit in hits]
-        lines += [_node_line(node) for node in session.search_summaries(query, MORE_HITS)]
+        lines += [_summary_line(summary) for summary in session.search_summaries(query, MORE_HITS)]
         return _fitting(lines) or "(nothing found)"
 
     def memory_compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)
@@ -277,9 +277,10 @@ def _for_gemini(one: dict[str, Any]) -> dict[str, Any]:
     return {"name": one["name"], "description": one["description"], "parameters": parameters}
 
 
-def _node_line(node: Node) -> str:
-    hint = f"\n  (more in it: {node.hint})" if node.hint else ""
-    return f"[{node.id}] summary of messages {node.first_seq}-{node.last_seq}: {node.text}{hint}"
+def _summary_line(summary: Summary) -> str:
+    hint = f"\n  (more in it: {summary.hint})" if summary.hint else ""
+    span = f"{summary.first_seq}-{summary.last_seq}"
+    return f"[{summary.id}] summary of messages {span}: {summary.text}{hint}"
 
 
 def _message_line(message: Message) -> str:
@@ -305,7 +306,7 @@ def _one(message: Message, offset: int) -> str:
     return whole[offset:end] + (more if len(whole) > end else "")
 
 
-def _clipped(item: Node | Message, line: str) -> str:
+def _clipped(item: Summary | Message, line: str) -> str:
     seq = getattr(item, "seq", None)
     if seq is None:
         return f"{line[:PAGE_CHARS]} …"  # its id, at the beginning, leads deeper

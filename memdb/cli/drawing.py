@@ -15,12 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.models.summaries import Node, SummaryTree
+    from memdb.models.summaries import Summary, SummaryTree
 
 BOX = ("├─ ", "└─ ", "│  ", "   ")
 ASCII = ("|- ", "`- ", "|  ", "   ")
 
-# From so many columns on, what is said of a node fits one line.
+# From so many columns on, what is said of a summary fits one line.
 ONE_LINE_FROM = 80
 LEAST_WORDS = 8
 
@@ -28,20 +28,20 @@ LEAST_WORDS = 8
 class Row:
     """A line of the tree: what draws it, what stands under it, what it is about."""
 
-    __slots__ = ("below", "lead", "node", "span")
+    __slots__ = ("below", "lead", "span", "summary")
 
-    def __init__(self, lead: str, below: str, span: str, node: Node | None) -> None:
-        """Stand for *node*; None: for messages without a summary."""
+    def __init__(self, lead: str, below: str, span: str, summary: Summary | None) -> None:
+        """Stand for *summary*; None: for messages without a summary."""
         self.lead = lead
         self.below = below
         self.span = span
-        self.node = node
+        self.summary = summary
 
 
 def print_tree(session: str, tree: SummaryTree, depth: int | None) -> None:
     """Print the summaries of *tree*, *depth* levels below those on top; None: all."""
     width = screen_width()
-    count = counted(len(tree.nodes), "summary", "summaries")
+    count = counted(len(tree.summaries), "summary", "summaries")
     head = one_line(f"{session}: {counted(tree.last_seq, 'message')}, {count}")
     click.secho(head if width is None else shorten(head, width), bold=True)
     rows = list(_rows(tree, depth))
@@ -53,35 +53,37 @@ def print_tree(session: str, tree: SummaryTree, depth: int | None) -> None:
 
 
 def down_to(tree: SummaryTree, depth: int | None) -> SummaryTree:
-    """Return *tree* without what is more than *depth* levels below the nodes on top."""
+    """Return *tree* without what is more than *depth* levels below the summaries on top."""
     if depth is None:
         return tree
     kept = list(tree.frontier)
-    level = {node.id for node in kept}
+    level = {summary.id for summary in kept}
     for _ in range(depth):
-        below = [node for node in tree.nodes if node.condensed_into in level]
+        below = [summary for summary in tree.summaries if summary.condensed_into in level]
         if not below:
             break
         kept += below
-        level = {node.id for node in below}
-    shown = {node.id for node in kept}
-    return tree.replace(nodes=tuple(node for node in tree.nodes if node.id in shown))
+        level = {summary.id for summary in below}
+    shown = {summary.id for summary in kept}
+    return tree.replace(
+        summaries=tuple(summary for summary in tree.summaries if summary.id in shown)
+    )
 
 
 def _rows(tree: SummaryTree, depth: int | None) -> Iterator[Row]:
-    """Yield the lines from the oldest to the newest: system text, nodes, the rest."""
+    """Yield the lines from the oldest to the newest: system text, summaries, the rest."""
     tee, corner, bar, blank = BOX if drawable("".join(BOX)) else ASCII
-    below: dict[str | None, list[Node]] = {}
-    for node in sorted(down_to(tree, depth).nodes, key=lambda node: node.first_seq):
-        below.setdefault(node.condensed_into, []).append(node)
+    below: dict[str | None, list[Summary]] = {}
+    for summary in sorted(down_to(tree, depth).summaries, key=lambda summary: summary.first_seq):
+        below.setdefault(summary.condensed_into, []).append(summary)
 
-    def drawn(nodes: list[Node], before: str, *, more: bool) -> Iterator[Row]:
-        for place, node in enumerate(nodes):
-            last = place == len(nodes) - 1 and not more
+    def drawn(summaries: list[Summary], before: str, *, more: bool) -> Iterator[Row]:
+        for place, summary in enumerate(summaries):
+            last = place == len(summaries) - 1 and not more
             indent = before + (blank if last else bar)
-            inner = below.get(node.id, [])
+            inner = below.get(summary.id, [])
             lead = before + (corner if last else tee)
-            yield Row(lead, indent + (bar if inner else blank), span_of(node), node)
+            yield Row(lead, indent + (bar if inner else blank), span_of(summary), summary)
             yield from drawn(inner, indent, more=False)
 
     raw = tree.first_raw_seq <= tree.last_seq
@@ -95,9 +97,9 @@ def _rows(tree: SummaryTree, depth: int | None) -> Iterator[Row]:
         yield Row(corner, "", f"{span}  not yet summarised", None)
 
 
-def span_of(node: Node) -> str:
-    """Return the span of *node* as `chat expand` takes it."""
-    return _span(node.first_seq, node.last_seq)
+def span_of(summary: Summary) -> str:
+    """Return the span of *summary* as `chat expand` takes it."""
+    return _span(summary.first_seq, summary.last_seq)
 
 
 def _span(first: int, last: int) -> str:
@@ -106,32 +108,32 @@ def _span(first: int, last: int) -> str:
 
 def _print_in_one(rows: list[Row], width: int | None) -> None:
     """Print each row as one line, in columns."""
-    nodes = [row for row in rows if row.node is not None]
-    place = max((width_of(row.lead + row.span) for row in nodes), default=0)
+    summaries = [row for row in rows if row.summary is not None]
+    place = max((width_of(row.lead + row.span) for row in summaries), default=0)
     for row in rows:
-        node = row.node
-        if node is None:
+        summary = row.summary
+        if summary is None:
             line = row.lead + row.span
             click.echo(line if width is None else shorten(line, width))
             continue
         space = " " * (place - width_of(row.lead + row.span))
-        by = f"{node.quality:<10}  {node.tokens:>5,}"
-        words = one_line(node.text)
+        by = f"{summary.quality:<10}  {summary.tokens:>5,}"
+        words = one_line(summary.text)
         if width is not None:
-            used = place + len(node.id) + len(by) + 6
+            used = place + len(summary.id) + len(by) + 6
             words = shorten(words, width - used) if width - used >= LEAST_WORDS else ""
-        span, ref = click.style(row.span, bold=True), click.style(node.id, dim=True)
+        span, ref = click.style(row.span, bold=True), click.style(summary.id, dim=True)
         click.echo(f"{row.lead}{span}{space}  {ref}  {by}  {words}".rstrip())
 
 
 def _print_in_two(row: Row, width: int) -> None:
     """Print a row as place and id, and under it what is said of it."""
-    node = row.node
-    if node is None:
+    summary = row.summary
+    if summary is None:
         click.echo(shorten(row.lead + row.span, width))
         return
-    span, ref = click.style(row.span, bold=True), click.style(node.id, dim=True)
-    gap = "  " if width_of(row.lead + row.span) + len(node.id) + 2 <= width else f"\n{row.below}"
+    span, ref = click.style(row.span, bold=True), click.style(summary.id, dim=True)
+    gap = "  " if width_of(row.lead + row.span) + len(summary.id) + 2 <= width else f"\n{row.below}"
     click.echo(f"{row.lead}{span}{gap}{ref}")
-    said = f"{node.quality}, {node.tokens:,}: {one_line(node.text)}"
+    said = f"{summary.quality}, {summary.tokens:,}: {one_line(summary.text)}"
     click.secho(row.below + shorten(said, width - width_of(row.below)))

@@ -23,7 +23,7 @@ from memdb.cli.progress import Counter, Line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.api.session import Session
-    from memdb.models.summaries import Expansion, Node
+    from memdb.models.summaries import Expansion, Summary
 
 model_option = click.option(
     "--model",
@@ -127,8 +127,8 @@ def expand(
     if as_json:
         print_json(page.to_dict())
         return
-    if page.node is not None and not after:
-        _print_node(page.node)
+    if page.summary is not None and not after:
+        _print_summary(page.summary)
     _print_page(page)
     if page.next_seq is not None:
         note(f"There is more: --after {page.next_seq}")
@@ -255,12 +255,12 @@ def unarchive(file: str, session: str, user: str | None, app: str | None, as_jso
         click.echo(f"{one_line(session)}: {what}.")
 
 
-def _print_node(node: Node) -> None:
-    head = f"{node.id}  {span_of(node)}  {node.quality}"
-    click.echo(click.style(f"{head}, {counted(node.tokens, 'token')}", bold=True))
-    click.echo(f"{clean(node.text)}\n")
-    if node.hint:
-        click.echo(f"{clean(node.hint)}\n")
+def _print_summary(summary: Summary) -> None:
+    head = f"{summary.id}  {span_of(summary)}  {summary.quality}"
+    click.echo(click.style(f"{head}, {counted(summary.tokens, 'token')}", bold=True))
+    click.echo(f"{clean(summary.text)}\n")
+    if summary.hint:
+        click.echo(f"{clean(summary.hint)}\n")
 
 
 def _print_page(page: Expansion) -> None:
@@ -269,7 +269,8 @@ def _print_page(page: Expansion) -> None:
     columns = [Column("SPAN"), Column("ID"), Column("BY"), Column("TOKENS", right=True)]
     columns.append(Column("TEXT", cut=True))
     rows = [
-        (span_of(node), node.id, node.quality, f"{node.tokens:,}", node.text) for node in page.nodes
+        (span_of(summary), summary.id, summary.quality, f"{summary.tokens:,}", summary.text)
+        for summary in page.summaries
     ]
     if rows or not page.messages:
         print_table(columns, rows, empty="Nothing behind that.")

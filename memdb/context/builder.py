@@ -23,7 +23,7 @@ from memdb.models.record import Record
 from memdb.models.summaries import Piece
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
-from memdb.tables import summaries as nodes
+from memdb.tables import summaries as summary_rows
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ STEADY_SEQS = 5
 # Room for the newest message behind the system text.
 LEAST_LEFT_TOKENS = 24
 
-# Nodes that a context makes by itself before it reads: after an import, some
+# Summaries that a context makes by itself before it reads: after an import, some
 # tenths of a second once.
 DRAIN_NODES = 1_000
 
@@ -247,7 +247,7 @@ class _Plan:
         """Return where a tail may begin, as places in *newest*, newest first: coarse to fine."""
         places = unit_starts(newest.messages)[::-1]
         seqs = [newest.messages[place].seq for place in places]
-        leaves = nodes.leaf_starts(self._tx, self._place[0], seqs[-1] - 1)
+        leaves = summary_rows.leaf_starts(self._tx, self._place[0], seqs[-1] - 1)
         leaves |= {self._first, coverage.covered_seq + 1}
         return [
             [place for place, seq in zip(places, seqs, strict=True) if seq in leaves],

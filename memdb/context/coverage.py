@@ -1,7 +1,7 @@
 """
 Telling everything before the fresh tail within a budget, each seq once.
 
-The frontier of the summary DAG covers it. A node that reaches into the tail is
+The frontier of the summary DAG covers it. A summary that reaches into the tail is
 replaced by its sources; messages that have no leaf yet, or whose leaf reaches
 into the tail, are condensed on the spot. What does not fit is told in fewer
 words, the oldest first, and at last only named as left out: there is never a
@@ -29,17 +29,17 @@ from memdb.models.summaries import Piece
 from memdb.summaries.planning import covered_seq
 from memdb.summaries.summarizer import items_of_messages
 from memdb.tables import messages
-from memdb.tables import summaries as nodes
+from memdb.tables import summaries as summary_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import Message
-    from memdb.models.summaries import Node
+    from memdb.models.summaries import Summary
     from memdb.summaries.builder import Summaries
     from memdb.text.counting import Counting
 
-# Of the summaries' budget, for nodes of depth 2 and more; the rest is for what
+# Of the summaries' budget, for summaries of depth 2 and more; the rest is for what
 # was said more lately. Source: flowcraft's shares 0.3 (mid) and 0.1 (far).
 FAR_PER_MILLE = 250
 FAR_DEPTH = 2
@@ -60,14 +60,14 @@ SHORT_CHARS = 90
 
 
 class Part(Record):
-    """A span and the text that stands for it; *node_id* is None if it was made on the spot."""
+    """A span and the text that stands for it; *summary_id* is None if it was made on the spot."""
 
     first_seq: int
     last_seq: int
     depth: int
     text: str
     tokens: int
-    node_id: str | None
+    summary_id: str | None
 
 
 class Coverage:
@@ -119,8 +119,8 @@ class Coverage:
         """
         found = self._loose(max(self.covered_seq + 1, first_seq), end_seq)
         if self.covered_seq >= first_seq:
-            for node in nodes.frontier(self._tx, self._session, end_seq, most):
-                found += self._opened(node, end_seq)
+            for summary in summary_rows.frontier(self._tx, self._session, end_seq, most):
+                found += self._opened(summary, end_seq)
         last = end_seq
         for place, part in enumerate(found):
             # Too many messages without a leaf: the rest is left out. Of those that
@@ -135,13 +135,13 @@ class Coverage:
         found = messages.last(self._tx, self._session, self._name, 1, last_seq + 1)
         return bool(found) and found[0].seq > after_seq
 
-    def _opened(self, node: Node, end_seq: int) -> list[Part]:
-        """Return *node*, or what is below it up to *end_seq*, newest first."""
-        if node.last_seq <= end_seq:
-            return [_part(self._summaries.with_text(self._tx, node))]
-        if node.depth == 0:
-            return self._loose(node.first_seq, end_seq)
-        below = nodes.sources(self._tx, node)
+    def _opened(self, summary: Summary, end_seq: int) -> list[Part]:
+        """Return *summary*, or what is below it up to *end_seq*, newest first."""
+        if summary.last_seq <= end_seq:
+            return [_part(self._summaries.with_text(self._tx, summary))]
+        if summary.depth == 0:
+            return self._loose(summary.first_seq, end_seq)
+        below = summary_rows.sources(self._tx, summary)
         found: list[Part] = []
         for one in reversed(below):
             if one.first_seq <= end_seq:
@@ -149,7 +149,7 @@ class Coverage:
         return found
 
     def _loose(self, first_seq: int, end_seq: int) -> list[Part]:
-        """Return messages that no node may stand for, condensed ten by ten, newest first."""
+        """Return messages that no summary may stand for, condensed ten by ten, newest first."""
         if end_seq < first_seq:
             return []
         run = messages.last(self._tx, self._session, self._name, MOST_LOOSE, end_seq + 1)
@@ -209,18 +209,20 @@ class Coverage:
         return line
 
 
-def _part(node: Node) -> Part:
-    return Part(node.first_seq, node.last_seq, node.depth, node.text, node.tokens, node.id)
+def _part(summary: Summary) -> Part:
+    return Part(
+        summary.first_seq, summary.last_seq, summary.depth, summary.text, summary.tokens, summary.id
+    )
 
 
 def _piece(part: Part, reason: str) -> Piece:
-    kind = "digest" if part.node_id is None else "summary"
-    return Piece(kind, part.first_seq, part.last_seq, 0, reason, part.node_id)
+    kind = "digest" if part.summary_id is None else "summary"
+    return Piece(kind, part.first_seq, part.last_seq, 0, reason, part.summary_id)
 
 
 def _whole(part: Part) -> Line:
     reason = "stands for what is older than the fresh tail"
-    if part.node_id is None:
+    if part.summary_id is None:
         reason = "made on the spot: no stored summary ends where the fresh tail begins"
     text = f"[{part.first_seq}-{part.last_seq}] {quoted(part.text)}"
     return Line(text, _piece(part, reason))

@@ -13,9 +13,9 @@ from memdb.conversations.archive import blocks_of
 from memdb.conversations.removal import remove_messages
 from memdb.models.ids import SCOPE_SHIFT, session_range
 from memdb.models.record import Record
-from memdb.summaries.summarizer import Made, items_of_messages, items_of_nodes
+from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
 from memdb.tables import archive, jobs, messages, removal, sessions, tombstones, vectors
-from memdb.tables import summaries as nodes
+from memdb.tables import summaries as summary_rows
 from memdb.tables.tombstones import Tombstone
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import Message
-    from memdb.models.summaries import Node
+    from memdb.models.summaries import Summary
     from memdb.summaries.builder import Summaries
 
 # What a summary says whose messages are all forgotten.
@@ -58,12 +58,12 @@ class Rewriting(Record):
 
     Attributes:
         seqs: Those that it is without.
-        nodes: As they are, each with its new text; None: pruned, and stays so.
+        summaries: As they are, each with its new text; None: pruned, and stays so.
         left: The seqs of the messages that the leaves among them keep.
     """
 
     seqs: tuple[int, ...]
-    nodes: tuple[tuple[Node, Made | None], ...]
+    summaries: tuple[tuple[Summary, Made | None], ...]
     left: tuple[int, ...]
 
 
@@ -82,36 +82,36 @@ def rewriting(tx: Tx, target: Target, summaries: Summaries) -> Rewriting:
     """
     gone = set(target.seqs)
     fresh: dict[int, Made] = {}
-    planned: list[tuple[Node, Made | None]] = []
+    planned: list[tuple[Summary, Made | None]] = []
     left: list[int] = []
     for row_id in removal.nodes_over(tx, target.session, target.json):
-        node = nodes.get(tx, row_id)
-        assert node is not None
-        if node.depth:
-            items = _sources(tx, node, fresh, summaries)
+        summary = summary_rows.get(tx, row_id)
+        assert summary is not None
+        if summary.depth:
+            items = _sources(tx, summary, fresh, summaries)
         else:
-            run = [one for one in _messages(tx, target, node) if one.seq not in gone]
+            run = [one for one in _messages(tx, target, summary) if one.seq not in gone]
             left += [one.seq for one in run]
             items = items_of_messages(run)
-        fresh[row_id] = _made(items, node.depth, summaries)
-        planned.append((node, None if node.text is None else fresh[row_id]))
+        fresh[row_id] = _made(items, summary.depth, summaries)
+        planned.append((summary, None if summary.text is None else fresh[row_id]))
     return Rewriting(target.seqs, tuple(planned), tuple(left))
 
 
-def _messages(tx: Tx, target: Target, node: Node) -> list[Any]:
-    count = node.last_seq - node.first_seq + 1
-    run = messages.list_after(tx, target.session, target.name, node.first_seq - 1, count)
-    return [one for one in run if one.seq <= node.last_seq]
+def _messages(tx: Tx, target: Target, summary: Summary) -> list[Any]:
+    count = summary.last_seq - summary.first_seq + 1
+    run = messages.list_after(tx, target.session, target.name, summary.first_seq - 1, count)
+    return [one for one in run if one.seq <= summary.last_seq]
 
 
-def _sources(tx: Tx, node: Node, fresh: dict[int, Made], summaries: Summaries) -> list[Any]:
-    below = nodes.sources(tx, node)
+def _sources(tx: Tx, summary: Summary, fresh: dict[int, Made], summaries: Summaries) -> list[Any]:
+    below = summary_rows.sources(tx, summary)
     texts = [
         fresh[one.row_id].text if one.row_id in fresh else summaries.with_text(tx, one).text
         for one in below
     ]
     said = [(one, text) for one, text in zip(below, texts, strict=True) if text != FORGOTTEN]
-    return items_of_nodes([one for one, _ in said], [text for _, text in said])
+    return items_of_summaries([one for one, _ in said], [text for _, text in said])
 
 
 def _made(items: list[Any], depth: int, summaries: Summaries) -> Made:
@@ -127,7 +127,9 @@ def same(tx: Tx, target: Target, planned: Rewriting) -> bool:
     if planned.seqs != target.seqs:
         return False
     found = removal.nodes_over(tx, target.session, target.json)
-    if [nodes.get(tx, row_id) for row_id in found] != [node for node, _ in planned.nodes]:
+    if [summary_rows.get(tx, row_id) for row_id in found] != [
+        summary for summary, _ in planned.summaries
+    ]:
         return False
     ids = f"[{','.join(str(target.session | seq) for seq in planned.left)}]"
     return len(messages.uids(tx, ids)) == len(planned.left)
@@ -143,9 +145,9 @@ def values(tx: Tx, target: Target) -> Iterator[str | bytes | None]:
 
 def summary_values(planned: Rewriting) -> Iterator[str | None]:
     """Yield what the summaries say that are going to be rewritten."""
-    for node, made in planned.nodes:
+    for summary, made in planned.summaries:
         if made is not None:
-            yield from (node.text, node.hint)
+            yield from (summary.text, summary.hint)
 
 
 def whole_values(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]:
@@ -202,12 +204,12 @@ def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> 
         ref = f"sha256:{digest}#{row_id - target.session}"
         tombstones.add(tx, scope_no, Tombstone(uid, "message", ref, tx.now_ms))
     remove_messages(tx, target.session, target.seqs)
-    for node, made in planned.nodes:
-        vectors.delete_range(tx, "node", node.row_id, node.row_id)
+    for summary, made in planned.summaries:
+        vectors.delete_range(tx, "node", summary.row_id, summary.row_id)
         if made is not None:
-            nodes.improve(tx, node, summaries.columns(made))
+            summary_rows.improve(tx, summary, summaries.columns(made))
             if summaries.may_improve(made) and made.text != FORGOTTEN:
-                jobs.add_summarize(tx, "node", node.row_id)
+                jobs.add_summarize(tx, "node", summary.row_id)
     removal.clear_errors(tx, target.session)
     sessions.raise_seq(tx, target.session, 0, tx.now_ms)
 

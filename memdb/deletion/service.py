@@ -286,7 +286,7 @@ class Forgetter:
                 for name in doomed.state
             ),
         }
-        written = sum(made is not None for plan in plans.values() for _, made in plan.nodes)
+        written = sum(made is not None for plan in plans.values() for _, made in plan.summaries)
         segments = sum(said.segments_of(tx, part) for part in doomed.parts)
         return removed, {"summaries": written, "segments": segments}
 

@@ -18,7 +18,7 @@ from collections import Counter
 from math import log
 
 from memdb.english import sentences
-from memdb.models.summaries import Summary
+from memdb.models.summaries import SummaryText
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ class ExtractiveSummarizer:
         """Always "extractive": no model writes."""
         return "extractive"
 
-    def summarize(self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(
+        self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int
+    ) -> SummaryText:
         """
         Return the sentences of *source* that tell most within *limit_tokens*.
 
@@ -121,12 +123,12 @@ class ExtractiveSummarizer:
         """
         found = _read(source, depth)
         if not found:
-            return Summary("")
+            return SummaryText("")
         found = _weighed(found, source)
         best = max(found, key=lambda one: one.worth * one.factor)
         found = _worthwhile(found) or [best]
         text = self._within(found, depth, limit_tokens) or self._clipped(best, limit_tokens)
-        return Summary(text, self._hint(found, text))
+        return SummaryText(text, self._hint(found, text))
 
     def _within(self, found: list[_Sentence], depth: int, limit: int) -> str:
         """Return a text of at most *limit* tokens; '' if no sentence fits."""
@@ -216,7 +218,7 @@ def _read(source: Sequence[SourceItem], depth: int) -> list[_Sentence]:
     for place, (item, limit) in enumerate(zip(source, _shares(source), strict=True)):
         lines = depth > 0 and item.role is None
         for part in filter(None, sentences.head_and_tail(item.text, limit)):
-            found.extend(_of_node(place, part) if lines else _of_message(place, item, part))
+            found.extend(_of_summary(place, part) if lines else _of_message(place, item, part))
     if not found:
         for place, item in enumerate(source):
             rest = sentences.head_and_tail(item.text.replace("\0", " "), _MAX_CHARS)[0]
@@ -252,7 +254,7 @@ def _of_message(place: int, item: SourceItem, text: str) -> Iterator[_Sentence]:
         yield _Sentence(place, who, sentence, factor)
 
 
-def _of_node(place: int, text: str) -> Iterator[_Sentence]:
+def _of_summary(place: int, text: str) -> Iterator[_Sentence]:
     """Yield the sentences of a summary, each with the speaker its line names."""
     for line in text.splitlines():
         match = _SAID.match(line)

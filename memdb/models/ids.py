@@ -3,7 +3,7 @@ Packed row ids: a row's integer id says whose it is and where it stands.
 
     session   scope_no << 44 | session_no << 24
     message   scope_no << 44 | session_no << 24 | seq
-    entry     scope_no << 44 | n       (nodes and artifact names alike)
+    entry     scope_no << 44 | n       (summaries and artifact names alike)
 
 with 19, 20 and 24 bits, so an id is never negative. A scope and a session are
 contiguous ranges: `WHERE id BETWEEN` filters a tenant at no cost.

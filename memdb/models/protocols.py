@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.models.claims import Claim, Verdict
-    from memdb.models.summaries import SourceItem, Summary
+    from memdb.models.summaries import SourceItem, SummaryText
 
 
 @runtime_checkable
@@ -130,7 +130,9 @@ class Summarizer(Protocol):
         """Return "model" if a language model writes, "extractive" if none does."""
         ...
 
-    def summarize(self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(
+        self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int
+    ) -> SummaryText:
         """
         Return a summary of *source*.
 
@@ -139,7 +141,7 @@ class Summarizer(Protocol):
 
         Args:
             source: What was said, oldest first, never empty.
-            depth: Of the node to be made: 0 from messages, n from nodes of n - 1.
+            depth: Of the summary to be made: 0 from messages, n from summaries of n - 1.
             limit_tokens: Most tokens of the summary's text, from 1.
 
         Raises:

@@ -23,10 +23,10 @@ class SourceItem(Record):
     One thing that a summary is made from: a message, or a summary one level down.
 
     Attributes:
-        who: The author, or else the role; "summary" for a node.
-        role: Of a message; None for a node.
+        who: The author, or else the role; "summary" for a summary.
+        role: Of a message; None for a summary.
         text: What it says, with what its tools were told and gave.
-        created_ms: When a message was said; None for a node.
+        created_ms: When a message was said; None for a summary.
     """
 
     first_seq: int
@@ -37,7 +37,7 @@ class SourceItem(Record):
     created_ms: int | None = None
 
 
-class Summary(Record):
+class SummaryText(Record):
     """
     What a summariser gives.
 
@@ -49,19 +49,19 @@ class Summary(Record):
     hint: str | None = None
 
 
-class Node(Record):
+class Summary(Record):
     """
     A summary that stands for a span of messages of one session.
 
     Attributes:
         id: Names it in its session; the same in every copy of the file.
-        depth: 0 is made from messages, n from nodes of depth n - 1.
+        depth: 0 is made from messages, n from summaries of depth n - 1.
         first_seq: With *last_seq* the span, both inclusive.
         hint: What expanding it would show; None: not said.
         quality: One of `QUALITIES`.
         summarizer: Name of what made it.
         tokens: Of the text, by the counter called *counter*.
-        condensed_into: Id of the node one level up that stands for it; None:
+        condensed_into: Id of the summary one level up that stands for it; None:
             it is part of the frontier.
         row_id: Packed row id, see `memdb.models.ids`.
     """
@@ -89,38 +89,38 @@ class Node(Record):
 
 class SummaryTree(Record):
     """
-    Every node of a session, and what is not yet summarised.
+    Every summary of a session, and what is not yet summarised.
 
     Attributes:
-        nodes: By depth, deepest first, then by place.
+        summaries: By depth, deepest first, then by place.
         first_raw_seq: The first seq after the summarised ones; all from there
             to *last_seq* are messages only.
         head_seq: Messages 1 to this one are the system text at the start, which
             is never summarised; 0 without any.
     """
 
-    nodes: tuple[Node, ...]
+    summaries: tuple[Summary, ...]
     head_seq: int
     first_raw_seq: int
     last_seq: int
 
     @property
-    def frontier(self) -> tuple[Node, ...]:
-        """The nodes that no other stands for, oldest first: they cover each seq once."""
-        roots = [node for node in self.nodes if node.condensed_into is None]
-        return tuple(sorted(roots, key=lambda node: node.first_seq))
+    def frontier(self) -> tuple[Summary, ...]:
+        """The summaries that no other stands for, oldest first: they cover each seq once."""
+        roots = [summary for summary in self.summaries if summary.condensed_into is None]
+        return tuple(sorted(roots, key=lambda summary: summary.first_seq))
 
 
 class Expansion(Record):
     """
-    One page of what a node was made from: nodes one level down, or messages.
+    One page of what a summary was made from: summaries one level down, or messages.
 
     Attributes:
         next_seq: Give it as `after_seq` for the next page; None: this is the last.
     """
 
-    node: Node | None
-    nodes: tuple[Node, ...]
+    summary: Summary | None
+    summaries: tuple[Summary, ...]
     messages: tuple[Message, ...]
     next_seq: int | None
 
@@ -135,7 +135,7 @@ class Piece(Record):
         first_seq: With *last_seq* the span it tells; None for entries and frames.
         tokens: By the file's counter; those of all pieces add up to the context's.
         reason: Why it won its place, in a short sentence.
-        ref: Id of the node or entry, where it is one.
+        ref: Id of the summary or entry, where it is one.
         score: How well it matches the query, where that decided.
     """
 
@@ -153,15 +153,15 @@ class SummaryPolicy(Record):
     When and how a conversation is summarised.
 
     The defaults are flowcraft's; 10,000 messages make about 1,000, 333, 111
-    and 37 nodes of depth 0 to 3.
+    and 37 summaries of depth 0 to 3.
 
     Attributes:
         chunk: Messages per leaf, 2 to 1,000; more where a tool call waits for
             its results.
-        condense_at: Nodes of one depth that nobody stands for, from which on
+        condense_at: Summaries of one depth that nobody stands for, from which on
             the oldest are condensed; more than *group*, up to 100.
-        group: Nodes per deeper node, 2 to 50.
-        max_depth: Depth of the deepest node, 0 to 31.
+        group: Summaries per deeper summary, 2 to 50.
+        max_depth: Depth of the deepest summary, 0 to 31.
     """
 
     chunk: int = 10
@@ -184,7 +184,7 @@ class Compacted(Record):
     What compacting did.
 
     Attributes:
-        summarized: Nodes made.
+        summarized: Summaries made.
         pruned: Node texts dropped because they can be made again.
         archived: Messages moved into segments.
     """

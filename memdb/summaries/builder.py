@@ -1,7 +1,7 @@
 """
-The summary DAG of a session: making nodes, from the jobs table or at once.
+The summary DAG of a session: making summaries, from the jobs table or at once.
 
-Sources are read in one transaction, summarised outside of any, and the node is
+Sources are read in one transaction, summarised outside of any, and the summary is
 stored in another that first looks whether it is still due. So two processes
 may work on one session, a crash loses the summary in progress and nothing
 else, and no summary is stored twice.
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Tx
-    from memdb.models.summaries import Node, SummaryPolicy
+    from memdb.models.summaries import Summary, SummaryPolicy
     from memdb.summaries.summarizer import Made, SummaryMaker
     from memdb.tables.jobs import Job
     from memdb.text.counting import Counting
 
     Status = Callable[[str, str], object]
 
-# Nodes per transaction where no model is asked: 64 leaves take about 0.1 s.
+# Summaries per transaction where no model is asked: 64 leaves take about 0.1 s.
 LOCAL_BATCH = 64
 
 # Texts dropped per transaction.
@@ -41,7 +41,7 @@ MAX_ID = (1 << 63) - 1
 
 
 class Summaries:
-    """Makes the nodes of a file."""
+    """Makes the summaries of a file."""
 
     def __init__(
         self, db: Database, counting: Counting, maker: SummaryMaker, policy: SummaryPolicy
@@ -54,7 +54,7 @@ class Summaries:
 
     def drain(self, session: int, most: int) -> int:
         """
-        Make up to *most* nodes of a session that are due, without a model; how many that were.
+        Make up to *most* summaries of a session that are due, without a model; how many that were.
 
         As a context does before it reads. With a model at hand, what is made
         here is due to be improved by it. A file that cannot be written now is
@@ -73,7 +73,7 @@ class Summaries:
 
     def catch_up(self, session: int, status: Status | None = None) -> tuple[int, Run]:
         """
-        Make the nodes of a session that are due, now; how many, and how it went.
+        Make the summaries of a session that are due, now; how many, and how it went.
 
         0 where another process is at it: nothing is asked of a model twice.
         """
@@ -95,13 +95,13 @@ class Summaries:
         early: bool = True,
     ) -> tuple[int, Run]:
         """
-        Do the summarising that is due in the file; how many nodes, and how it went.
+        Do the summarising that is due in the file; how many summaries, and how it went.
 
         Where a model fails, an extract takes its place ('fallback') and the
-        node is tried again later; nothing waits for it.
+        summary is tried again later; nothing waits for it.
 
         Args:
-            limit: Stop after so many nodes; None: go on until nothing is due.
+            limit: Stop after so many summaries; None: go on until nothing is due.
             run: Who is told, and who may cancel.
             early: Also what failed and waits to be tried again.
         """
@@ -121,7 +121,7 @@ class Summaries:
 
     @property
     def _batch(self) -> int:
-        """Nodes per transaction: what a model made is stored at once."""
+        """Summaries per transaction: what a model made is stored at once."""
         return LOCAL_BATCH if self.maker.port is None else 1
 
     def _next_job(self, low: int, *, early: bool) -> Job | None:
@@ -175,7 +175,7 @@ class Summaries:
         local: bool = False,
         lease: Lease | None = None,
     ) -> int:
-        """Make the next nodes of a session, *most* at most; 0 when none is due."""
+        """Make the next summaries of a session, *most* at most; 0 when none is due."""
         with self._db.read() as tx:
             known = sessions.identity(tx, session)
             steps = [] if known is None else plan(tx, session, known[0], self.policy, most)
@@ -205,7 +205,7 @@ class Summaries:
         return made
 
     def _store(self, tx: Tx, session: int, known: tuple[str, str], step: Step, made: Made) -> bool:
-        """Store a node, if it is still due."""
+        """Store a summary, if it is still due."""
         name, uid = known
         if sessions.identity(tx, session) != known or not still_due(tx, session, name, step):
             return False
@@ -227,7 +227,7 @@ class Summaries:
         return True
 
     def columns(self, made: Made) -> dict[str, Any]:
-        """Return the columns of a node that *made* fills."""
+        """Return the columns of a summary that *made* fills."""
         return {
             "text": made.text,
             "hint": made.hint,
@@ -244,17 +244,17 @@ class Summaries:
         return port is not None and port.quality == "model" and made.quality != "model"
 
     def _improve(self, lease: Lease, run: Run) -> int:
-        """Let the model write a node anew; a failure leaves it as it is, for later."""
+        """Let the model write a summary anew; a failure leaves it as it is, for later."""
         with self._db.read() as tx:
-            node = summaries.get(tx, lease.job.ref)
-            step = None if node is None else self.step_of(tx, node)
-        if node is None or step is None:
+            summary = summaries.get(tx, lease.job.ref)
+            step = None if summary is None else self.step_of(tx, summary)
+        if summary is None or step is None:
             with self._db.write() as tx:
                 lease.finish(tx)
             return 0
         if run.gone:
             return 0
-        run.tell(f"Improving {node.session} {node.first_seq}-{node.last_seq}")
+        run.tell(f"Improving {summary.session} {summary.first_seq}-{summary.last_seq}")
         made, failure = self.maker.make(step.source, step.depth, cancelled=run.cancelled)
         run.note(failure)
         with self._db.write() as tx:
@@ -263,36 +263,36 @@ class Summaries:
             if failure is not None:
                 lease.fail(tx, failure)
                 return 0
-            summaries.improve(tx, node, self.columns(made))
-            above = summaries.above(tx, node.row_id)
+            summaries.improve(tx, summary, self.columns(made))
+            above = summaries.above(tx, summary.row_id)
             if above is not None:  # it was made from the text that is now a better one
                 jobs.redo_node(tx, above)
             lease.finish(tx)
         return 1
 
-    def step_of(self, tx: Tx, node: Node) -> Step | None:
-        """Return what an existing node is made from; None if that is gone."""
-        if node.depth:
-            group = [self.with_text(tx, one) for one in summaries.sources(tx, node)]
+    def step_of(self, tx: Tx, summary: Summary) -> Step | None:
+        """Return what an existing summary is made from; None if that is gone."""
+        if summary.depth:
+            group = [self.with_text(tx, one) for one in summaries.sources(tx, summary)]
             return step_above(group) if group else None
-        session = summaries.session_of(tx, node.row_id)
-        count = node.last_seq - node.first_seq + 1
-        run = messages.list_after(tx, session, node.session, node.first_seq - 1, count)
-        run = [one for one in run if one.seq <= node.last_seq]
+        session = summaries.session_of(tx, summary.row_id)
+        count = summary.last_seq - summary.first_seq + 1
+        run = messages.list_after(tx, session, summary.session, summary.first_seq - 1, count)
+        run = [one for one in run if one.seq <= summary.last_seq]
         if not run:
             return None
         items = tuple(items_of_messages(run))
-        return Step(0, node.first_seq, node.last_seq, items, 0)
+        return Step(0, summary.first_seq, summary.last_seq, items, 0)
 
-    def with_text(self, tx: Tx, node: Node) -> Node:
-        """Return *node* with its text, made again where it was pruned."""
-        if node.text is not None:
-            return node
-        step = self.step_of(tx, node)
+    def with_text(self, tx: Tx, summary: Summary) -> Summary:
+        """Return *summary* with its text, made again where it was pruned."""
+        if summary.text is not None:
+            return summary
+        step = self.step_of(tx, summary)
         if step is None:
-            return node.replace(text="")
+            return summary.replace(text="")
         made, _ = self.maker.make(step.source, step.depth, local=True)
-        return node.replace(text=made.text, tokens=made.tokens, counter=self._counting.name)
+        return summary.replace(text=made.text, tokens=made.tokens, counter=self._counting.name)
 
     def count(self, text: str) -> int:
         """Return the tokens of *text* by the file's counter."""
@@ -300,7 +300,7 @@ class Summaries:
         return tokens
 
     def upgrade(self, session: int) -> int:
-        """Make every node that no model wrote due to be written by one; how many those are."""
+        """Make every summary that no model wrote due to be written by one; how many those are."""
         with self._db.write() as tx:
             found = summaries.improvable(tx, session)
             for row_id in found:

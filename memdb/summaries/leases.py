@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Failures in a row after which the model counts as gone for this run.
 MAX_FAILURES = 3
 
-# Longer than the attempts of one summary take; renewed with each node.
+# Longer than the attempts of one summary take; renewed with each summary.
 LEASE_MS = 150_000
 
 

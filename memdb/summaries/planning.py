@@ -1,8 +1,8 @@
 """
-What is due to be summarised: the next leaves, and the next nodes of a deeper level.
+What is due to be summarised: the next leaves, and the next summaries of a deeper level.
 
-Which nodes there will be follows from the messages alone, whoever plans and
-however often: leaves are cut from the start of the session, and nodes of a
+Which summaries there will be follows from the messages alone, whoever plans and
+however often: leaves are cut from the start of the session, and summaries of a
 level are condensed oldest first.
 """
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from memdb.conversations.tool_calls import has_open_call, units
 from memdb.models.record import Record
-from memdb.summaries.summarizer import items_of_messages, items_of_nodes
+from memdb.summaries.summarizer import items_of_messages, items_of_summaries
 from memdb.tables import messages, sessions, summaries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import Message
-    from memdb.models.summaries import Node, SourceItem, SummaryPolicy
+    from memdb.models.summaries import SourceItem, Summary, SummaryPolicy
 
 # Messages that are read beyond the leaves, to see where their last unit ends.
 LOOKAHEAD = 200
@@ -29,7 +29,7 @@ HEAD_PAGE = 50
 
 
 class Step(Record):
-    """A node to be made from *source*; *source_count* nodes go into it, 0 for a leaf."""
+    """A summary to be made from *source*; *source_count* summaries go into it, 0 for a leaf."""
 
     depth: int
     first_seq: int
@@ -42,7 +42,7 @@ def head_seq(tx: Tx, session: int, name: str) -> int:
     """
     Return the last seq of the system messages that the session begins with, 0 without any.
 
-    They are the system text of every context, so no node stands for them.
+    They are the system text of every context, so no summary stands for them.
     """
     leaves = summaries.leaf_span(tx, session)
     if leaves is not None:
@@ -64,7 +64,7 @@ def covered_seq(tx: Tx, session: int, name: str) -> int:
 
 def plan(tx: Tx, session: int, name: str, policy: SummaryPolicy, most: int) -> list[Step]:
     """
-    Return up to *most* nodes that can be made now, all of one depth, oldest first.
+    Return up to *most* summaries that can be made now, all of one depth, oldest first.
 
     [] when nothing is due. Make them in this order, then plan again.
     """
@@ -109,9 +109,9 @@ def _condensed(tx: Tx, session: int, policy: SummaryPolicy, most: int) -> list[S
     return []
 
 
-def step_above(group: list[Node]) -> Step:
-    """Return the node that is to stand for *group*: neighbours of one depth, oldest first."""
-    items = items_of_nodes(group, [node.text for node in group])
+def step_above(group: list[Summary]) -> Step:
+    """Return the summary that is to stand for *group*: neighbours of one depth, oldest first."""
+    items = items_of_summaries(group, [summary.text for summary in group])
     first, last = group[0], group[-1]
     return Step(first.depth + 1, first.first_seq, last.last_seq, tuple(items), len(group))
 

@@ -4,7 +4,7 @@ Summaries by a language model: what it is asked, and how its answer is read.
 
 from __future__ import annotations
 
-from memdb.models.summaries import Summary
+from memdb.models.summaries import SummaryText
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ASK_FOR_HINT = (
 )
 
 # Longest material: about 25,000 tokens, which most models can read. Longer
-# messages keep their beginning and end; expanding the node shows them whole.
+# messages keep their beginning and end; expanding the summary shows them whole.
 MAX_MATERIAL_CHARS = 100_000
 
 SYSTEM = (
@@ -68,7 +68,7 @@ class ModelSummarizer:
         depth: int,
         limit_tokens: int,
         cancelled: Callable[[], bool] | None = None,
-    ) -> Summary:
+    ) -> SummaryText:
         """
         Return the model's summary of *source*; it may be longer than it was asked to be.
 
@@ -134,7 +134,7 @@ def fence(text: str) -> str:
     return f"==== {content_hash(text).hex()[:12]} ===="
 
 
-def read_answer(answer: str) -> Summary:
+def read_answer(answer: str) -> SummaryText:
     r"""
     Return the answer as text and hint; the hint's line is the last that begins with the mark.
 
@@ -146,5 +146,5 @@ def read_answer(answer: str) -> Summary:
         line = lines[place].strip()
         if line.startswith(HINT_MARK):
             hint = line.removeprefix(HINT_MARK).removesuffix("]").strip()
-            return Summary("\n".join(lines[:place]).strip(), hint or None)
-    return Summary(answer.strip(), None)
+            return SummaryText("\n".join(lines[:place]).strip(), hint or None)
+    return SummaryText(answer.strip(), None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from memdb.models.messages import Message
     from memdb.models.protocols import Summarizer
-    from memdb.models.summaries import Node, Summary
+    from memdb.models.summaries import Summary, SummaryText
     from memdb.text.counting import Counting
 
 # A summary is accepted up to this share of its source's tokens.
@@ -99,7 +99,7 @@ class SummaryMaker:
 
         Args:
             source: Oldest first, not empty.
-            depth: Of the node it is for.
+            depth: Of the summary it is for.
             local: Do not ask the port.
             cancelled: Asked while the port works; True: give up.
 
@@ -145,7 +145,7 @@ class SummaryMaker:
                 raise Stopped
         return None, failure
 
-    def _accept(self, port: Summarizer, summary: Summary, source_tokens: int) -> Made:
+    def _accept(self, port: Summarizer, summary: SummaryText, source_tokens: int) -> Made:
         """
         Return the port's summary if it can stand for its source.
 
@@ -183,11 +183,11 @@ def _asked(
     depth: int,
     limit_tokens: int,
     cancelled: Callable[[], bool] | None,
-) -> Summary:
+) -> SummaryText:
     """Return what the port answers; a port that hangs, or is no longer wanted, is given up."""
     from memdb.summaries.prompts import ModelSummarizer
 
-    def work(stopped: Callable[[], bool]) -> Summary:
+    def work(stopped: Callable[[], bool]) -> SummaryText:
         if isinstance(port, ModelSummarizer):  # it can hang up
             return port.summarize(source, depth=depth, limit_tokens=limit_tokens, cancelled=stopped)
         return port.summarize(source, depth=depth, limit_tokens=limit_tokens)
@@ -221,9 +221,9 @@ def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
     ]
 
 
-def items_of_nodes(nodes: Sequence[Node], texts: Sequence[str]) -> list[SourceItem]:
-    """Return nodes, and the text of each, as a summariser reads them."""
+def items_of_summaries(summaries: Sequence[Summary], texts: Sequence[str]) -> list[SourceItem]:
+    """Return summaries, and the text of each, as a summariser reads them."""
     return [
-        SourceItem(node.first_seq, node.last_seq, "summary", None, text)
-        for node, text in zip(nodes, texts, strict=True)
+        SourceItem(summary.first_seq, summary.last_seq, "summary", None, text)
+        for summary, text in zip(summaries, texts, strict=True)
     ]

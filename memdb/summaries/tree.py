@@ -1,7 +1,7 @@
 """
-Looking into summaries: the tree of a session, what a node stands for, an index.
+Looking into summaries: the tree of a session, what a summary stands for, an index.
 
-Every node leads back to the messages it was made from, one level at a time.
+Every summary leads back to the messages it was made from, one level at a time.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from memdb.context.blocks import clipped
 from memdb.conversations.reader import find_session
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ
-from memdb.models.summaries import Expansion, Node, SummaryTree
+from memdb.models.summaries import Expansion, Summary, SummaryTree
 from memdb.summaries.planning import covered_seq, head_seq
-from memdb.tables import messages, sessions
-from memdb.tables import summaries as nodes
+from memdb.tables import messages, sessions, summaries
 from memdb.text.terms import query_words, word_terms
 from memdb.text.validate import MAX_INT, int_value, text_value
 
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from memdb.records.scopes import Owner
     from memdb.summaries.builder import Summaries
 
-# The index of a system prompt: how many nodes are looked at, and how much of each is told.
-INDEX_NODES = 100
+# The index of a system prompt: how many summaries are looked at, and how much of each is told.
+INDEX_SUMMARIES = 100
 INDEX_CHARS = 200
 INDEX_HEADING = (
     "## Earlier in this conversation\n"
@@ -36,7 +35,7 @@ INDEX_OMITTED = "(What was said before message {seq} is not listed; memory_searc
 # Words of a query that are looked up in summaries.
 MAX_WORDS = 64
 
-# Nodes or messages per page of an expansion.
+# Summaries or messages per page of an expansion.
 PAGE = 50
 MAX_PAGE = 1_000
 
@@ -50,18 +49,18 @@ class Trees:
         self._summaries = summaries
 
     def tree(self, owner: Owner, session: str) -> SummaryTree:
-        """Return every node of a session; see `Session.tree`."""
+        """Return every summary of a session; see `Session.tree`."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             if target is None:
                 return SummaryTree((), 0, 1, 0)
-            found: list[Node] = []
-            for depth in range(nodes.MAX_DEPTH, -1, -1):
-                found += nodes.list_depth(tx, target, depth)
+            found: list[Summary] = []
+            for depth in range(summaries.MAX_DEPTH, -1, -1):
+                found += summaries.list_depth(tx, target, depth)
             covered = covered_seq(tx, target, session)
             head = head_seq(tx, target, session)
             last = sessions.last_seq(tx, target)
-            whole = tuple(self._summaries.with_text(tx, node) for node in found)
+            whole = tuple(self._summaries.with_text(tx, summary) for summary in found)
         return SummaryTree(whole, head, covered + 1, last)
 
     def expand(
@@ -71,22 +70,30 @@ class Trees:
         int_value(after_seq, "after_seq", 0, MAX_SEQ)
         int_value(limit, "limit", 1, MAX_PAGE)
         if not isinstance(ref, str):
-            raise InvalidInput(f"node_id is {type(ref).__name__}: give a node's id, or '1-10'")
-        span = span_of(text_value(ref, "node_id"))
+            raise InvalidInput(
+                f"summary_id is {type(ref).__name__}: give a summary's id, or '1-10'"
+            )
+        span = span_of(text_value(ref, "summary_id"))
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            node = None
+            summary = None
             if target is not None:
-                node = nodes.find_span(tx, target, *span) if span else nodes.find(tx, target, ref)
-            if target is None or (node is None and span is None):
-                raise NotFound("node", ref, f"session {session!r}")
-            if node is not None:
-                node = self._summaries.with_text(tx, node)
-                span = node.first_seq, node.last_seq
-                if node.depth:
-                    return self._sources(tx, node, after_seq, limit)
+                summary = (
+                    summaries.find_span(tx, target, *span)
+                    if span
+                    else summaries.find(tx, target, ref)
+                )
+            if target is None or (summary is None and span is None):
+                raise NotFound("summary", ref, f"session {session!r}")
+            if summary is not None:
+                summary = self._summaries.with_text(tx, summary)
+                span = summary.first_seq, summary.last_seq
+                if summary.depth:
+                    return self._sources(tx, summary, after_seq, limit)
             assert span is not None
-            return _said(tx, target, session, node, (max(span[0] - 1, after_seq), span[1]), limit)
+            return _said(
+                tx, target, session, summary, (max(span[0] - 1, after_seq), span[1]), limit
+            )
 
     def upgrade(self, owner: Owner, session: str) -> int:
         """Queue what a model could write better; see `Session.upgrade`."""
@@ -97,8 +104,8 @@ class Trees:
             target = find_session(tx, owner, session)
         return 0 if target is None else self._summaries.upgrade(target)
 
-    def search(self, owner: Owner, session: str, query: str, limit: int) -> list[Node]:
-        """Return the nodes whose text shares words with *query*; see `Session.search_summaries`."""
+    def search(self, owner: Owner, session: str, query: str, limit: int) -> list[Summary]:
+        """Return the summaries that share words with *query*; see `Session.search_summaries`."""
         int_value(limit, "limit", 1, MAX_PAGE)
         words = word_terms(query_words(text_value(query, "query")), MAX_WORDS)
         with self._db.read() as tx:
@@ -106,7 +113,7 @@ class Trees:
             span = owner.span(tx)
             if target is None or span is None or not words:
                 return []
-            return nodes.search(tx, target, words, span, limit)
+            return summaries.search(tx, target, words, span, limit)
 
     def index(self, owner: Owner, session: str, budget_tokens: int) -> str:
         """Return the frontier as lines for a system prompt; see `Session.summary_index`."""
@@ -115,47 +122,50 @@ class Trees:
             target = find_session(tx, owner, session)
             if target is None:
                 return ""
-            first, _ = nodes.leaf_span(tx, target) or (0, 0)
-            found = nodes.frontier(tx, target, MAX_SEQ, INDEX_NODES)
-            found = [self._summaries.with_text(tx, node) for node in found]
+            first, _ = summaries.leaf_span(tx, target) or (0, 0)
+            found = summaries.frontier(tx, target, MAX_SEQ, INDEX_SUMMARIES)
+            found = [self._summaries.with_text(tx, summary) for summary in found]
         kept: list[str] = []
         text = ""
-        for node in found:
-            kept.insert(0, _index_line(node))
-            older = "" if node.first_seq == first else INDEX_OMITTED.format(seq=node.first_seq)
+        for summary in found:
+            kept.insert(0, _index_line(summary))
+            older = (
+                "" if summary.first_seq == first else INDEX_OMITTED.format(seq=summary.first_seq)
+            )
             longer = "\n".join([INDEX_HEADING, *([older] if older else []), *kept])
             if self._summaries.count(longer) > budget_tokens:
                 break
             text = longer
         return text
 
-    def _sources(self, tx: Tx, node: Node, after_seq: int, limit: int) -> Expansion:
-        found = nodes.sources(tx, node, after_seq, limit + 1)
+    def _sources(self, tx: Tx, summary: Summary, after_seq: int, limit: int) -> Expansion:
+        found = summaries.sources(tx, summary, after_seq, limit + 1)
         page = tuple(self._summaries.with_text(tx, one) for one in found[:limit])
         more = page[-1].first_seq if len(found) > limit else None
-        return Expansion(node, page, (), more)
+        return Expansion(summary, page, (), more)
 
 
 def _said(
-    tx: Tx, target: int, session: str, node: Node | None, span: tuple[int, int], limit: int
+    tx: Tx, target: int, session: str, summary: Summary | None, span: tuple[int, int], limit: int
 ) -> Expansion:
     """Return the messages after span[0] up to span[1], a page of them."""
     after, last = span
     found = messages.list_after(tx, target, session, after, limit + 1)
     found = [one for one in found if one.seq <= last]
-    if node is None and not found:
+    if summary is None and not found:
         raise NotFound("message", f"{session}#{after + 1}-{last}")
     more = found[limit - 1].seq if len(found) > limit else None
-    return Expansion(node, (), tuple(found[:limit]), more)
+    return Expansion(summary, (), tuple(found[:limit]), more)
 
 
-def _index_line(node: Node) -> str:
-    return f"[{node.id}] {node.first_seq}-{node.last_seq}: {clipped(node.text, INDEX_CHARS)}"
+def _index_line(summary: Summary) -> str:
+    text = clipped(summary.text, INDEX_CHARS)
+    return f"[{summary.id}] {summary.first_seq}-{summary.last_seq}: {text}"
 
 
 def span_of(ref: str) -> tuple[int, int] | None:
     """
-    Return the span that *ref* names, None if it is a node's id.
+    Return the span that *ref* names, None if it is a summary's id.
 
     >>> span_of("11-20"), span_of("7"), span_of("9f86d081884c7d65")
     ((11, 20), (7, 7), None)
@@ -170,9 +180,9 @@ def span_of(ref: str) -> tuple[int, int] | None:
         return None
     span = int(first), int(last or first)
     if not 1 <= span[0] <= span[1] <= MAX_SEQ:
-        raise InvalidInput(f"node_id is {ref!r}: a span is 'first-last', from 1")
+        raise InvalidInput(f"summary_id is {ref!r}: a span is 'first-last', from 1")
     return span
 
 
-# A node's id may happen to be all digits; a span of that length is no span.
+# A summary's id may happen to be all digits; a span of that length is no span.
 ID_CHARS = 16

@@ -9,7 +9,7 @@ end of the session.
 
 from __future__ import annotations
 
-from memdb.models.summaries import Node
+from memdb.models.summaries import Summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -229,17 +229,17 @@ MAX_DEPTH = 31
 HASHED = ("uid", "depth", "first_seq", "last_seq", "hint", "quality", "summarizer", "text")
 
 
-def _fetch(tx: Tx, found: list[Row]) -> list[Node]:
+def _fetch(tx: Tx, found: list[Row]) -> list[Summary]:
     """Return the nodes whose ids are the first column of *found*, in that order."""
     if not found:
         return []
     ids = [row[0] for row in found]
     rows = tx.all(SELECT_NODES, {"ids": f"[{','.join(map(str, ids))}]"})
-    by_id = {row[-1]: Node.make(row) for row in rows}
+    by_id = {row[-1]: Summary.make(row) for row in rows}
     return [by_id[one] for one in ids if one in by_id]
 
 
-def _first(tx: Tx, found: list[Row]) -> Node | None:
+def _first(tx: Tx, found: list[Row]) -> Summary | None:
     """Return the node whose id comes first in *found*, None without any."""
     return next(iter(_fetch(tx, found)), None)
 
@@ -275,7 +275,7 @@ def _hash_of(row: dict[str, Any]) -> bytes:
     return content_hash(*[row[field] for field in HASHED])
 
 
-def improve(tx: Tx, node: Node, changes: dict[str, Any]) -> None:
+def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
     """Replace a node's text, and what goes with it, by a better one."""
     place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
     row = {**changes, **place, "id": node.row_id, "uid": node.id}
@@ -284,28 +284,28 @@ def improve(tx: Tx, node: Node, changes: dict[str, Any]) -> None:
     tx.run(INSERT_WORDS, {"id": node.row_id})
 
 
-def find(tx: Tx, session: int, uid: str) -> Node | None:
+def find(tx: Tx, session: int, uid: str) -> Summary | None:
     """Return the node called *uid* in a session, None if it has none."""
     return _first(tx, tx.all(SELECT_BY_UID, {"session_id": session, "uid": uid}))
 
 
-def find_span(tx: Tx, session: int, first_seq: int, last_seq: int) -> Node | None:
+def find_span(tx: Tx, session: int, first_seq: int, last_seq: int) -> Summary | None:
     """Return the deepest node that stands for exactly this span, None if there is none."""
     values = {"session_id": session, "first_seq": first_seq, "last_seq": last_seq}
     return _first(tx, tx.all(SELECT_SPAN, values))
 
 
-def get(tx: Tx, row_id: int) -> Node | None:
+def get(tx: Tx, row_id: int) -> Summary | None:
     """Return the node with packed id *row_id*, None if it is gone."""
     return _first(tx, [(row_id,)])
 
 
-def list_depth(tx: Tx, session: int, depth: int) -> list[Node]:
+def list_depth(tx: Tx, session: int, depth: int) -> list[Summary]:
     """Return all nodes of one depth, oldest first."""
     return _fetch(tx, tx.all(SELECT_AT_DEPTH, {"session_id": session, "depth": depth}))
 
 
-def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Node]:
+def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Summary]:
     """
     Return up to *limit* nodes that no other stands for and that begin up to *last_seq*.
 
@@ -313,7 +313,7 @@ def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Node]:
     each seq once.
     """
     span = leaf_span(tx, session)
-    found: list[Node] = []
+    found: list[Summary] = []
     depth = 0
     while span is not None and depth <= MAX_DEPTH and len(found) < limit:
         values = {"session_id": session, "depth": depth, "last_seq": last_seq}
@@ -324,13 +324,13 @@ def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Node]:
     return found
 
 
-def sources(tx: Tx, node: Node, after_seq: int = 0, limit: int = -1) -> list[Node]:
+def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = -1) -> list[Summary]:
     """Return the nodes that *node* was made from, oldest first; [] for a leaf."""
     values = {"id": node.row_id, "after_seq": after_seq, "limit": limit}
     return _fetch(tx, tx.all(SELECT_SOURCES, values))
 
 
-def loose(tx: Tx, session: int, depth: int, limit: int) -> list[Node]:
+def loose(tx: Tx, session: int, depth: int, limit: int) -> list[Summary]:
     """Return the oldest nodes of a depth that no other stands for, oldest first."""
     values = {"session_id": session, "depth": depth, "limit": limit}
     return _fetch(tx, tx.all(SELECT_LOOSE, values))
@@ -368,7 +368,7 @@ def improvable(tx: Tx, session: int) -> list[int]:
 
 def search(
     tx: Tx, session: int, terms: Sequence[str], span: tuple[int, int], limit: int
-) -> list[Node]:
+) -> list[Summary]:
     """
     Return up to *limit* nodes of a session whose text holds some of *terms*, best first.
 

@@ -132,7 +132,7 @@ def test_summaries_as_coroutines(tmp_path):
 
     tree, page, context, index, found, told, compacted = asyncio.run(talk())
 
-    assert [node.message_count for node in tree.frontier] == [10, 10, 10, 10]
+    assert [summary.message_count for summary in tree.frontier] == [10, 10, 10, 10]
     assert [one.seq for one in page.messages] == [*range(1, 11)]
     assert context.tokens <= 150
     assert sum(piece.tokens for piece in context.pieces) == context.tokens

@@ -10,7 +10,7 @@ import pytest
 import memdb
 from memdb import MemDB
 from memdb.api.tools import PAGE_CHARS, Tools
-from memdb.models.summaries import SourceItem, Summary, SummaryPolicy
+from memdb.models.summaries import SourceItem, SummaryPolicy, SummaryText
 
 DEEP = SummaryPolicy(chunk=3, condense_at=3, group=2, max_depth=4)
 
@@ -157,7 +157,7 @@ def test_ids_in_the_answers_lead_down_to_every_message(tools: Tools, deep: MemDB
     chat = deep.scope("ann").session("trip")
     tree = chat.tree()
     seen: dict[int, str] = {}
-    deepest = max(leaves_of(tools, node.id, seen) for node in tree.frontier)
+    deepest = max(leaves_of(tools, summary.id, seen) for summary in tree.frontier)
 
     assert deepest == 4
     assert sorted(seen) == list(range(1, tree.first_raw_seq))
@@ -168,7 +168,7 @@ def test_ids_in_the_answers_lead_down_to_every_message(tools: Tools, deep: MemDB
 def test_the_same_when_texts_were_pruned_and_archived(tools: Tools, deep: MemDB) -> None:
     """Compacting changes no answer."""
     before = {
-        one.id: pages(tools, one.id) for one in deep.scope("ann").session("trip").tree().nodes
+        one.id: pages(tools, one.id) for one in deep.scope("ann").session("trip").tree().summaries
     }
     tools.call("memory_compact", {})
     deep.scope("ann").session("trip").archive(keep_last=0)
@@ -264,14 +264,16 @@ def test_an_id_that_cannot_be_is_invalid(tools: Tools, ref: str) -> None:
 
 def test_the_id_of_another_session_is_not_found(tools: Tools, deep: MemDB) -> None:
     """Of the same person, of another, and of one whose session has the same name."""
-    (node, *_) = deep.scope("ann").session("trip").tree().nodes
+    (summary, *_) = deep.scope("ann").session("trip").tree().summaries
     others = [deep.scope("ann").session("other"), deep.scope("bob").session("trip")]
     [one.append("user", "hi") for one in others]
 
     for one in others:
         with pytest.raises(memdb.NotFound):
-            one.tools().call("memory_expand", {"id": node.id})
-    assert node.text[:5] in tools.call("memory_expand", {"id": f"{node.first_seq}-{node.last_seq}"})
+            one.tools().call("memory_expand", {"id": summary.id})
+    assert summary.text[:5] in tools.call(
+        "memory_expand", {"id": f"{summary.first_seq}-{summary.last_seq}"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -357,8 +359,8 @@ def test_a_summary_longer_than_a_page_is_cut(open_db: Callable[..., MemDB]) -> N
     class Wide:
         name, quality = "wide", "model"
 
-        def summarize(self, source: list[SourceItem], **_options: Any) -> Summary:
-            return Summary("w" * 3_000)
+        def summarize(self, source: list[SourceItem], **_options: Any) -> SummaryText:
+            return SummaryText("w" * 3_000)
 
     class One:
         name = "one"
@@ -373,11 +375,11 @@ def test_a_summary_longer_than_a_page_is_cut(open_db: Callable[..., MemDB]) -> N
     chat = db.scope("ann").session("trip")
     chat.extend([{"role": "user", "text": "m" * 2_000} for _ in range(60)])
     db.run_pending()
-    top = max(chat.tree().nodes, key=lambda node: node.depth)
+    top = max(chat.tree().summaries, key=lambda summary: summary.depth)
 
     found = pages(chat.tools(), top.id)
 
-    below = [one for one in chat.tree().nodes if one.condensed_into == top.id]
+    below = [one for one in chat.tree().summaries if one.condensed_into == top.id]
     assert [one[0] for page in found for one in ID.findall(page)] == [one.id for one in below]
 
 
@@ -471,7 +473,7 @@ def test_compact_says_what_it_did(open_db: Callable[..., MemDB]) -> None:
     told = json.loads(chat.tools().call("memory_compact"))
 
     assert told["archived"] == 100
-    assert told["summarized"] == len(chat.tree().nodes)
+    assert told["summarized"] == len(chat.tree().summaries)
     assert told["pruned"] > 0
     assert [message.text for message in chat.messages()] == before
     again = json.loads(chat.tools().call("memory_compact", {"archive": False}))

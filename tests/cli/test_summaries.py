@@ -35,25 +35,25 @@ def long(path, frozen):
     return path
 
 
-def nodes_of(told, depth):
-    """Return the nodes of a depth in the JSON of a tree."""
-    return [node for node in told["nodes"] if node["depth"] == depth]
+def summaries_of(told, depth):
+    """Return the summaries of a depth in the JSON of a tree."""
+    return [summary for summary in told["summaries"] if summary["depth"] == depth]
 
 
 def test_tree_golden(run_json, long):
-    """--json has every node, and where the system text ends and the unsummarised rest begins."""
+    """--json has every summary, and where the system text ends and the unsummarised rest begins."""
     told = run_json("chat", "tree", long, "long")
 
-    assert sorted(told) == ["first_raw_seq", "head_seq", "last_seq", "nodes"]
+    assert sorted(told) == ["first_raw_seq", "head_seq", "last_seq", "summaries"]
     assert (told["head_seq"], told["first_raw_seq"], told["last_seq"]) == (1, 102, 104)
-    assert [node["first_seq"] for node in nodes_of(told, 0)] == list(range(2, 102, 10))
-    assert [node["first_seq"] for node in nodes_of(told, 1)] == [2, 32]
+    assert [summary["first_seq"] for summary in summaries_of(told, 0)] == list(range(2, 102, 10))
+    assert [summary["first_seq"] for summary in summaries_of(told, 1)] == [2, 32]
 
 
 def test_tree_piped(run, run_json, long):
     """The tree is drawn from the oldest to the newest, each line with span, id and words."""
     lines = run("chat", "tree", long, "long").stdout.splitlines()
-    ids = {node["id"] for node in run_json("chat", "tree", long, "long")["nodes"]}
+    ids = {summary["id"] for summary in run_json("chat", "tree", long, "long")["summaries"]}
 
     assert lines[0] == "long: 104 messages, 12 summaries"
     assert lines[1] == "├─ 1  system text, never summarised"
@@ -72,7 +72,7 @@ def test_tree_depth(run, run_json, long):
 
     assert len(lines) == 1 + 1 + 6 + 1
     assert not any(line.startswith("│") for line in lines)
-    assert [node["condensed_into"] for node in told["nodes"]] == [None] * 6
+    assert [summary["condensed_into"] for summary in told["summaries"]] == [None] * 6
     assert run_json("chat", "tree", long, "long", "--depth", 9) == run_json(
         "chat", "tree", long, "long"
     )
@@ -85,7 +85,7 @@ def test_the_tree_fits_the_terminal(run, run_json, long, terminal, columns):
     told = run_json("chat", "tree", long, "long")
 
     assert max(map(width_of, said.splitlines())) <= columns
-    assert all(node["id"] in said for node in told["nodes"])
+    assert all(summary["id"] in said for summary in told["summaries"])
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_tree_of_a_short_conversation(run, trip):
 
 def test_expand_goes_down_to_the_messages(run, run_json, long):
     """A summary shows those it was made from, and one of these its messages."""
-    top = nodes_of(run_json("chat", "tree", long, "long"), 1)[0]
+    top = summaries_of(run_json("chat", "tree", long, "long"), 1)[0]
     below = run_json("chat", "expand", long, "long", top["id"])
-    said = run("chat", "expand", long, "long", below["nodes"][0]["id"]).stdout
+    said = run("chat", "expand", long, "long", below["summaries"][0]["id"]).stdout
 
-    assert [node["first_seq"] for node in below["nodes"]] == [2, 12, 22]
-    assert said.startswith(f"{below['nodes'][0]['id']}  2-11  extractive, ")
+    assert [summary["first_seq"] for summary in below["summaries"]] == [2, 12, 22]
+    assert said.startswith(f"{below['summaries'][0]['id']}  2-11  extractive, ")
     assert "\n#2  2023-11-14 22:13  assistant\nPlan 1: " in said
     assert "\n#11  " in said
     assert "\n#12  " not in said
@@ -123,7 +123,7 @@ def test_expand_goes_down_to_the_messages(run, run_json, long):
 
 def test_expand_lists_the_summaries_below(run, run_json, long):
     """Without --json a deeper summary is its text and a line for each below it."""
-    top = nodes_of(run_json("chat", "tree", long, "long"), 1)[0]
+    top = summaries_of(run_json("chat", "tree", long, "long"), 1)[0]
     lines = run("chat", "expand", long, "long", "2-31").stdout.splitlines()
 
     assert lines[0].startswith(f"{top['id']}  2-31  extractive, ")
@@ -186,9 +186,9 @@ def test_a_node_of_another_session_is_not_found(run, run_json, long):
     """An id opens its own conversation only."""
     with memdb.open(long) as db:
         db.scope("ann").session("other").append("user", "hello")
-    (node, *_) = run_json("chat", "tree", long, "long")["nodes"]
+    (summary, *_) = run_json("chat", "tree", long, "long")["summaries"]
 
-    assert run("chat", "expand", long, "other", node["id"]).exit_code == 3
+    assert run("chat", "expand", long, "other", summary["id"]).exit_code == 3
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def say(path, count, session="long"):
 def qualities(path):
     """Return who wrote the summaries of the conversation."""
     with memdb.open(path) as db:
-        return [node.quality for node in db.scope("ann").session("long").tree().nodes]
+        return [summary.quality for summary in db.scope("ann").session("long").tree().summaries]
 
 
 class Server:

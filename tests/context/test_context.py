@@ -446,7 +446,7 @@ def test_a_leaf_across_the_cut_is_told(chat: Session) -> None:
     window = chat.context(500)
 
     digest = [piece for piece in window.pieces if piece.kind == "digest"]
-    assert [one.first_seq for one in chat.tree().nodes] == [1, 11]
+    assert [one.first_seq for one in chat.tree().summaries] == [1, 11]
     assert [piece.first_seq for piece in digest] == [11]
     assert "made on the spot" in digest[0].reason
     assert shown(window)[0] == (digest[0].last_seq or 0) + 1
@@ -483,7 +483,7 @@ def test_messages_without_a_summary_are_condensed(db: MemDB, chat: Session) -> N
     with db._db.write():
         window = chat.context(600)
 
-    assert chat.tree().nodes == ()
+    assert chat.tree().summaries == ()
     assert "digest" in kinds(window)
     assert told(window) == list(range(1, 101))
 
@@ -678,7 +678,7 @@ def test_each_piece_says_what_it_is_and_why(db: MemDB, chat: Session) -> None:
     by_kind: dict[str, list[Any]] = {}
     for piece in window.pieces:
         by_kind.setdefault(piece.kind, []).append(piece)
-    ids = {one.id for one in chat.tree().nodes}
+    ids = {one.id for one in chat.tree().summaries}
     assert all(piece.reason for piece in window.pieces)
     assert all(piece.ref in ids for piece in by_kind["summary"])
     assert [piece.ref for piece in by_kind["entry"]] == [str(entry.id)]

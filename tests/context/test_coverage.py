@@ -76,7 +76,7 @@ def test_nothing_needs_no_telling(db: MemDB, chat: Session) -> None:
 
 def test_a_node_across_the_end_is_opened(db: MemDB, chat: Session) -> None:
     """Into its sources, down to the leaf, of which the messages are condensed."""
-    (top, *_) = [node for node in chat.tree().nodes if node.depth == 2]
+    (top, *_) = [summary for summary in chat.tree().summaries if summary.depth == 2]
 
     with coverage(db, chat) as covering:
         made = covering.before(1, top.last_seq - 4, 20_000)
@@ -100,7 +100,7 @@ def test_what_has_no_leaf_is_condensed(db: MemDB, chat: Session) -> None:
 
     digests = [("digest", 301, 310), ("digest", 311, 320), ("digest", 321, 323)]
     assert spans(made)[-3:] == digests
-    assert chat.tree().nodes == before.nodes
+    assert chat.tree().summaries == before.summaries
 
 
 def test_the_oldest_are_told_in_fewer_words(db: MemDB, chat: Session) -> None:

@@ -26,7 +26,7 @@ import memdb
 from memdb import MemDB, Session
 from memdb.context.summary_buffer import Limits
 from memdb.models.messages import ContextWindow
-from memdb.models.summaries import SourceItem, Summary
+from memdb.models.summaries import SourceItem, SummaryText
 
 FRAME = 4
 MESSAGE_TOKENS = 20  # of `say`, frame included
@@ -44,16 +44,16 @@ class Writer:
         self.answer: Any = None
         self.before: Callable[[], object] = lambda: None
 
-    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> SummaryText:
         """Return `answer`, raised if it is an error; else the words that begin with "fact"."""
         self.before()
         self.given.append("\n".join(item.text for item in source))
         if isinstance(self.answer, Exception):
             raise self.answer
         if self.answer is not None:
-            return Summary(self.answer)
+            return SummaryText(self.answer)
         facts = [word for word in self.given[-1].split() if word.startswith("fact")]
-        return Summary(" ".join(facts) or "Talk.")
+        return SummaryText(" ".join(facts) or "Talk.")
 
 
 @pytest.fixture
@@ -155,9 +155,9 @@ def test_the_block_names_its_spans(chat: Session) -> None:
     for piece in summaries:
         span = f"{piece.first_seq}-{piece.last_seq}"
         assert f"[{span}] " in window.messages[0].text
-        node = chat.expand(span).node
-        assert node is not None
-        assert node.id == piece.ref
+        summary = chat.expand(span).summary
+        assert summary is not None
+        assert summary.id == piece.ref
 
 
 def test_the_summary_is_never_cut_off(chat: Session) -> None:
@@ -200,7 +200,7 @@ def test_without_a_summariser_it_is_an_extract(chat: Session) -> None:
 
     chat.window("summary_buffer", budget_tokens=1_000)
 
-    assert {node.quality for node in chat.tree().nodes} == {"extractive"}
+    assert {summary.quality for summary in chat.tree().summaries} == {"extractive"}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_bad_summary_is_replaced_by_an_extract(
 
     assert told(window) == list(range(1, 201))
     assert "number" in window.messages[0].text
-    assert {node.quality for node in chat.tree().nodes} == {"fallback"}
+    assert {summary.quality for summary in chat.tree().summaries} == {"fallback"}
     assert list(chat.messages()) == before
     assert db.pending() > 0
 
@@ -346,7 +346,7 @@ def test_progress_is_told(open_db: Callable[..., MemDB], writer: Writer) -> None
         )
 
     assert heard[0] == ("active", "Summarising trip 1-10")
-    assert len(heard) == len(chat.tree().nodes) == len(set(heard))
+    assert len(heard) == len(chat.tree().summaries) == len(set(heard))
 
 
 def test_progress_may_be_left_out(open_db: Callable[..., MemDB], writer: Writer) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.models.summaries import Summary, SummaryPolicy
+from memdb.models.summaries import SummaryPolicy, SummaryText
 
 
 def talk(count: int) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def test_pop_takes_summaries_back_that_told_it(
         chat.pop()
 
     assert db.check(deep=True) == []
-    covered = [node.last_seq for node in chat.tree().nodes]
+    covered = [summary.last_seq for summary in chat.tree().summaries]
     assert max(covered, default=0) <= left
 
     chat.extend([{"role": "user", "text": f"later {n}"} for n in range(30)])
@@ -147,7 +147,7 @@ def test_a_summary_of_a_message_that_is_popped_meanwhile_is_not_kept(
         def summarize(self, source: Any, **_: Any) -> Any:
             if "Oslo12" in str(source) and chat.last(1)[0].seq == 12:
                 chat.pop()
-            return Summary("in short")
+            return SummaryText("in short")
 
     db = open_db(path, summarizer=Slow(), summaries=SummaryPolicy(chunk=3, condense_at=3, group=2))
     chat = db.scope("ann").session("trip")
@@ -156,7 +156,7 @@ def test_a_summary_of_a_message_that_is_popped_meanwhile_is_not_kept(
     db.run_pending()
 
     assert chat.last(1)[0].seq == 11
-    assert max(node.last_seq for node in chat.tree().nodes) == 9
+    assert max(summary.last_seq for summary in chat.tree().summaries) == 9
     assert db.check(deep=True) == []
 
 
@@ -263,7 +263,7 @@ def test_clear_removes_messages_and_nothing_else(db: MemDB, archived: bool) -> N
 
     assert chat.clear() is True
 
-    assert (chat.clear(), chat.last(5), chat.tree().nodes) == (False, [], ())
+    assert (chat.clear(), chat.last(5), chat.tree().summaries) == (False, [], ())
     assert chat.search("Oslo2") == []
     assert chat.artifacts.load("list.md").text == "- passport"
     assert len([*ann.entries.list()]) == 1
@@ -355,7 +355,7 @@ def test_what_is_left_after_replacing_is_summarised_again(
 
     chat.replace(gone, [{"role": "user", "text": "in short"}])
 
-    assert max((node.last_seq for node in chat.tree().nodes), default=0) < gone[0]
+    assert max((summary.last_seq for summary in chat.tree().summaries), default=0) < gone[0]
     assert db.check(deep=True) == []
 
     chat.extend([{"role": "user", "text": f"later {n}"} for n in range(30)])

@@ -7,7 +7,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.models.summaries import SourceItem, Summary
+from memdb.models.summaries import SourceItem, SummaryText
 
 
 class Meddler:
@@ -21,11 +21,11 @@ class Meddler:
         self.asked = 0
         self.meddle: Callable[[int], object] = lambda _depth: None
 
-    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> SummaryText:
         """Return a short text, after what the test wants."""
         self.asked += 1
         self.meddle(depth)
-        return Summary(f"zanzibar {depth} {source[0].first_seq}")
+        return SummaryText(f"zanzibar {depth} {source[0].first_seq}")
 
 
 @pytest.fixture
@@ -153,27 +153,27 @@ def test_made_anew_while_it_is_summarised(
     meddler.meddle = again
     db.run_pending()
 
-    assert [node.text for node in old.tree().nodes] in ([], ["zanzibar 0 1"])
+    assert [summary.text for summary in old.tree().summaries] in ([], ["zanzibar 0 1"])
     db.run_pending()
     assert meddler.asked == 2
-    assert len(old.tree().nodes) == 1
+    assert len(old.tree().summaries) == 1
     assert db.check(deep=True) == []
 
 
 def test_made_anew_it_knows_nothing_of_before(db: MemDB) -> None:
     """Other ids, no summary, nothing to expand or to search; numbers begin at 1."""
     old = grow(db)
-    before = {node.id for node in old.tree().nodes}
+    before = {summary.id for summary in old.tree().summaries}
     old.delete()
 
     new = say(db, 130)
 
-    assert new.tree().nodes == ()
+    assert new.tree().summaries == ()
     assert new.tree().last_seq == 130
     assert new.search_summaries("zanzibar") == []
     for one in before:
         with pytest.raises(memdb.NotFound):
             new.expand(one)
     new.compact(keep_last=40)
-    assert before.isdisjoint(node.id for node in new.tree().nodes)
+    assert before.isdisjoint(summary.id for summary in new.tree().summaries)
     assert [message.seq for message in new.messages()] == list(range(1, 131))

@@ -14,7 +14,7 @@ from memdb import Busy, InvalidInput, NotFound
 from memdb.deletion.messages import FORGOTTEN
 from memdb.engine.sqlite import byte_scan, purge
 from memdb.engine.sqlite.probes import Probes
-from memdb.models.summaries import Summary, SummaryPolicy
+from memdb.models.summaries import SummaryPolicy, SummaryText
 
 SMALL = SummaryPolicy(chunk=4, group=2, condense_at=3, max_depth=3)
 
@@ -89,19 +89,25 @@ def test_summaries_are_written_anew_without_it(path, open_db):
     db = open_db(path, summaries=SMALL)
     session = fill(db)
     db.run_pending()
-    before = {node.id: node for node in session.tree().nodes}
-    assert any(word(5) in (node.text or "") for node in before.values())
+    before = {summary.id: summary for summary in session.tree().summaries}
+    assert any(word(5) in (summary.text or "") for summary in before.values())
 
     receipt = session.forget([6, 7])
 
-    after = {node.id: node for node in session.tree().nodes}
-    places = {node.id: (node.depth, node.first_seq, node.last_seq) for node in before.values()}
+    after = {summary.id: summary for summary in session.tree().summaries}
+    places = {
+        summary.id: (summary.depth, summary.first_seq, summary.last_seq)
+        for summary in before.values()
+    }
     assert {
-        node.id: (node.depth, node.first_seq, node.last_seq) for node in after.values()
+        summary.id: (summary.depth, summary.first_seq, summary.last_seq)
+        for summary in after.values()
     } == places
-    over = [node for node in after.values() if node.first_seq <= 7 and node.last_seq >= 6]
-    assert receipt.rewritten["summaries"] == len(over) == 1 + max(node.depth for node in over)
-    assert all(word(n) not in node.text for node in after.values() for n in (5, 6))
+    over = [
+        summary for summary in after.values() if summary.first_seq <= 7 and summary.last_seq >= 6
+    ]
+    assert receipt.rewritten["summaries"] == len(over) == 1 + max(summary.depth for summary in over)
+    assert all(word(n) not in summary.text for summary in after.values() for n in (5, 6))
     assert all(after[one] == before[one] for one in after if after[one] not in over)
     assert db.check(deep=True) == []
 
@@ -114,11 +120,13 @@ def test_a_leaf_of_nothing_says_so(path, open_db):
 
     session.forget(range(1, 5))
 
-    leaf = next(node for node in session.tree().nodes if node.depth == 0)
+    leaf = next(summary for summary in session.tree().summaries if summary.depth == 0)
     assert (leaf.first_seq, leaf.last_seq, leaf.text) == (1, 4, FORGOTTEN)
-    above = [node for node in session.tree().nodes if node.depth and node.first_seq == 1]
+    above = [
+        summary for summary in session.tree().summaries if summary.depth and summary.first_seq == 1
+    ]
     assert above
-    assert all(FORGOTTEN not in node.text for node in above)
+    assert all(FORGOTTEN not in summary.text for summary in above)
     session.append("user", "more")
     db.run_pending()
     assert session.compact().pruned >= 0
@@ -157,7 +165,7 @@ def test_a_model_writes_it_better_later(path, open_db):
 
         def summarize(self, source, *, depth, limit_tokens, cancelled=None):
             asked.append(" ".join(item.text for item in source))
-            return Summary(f"model {len(asked)}")
+            return SummaryText(f"model {len(asked)}")
 
     db = open_db(path, summaries=SMALL, summarizer=Port())
     session = fill(db, 12)
@@ -167,12 +175,15 @@ def test_a_model_writes_it_better_later(path, open_db):
     session.forget(2)
 
     assert asked == []
-    leaf = next(node for node in session.tree().nodes if node.depth == 0)
+    leaf = next(summary for summary in session.tree().summaries if summary.depth == 0)
     assert leaf.quality == "extractive"
     db.run_pending()
     assert asked
     assert all(word(1) not in text for text in asked)
-    assert next(node for node in session.tree().nodes if node.depth == 0).quality == "model"
+    assert (
+        next(summary for summary in session.tree().summaries if summary.depth == 0).quality
+        == "model"
+    )
 
 
 def test_archived_messages_leave_their_segments(db):
@@ -548,8 +559,8 @@ def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
     monkeypatch.setattr(forgetting, "rewriting", rewriting)
     session.forget([2, 3])
 
-    assert session.tree().nodes
-    assert all(word(n) not in node.text for node in session.tree().nodes for n in (1, 2))
+    assert session.tree().summaries
+    assert all(word(n) not in summary.text for summary in session.tree().summaries for n in (1, 2))
 
 
 def test_a_deleted_row_is_overwritten_at_once(path, open_db):

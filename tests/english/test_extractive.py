@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import memdb
 from memdb.english.extractive import ExtractiveSummarizer
 from memdb.models.protocols import Summarizer
-from memdb.models.summaries import SourceItem, Summary
+from memdb.models.summaries import SourceItem, SummaryText
 from memdb.text.tokens import counter_by_name
 
 
@@ -43,12 +43,12 @@ def said(*lines: tuple[str, str] | tuple[str, str, str]) -> list[SourceItem]:
     ]
 
 
-def nodes(*texts: str) -> list[SourceItem]:
+def summaries(*texts: str) -> list[SourceItem]:
     """Return summaries one level down."""
     return [SourceItem(seq, seq, "summary", None, text) for seq, text in enumerate(texts, start=1)]
 
 
-def summary(source: list[SourceItem], limit: int = 60, depth: int = 0) -> Summary:
+def summary(source: list[SourceItem], limit: int = 60, depth: int = 0) -> SummaryText:
     """Summarise by the default counter."""
     return ExtractiveSummarizer(count).summarize(source, depth=depth, limit_tokens=limit)
 
@@ -293,7 +293,7 @@ def test_a_long_sentence_is_shortened() -> None:
 
 def test_each_child_is_told() -> None:
     """A long child does not push out a short one."""
-    source = nodes(
+    source = summaries(
         "\n".join(
             f"Ann: We decided on Project{n} with {n}00 units in City{n}." for n in range(1, 12)
         ),
@@ -310,7 +310,7 @@ def test_each_child_is_told() -> None:
 
 def test_speakers_of_children_are_merged() -> None:
     """Lines of one speaker become one, also across children; prose has no speaker."""
-    source = nodes("Ann: Moved to Oslo.", "Ann: Bought a Volvo.\nProse about Kyoto temples.")
+    source = summaries("Ann: Moved to Oslo.", "Ann: Bought a Volvo.\nProse about Kyoto temples.")
 
     assert summary(source, 100, depth=1).text == (
         "Ann: Moved to Oslo. Bought a Volvo.\nProse about Kyoto temples."
@@ -337,7 +337,7 @@ def test_there_is_no_hint_where_nothing_is_left_out() -> None:
 @pytest.mark.parametrize("text", ["", " \n\t ", "\0", " \0 \n"], ids=repr)
 def test_nothing_gives_nothing(text: str) -> None:
     """White space is no text."""
-    assert summary(said(("Ann", text), ("Bob", ""))) == Summary("")
+    assert summary(said(("Ann", text), ("Bob", ""))) == SummaryText("")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import memdb
-from memdb.models.summaries import SourceItem, Summary, SummaryPolicy
+from memdb.models.summaries import SourceItem, SummaryPolicy, SummaryText
 
 SESSIONS = ("one", "two")
 
@@ -34,7 +34,9 @@ class Logged:
         self._log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._who = who
 
-    def summarize(self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(
+        self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int
+    ) -> SummaryText:
         """Return a text that follows from *source* alone."""
         said = "\n".join(item.text for item in source)
         session = next(name for name in SESSIONS if f"in {name}" in said)
@@ -42,7 +44,7 @@ class Logged:
         hashed = hashlib.blake2b(said.encode(), digest_size=6).hexdigest()
         os.write(self._log, f"{self._who} {session} {depth} {span} {hashed}\n".encode())
         time.sleep(0.002)
-        return Summary(f"in {session} {depth} {span} {hashed}", f"more of {span}")
+        return SummaryText(f"in {session} {depth} {span} {hashed}", f"more of {span}")
 
 
 def message(who: str, session: str, number: int) -> list[dict[str, Any]]:

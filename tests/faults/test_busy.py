@@ -94,7 +94,7 @@ def test_a_context_answers_though_it_cannot_summarise(impatient: MemDB, locked: 
 
     assert window.tokens <= 300
     assert window.messages[-1].text == "tea 69"
-    assert impatient.scope("ann").session("long").tree().nodes == ()
+    assert impatient.scope("ann").session("long").tree().summaries == ()
 
 
 def test_a_file_can_be_opened_while_somebody_writes(

@@ -100,14 +100,14 @@ def test_summaries_that_do_not_fit_are_made_later(full: MemDB) -> None:
     with pytest.raises(memdb.DiskFull):
         full.run_pending(kinds=("summarize",))
     tree = chat.tree()
-    covered = sum(node.message_count for node in tree.frontier)
+    covered = sum(summary.message_count for summary in tree.frontier)
     assert (covered, tree.last_seq) == (tree.first_raw_seq - 1, 200)
     assert chat.context(2_000).tokens <= 2_000
     limit_pages(full, 100_000)
 
     full.run_pending(kinds=("summarize",))
 
-    assert len(chat.tree().nodes) == 25
+    assert len(chat.tree().summaries) == 25
     assert full.check(deep=True) == []
 
 

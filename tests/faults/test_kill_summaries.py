@@ -149,7 +149,7 @@ def as_new(message: memdb.Message) -> NewMessage:
 
 def nodes_of(db: MemDB, session: str) -> list[tuple[Any, ...]]:
     """Return the tree without what depends on when it was made."""
-    found = db.scope("ann").session(session).tree().nodes
+    found = db.scope("ann").session(session).tree().summaries
     return [
         (one.id, one.depth, one.first_seq, one.last_seq, one.text, one.hint, one.condensed_into)
         for one in found
@@ -160,13 +160,13 @@ def assert_tree(chat: memdb.Session) -> None:
     """Fail unless the frontier and the raw messages cover each seq once, and places are unique."""
     tree = chat.tree()
     seqs: list[int] = []
-    for node in tree.frontier:
-        seqs += range(node.first_seq, node.last_seq + 1)
+    for summary in tree.frontier:
+        seqs += range(summary.first_seq, summary.last_seq + 1)
     seqs += range(tree.first_raw_seq, tree.last_seq + 1)
     assert seqs == list(range(1, tree.last_seq + 1))
-    places = Counter((node.depth, node.first_seq) for node in tree.nodes)
+    places = Counter((summary.depth, summary.first_seq) for summary in tree.summaries)
     assert set(places.values()) <= {1}
-    assert len({node.id for node in tree.nodes}) == len(tree.nodes)
+    assert len({summary.id for summary in tree.summaries}) == len(tree.summaries)
 
 
 @pytest.fixture

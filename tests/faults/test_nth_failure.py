@@ -16,7 +16,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.models.summaries import SourceItem, Summary, SummaryPolicy
+from memdb.models.summaries import SourceItem, SummaryPolicy, SummaryText
 
 LARGE = random.Random(2).randbytes(1_200_000)
 
@@ -31,9 +31,9 @@ class Teller:
     name = "teller"
     quality = "model"
 
-    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> SummaryText:
         """Return a short text."""
-        return Summary(f"told {depth} {source[0].first_seq}", "more")
+        return SummaryText(f"told {depth} {source[0].first_seq}", "more")
 
 
 class Failing:

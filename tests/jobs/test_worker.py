@@ -12,7 +12,7 @@ import memdb
 from memdb import MemDB
 from memdb.errors import PortError
 from memdb.jobs.worker import STOP_S, Worker
-from memdb.models.summaries import SourceItem, Summary
+from memdb.models.summaries import SourceItem, SummaryText
 from memdb.tables import jobs
 
 WAIT_S = 30.0
@@ -31,7 +31,7 @@ class Teller:
         self.went_on = threading.Event()
         self.entered = threading.Event()
 
-    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> SummaryText:
         """Return what `act` returns, or a short text that follows from the source."""
         self.asked.append((depth, source[0].first_seq, source[-1].last_seq))
         self.entered.set()
@@ -39,7 +39,7 @@ class Teller:
         if done is not None:
             return done
         quoted = ",".join(item.text[:14] for item in source[:3])
-        return Summary(f"told {depth} of {quoted}")
+        return SummaryText(f"told {depth} of {quoted}")
 
     def hang(self) -> None:
         """Answer only when the test lets it."""
@@ -96,7 +96,7 @@ def test_a_worker_does_what_is_due(file_db: MemDB) -> None:
     worker = file_db.start_worker(0.01)
     chat = say(file_db, 60)
 
-    wait_until(lambda: len(chat.tree().nodes) == 7 and file_db.pending() == 0)
+    wait_until(lambda: len(chat.tree().summaries) == 7 and file_db.pending() == 0)
 
     wait_until(lambda: worker.done == 67)
     assert (worker.running, worker.error) == (True, None)
@@ -153,7 +153,7 @@ def test_a_worker_says_what_a_model_is_asked_for(
     teller.act = lambda: None
     teller.went_on.set()
     wait_until(lambda: worker.done == 2 and worker.doing is None)
-    assert len(chat.tree().nodes) == 2
+    assert len(chat.tree().summaries) == 2
 
 
 def test_each_transaction_is_told(open_db: Callable[..., MemDB], path: str) -> None:
@@ -182,7 +182,7 @@ def test_giving_up_leaves_the_rest_free_to_take(
 
     assert (worker.running, worker.done, worker.error) == (False, 0, None)
     teller.act = lambda: None
-    assert db.run_pending() == len(chat.tree().nodes) == 5
+    assert db.run_pending() == len(chat.tree().summaries) == 5
 
 
 def test_stopping_ends_after_the_piece_in_progress(
@@ -201,7 +201,7 @@ def test_stopping_ends_after_the_piece_in_progress(
     stopping.join(WAIT_S)
 
     assert (worker.running, worker.done, worker.error) == (False, 1, None)
-    assert len(chat.tree().nodes) == 1
+    assert len(chat.tree().summaries) == 1
     assert db.run_pending() == 4
     assert db.check(deep=True) == []
 
@@ -239,13 +239,13 @@ def test_the_error_is_seen_and_goes_when_all_is_well(
     wait_until(lambda: worker.error is not None)
     assert isinstance(worker.error, PortError)
     assert "teller" in str(worker.error)
-    wait_until(lambda: len(chat.tree().nodes) == 2)
+    wait_until(lambda: len(chat.tree().summaries) == 2)
 
     teller.act = lambda: None
     clock.advance(3_600_000)
 
     wait_until(lambda: worker.error is None)
-    wait_until(lambda: {node.quality for node in chat.tree().nodes} == {"model"})
+    wait_until(lambda: {summary.quality for summary in chat.tree().summaries} == {"model"})
 
 
 def test_a_worker_waits_longer_after_each_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,9 +292,9 @@ def test_closing_does_not_wait_for_a_model_that_hangs(
     assert time.monotonic() - started < STOP_S
     again = open_db(path)
     chat = again.scope("ann").session("trip")
-    assert (chat.tree().nodes, again.pending() > 0) == ((), True)
+    assert (chat.tree().summaries, again.pending() > 0) == ((), True)
     again.run_pending()
-    assert len(chat.tree().nodes) == 1
+    assert len(chat.tree().summaries) == 1
 
 
 def test_closing_does_not_wait_for_an_embedder_that_hangs(
@@ -359,22 +359,22 @@ def test_a_summarizer_that_hangs_is_given_up_and_replaced(
     with pytest.raises(PortError, match="no answer within"):
         db.run_pending()
 
-    assert [node.quality for node in chat.tree().nodes] == ["fallback"]
+    assert [summary.quality for summary in chat.tree().summaries] == ["fallback"]
     teller.act = lambda: None
     db.run_pending()
-    assert [node.quality for node in chat.tree().nodes] == ["model"]
+    assert [summary.quality for summary in chat.tree().summaries] == ["model"]
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        Summary(""),
-        Summary("\0"),
-        Summary("\ud800"),
-        Summary("word " * 2_000),
-        Summary("a" * 5_000_000),
-        Summary(7),  # type: ignore[arg-type]
-        Summary("good", 7),  # type: ignore[arg-type]
+        SummaryText(""),
+        SummaryText("\0"),
+        SummaryText("\ud800"),
+        SummaryText("word " * 2_000),
+        SummaryText("a" * 5_000_000),
+        SummaryText(7),  # type: ignore[arg-type]
+        SummaryText("good", 7),  # type: ignore[arg-type]
         {"text": "good"},
         b"good",
     ],
@@ -388,15 +388,15 @@ def test_whatever_it_answers_a_node_comes_out(
     db = open_db(path, summarizer=teller)
     chat = say(db, 60)
     worker = db.start_worker(0.01)
-    wait_until(lambda: worker.error is not None and len(chat.tree().nodes) == 7)
-    assert {node.quality for node in chat.tree().nodes} <= {"fallback", "extractive"}
+    wait_until(lambda: worker.error is not None and len(chat.tree().summaries) == 7)
+    assert {summary.quality for summary in chat.tree().summaries} <= {"fallback", "extractive"}
 
     teller.act = lambda: None
     wait_until(lambda: (clock.advance(3_600_000), db.pending() == 0)[1])
 
-    after = chat.tree().nodes
-    assert {node.quality for node in after} == {"model"}
-    (above,) = [node for node in after if node.depth == 1]
+    after = chat.tree().summaries
+    assert {summary.quality for summary in after} == {"model"}
+    (above,) = [summary for summary in after if summary.depth == 1]
     assert above.text.count("told 0 of Tea") == 3
     db._worker.stop()
     assert db.check(deep=True) == []
@@ -404,12 +404,12 @@ def test_whatever_it_answers_a_node_comes_out(
 
 def test_a_hint_without_end_is_cut(open_db: Callable[..., MemDB], teller: Teller) -> None:
     """It is a line of topics for a prompt, not a second summary."""
-    teller.act = lambda: Summary("Tea.", "topic, " * 100_000)
+    teller.act = lambda: SummaryText("Tea.", "topic, " * 100_000)
     db = open_db(":memory:", summarizer=teller)
     chat = say(db, 10)
     db.run_pending()
 
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
 
     assert leaf.quality == "model"
     assert leaf.hint is not None
@@ -455,17 +455,17 @@ def test_what_stands_above_is_made_again_when_a_source_is_improved(
     chat = db.scope("ann").session("trip")
     chat.compact()  # prunes extracts; they are made again where they are needed
 
-    assert chat.upgrade() == len(chat.tree().nodes)
+    assert chat.upgrade() == len(chat.tree().summaries)
     db.run_pending()
 
-    by_id = {node.id: node for node in chat.tree().nodes}
-    for node in by_id.values():
-        assert node.text.startswith(f"told {node.depth} of ")
+    by_id = {summary.id: summary for summary in chat.tree().summaries}
+    for summary in by_id.values():
+        assert summary.text.startswith(f"told {summary.depth} of ")
         if (
-            node.condensed_into is not None
-            and node.first_seq == by_id[node.condensed_into].first_seq
+            summary.condensed_into is not None
+            and summary.first_seq == by_id[summary.condensed_into].first_seq
         ):
-            assert node.text[:14] in by_id[node.condensed_into].text
+            assert summary.text[:14] in by_id[summary.condensed_into].text
     assert db.pending() == 0
 
 
@@ -477,7 +477,7 @@ def test_a_source_improved_while_the_node_above_is_made_of_the_old_one(
     plain = open_db(path, embedder=None)
     say(plain, 59)
     plain.run_pending()
-    assert len(plain.scope("ann").session("trip").tree().nodes) == 5
+    assert len(plain.scope("ann").session("trip").tree().summaries) == 5
     first = open_db(path, embedder=None, summarizer=teller)
     second = open_db(path, embedder=None, summarizer=other)
     chat = say(first, 1)
@@ -492,7 +492,7 @@ def test_a_source_improved_while_the_node_above_is_made_of_the_old_one(
     first.run_pending()
     first.run_pending()
 
-    (above,) = [node for node in chat.tree().nodes if node.depth == 1]
+    (above,) = [summary for summary in chat.tree().summaries if summary.depth == 1]
     assert above.text.count("told 0 of Tea") == 3
     assert first.pending() == 0
 
@@ -505,8 +505,12 @@ def test_a_source_improved_while_the_node_above_is_improved(
     plain = open_db(path, embedder=None)
     chat = say(plain, 60)
     plain.run_pending()
-    (above,) = [node for node in chat.tree().nodes if node.depth == 1]
-    leaf = chat.tree().nodes[0] if chat.tree().nodes[0].depth == 0 else chat.tree().nodes[1]
+    (above,) = [summary for summary in chat.tree().summaries if summary.depth == 1]
+    leaf = (
+        chat.tree().summaries[0]
+        if chat.tree().summaries[0].depth == 0
+        else chat.tree().summaries[1]
+    )
     first = open_db(path, embedder=None, summarizer=teller)
     second = open_db(path, embedder=None, summarizer=other)
     with first._db.write() as tx:
@@ -521,7 +525,7 @@ def test_a_source_improved_while_the_node_above_is_improved(
     teller.act = meanwhile
     first.run_pending()
 
-    (above,) = [node for node in chat.tree().nodes if node.depth == 1]
+    (above,) = [summary for summary in chat.tree().summaries if summary.depth == 1]
     assert "told 0 of Tea" in above.text
     assert first.pending() == 0
 
@@ -554,12 +558,12 @@ def test_ten_threads_share_the_work_and_do_it_once(
     asked = Counter(place for one in tellers for place in one.asked)
     assert set(asked.values()) == {12}  # the same seven places in each of twelve sessions
     assert len(asked) == 7
-    assert {len(chat.tree().nodes) for chat in sessions} == {7}
+    assert {len(chat.tree().summaries) for chat in sessions} == {7}
 
 
 WORK = """
 import os, sys, memdb
-from memdb.models.summaries import Summary
+from memdb.models.summaries import SummaryText
 log = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 class Teller:
@@ -567,7 +571,7 @@ class Teller:
     def summarize(self, source, *, depth, limit_tokens):
         span = f"{source[0].text[:3]} {depth} {source[0].first_seq}-{source[-1].last_seq}"
         os.write(log, f"{span}\\n".encode())
-        return Summary(span)
+        return SummaryText(span)
 
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", summarizer=Teller()) as db:
     print("ready", flush=True)
@@ -602,4 +606,4 @@ def test_ten_processes_share_the_work_and_do_it_once(
     with memdb.open(path, embedder=None, counter="estimate") as db:
         assert db.check(deep=True) == []
         ann = db.scope("ann")
-        assert {len(ann.session(one.name).tree().nodes) for one in ann.sessions()} == {7}
+        assert {len(ann.session(one.name).tree().summaries) for one in ann.sessions()} == {7}

@@ -20,7 +20,7 @@ import memdb
 from memdb import MemDB, Session
 from memdb.conversations.tool_calls import units
 from memdb.models.messages import ContextWindow, Message
-from memdb.models.summaries import Node
+from memdb.models.summaries import Summary
 from memdb.text.tokens import counter_by_name
 
 FRAME = 4  # tokens that a message costs besides its words
@@ -142,12 +142,12 @@ def cost(message: Message, counter: Any) -> int:
     return int(counter.count_many([text])[0]) + FRAME
 
 
-def below(chat: Session, node: Node) -> Iterator[Message]:
+def below(chat: Session, summary: Summary) -> Iterator[Message]:
     """Yield the messages that a node stands for, down through every depth, page by page."""
     after: int | None = 0
     while after is not None:
-        page = chat.expand(node.id, after_seq=after, limit=7)
-        for one in page.nodes:
+        page = chat.expand(summary.id, after_seq=after, limit=7)
+        for one in page.summaries:
             yield from below(chat, one)
         yield from page.messages
         after = page.next_seq
@@ -199,8 +199,8 @@ def assert_lossless(chat: Session, given: list[dict[str, Any]]) -> None:
     """Fail unless the frontier, taken apart to the end, gives what was said, byte for byte."""
     tree, said = chat.tree(), list(chat.messages())
     found = said[: tree.head_seq]
-    for node in tree.frontier:
-        found += below(chat, node)
+    for summary in tree.frontier:
+        found += below(chat, summary)
     found += said[tree.first_raw_seq - 1 :]
 
     assert [one.seq for one in found] == list(range(1, len(given) + 1))

@@ -44,12 +44,12 @@ def test_a_server_writes_the_summaries(
     chat = say(db, 60)
     db.run_pending()
 
-    nodes = chat.tree().nodes
+    summaries = chat.tree().summaries
 
-    assert {(node.text, node.hint, node.quality, node.summarizer) for node in nodes} == {
-        ("They chose tea.", "cups, pots", "model", "openai:m")
-    }
-    assert len(server.requests) == len(nodes) == 7
+    assert {
+        (summary.text, summary.hint, summary.quality, summary.summarizer) for summary in summaries
+    } == {("They chose tea.", "cups, pots", "model", "openai:m")}
+    assert len(server.requests) == len(summaries) == 7
     system, user = server.requests[0].body["messages"]
     assert "never an instruction" in system["content"]
     fence = user["content"].splitlines()[-1]
@@ -66,7 +66,7 @@ def test_a_passing_failure_is_tried_again_at_once(
     chat = say(db, 10)
     db.run_pending()
 
-    assert [node.quality for node in chat.tree().nodes] == ["model"]
+    assert [summary.quality for summary in chat.tree().summaries] == ["model"]
     assert len(server.requests) == 2
 
 
@@ -91,7 +91,7 @@ def test_a_refusing_server_costs_quality_and_tells_no_key(
 
     (waiting,) = raw(path).execute("SELECT error FROM jobs WHERE error IS NOT NULL").fetchone()
 
-    assert [node.quality for node in chat.tree().nodes] == ["fallback"]
+    assert [summary.quality for summary in chat.tree().summaries] == ["fallback"]
     assert "401" in waiting
     assert [text for text in (*said, waiting, caplog.text) if "verysecret" in text] == []
     db.close()
@@ -123,7 +123,7 @@ def test_closing_hangs_up_on_a_server_that_answers_for_ever(
     assert time.monotonic() - started < STOP_S
     assert server.dropped.wait(10)
     again = open_db(path)
-    assert again.scope("ann").session("trip").tree().nodes == ()
+    assert again.scope("ann").session("trip").tree().summaries == ()
     assert again.pending() > 0
 
 
@@ -168,9 +168,9 @@ def test_the_llm_library_writes_the_summaries(
     chat = say(db, 60)
     db.run_pending()
 
-    assert {(node.text, node.hint, node.summarizer) for node in chat.tree().nodes} == {
-        ("They chose tea.", "cups, pots", "llm:telling")
-    }
+    assert {
+        (summary.text, summary.hint, summary.summarizer) for summary in chat.tree().summaries
+    } == {("They chose tea.", "cups, pots", "llm:telling")}
 
 
 def test_a_plugin_that_hangs_does_not_keep_the_file_open(
@@ -208,4 +208,4 @@ def test_echo_is_too_long_for_a_summary(
     with pytest.raises(memdb.PortError, match="llm:echo"):
         db.run_pending()
 
-    assert [node.quality for node in chat.tree().nodes] == ["fallback"]
+    assert [summary.quality for summary in chat.tree().summaries] == ["fallback"]

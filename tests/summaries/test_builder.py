@@ -1,4 +1,4 @@
-"""The summary DAG: which nodes there are, whoever makes them, and what failures cost."""
+"""The summary DAG: which summaries there are, whoever makes them, and what failures cost."""
 
 import threading
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.models.summaries import SourceItem, Summary, SummaryPolicy, SummaryTree
+from memdb.models.summaries import SourceItem, SummaryPolicy, SummaryText, SummaryTree
 from memdb.summaries.leases import LEASE_MS, Lease
 from memdb.tables import jobs
 
@@ -26,7 +26,7 @@ class Writer:
         self.answers: list[Any] = []
         self.fail: Exception | None = None
 
-    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> SummaryText:
         """Return a short summary, or what the test put first in `answers`."""
         span = source[0].first_seq, source[-1].last_seq
         self.asked.append((depth, *span, limit_tokens))
@@ -34,7 +34,7 @@ class Writer:
             raise self.fail
         if self.answers:
             return self.answers.pop(0)
-        return Summary(f"w{depth} {span[0]} to {span[1]}")
+        return SummaryText(f"w{depth} {span[0]} to {span[1]}")
 
 
 @pytest.fixture
@@ -59,15 +59,15 @@ def say(
 
 
 def shape(tree: SummaryTree) -> dict[int, int]:
-    """Return how many nodes each depth has."""
-    return dict(Counter(node.depth for node in tree.nodes))
+    """Return how many summaries each depth has."""
+    return dict(Counter(summary.depth for summary in tree.summaries))
 
 
 def assert_covers(tree: SummaryTree) -> None:
     """Fail unless head, frontier and raw messages cover each seq once."""
     seqs: list[int] = list(range(1, tree.head_seq + 1))
-    for node in tree.frontier:
-        seqs += range(node.first_seq, node.last_seq + 1)
+    for summary in tree.frontier:
+        seqs += range(summary.first_seq, summary.last_seq + 1)
     seqs += range(tree.first_raw_seq, tree.last_seq + 1)
     assert seqs == list(range(1, tree.last_seq + 1))
 
@@ -76,12 +76,12 @@ def test_ten_messages_make_a_leaf(db: MemDB) -> None:
     """Nine do not; the eleventh waits for the next leaf."""
     chat = say(db, 9)
     db.run_pending()
-    assert chat.tree().nodes == ()
+    assert chat.tree().summaries == ()
 
     say(db, 2)
     db.run_pending()
 
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
     assert (leaf.depth, leaf.first_seq, leaf.last_seq, leaf.message_count) == (0, 1, 10, 10)
     assert chat.tree().first_raw_seq == 11
 
@@ -90,7 +90,7 @@ def test_ten_messages_make_a_leaf(db: MemDB) -> None:
 def test_the_tree_does_not_depend_on_how_messages_came(
     open_db: Callable[..., MemDB], steps: int
 ) -> None:
-    """One append or many, summarised at each or at the end: the same nodes with the same ids."""
+    """One append or many, summarised at each or at the end: the same summaries with the same ids."""
     whole, parts = open_db(":memory:"), open_db(":memory:")
     for db in (whole, parts):
         db.scope("ann").session("trip").append("user", "We talked about tea, no 1.")
@@ -102,8 +102,8 @@ def test_the_tree_does_not_depend_on_how_messages_came(
 
     first, second = (db.scope("ann").session("trip").tree() for db in (whole, parts))
 
-    assert [(n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in first.nodes] == [
-        (n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in second.nodes
+    assert [(n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in first.summaries] == [
+        (n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in second.summaries
     ]
     assert_covers(second)
 
@@ -119,9 +119,9 @@ def test_nodes_are_condensed_at_six_in_threes(db: MemDB) -> None:
 
     tree = chat.tree()
     assert shape(tree) == {0: 6, 1: 1}
-    (above,) = [node for node in tree.nodes if node.depth == 1]
+    (above,) = [summary for summary in tree.summaries if summary.depth == 1]
     assert (above.first_seq, above.last_seq) == (1, 30)
-    assert [node.first_seq for node in tree.frontier] == [1, 31, 41, 51]
+    assert [summary.first_seq for summary in tree.frontier] == [1, 31, 41, 51]
     assert_covers(tree)
 
 
@@ -133,7 +133,7 @@ def test_the_number_of_nodes_is_what_the_design_says(db: MemDB, writer: Writer, 
 
     tree = chat.tree()
     expected = count / 10 + count / 30 + count / 90 + count / 270
-    assert abs(len(tree.nodes) - expected) <= expected / 10
+    assert abs(len(tree.summaries) - expected) <= expected / 10
     assert max(shape(tree)) == 3
     assert_covers(tree)
 
@@ -146,11 +146,13 @@ def test_one_call_of_the_model_per_node(open_db: Callable[..., MemDB], writer: W
         chat.append("user", f"Message number {number} about tea.")
         db.run_pending()
 
-    nodes = chat.tree().nodes
+    summaries = chat.tree().summaries
 
-    assert len(writer.asked) == len(nodes) == 60 + 19 + 5 + 0 + 0 or len(writer.asked) == len(nodes)
-    assert {node.quality for node in nodes} == {"model"}
-    assert len({(depth, first) for depth, first, _, _ in writer.asked}) == len(nodes)
+    assert len(writer.asked) == len(summaries) == 60 + 19 + 5 + 0 + 0 or len(writer.asked) == len(
+        summaries
+    )
+    assert {summary.quality for summary in summaries} == {"model"}
+    assert len({(depth, first) for depth, first, _, _ in writer.asked}) == len(summaries)
 
 
 def test_the_policy_decides(open_db: Callable[..., MemDB]) -> None:
@@ -162,7 +164,7 @@ def test_the_policy_decides(open_db: Callable[..., MemDB]) -> None:
 
     tree = chat.tree()
 
-    assert [n.message_count for n in tree.nodes if n.depth == 0] == [3] * 6
+    assert [n.message_count for n in tree.summaries if n.depth == 0] == [3] * 6
     assert shape(tree) == {0: 6, 1: 2}
     assert_covers(tree)
 
@@ -196,7 +198,7 @@ def test_system_messages_at_the_start_have_no_node(db: MemDB) -> None:
 
     tree = chat.tree()
 
-    assert (tree.head_seq, [n.first_seq for n in tree.nodes]) == (2, [3, 13])
+    assert (tree.head_seq, [n.first_seq for n in tree.summaries]) == (2, [3, 13])
     assert_covers(tree)
 
 
@@ -226,7 +228,7 @@ def test_a_leaf_never_parts_a_call_from_its_results(db: MemDB) -> None:
     say(db, 10)
     db.run_pending()
 
-    assert [(n.first_seq, n.last_seq) for n in chat.tree().nodes] == [(1, 12), (13, 22)]
+    assert [(n.first_seq, n.last_seq) for n in chat.tree().summaries] == [(1, 12), (13, 22)]
 
 
 def test_a_call_without_result_is_waited_for(db: MemDB) -> None:
@@ -235,13 +237,13 @@ def test_a_call_without_result_is_waited_for(db: MemDB) -> None:
     chat.extend([tool_call("a")])
     say(db, 20)
     db.run_pending()
-    assert chat.tree().nodes == ()
+    assert chat.tree().summaries == ()
 
     say(db, 40)
     db.run_pending()
 
     tree = chat.tree()
-    assert tree.nodes[-1].message_count == 10 or len(tree.nodes) > 1
+    assert tree.summaries[-1].message_count == 10 or len(tree.summaries) > 1
     assert_covers(tree)
 
 
@@ -251,7 +253,7 @@ def test_empty_messages_make_a_leaf_too(db: MemDB) -> None:
     chat.extend([{"role": "user", "text": ""} for _ in range(10)])
     db.run_pending()
 
-    assert [node.text for node in chat.tree().nodes] == ["(no words)"]
+    assert [summary.text for summary in chat.tree().summaries] == ["(no words)"]
 
 
 # -- a summariser that fails
@@ -260,12 +262,12 @@ def test_empty_messages_make_a_leaf_too(db: MemDB) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Summary(""),
-        Summary("  \n "),
-        Summary("word " * 500),
-        Summary("\0"),
-        Summary("\ud800"),
-        Summary(None),  # type: ignore[arg-type]
+        SummaryText(""),
+        SummaryText("  \n "),
+        SummaryText("word " * 500),
+        SummaryText("\0"),
+        SummaryText("\ud800"),
+        SummaryText(None),  # type: ignore[arg-type]
         None,
         "text alone",
         b"bytes",
@@ -280,7 +282,7 @@ def test_a_bad_answer_is_asked_for_again_then_replaced(
     chat = say(db, 10)
     writer.answers = [answer]
     db.run_pending()
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
     assert (leaf.quality, leaf.text) == ("model", "w0 1 to 10")
 
     say(db, 10)
@@ -288,7 +290,7 @@ def test_a_bad_answer_is_asked_for_again_then_replaced(
     with pytest.raises(memdb.PortError, match="writer"):
         db.run_pending()
 
-    second = chat.tree().nodes[1]
+    second = chat.tree().summaries[1]
     assert (second.quality, second.summarizer) == ("fallback", "extractive-1")
     assert "tea" in second.text
     assert_covers(chat.tree())
@@ -302,7 +304,7 @@ def test_the_second_try_asks_for_less(open_db: Callable[..., MemDB], writer: Wri
         10,
         text="We talked about tea and cake, about cups and pots and about number {n} for long.",
     )
-    writer.answers = [Summary("")]
+    writer.answers = [SummaryText("")]
     db.run_pending()
 
     first, second = (limit for _, _, _, limit in writer.asked)
@@ -320,15 +322,17 @@ def test_a_failed_summary_is_tried_again(
     with pytest.raises(memdb.PortError, match="no answer"):
         db.run_pending()
     before = chat.tree()
-    assert {node.quality for node in before.nodes} == {"fallback"}
+    assert {summary.quality for summary in before.summaries} == {"fallback"}
     assert_covers(before)
 
     writer.fail = None
     db.run_pending()
 
     after = chat.tree()
-    assert {node.quality for node in after.nodes} == {"model"}
-    assert [node.id for node in after.nodes] == [node.id for node in before.nodes]
+    assert {summary.quality for summary in after.summaries} == {"model"}
+    assert [summary.id for summary in after.summaries] == [
+        summary.id for summary in before.summaries
+    ]
     assert db.pending() == 0
 
 
@@ -344,7 +348,7 @@ def test_a_model_that_is_gone_is_not_asked_for_ever(
         db.run_pending()
 
     assert len(writer.asked) == 6  # two tries each
-    assert len(chat.tree().nodes) == 20 + 5 + 0 or len(chat.tree().nodes) > 20
+    assert len(chat.tree().summaries) == 20 + 5 + 0 or len(chat.tree().summaries) > 20
     assert_covers(chat.tree())
 
 
@@ -353,12 +357,12 @@ def test_one_failing_session_blocks_no_other(open_db: Callable[..., MemDB], writ
     db = open_db(":memory:", summarizer=writer)
     say(db, 10, session="one")
     other = say(db, 10, session="two")
-    writer.answers = [Summary(""), Summary("")]
+    writer.answers = [SummaryText(""), SummaryText("")]
 
     with pytest.raises(memdb.PortError):
         db.run_pending()
 
-    assert [node.quality for node in other.tree().nodes] == ["model"]
+    assert [summary.quality for summary in other.tree().summaries] == ["model"]
 
 
 def test_improving_that_fails_leaves_the_stand_in(
@@ -372,7 +376,7 @@ def test_improving_that_fails_leaves_the_stand_in(
         with pytest.raises(memdb.PortError):
             db.run_pending()
 
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
 
     assert (leaf.quality, db.pending()) == ("fallback", 1)
 
@@ -394,8 +398,8 @@ def test_upgrade_lets_a_model_write_what_was_extracted(
     assert chat.upgrade() == 7
     db.run_pending()
 
-    assert {node.quality for node in chat.tree().nodes} == {"model"}
-    assert [n.id for n in chat.tree().nodes] == [n.id for n in extracted.nodes]
+    assert {summary.quality for summary in chat.tree().summaries} == {"model"}
+    assert [n.id for n in chat.tree().summaries] == [n.id for n in extracted.summaries]
     depths = [depth for depth, *_ in writer.asked]
     assert depths == sorted(depths)
     assert chat.upgrade() == 0
@@ -428,7 +432,7 @@ def test_two_threads_make_each_node_once(
     asked = Counter((depth, begin) for one in writers for depth, begin, *_ in one.asked)
 
     assert max(asked.values()) == 1
-    assert len(asked) == len(chat.tree().nodes)
+    assert len(asked) == len(chat.tree().summaries)
     assert_covers(chat.tree())
 
 
@@ -444,11 +448,11 @@ def test_a_lease_ends_with_the_process_that_held_it(
     other = open_db(path, summarizer=Writer())
 
     other.run_pending()
-    assert (chat.tree().nodes, tuple(chat.compact())) == ((), (0, 0, 0))
+    assert (chat.tree().summaries, tuple(chat.compact())) == ((), (0, 0, 0))
     clock.advance(LEASE_MS)
     other.run_pending()
 
-    assert len(chat.tree().nodes) == 2
+    assert len(chat.tree().summaries) == 2
 
 
 def test_a_session_deleted_while_it_is_summarised(
@@ -459,14 +463,14 @@ def test_a_session_deleted_while_it_is_summarised(
     chat = say(db, 10)
     summarize = writer.summarize
 
-    def deleting(source: list[SourceItem], **options: Any) -> Summary:
+    def deleting(source: list[SourceItem], **options: Any) -> SummaryText:
         chat.delete()
         return summarize(source, **options)
 
     writer.summarize = deleting  # type: ignore[method-assign]
     db.run_pending(kinds=("summarize",))
 
-    assert chat.tree().nodes == ()
+    assert chat.tree().summaries == ()
     assert say(db, 10).last_seq == 10
 
 
@@ -477,9 +481,9 @@ def test_deleting_a_session_removes_its_nodes_and_their_words(db: MemDB) -> None
 
     gone.delete()
 
-    assert gone.tree().nodes == ()
+    assert gone.tree().summaries == ()
     assert gone.search_summaries("tea") == []
-    assert len(kept.tree().nodes) == 7
+    assert len(kept.tree().summaries) == 7
     assert kept.search_summaries("tea") != []
 
 
@@ -487,14 +491,14 @@ def test_deleting_a_session_removes_its_nodes_and_their_words(db: MemDB) -> None
 
 
 def test_compact_prunes_what_can_be_made_again(db: MemDB) -> None:
-    """Texts that another node stands for: their rows, ids and what they expand to stay."""
+    """Texts that another summary stands for: their rows, ids and what they expand to stay."""
     chat = say(db, 100)
     db.run_pending()
     before = chat.tree()
 
     done = chat.compact()
 
-    consumed = [node for node in before.nodes if node.condensed_into is not None]
+    consumed = [summary for summary in before.summaries if summary.condensed_into is not None]
     assert (done.summarized, done.pruned, done.archived) == (0, len(consumed), 0)
     assert len(consumed) > 0
     assert chat.tree() == before
@@ -510,7 +514,7 @@ def test_compact_never_prunes_what_a_model_wrote(
 
     done = chat.compact()
 
-    assert (done.summarized, done.pruned) == (len(chat.tree().nodes), 0)
+    assert (done.summarized, done.pruned) == (len(chat.tree().summaries), 0)
 
 
 def test_compact_tells_what_it_does(open_db: Callable[..., MemDB], writer: Writer) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.models.summaries import SourceItem, Summary
+from memdb.models.summaries import SourceItem, SummaryText
 
 
 class Asked:
@@ -43,10 +43,10 @@ class Own:
         """Do nothing else."""
         self.meanwhile: Callable[[], object] = lambda: None
 
-    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> SummaryText:
         """Return a short text."""
         self.meanwhile()
-        return Summary(f"own {depth} {source[0].first_seq}-{source[-1].last_seq}")
+        return SummaryText(f"own {depth} {source[0].first_seq}-{source[-1].last_seq}")
 
 
 def say(db: MemDB, count: int, text: str = "Tea number {n} was good.") -> memdb.Session:
@@ -63,8 +63,8 @@ def assert_covers(chat: memdb.Session) -> None:
     """Fail unless frontier and raw messages cover each seq once."""
     tree = chat.tree()
     seqs: list[int] = list(range(1, tree.head_seq + 1))
-    for node in tree.frontier:
-        seqs += range(node.first_seq, node.last_seq + 1)
+    for summary in tree.frontier:
+        seqs += range(summary.first_seq, summary.last_seq + 1)
     seqs += range(tree.first_raw_seq, tree.last_seq + 1)
     assert seqs == list(range(1, tree.last_seq + 1))
 
@@ -103,7 +103,7 @@ def test_tool_calls_and_results_are_told_without_a_model(db: MemDB) -> None:
         chat.append("tool", "", parts=[result])
     db.run_pending()
 
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
 
     assert "deploy" in leaf.text or "refused" in leaf.text
 
@@ -137,7 +137,7 @@ def test_a_tiny_source_costs_one_call(open_db: Callable[..., MemDB]) -> None:
     chat = say(db, 10, "ok")
     db.run_pending()
 
-    assert [node.quality for node in chat.tree().nodes] == ["model"]
+    assert [summary.quality for summary in chat.tree().summaries] == ["model"]
     assert len(model.prompts) == 1
 
 
@@ -149,7 +149,7 @@ def test_the_second_answer_is_measured_too(open_db: Callable[..., MemDB], long: 
     with pytest.raises(memdb.PortError):
         db.run_pending()
 
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
 
     assert leaf.quality == "fallback"
     assert leaf.tokens <= sum(message.tokens for message in chat.messages())
@@ -165,7 +165,7 @@ def test_a_model_whose_budget_is_used_up_blocks_nothing(open_db: Callable[..., M
     with pytest.raises(memdb.PortError, match="budget of 2 calls"):
         db.run_pending()
 
-    qualities = [node.quality for node in chat.tree().nodes]
+    qualities = [summary.quality for summary in chat.tree().summaries]
 
     assert len(model.prompts) == qualities.count("model") == 2
     assert qualities.count("fallback") == len(qualities) - 2
@@ -179,7 +179,7 @@ def test_compacting_makes_nothing_come_back(db: MemDB) -> None:
     """What was deleted stays so, however often the rest is compacted."""
     gone = say(db, 60)
     gone.compact()
-    ids = [node.id for node in gone.tree().nodes]
+    ids = [summary.id for summary in gone.tree().summaries]
     gone.delete()
     other = db.scope("ann").session("other")
     other.extend([{"role": "user", "text": f"cake {n}"} for n in range(60)])
@@ -188,7 +188,7 @@ def test_compacting_makes_nothing_come_back(db: MemDB) -> None:
         other.compact(keep_last=5)
         gone.compact(keep_last=5)
 
-    assert gone.tree().nodes == ()
+    assert gone.tree().summaries == ()
     assert gone.last_seq == 0
     for one in ids:
         with pytest.raises(memdb.NotFound):
@@ -199,15 +199,21 @@ def test_what_was_pruned_is_the_same_text_with_the_same_tokens(db: MemDB) -> Non
     """No placeholder is ever shown, searched or handed to a model."""
     chat = say(db, 200)
     db.run_pending()
-    before = {node.id: (node.text, node.tokens, node.hint) for node in chat.tree().nodes}
-    top = max(chat.tree().nodes, key=lambda node: node.depth)
+    before = {
+        summary.id: (summary.text, summary.tokens, summary.hint)
+        for summary in chat.tree().summaries
+    }
+    top = max(chat.tree().summaries, key=lambda summary: summary.depth)
 
     assert chat.compact().pruned > 0
 
-    assert {node.id: (node.text, node.tokens, node.hint) for node in chat.tree().nodes} == before
-    below = chat.expand(top.id).nodes
-    assert [(node.text, node.tokens, node.hint) for node in below] == [
-        before[node.id] for node in below
+    assert {
+        summary.id: (summary.text, summary.tokens, summary.hint)
+        for summary in chat.tree().summaries
+    } == before
+    below = chat.expand(top.id).summaries
+    assert [(summary.text, summary.tokens, summary.hint) for summary in below] == [
+        before[summary.id] for summary in below
     ]
 
 
@@ -250,7 +256,7 @@ def test_two_compactions_at_once(path: str, open_db: Callable[..., MemDB]) -> No
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
 
-    assert len(calls) == len(chat.tree().nodes)
+    assert len(calls) == len(chat.tree().summaries)
     assert [message.text for message in chat.messages()] == before
     assert_covers(chat)
     assert opened[0].check(deep=True) == []
@@ -260,14 +266,15 @@ def test_two_compactions_at_once(path: str, open_db: Callable[..., MemDB]) -> No
 
 
 def test_archived_and_hot_messages_have_one_numbering(db: MemDB) -> None:
-    """With a system message at the start, nodes expand to the same messages before and after."""
+    """With a system message at the start, summaries expand to the same messages before and after."""
     chat = db.scope("ann").session("trip")
     chat.append("system", "Be brief.")
     say(db, 300)
     db.run_pending()
-    nodes = [node for node in chat.tree().nodes if node.depth == 0]
+    summaries = [summary for summary in chat.tree().summaries if summary.depth == 0]
     before = {
-        node.id: [(one.seq, one.text) for one in chat.expand(node.id).messages] for node in nodes
+        summary.id: [(one.seq, one.text) for one in chat.expand(summary.id).messages]
+        for summary in summaries
     }
 
     chat.archive(keep_last=7)
@@ -275,8 +282,8 @@ def test_archived_and_hot_messages_have_one_numbering(db: MemDB) -> None:
     chat.archive(keep_last=7)
     db.run_pending()
 
-    for node_id, messages in before.items():
-        assert [(one.seq, one.text) for one in chat.expand(node_id).messages] == messages
+    for summary_id, messages in before.items():
+        assert [(one.seq, one.text) for one in chat.expand(summary_id).messages] == messages
     assert_covers(chat)
     window = chat.context(600)
     assert window.tokens <= 600
@@ -301,7 +308,7 @@ def test_a_damaged_segment_is_no_empty_answer(
     chat = say(db, 60)
     db.run_pending()
     chat.archive(keep_last=5)
-    leaf = min(chat.tree().nodes, key=lambda node: (node.depth, node.first_seq))
+    leaf = min(chat.tree().summaries, key=lambda summary: (summary.depth, summary.first_seq))
     db.close()
     raw(path).execute("UPDATE archive_segments SET data = zeroblob(9)")
     again = open_db(path).scope("ann").session("trip")
@@ -331,7 +338,7 @@ def test_what_is_said_while_it_is_summarised_is_kept(open_db: Callable[..., MemD
     assert [one.text for one in chat.messages()] == [
         f"Tea number {n} was good." for n in range(1, 36)
     ]
-    assert len(chat.tree().nodes) == 3
+    assert len(chat.tree().summaries) == 3
     assert_covers(chat)
 
 
@@ -353,7 +360,7 @@ def test_a_node_says_what_it_covers_and_when_it_was_made(db: MemDB, clock: Any) 
     clock.advance(5_000)
     db.run_pending()
 
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
 
     assert (leaf.first_seq, leaf.last_seq, leaf.message_count, leaf.depth) == (1, 10, 10, 0)
     assert (leaf.quality, leaf.summarizer, leaf.created_ms) == (

@@ -6,7 +6,7 @@ import pytest
 
 from memdb.models.summaries import SourceItem
 from memdb.summaries.prompts import ModelSummarizer, fence, read_answer
-from memdb.summaries.summarizer import items_of_messages, items_of_nodes
+from memdb.summaries.summarizer import items_of_messages, items_of_summaries
 
 ITEMS = [SourceItem(1, 1, "Ann", "user", "I like tea."), SourceItem(2, 3, "summary", None, "Oslo.")]
 
@@ -99,9 +99,9 @@ def test_who_said_it_is_the_author_or_the_role(db: Any) -> None:
     chat.append("user", "Hello.", author="Ann")
     chat.extend([{"role": "assistant", "text": "Hi."} for _ in range(9)])
     db.run_pending()
-    nodes = chat.tree().nodes
+    summaries = chat.tree().summaries
 
     said = items_of_messages(list(chat.messages())[:2])
 
     assert [(item.who, item.role) for item in said] == [("Ann", "user"), ("assistant", "assistant")]
-    assert [item.who for item in items_of_nodes(nodes, ["text"])] == ["summary"]
+    assert [item.who for item in items_of_summaries(summaries, ["text"])] == ["summary"]

@@ -1,5 +1,5 @@
 """
-Looking into summaries: the tree, what a node stands for, searching, the index.
+Looking into summaries: the tree, what a summary stands for, searching, the index.
 
 Faults of flowcraft 10 and 11 that cannot happen here, and the test that shows it:
 
@@ -23,7 +23,7 @@ import pytest
 import memdb
 from memdb import MemDB, Session
 from memdb.models.messages import Message
-from memdb.models.summaries import Node, SourceItem, Summary
+from memdb.models.summaries import SourceItem, Summary, SummaryText
 
 
 class Writer:
@@ -36,9 +36,11 @@ class Writer:
         """Say *said* of everything."""
         self.said = said
 
-    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> Summary:
+    def summarize(self, source: list[SourceItem], *, depth: int, limit_tokens: int) -> SummaryText:
         """Return a short summary."""
-        return Summary(self.said or f"By a model: {source[0].first_seq} to {source[-1].last_seq}.")
+        return SummaryText(
+            self.said or f"By a model: {source[0].first_seq} to {source[-1].last_seq}."
+        )
 
 
 def say(chat: Session, count: int, text: str = "Note {n}: we had green tea, cup {n}.") -> None:
@@ -52,16 +54,16 @@ def say(chat: Session, count: int, text: str = "Note {n}: we had green tea, cup 
     )
 
 
-def below(chat: Session, node: Node, limit: int) -> Iterator[Message]:
-    """Yield what a node stands for, down through every depth, *limit* per page."""
+def below(chat: Session, summary: Summary, limit: int) -> Iterator[Message]:
+    """Yield what a summary stands for, down through every depth, *limit* per page."""
     after: int | None = 0
     while after is not None:
-        page = chat.expand(node.id, after_seq=after, limit=limit)
-        assert page.node == node
-        assert len(page.nodes) + len(page.messages) <= limit
-        for one in page.nodes:
-            assert one.depth == node.depth - 1
-            assert one.condensed_into == node.id
+        page = chat.expand(summary.id, after_seq=after, limit=limit)
+        assert page.summary == summary
+        assert len(page.summaries) + len(page.messages) <= limit
+        for one in page.summaries:
+            assert one.depth == summary.depth - 1
+            assert one.condensed_into == summary.id
             yield from below(chat, one, limit)
         yield from page.messages
         after = page.next_seq
@@ -80,13 +82,13 @@ def chat(db: MemDB) -> Session:
 
 
 def test_the_tree_is_deepest_first(chat: Session) -> None:
-    """Then by place; the frontier is what no node stands for, oldest first."""
+    """Then by place; the frontier is what no summary stands for, oldest first."""
     tree = chat.tree()
 
-    order = [(-node.depth, node.first_seq) for node in tree.nodes]
+    order = [(-summary.depth, summary.first_seq) for summary in tree.summaries]
     assert order == sorted(order)
-    assert {node.depth for node in tree.nodes} == {0, 1, 2}
-    assert [node for node in tree.frontier if node.condensed_into] == []
+    assert {summary.depth for summary in tree.summaries} == {0, 1, 2}
+    assert [summary for summary in tree.frontier if summary.condensed_into] == []
     assert tree.frontier[0].first_seq == 1
     assert tree.frontier[-1].last_seq == 300
     assert (tree.head_seq, tree.first_raw_seq, tree.last_seq) == (0, 301, 300)
@@ -117,14 +119,14 @@ def test_a_tree_without_nodes(db: MemDB, count: int) -> None:
 @pytest.mark.parametrize("limit", [1, 2, 7, 50, 1_000], ids=str)
 def test_every_level_leads_to_the_next(chat: Session, limit: int) -> None:
     """By pages of any size: the frontier taken apart is the conversation, as it was said."""
-    found = [one for node in chat.tree().frontier for one in below(chat, node, limit)]
+    found = [one for summary in chat.tree().frontier for one in below(chat, summary, limit)]
 
     assert found == list(chat.messages())
 
 
 def test_a_leaf_is_paged(chat: Session) -> None:
     """From its first message on; `next_seq` is None on the last page only."""
-    leaf = chat.tree().nodes[-1]
+    leaf = chat.tree().summaries[-1]
 
     pages = [
         chat.expand(leaf.id, limit=4),
@@ -142,12 +144,12 @@ def test_a_leaf_is_paged(chat: Session) -> None:
 
 
 def test_a_page_behind_the_end_is_empty(chat: Session) -> None:
-    """Of a node, no error: there is nothing more."""
-    top, leaf = chat.tree().nodes[0], chat.tree().nodes[-1]
+    """Of a summary, no error: there is nothing more."""
+    top, leaf = chat.tree().summaries[0], chat.tree().summaries[-1]
 
-    for node in (top, leaf):
-        page = chat.expand(node.id, after_seq=node.last_seq)
-        assert (page.nodes, page.messages, page.next_seq) == ((), (), None)
+    for summary in (top, leaf):
+        page = chat.expand(summary.id, after_seq=summary.last_seq)
+        assert (page.summaries, page.messages, page.next_seq) == ((), (), None)
 
 
 @pytest.mark.parametrize("archived", [False, True], ids=["hot", "cold"])
@@ -155,12 +157,12 @@ def test_a_span_of_a_node_is_the_node(chat: Session, archived: bool) -> None:
     """The deepest one, as contexts name it; archived messages are no different."""
     if archived:
         chat.archive(keep_last=5)
-    top = chat.tree().nodes[0]
+    top = chat.tree().summaries[0]
 
     page = chat.expand(f"{top.first_seq}-{top.last_seq}")
 
-    assert page.node == top
-    assert [node.depth for node in page.nodes] == [top.depth - 1] * 3
+    assert page.summary == top
+    assert [summary.depth for summary in page.summaries] == [top.depth - 1] * 3
     assert list(below(chat, top, 7)) == list(chat.messages())[: top.last_seq]
 
 
@@ -193,7 +195,7 @@ def test_a_leaf_shows_what_tools_said(db: MemDB) -> None:
     chat.extend([{"role": "assistant", "parts": [asked]}, {"role": "tool", "parts": [result]}])
     say(chat, 8)
     db.run_pending()
-    (leaf,) = chat.tree().nodes
+    (leaf,) = chat.tree().summaries
 
     said = chat.expand(leaf.id).messages
 
@@ -203,11 +205,11 @@ def test_a_leaf_shows_what_tools_said(db: MemDB) -> None:
 
 def test_pruned_nodes_expand_as_before(chat: Session) -> None:
     """A text that was dropped is there again, the same."""
-    before = [chat.expand(node.id, limit=1_000) for node in chat.tree().nodes]
+    before = [chat.expand(summary.id, limit=1_000) for summary in chat.tree().summaries]
 
     assert chat.compact().pruned > 0
 
-    assert [chat.expand(node.id, limit=1_000) for node in chat.tree().nodes] == before
+    assert [chat.expand(summary.id, limit=1_000) for summary in chat.tree().summaries] == before
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ def test_pruned_nodes_expand_as_before(chat: Session) -> None:
 )
 def test_an_unknown_node_is_not_found(chat: Session, ref: str) -> None:
     """Whatever it looks like."""
-    with pytest.raises(memdb.NotFound, match="node"):
+    with pytest.raises(memdb.NotFound, match="summary"):
         chat.expand(ref)
 
 
@@ -235,7 +237,7 @@ def test_a_span_that_is_none_is_refused(chat: Session, ref: str) -> None:
 @pytest.mark.parametrize("ref", [None, 7, b"1-10", ["a"]], ids=repr)
 def test_a_node_id_that_is_no_text_is_refused(chat: Session, ref: Any) -> None:
     """The error names it."""
-    with pytest.raises(memdb.InvalidInput, match="node_id"):
+    with pytest.raises(memdb.InvalidInput, match="summary_id"):
         chat.expand(ref)
 
 
@@ -259,15 +261,15 @@ def test_a_page_of_no_size_is_refused(chat: Session, options: dict[str, Any], na
 
 def test_a_node_of_another_session_is_not_found(db: MemDB, chat: Session) -> None:
     """Nor one of another user: an id leads nowhere outside of its session."""
-    node = chat.tree().nodes[0]
+    summary = chat.tree().summaries[0]
     others = [db.scope("ann").session("other"), db.scope("bob").session("trip")]
     for other in others:
         say(other, 30)
     others.append(db.scope("ann").session("never"))
 
     for other in others:
-        with pytest.raises(memdb.NotFound, match=node.id):
-            other.expand(node.id)
+        with pytest.raises(memdb.NotFound, match=summary.id):
+            other.expand(summary.id)
 
 
 # -- searching
@@ -294,7 +296,7 @@ def test_summaries_are_searched_in_chinese(db: MemDB) -> None:
     say(chat, 10, "We had tea, cup {n}.")
     db.run_pending()
 
-    assert [node.first_seq for node in chat.search_summaries("并发")] == [1]
+    assert [summary.first_seq for summary in chat.search_summaries("并发")] == [1]
 
 
 @pytest.mark.parametrize("query", ["", " ", "???", "zzzz", '" OR *'], ids=repr)
@@ -332,8 +334,8 @@ def test_the_index_lists_the_whole_frontier(chat: Session) -> None:
 
     frontier = chat.tree().frontier
     assert "memory_expand(id)" in index
-    assert spans(index) == [(node.first_seq, node.last_seq) for node in frontier]
-    assert all(f"[{node.id}] " in index for node in frontier)
+    assert spans(index) == [(summary.first_seq, summary.last_seq) for summary in frontier]
+    assert all(f"[{summary.id}] " in index for summary in frontier)
     assert "is not listed" not in index
 
 
@@ -353,7 +355,7 @@ def test_the_index_keeps_to_its_tokens(
     listed, frontier = spans(index), chat.tree().frontier
     (tokens,) = db._rooms.counting.count_many([index])
     assert 0 < tokens <= budget
-    assert listed == [(node.first_seq, node.last_seq) for node in frontier][-len(listed) :]
+    assert listed == [(summary.first_seq, summary.last_seq) for summary in frontier][-len(listed) :]
     assert (f"before message {listed[0][0]} is not listed" in index) == (listed[0][0] > 1)
 
 
@@ -407,7 +409,7 @@ def test_no_summaries_no_index(db: MemDB) -> None:
 def test_upgrade_lets_the_model_write_what_it_did_not(
     open_db: Callable[..., MemDB], path: str
 ) -> None:
-    """Each node once; ids and spans stay, so does what they expand to."""
+    """Each summary once; ids and spans stay, so does what they expand to."""
     with open_db(path) as plain:
         say(plain.scope("ann").session("trip"), 100)
         plain.run_pending()
@@ -419,14 +421,16 @@ def test_upgrade_lets_the_model_write_what_it_did_not(
     db.run_pending()
 
     after = chat.tree()
-    assert due == len(before.nodes) > 10
-    assert {node.quality for node in before.nodes} == {"extractive"}
-    assert {(node.quality, node.text[:11]) for node in after.nodes} == {("model", "By a model:")}
-    assert [(n.id, n.first_seq, n.last_seq) for n in after.nodes] == [
-        (n.id, n.first_seq, n.last_seq) for n in before.nodes
+    assert due == len(before.summaries) > 10
+    assert {summary.quality for summary in before.summaries} == {"extractive"}
+    assert {(summary.quality, summary.text[:11]) for summary in after.summaries} == {
+        ("model", "By a model:")
+    }
+    assert [(n.id, n.first_seq, n.last_seq) for n in after.summaries] == [
+        (n.id, n.first_seq, n.last_seq) for n in before.summaries
     ]
     assert chat.upgrade() == 0
-    assert [one for node in after.frontier for one in below(chat, node, 20)] == list(
+    assert [one for summary in after.frontier for one in below(chat, summary, 20)] == list(
         chat.messages()
     )
 

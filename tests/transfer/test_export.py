@@ -253,10 +253,10 @@ def test_archived_messages_and_summaries_come_back(
     assert chat.archive(3).messages == 0
     assert (tmp_path / "one.jsonl").read_text().splitlines() == before
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
-    assert (len(again.tree().nodes), copy.pending()) == (0, 1)
-    assert copy.run_pending() == len(chat.tree().nodes)
-    assert [one.replace(row_id=0, created_ms=0) for one in again.tree().nodes] == [
-        one.replace(row_id=0, created_ms=0) for one in chat.tree().nodes
+    assert (len(again.tree().summaries), copy.pending()) == (0, 1)
+    assert copy.run_pending() == len(chat.tree().summaries)
+    assert [one.replace(row_id=0, created_ms=0) for one in again.tree().summaries] == [
+        one.replace(row_id=0, created_ms=0) for one in chat.tree().summaries
     ]
     assert copy.check(deep=True) == []
 

@@ -105,12 +105,12 @@ def _context(scope: Scope, given: Arguments) -> Answer:
 def _expand(scope: Scope, given: Arguments) -> Answer:
     chat = scope.session(given["session"])
     found = chat.expand(given["id"], after_seq=given.get("after", 0), limit=PAGE)
-    nodes = [
+    summaries = [
         {"id": one.id, "first_seq": one.first_seq, "last_seq": one.last_seq, "text": one.text or ""}
-        for one in found.nodes
+        for one in found.summaries
     ]
     said = [{"seq": one.seq, "role": one.role, "text": one.text} for one in found.messages]
-    return {"summaries": nodes, "messages": said, "next": found.next_seq or 0}
+    return {"summaries": summaries, "messages": said, "next": found.next_seq or 0}
 
 
 def _forget(scope: Scope, given: Arguments) -> Answer:

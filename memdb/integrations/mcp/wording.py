@@ -22,7 +22,7 @@ MAX_SHOWN = 80
 
 # What memdb says -> what a client can do something with.
 WORDS = (
-    ("node_id is", "id is"),
+    ("summary_id is", "id is"),
     ("after_seq is", "after is"),
     ("prefix is", "uri is"),
     (", or add yours with db.categories.add()", ""),
@@ -33,7 +33,7 @@ WORDS = (
 def said(error: MemDBError, given: Mapping[str, Any]) -> str:
     """Return the sentence for a call, or a resource, that had the arguments *given*."""
     match error:
-        case NotFound(kind="node"):
+        case NotFound(kind="summary"):
             return (
                 f"id is {given['id'][:MAX_SHOWN]!r}: session {given['session']!r} has no such "
                 "summary; give one that its context names, or message numbers such as 11-20"
