@@ -323,10 +323,7 @@ class Session(Hosted, Learning, Revising):
 
         Entries told in it and `user:` artifacts stay.
         """
-        with self._rooms.db.write():
-            self._rooms.shelf.delete_session(self._owner, self.name)
-            self.state.clear()
-            return self._rooms.writer.delete(self._owner, self.name)
+        return self._rooms.writer.delete(self._owner, self.name)
 
     def forget(
         self,

@@ -15,9 +15,10 @@ from memdb.artifacts.streams import BlobStream, Upload
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
-from memdb.tables import artifacts, blobs, messages, scopes, sessions, words
+from memdb.records import artifacts as records
+from memdb.records.artifacts import NewVersion
+from memdb.tables import artifacts, blobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
-from memdb.text.grams import bigrams_of
 from memdb.text.validate import (
     int_value,
     json_object,
@@ -38,20 +39,6 @@ if TYPE_CHECKING:
     from memdb.tables.artifacts import Stored
 
 SHARED_PREFIX = "user:"
-
-# How much of a text is searched: a long novel.
-MAX_INDEXED_CHARS = 1_000_000
-
-_TEXT_MIMES = (
-    "application/javascript",
-    "application/json",
-    "application/sql",
-    "application/toml",
-    "application/x-sh",
-    "application/xml",
-    "application/yaml",
-    "image/svg+xml",
-)
 
 # Endings that Python's table lacks in 3.11.
 _MORE_MIMES = {
@@ -111,12 +98,11 @@ class Shelf:
         upload = self._upload(data)
         try:
             row["mime"] = row["mime"] or guess_mime(name, upload.head)
-            said = _searched(row["mime"], upload.head)
+            searched = records.indexed_text(row["mime"], upload.head)
             with self._db.write() as tx:
                 place, row["message_id"] = self._target(tx, owner, session, name, message_seq)
-                row["blob_no"] = upload.finish(tx)
-                row["size_bytes"] = upload.size_bytes
-                number = self._add_version(tx, place, row, said, version)
+                new = NewVersion(blob_no=upload.finish(tx), size_bytes=upload.size_bytes, **row)
+                number = records.insert(tx, place, new, searched, self._db.ids, version)
                 stored = artifacts.find(tx, place, number)
         except BaseException:
             upload.abandon()
@@ -154,32 +140,6 @@ class Shelf:
         if found is None:
             found = sessions.add(tx, scope_no, session, self._db.ids(tx.now_ms))
         return Place(scope_no, session_no_of(found), name), message_id
-
-    def _add_version(
-        self,
-        tx: Tx,
-        place: Place,
-        row: dict[str, Any],
-        said: dict[str, str | None],
-        version: int | None,
-    ) -> int:
-        known = artifacts.find_name(tx, place)
-        last = 0 if known is None else known[1]
-        number = last + 1 if version is None else version
-        if number <= last:
-            raise InvalidInput(f"version is {number}: {place.name} is at {last} already")
-        if known is None:
-            name_id = scopes.next_id(tx, place.scope_no)
-            artifacts.add_name(tx, name_id, place, number, said)
-        else:
-            name_id = known[0]
-            words.drop_artifact(tx, name_id)
-            artifacts.set_name(tx, name_id, number, said)
-        words.index_artifact(tx, name_id)
-        made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
-        uid = row["uid"] or self._db.ids(tx.now_ms)
-        artifacts.add(tx, place, number, {**row, "uid": uid, "created_ms": made_ms})
-        return number
 
     def _place(self, tx: Tx, owner: Owner, session: str | None, name: str) -> Place | None:
         """Return where *name* would stand, None if its scope or session is unknown."""
@@ -238,45 +198,7 @@ class Shelf:
             int_value(version, "version", 1, artifacts.REV_BASE)
         with self._db.write() as tx:
             place = self._place(tx, owner, session, name)
-            return place is not None and self._delete(tx, place, version)
-
-    def delete_session(self, owner: Owner, session: str) -> None:
-        """Remove every artifact of a session; shared ones stay."""
-        with self._db.write() as tx:
-            scope_no = owner.find(tx)
-            found = None if scope_no is None else sessions.find(tx, scope_no, session)
-            if scope_no is None or found is None:
-                return
-            number = session_no_of(found)
-            for place, _ in artifacts.places(tx, scope_no):
-                known = artifacts.find_name(tx, place) if place.session_no == number else None
-                if known is not None:
-                    _delete_versions(tx, place, artifacts.versions(tx, place))
-                    words.drop_artifact(tx, known[0])
-                    artifacts.delete_name(tx, known[0])
-
-    def _delete(self, tx: Tx, place: Place, version: int | None) -> bool:
-        known = artifacts.find_name(tx, place)
-        if version is None:
-            doomed = artifacts.versions(tx, place)
-        else:
-            one = artifacts.find(tx, place, version)
-            doomed = [] if one is None else [one]
-        if known is None or not doomed:
-            return False
-        _delete_versions(tx, place, doomed)
-        newest = artifacts.find(tx, place)
-        if newest is not None and newest.info.version > doomed[0].info.version:
-            return True  # what is searched stays the same
-        said = _searched("", b"")
-        if newest is not None and _is_text_mime(newest.info.mime):
-            sha256 = bytes.fromhex(newest.info.sha256)
-            head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
-            said = _searched(newest.info.mime, head)
-        words.drop_artifact(tx, known[0])
-        artifacts.set_name(tx, known[0], known[1], said)
-        words.index_artifact(tx, known[0])
-        return True
+            return place is not None and records.remove(tx, place, version)
 
     def list(self, owner: Owner, session: str | None) -> list[ArtifactVersion]:
         """
@@ -296,13 +218,6 @@ class Shelf:
                 places = [place for place in places if place.session_no in wanted]
             newest = [artifacts.find(tx, place) for place in places]
         return [stored.info for stored in newest if stored is not None]
-
-
-def _delete_versions(tx: Tx, place: Place, doomed: list[Stored]) -> None:
-    """Remove versions, and the bytes that no other version shares."""
-    for stored in doomed:
-        artifacts.delete(tx, place, stored)
-        blobs.delete_if_unused(tx, stored.blob_no)
 
 
 def full_name(session: str | None, name: str) -> str:
@@ -332,19 +247,3 @@ def _is_text(head: bytes) -> bool:
         return "\0" not in head[:4096].decode()
     except UnicodeDecodeError as error:
         return len(head) >= 4096 and error.start > 4092  # noqa: PLR2004 (a cut character)
-
-
-def _is_text_mime(mime: str) -> bool:
-    kind = mime.partition(";")[0].strip().lower()
-    return kind.startswith("text/") or kind in _TEXT_MIMES or kind.endswith(("+json", "+xml"))
-
-
-def _searched(mime: str, head: bytes) -> dict[str, str | None]:
-    """Return the text and bigrams to search, None where *mime* or *head* is no text."""
-    nothing: dict[str, str | None] = {"text": None, "bigrams": None}
-    if not _is_text_mime(mime):
-        return nothing
-    text = head[: 4 * MAX_INDEXED_CHARS].decode("utf-8", errors="replace")[:MAX_INDEXED_CHARS]
-    if "\0" in text:
-        return nothing
-    return {"text": text, "bigrams": bigrams_of(text)}

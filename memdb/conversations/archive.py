@@ -11,17 +11,17 @@ recover (ADR-0009).
 from __future__ import annotations
 
 from memdb.errors import Corrupt
-from memdb.models.ids import MAX_SEQ, session_range
+from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import Archived
 from memdb.tables import archive, sessions, words
 from memdb.text.grams import bigrams_of
-from memdb.text.segment_codec import block_of, spans_of
+from memdb.text.segment_codec import block_of
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable
 
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Row, Tx
@@ -199,53 +199,6 @@ class Archivist:
             words.index_range(tx, low, high)
             archive.replace(tx, target, old, [])
         return True
-
-
-def forget(tx: Tx, target: int) -> None:
-    """Take the archived messages of a session out of segments and index, after their rows."""
-    low, high = session_range(target)
-    after = 0
-    while page := archive.after(tx, target, after, STEP_SEGMENTS):
-        for one in page:
-            try:
-                words.drop_archived(tx, _said(target, archive.opened(target, [one])))
-            except Corrupt:
-                continue  # its words are no longer known, so they stay for now
-        after = page[-1].first_seq
-    archive.delete_session(tx, target)
-    if words.has_archived(tx, low, high):
-        from memdb.engine.sqlite.rebuild import rebuild_archived  # only for a damaged file
-
-        rebuild_archived(tx)
-
-
-def blocks_of(tx: Tx, target: int, seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the blocks, by first and last seq, in which some of the rising *seqs* are archived."""
-    found: set[tuple[int, int]] = set()
-    for low, high in spans_of(seqs):
-        found |= {
-            block_of(one - target) for one in archive.archived(tx, target | low, target | high)
-        }
-    return sorted(found)
-
-
-def drop_archived(tx: Tx, target: int, seqs: Collection[int]) -> None:
-    """
-    Take archived messages out of their segments and their index, before their rows.
-
-    Args:
-        seqs: Rising; those that are not archived are passed over.
-
-    Raises:
-        Corrupt: a segment is damaged.
-    """
-    gone = {*seqs}
-    for block in blocks_of(tx, target, seqs):
-        old = archive.touched(tx, target, *block)
-        contents = archive.opened(target, old)
-        words.drop_archived(tx, _said(target, [one for one in contents if one[0] in gone]))
-        kept = [one for one in contents if one[0] not in gone]
-        archive.replace(tx, target, old, archive.to_segments(kept))
 
 
 def _find(tx: Tx, owner: Owner, session: str) -> int | None:

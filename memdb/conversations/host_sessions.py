@@ -10,7 +10,8 @@ from __future__ import annotations
 from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
 from memdb.models.ids import MAX_SEQ, message_id, session_range
 from memdb.models.sessions import SessionHead, SessionSnapshot
-from memdb.tables import erased, jobs, messages, sessions, summaries, vectors, words
+from memdb.records import messages as records
+from memdb.tables import messages, sessions, words
 from memdb.tables import state as states
 from memdb.text.validate import (
     MAX_MS,
@@ -177,15 +178,7 @@ class Hosting:
             said = None if found is None else messages.find(tx, found[0], session, seq)
             if found is None or said is None or (not said.text and said.body is None):
                 return False
-            target = found[0]
-            words.drop_messages(tx, said.id, said.id)
-            erased.erase(tx, said.id, _hash_without_words(said))
-            words.index_range(tx, said.id, said.id)
-            vectors.delete_range(tx, "message", said.id, said.id)
-            # Any of them may quote it, directly or through another one.
-            jobs.drop_nodes(tx, target)
-            summaries.delete_session(tx, target)
-            jobs.add_summarize(tx, "session", target)
+            records.erase(tx, found[0], said)
             return True
 
     def is_archived(self, owner: Owner, session: str, seq: int) -> bool:
@@ -255,12 +248,6 @@ def _messages(
     chosen = sorted(ids)[len(ids) - min(len(ids), MAX_SEQ if last is None else last) :]
     found = messages.get_many(tx, f"[{','.join(map(str, chosen))}]")
     return [found[one] for one in chosen]
-
-
-def _hash_without_words(said: Message) -> bytes:
-    kept = ("uid", "role", "external_id", "created_ms")
-    row = {"author": None, "text": "", "body": None, "metadata": None}
-    return messages.hash_of(row | {field: getattr(said, field) for field in kept})
 
 
 def _checked(changes: Changes) -> dict[Place, dict[str, str]]:

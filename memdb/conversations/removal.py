@@ -10,9 +10,9 @@ then, not to another message.
 from __future__ import annotations
 
 from memdb.errors import VersionConflict
-from memdb.models.ids import MAX_SEQ, session_range
-from memdb.tables import jobs, messages, sessions, summaries, vectors, words
-from memdb.text.segment_codec import spans_of
+from memdb.models.ids import MAX_SEQ
+from memdb.records import messages as records
+from memdb.tables import messages, sessions
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def pop(
         target, newest = _newest(tx, owner, session, expected_seq)
         if target is None or newest is None:
             return None
-        _remove(tx, target, [newest.seq])
+        records.remove(tx, target, [newest.seq])
         if rows:
             writer.before_write(tx)
             writer.add_rows(tx, target, session, rows)
@@ -87,7 +87,7 @@ def replace(
     with db.write() as tx:
         target, _ = _newest(tx, owner, session, expected_seq)
         if target is not None and gone:
-            _remove(tx, target, gone)
+            records.remove(tx, target, gone)
         if not rows:
             return []
         writer.before_write(tx)
@@ -116,45 +116,6 @@ def clear(db: Database, owner: Owner, session: str) -> bool:
         target = None if scope_no is None else sessions.find(tx, scope_no, session)
         if target is None or not messages.last(tx, target, session, 1):
             return False
-        remove_all(tx, target)
+        records.remove_all(tx, target)
         sessions.touch(tx, target)
         return True
-
-
-def remove_all(tx: Tx, target: int) -> None:
-    """Remove the messages of a session and all that is derived from them."""
-    low, high = session_range(target)
-    words.drop_messages(tx, low, high)
-    vectors.delete_range(tx, "message", low, high)
-    messages.delete_range(tx, low, high)
-    if words.has_archived(tx, low, high):
-        from memdb.conversations.archive import forget  # only where something is archived
-
-        forget(tx, target)
-    jobs.drop_nodes(tx, target)
-    summaries.delete_session(tx, target)
-
-
-def remove_messages(tx: Tx, target: int, seqs: Sequence[int]) -> None:
-    """Remove messages by their rising seqs, with their words and vectors, not their summaries."""
-    from memdb.conversations.archive import drop_archived  # only where messages go
-
-    drop_archived(tx, target, seqs)
-    for low, high in spans_of(seqs):
-        span = target | low, target | high
-        words.drop_messages(tx, *span)
-        vectors.delete_range(tx, "message", *span)
-        messages.delete_range(tx, *span)
-
-
-def _remove(tx: Tx, target: int, seqs: list[int]) -> None:
-    """
-    Remove messages by their rising seqs, and all that is derived from them.
-
-    The summaries from the first of them on go; what else they stood for is
-    summarised again when it is due.
-    """
-    remove_messages(tx, target, seqs)
-    jobs.drop_nodes(tx, target, seqs[0])
-    summaries.delete_session(tx, target, seqs[0])
-    sessions.touch(tx, target)

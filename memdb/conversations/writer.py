@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from memdb.conversations.removal import remove_all
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge, VersionConflict
 from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import ROLES, Message, NewMessage
-from memdb.tables import entries, history, jobs, messages, sessions, vectors, words
+from memdb.records import sessions as session_records
+from memdb.tables import jobs, messages, sessions, words
 from memdb.text.grams import bigrams_of
 from memdb.text.secret_policy import ALLOW, SecretPolicy, action_value, screened_value
 from memdb.text.validate import (
@@ -280,31 +280,12 @@ class Writer:
 
     def delete(self, owner: Owner, session: str) -> bool:
         """
-        Remove a session with its messages, their index and their vectors.
+        Remove a session with everything that hangs on it; False if it is absent.
 
-        Entries that were told in it stay, without the link. False if absent.
+        Entries that were told in it stay, without the link.
         """
-        name_value(session, "session")
         with self._db.write() as tx:
-            scope_no = owner.find(tx)
-            target = None if scope_no is None else sessions.find(tx, scope_no, session)
-            if target is None:
-                return False
-            remove_all(tx, target)
-            _drop_entries_of(tx, target)
-            jobs.drop(tx, "session", target)
-            return sessions.delete(tx, target)
-
-
-def _drop_entries_of(tx: Tx, session: int) -> None:
-    """Remove the entries that only this session recalls; the others stay, told by nobody."""
-    for entry_id in entries.session_only(tx, session):
-        words.drop_entry(tx, entry_id)
-        vectors.delete_range(tx, "entry", entry_id, entry_id)
-        jobs.drop(tx, "entry", entry_id)
-        entries.delete(tx, entry_id)
-    entries.forget_session(tx, session)
-    history.forget_session(tx, session)
+            return session_records.remove(tx, owner, session)
 
 
 def _said(text: str, parts: list[Any]) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput
 from memdb.models.ids import SCOPE_SHIFT, scope_range, session_range
 from memdb.models.record import Record
+from memdb.records import artifacts as artifact_records
 from memdb.records import entries as ledger
 from memdb.tables import artifacts, blobs, entries, removal
 from memdb.tables import history as histories
@@ -103,7 +104,7 @@ def entry_values(tx: Tx, entry_id: int) -> Iterator[str | None]:
 
 def remove_entry(tx: Tx, entry_id: int) -> bool:
     """Remove an entry with its history, index row, vectors and jobs; False if it is absent."""
-    return ledger.delete(tx, entry_id)
+    return ledger.remove(tx, entry_id)
 
 
 def version_values(rows: tuple[Row, ...]) -> Iterator[str | None]:
@@ -116,15 +117,6 @@ def places_of(tx: Tx, ids: tuple[int, ...]) -> list[Place]:
     """Return where the artifact names with these ids stand."""
     found = artifacts.get_many(tx, f"{list(ids)}")
     return [Place(one.id >> SCOPE_SHIFT, one.session_no, one.name) for one in found.values()]
-
-
-def places_in(tx: Tx, scope_no: int, session_no: int | None) -> list[Place]:
-    """Return every artifact name of a scope, or of one session of it."""
-    return [
-        place
-        for place, _ in artifacts.places(tx, scope_no)
-        if session_no is None or place.session_no == session_no
-    ]
 
 
 def places_made_by(tx: Tx, scope_no: int, message_ids: str) -> list[Place]:
@@ -154,17 +146,10 @@ def remove_artifact(tx: Tx, place: Place, digest: str) -> int:
 
     Unlike a delete, which keeps the counter: a name can say more than the bytes.
     """
-    known = artifacts.find_name(tx, place)
-    if known is None:
-        return 0
-    doomed = artifacts.versions(tx, place)
-    for stored in doomed:
-        artifacts.delete(tx, place, stored)
-        blobs.delete_if_unused(tx, stored.blob_no)
-        version = stored.info.version
+    versions = [stored.info.version for stored in artifacts.versions(tx, place)]
+    artifact_records.remove_name(tx, place)
+    for version in versions:
         removal.hide_ref(
             tx, place.scope_no, "artifact", f"{place.name}@{version}", f"{digest}@{version}"
         )
-    fulltext.drop_artifact(tx, known[0])
-    artifacts.delete_name(tx, known[0])
-    return len(doomed)
+    return len(versions)

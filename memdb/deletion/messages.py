@@ -9,10 +9,9 @@ is looked at again, so both happen or neither.
 
 from __future__ import annotations
 
-from memdb.conversations.archive import blocks_of
-from memdb.conversations.removal import remove_messages
 from memdb.models.ids import SCOPE_SHIFT, session_range
 from memdb.models.record import Record
+from memdb.records import messages as records
 from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
 from memdb.tables import archive, jobs, messages, removal, sessions, tombstones, vectors
 from memdb.tables import summaries as summary_rows
@@ -137,7 +136,7 @@ def same(tx: Tx, target: Target, planned: Rewriting) -> bool:
 
 def values(tx: Tx, target: Target) -> Iterator[str | bytes | None]:
     """Yield what the messages of *target* say, as it is stored."""
-    for block in blocks_of(tx, target.session, target.seqs):
+    for block in records.archived_blocks(tx, target.session, target.seqs):
         yield from (one.data for one in archive.touched(tx, target.session, *block))
     for one in messages.get_many(tx, target.ids).values():
         yield from _said(one)
@@ -188,7 +187,7 @@ def segments_of(tx: Tx, target: Target) -> int:
     """Return how many archive segments hold messages of *target*, or lie beside one that does."""
     return sum(
         len(archive.touched(tx, target.session, *block))
-        for block in blocks_of(tx, target.session, target.seqs)
+        for block in records.archived_blocks(tx, target.session, target.seqs)
     )
 
 
@@ -203,7 +202,7 @@ def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> 
     for row_id, uid in sorted(messages.uids(tx, target.ids).items()):
         ref = f"sha256:{digest}#{row_id - target.session}"
         tombstones.add(tx, scope_no, Tombstone(uid, "message", ref, tx.now_ms))
-    remove_messages(tx, target.session, target.seqs)
+    records.remove_rows(tx, target.session, target.seqs)
     for summary, made in planned.summaries:
         vectors.delete_range(tx, "node", summary.row_id, summary.row_id)
         if made is not None:

@@ -1,11 +1,12 @@
 """
-Which sessions are kept as they are: by age, idle time and count.
+Session retention: archive, delete or forget sessions by age, idle time and count.
 
-Off unless somebody calls it, because nothing stored is lost without being asked.
+Off unless a policy is given, because nothing stored is lost without being asked.
 """
 
 from __future__ import annotations
 
+from memdb.deletion.service import Forgetter
 from memdb.models.record import Record
 from memdb.records.scopes import Owner
 from memdb.tables import scopes
@@ -16,19 +17,21 @@ if TYPE_CHECKING:
     from memdb.api._container import Rooms
     from memdb.models.messages import SessionInfo
 
-ACTIONS = ("archive", "forget")
+ACTIONS = ("archive", "delete", "forget")
 
 
 class SessionPolicy(Record):
     """
-    Until when a session stays as it is.
+    Limits of a session, and what happens to one that exceeds them.
 
     Attributes:
-        max_age_ms: Since its making; None: any age.
-        max_idle_ms: Since a message was last added or removed; None: any.
-        max_count: Sessions per scope; those longest without a message go
-            first. None: any number.
-        action: "archive" keeps every word, compressed; "forget" deletes.
+        max_age_ms: Milliseconds since it was created; None means no limit.
+        max_idle_ms: Milliseconds since a message was last added or removed;
+            None means no limit.
+        max_count: Sessions per scope; those longest without a message exceed
+            it first. None means no limit.
+        action: "archive" keeps every word, compressed; "delete" does what
+            `Session.delete` does, and "forget" what `Scope.forget` does.
     """
 
     max_age_ms: int | None = None
@@ -76,6 +79,9 @@ def due(infos: list[SessionInfo], policy: SessionPolicy, now_ms: int) -> list[Se
 
 
 def _apply(rooms: Rooms, owner: Owner, session: str, action: str) -> bool:
-    if action == "forget":
+    if action == "archive":
+        return rooms.archivist.archive(owner, session, keep_last=0).messages > 0
+    if action == "delete":
         return rooms.writer.delete(owner, session)
-    return rooms.archivist.archive(owner, session, keep_last=0).messages > 0
+    receipt = Forgetter(rooms, owner).session(session, artifacts=False, prove=False, dry_run=False)
+    return receipt.removed["sessions"] > 0

@@ -13,6 +13,8 @@ from memdb.errors import Busy, InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ, SCOPE_SHIFT, scope_range, seq_of, session_no_of, session_of
 from memdb.models.receipts import Receipt
 from memdb.models.record import Record
+from memdb.records import artifacts as artifact_records
+from memdb.records import sessions as session_records
 from memdb.tables import entries, removal, sessions
 from memdb.text.validate import int_value, name_value
 
@@ -127,7 +129,7 @@ class Forgetter:
                 return Doomed(state=(None,))
             low, high = scope_range(scope_no)
             known = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=-1)]
-            places = learned.places_in(tx, scope_no, None)
+            places = artifact_records.list_places(tx, scope_no)
             every = tuple(removal.entry_ids(tx, low, high))
             return Doomed((), tuple(known), every, (), tuple(places), (None,))
 
@@ -147,7 +149,9 @@ class Forgetter:
             scope_no = session >> SCOPE_SHIFT
             told |= dict.fromkeys(removal.told_in(tx, session, None))
             versions += removal.told_before(tx, session, None)
-            places |= dict.fromkeys(learned.places_in(tx, scope_no, session_no_of(session)))
+            places |= dict.fromkeys(
+                artifact_records.list_places(tx, scope_no, session_no_of(session))
+            )
             if artifacts:
                 places |= dict.fromkeys(learned.places_made_in(tx, session))
         kept = tuple(row for row in versions if row[0] not in told)
@@ -261,7 +265,7 @@ class Forgetter:
         for place in doomed.artifacts:
             learned.remove_artifact(tx, place, said.digest_of(place.name))
         for session, name in doomed.whole:
-            self._rooms.writer.delete(self._owner, name)
+            session_records.remove(tx, self._owner, name)
             removal.hide_ref(tx, session >> SCOPE_SHIFT, "session", name, said.digest_of(name))
         for session_name in doomed.state:
             removal.delete_state(tx, self._owner.app, self._owner.user, session_name)
@@ -320,5 +324,5 @@ def _with(doomed: Doomed, found: learned.Matches, places: list[Place]) -> Doomed
     every = dict.fromkeys((*doomed.entries, *found.entries))
     rows = {row[:2]: row for row in (*doomed.versions, *found.versions)}
     versions = tuple(row for row in rows.values() if row[0] not in every)
-    artifacts = tuple(dict.fromkeys((*doomed.artifacts, *places)))
-    return doomed.replace(entries=tuple(every), versions=versions, artifacts=artifacts)
+    every_place = tuple(dict.fromkeys((*doomed.artifacts, *places)))
+    return doomed.replace(entries=tuple(every), versions=versions, artifacts=every_place)

@@ -94,7 +94,7 @@ class Quota:
 
         rows = sorted(active_entries.worth(tx, scope_no, newest.id, tx.now_ms, category), key=rank)
         for row in rows[:excess]:
-            entries.change(tx, row[0], "expire" if row[5] else "evict", active=0)
+            entries.update(tx, row[0], "expire" if row[5] else "evict", active=0)
 
 
 def expire(db: Database) -> int:
@@ -109,7 +109,7 @@ def expire(db: Database) -> int:
         with db.write() as tx:
             ids = active_entries.ended(tx, after, tx.now_ms, BATCH)
             for entry_id in ids:
-                entries.change(tx, entry_id, "expire", active=0)
+                entries.update(tx, entry_id, "expire", active=0)
         done += len(ids)
         if len(ids) < BATCH:
             return done
@@ -134,7 +134,7 @@ def remove_inactive(db: Database, older_than_ms: int) -> int:
         with db.write() as tx:
             ids = active_entries.inactive(tx, after, before_ms, BATCH)
             for entry_id in ids:
-                entries.delete(tx, entry_id)
+                entries.remove(tx, entry_id)
         done += len(ids)
         if len(ids) < BATCH:
             return done

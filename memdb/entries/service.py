@@ -110,7 +110,7 @@ class Notebook:
     ) -> Remembered:
         """Let *old* take over what a statement adds to it, and *text* if that is not None."""
         columns = merging.merged(entries.row(tx, old.id), said, text, tx.now_ms, self.categories)
-        ledger.change(tx, old.id, "merge" if old.active else "restore", **columns)
+        ledger.update(tx, old.id, "merge" if old.active else "restore", **columns)
         new = get(tx, old.id)
         action = "ignored" if new.version == old.version else "merged"
         return Remembered(action, new, old, reason)
@@ -177,7 +177,7 @@ class Notebook:
                 said["trust"] = FLAGGED
             before = entries.row(tx, entry_id)
             if any(before[column] != value for column, value in said.items()):
-                ledger.change(tx, entry_id, "update", **said, updated_ms=tx.now_ms)
+                ledger.update(tx, entry_id, "update", **said, updated_ms=tx.now_ms)
             return get(tx, entry_id)
 
     def mark(
@@ -188,9 +188,9 @@ class Notebook:
             self._before_write(tx)
             self._get(tx, owner, entry_id)
             if pinned is not None:
-                ledger.change(tx, entry_id, "pin", pinned=int(pinned))
+                ledger.update(tx, entry_id, "pin", pinned=int(pinned))
             if trust is not None:
-                ledger.change(tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST))
+                ledger.update(tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST))
             return get(tx, entry_id)
 
     def supersede(self, owner: Owner, old_id: int, new_id: int) -> Entry:
@@ -252,7 +252,7 @@ class Notebook:
         with self._db.write() as tx:
             if self._find(tx, owner, entry_id) is None:
                 return False
-            return ledger.delete(tx, entry_id)
+            return ledger.remove(tx, entry_id)
 
     def list(
         self,

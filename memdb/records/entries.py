@@ -1,7 +1,8 @@
 """
-The writes of an entry, each with its history, index row and embedding job.
+Entry records: a long-term fact with its history, index row, vectors and jobs.
 
-Called inside a transaction; who calls decides what is written and why.
+The one way in and out of the table `entries`. The caller decides what is
+written and why. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
     SpaceVector = tuple[int, bytes]  # number of the space, vector as it is stored
 
-# What a row gets that says nothing else.
-NEW = {
+# Columns of a new entry that the caller need not give.
+DEFAULTS = {
     "pinned": 0,
     "trust": "trusted",
     "version": 1,
@@ -41,7 +42,7 @@ def insert(
     tx: Tx, scope_no: int, row: Mapping[str, Any], ids: Ids, vector: SpaceVector | None = None
 ) -> int:
     """
-    Add a validated row, fill in what it leaves open, and return its id.
+    Add a validated row, with defaults for the columns it lacks, and return its id.
 
     Args:
         vector: Embedding of the text; its space gets no job. None means that
@@ -50,7 +51,7 @@ def insert(
     entry_id = scopes.next_id(tx, scope_no)
     made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
     filled: dict[str, Any] = {
-        **NEW,
+        **DEFAULTS,
         "updated_ms": made_ms,
         "stored_ms": tx.now_ms,
         **row,
@@ -66,13 +67,13 @@ def insert(
     return entry_id
 
 
-def change(
+def update(
     tx: Tx, entry_id: int, reason: str, vector: SpaceVector | None = None, **columns: Any
 ) -> None:
     """
-    Give an existing entry new *columns*; what it was before becomes history.
+    Change *columns* of an entry, and keep what it was before as history.
 
-    Columns that leave it as it is make no version.
+    Nothing is written if every column has its value already.
 
     Args:
         vector: Embedding of the new text, as in `insert`; unused if the words stay.
@@ -106,12 +107,12 @@ def _embed(tx: Tx, entry_id: int, version: int, vector: SpaceVector | None) -> N
 
 def end(tx: Tx, old: Entry, ended_ms: int) -> None:
     """
-    Let *old* be true until *ended_ms*, which frees its key for its successor.
+    End the validity of *old* at *ended_ms*, which frees its key for its successor.
 
-    `entries.link` names that one when it is there. A version of its own is not
-    made for the link.
+    `tables.entries.link` names the successor once it exists; that makes no
+    version.
     """
-    change(
+    update(
         tx,
         old.id,
         "supersede",
@@ -120,9 +121,17 @@ def end(tx: Tx, old: Entry, ended_ms: int) -> None:
     )
 
 
-def delete(tx: Tx, entry_id: int) -> bool:
-    """Remove an entry with its history, index row, vectors and jobs."""
+def remove(tx: Tx, entry_id: int) -> bool:
+    """Remove an entry with its history, index row, vectors and jobs; False if it is absent."""
     words.drop_entry(tx, entry_id)
     vectors.delete_range(tx, "entry", entry_id, entry_id)
     jobs.drop(tx, "entry", entry_id)
     return entries.delete(tx, entry_id)
+
+
+def leave_session(tx: Tx, session: int) -> None:
+    """Remove the entries that only this session recalls, and the link of the others to it."""
+    for entry_id in entries.session_only(tx, session):
+        remove(tx, entry_id)
+    entries.forget_session(tx, session)
+    history.forget_session(tx, session)

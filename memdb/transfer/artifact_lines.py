@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput, MemDBError
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
-from memdb.tables import artifacts, scopes, tombstones, words
+from memdb.records import artifacts as records
+from memdb.tables import artifacts, tombstones
 from memdb.text.validate import json_object, name_value, optional_name, time_value
 from memdb.transfer.items import (
     bytes_of,
@@ -167,14 +168,7 @@ class ArtifactWriter:
         """Make sure that the numbers of deleted versions are not given out again."""
         for line in lines:
             place = self._target.place_of(tx, line.session, line.name)
-            known = artifacts.find_name(tx, place)
-            if known is None:
-                name_id = scopes.next_id(tx, place.scope_no)
-                nothing: dict[str, str | None] = {"text": None, "bigrams": None}
-                artifacts.add_name(tx, name_id, place, line.last_version, nothing)
-                words.index_artifact(tx, name_id)
-            else:
-                artifacts.raise_version(tx, known[0], line.last_version)
+            records.reserve(tx, place, line.last_version)
 
     def _restore(self, tx: Tx, line: ArtifactLine, version: int) -> bool:
         """

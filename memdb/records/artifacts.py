@@ -1,0 +1,191 @@
+"""
+Artifact records: a version or a name with its indexed text, its bytes and its tombstones.
+
+The one way in and out of the tables `artifact_names`, `artifacts` and `blobs`.
+Every function joins the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput
+from memdb.models.record import Record
+from memdb.tables import artifacts, blobs, scopes, words
+from memdb.text.grams import bigrams_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.clock import Ids
+    from memdb.tables.artifacts import Place, Stored
+
+# How much of a text is searched: a long novel.
+MAX_INDEXED_CHARS = 1_000_000
+
+_TEXT_MIMES = (
+    "application/javascript",
+    "application/json",
+    "application/sql",
+    "application/toml",
+    "application/x-sh",
+    "application/xml",
+    "application/yaml",
+    "image/svg+xml",
+)
+
+
+class NewVersion(Record):
+    """
+    A version before it is stored.
+
+    Attributes:
+        blob_no: Its bytes, which are stored already.
+        metadata: JSON text; None means none.
+        message_id: The message that made it; None if that is not known.
+        uid: None for a new one.
+        created_ms: None means now.
+    """
+
+    blob_no: int
+    size_bytes: int
+    mime: str
+    metadata: str | None
+    message_id: int | None
+    uid: str | None = None
+    created_ms: int | None = None
+
+
+def insert(
+    tx: Tx,
+    place: Place,
+    new: NewVersion,
+    searched: dict[str, str | None],
+    ids: Ids,
+    version: int | None = None,
+) -> int:
+    """
+    Add a version, which becomes the newest of its name, and return its number.
+
+    Args:
+        searched: What `indexed_text` returned for it, outside the transaction.
+        version: The number it had, for imports; None means the next one.
+
+    Raises:
+        InvalidInput: *version* is not above the last number given out.
+    """
+    known = artifacts.find_name(tx, place)
+    last = 0 if known is None else known[1]
+    number = last + 1 if version is None else version
+    if number <= last:
+        raise InvalidInput(f"version is {number}: {place.name} is at {last} already")
+    _set_name(tx, place, number, searched)
+    artifacts.add(
+        tx,
+        place,
+        number,
+        {
+            **new.to_dict(),
+            "uid": new.uid or ids(tx.now_ms),
+            "created_ms": tx.now_ms if new.created_ms is None else new.created_ms,
+        },
+    )
+    return number
+
+
+def reserve(tx: Tx, place: Place, last_version: int) -> None:
+    """Make sure that no number up to *last_version* is given out again; for imports."""
+    known = artifacts.find_name(tx, place)
+    if known is None:
+        _set_name(tx, place, last_version, indexed_text("", b""))
+    else:
+        artifacts.raise_version(tx, known[0], last_version)
+
+
+def remove(tx: Tx, place: Place, version: int | None = None) -> bool:
+    """
+    Remove one version, all of them for None; False if there was none.
+
+    The name stays with its counter, so that no number comes back. A version
+    leaves a tombstone; its bytes go if no other version shares them.
+    """
+    known = artifacts.find_name(tx, place)
+    if version is None:
+        doomed = artifacts.versions(tx, place)
+    else:
+        found = artifacts.find(tx, place, version)
+        doomed = [] if found is None else [found]
+    if known is None or not doomed:
+        return False
+    _remove_versions(tx, place, doomed)
+    newest = artifacts.find(tx, place)
+    if newest is not None and newest.info.version > doomed[0].info.version:
+        return True  # what is searched stays the same
+    searched = indexed_text("", b"")
+    if newest is not None and is_text_mime(newest.info.mime):
+        sha256 = bytes.fromhex(newest.info.sha256)
+        head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
+        searched = indexed_text(newest.info.mime, head)
+    _set_name(tx, place, known[1], searched)
+    return True
+
+
+def remove_name(tx: Tx, place: Place) -> int:
+    """Remove every version of a name, and the name with its counter; return how many versions."""
+    known = artifacts.find_name(tx, place)
+    if known is None:
+        return 0
+    doomed = artifacts.versions(tx, place)
+    _remove_versions(tx, place, doomed)
+    words.drop_artifact(tx, known[0])
+    artifacts.delete_name(tx, known[0])
+    return len(doomed)
+
+
+def remove_session(tx: Tx, scope_no: int, session_no: int) -> None:
+    """Remove every artifact name of a session; the names shared in its scope stay."""
+    for place in list_places(tx, scope_no, session_no):
+        remove_name(tx, place)
+
+
+def list_places(tx: Tx, scope_no: int, session_no: int | None = None) -> list[Place]:
+    """Return every artifact name of a scope, or of one session of it, also empty ones."""
+    return [
+        place
+        for place, _ in artifacts.places(tx, scope_no)
+        if session_no is None or place.session_no == session_no
+    ]
+
+
+def _remove_versions(tx: Tx, place: Place, doomed: list[Stored]) -> None:
+    for stored in doomed:
+        artifacts.delete(tx, place, stored)
+        blobs.delete_if_unused(tx, stored.blob_no)
+
+
+def _set_name(tx: Tx, place: Place, last_version: int, searched: dict[str, str | None]) -> None:
+    """Set the counter and the indexed text of a name, making the name if it is new."""
+    known = artifacts.find_name(tx, place)
+    if known is None:
+        name_id = scopes.next_id(tx, place.scope_no)
+        artifacts.add_name(tx, name_id, place, last_version, searched)
+    else:
+        name_id = known[0]
+        words.drop_artifact(tx, name_id)
+        artifacts.set_name(tx, name_id, last_version, searched)
+    words.index_artifact(tx, name_id)
+
+
+def is_text_mime(mime: str) -> bool:
+    """Return whether a media type is text, so that its bytes are searched."""
+    kind = mime.partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in _TEXT_MIMES or kind.endswith(("+json", "+xml"))
+
+
+def indexed_text(mime: str, head: bytes) -> dict[str, str | None]:
+    """Return the `text` and `bigrams` to search; both None if *mime* or *head* is no text."""
+    nothing: dict[str, str | None] = {"text": None, "bigrams": None}
+    if not is_text_mime(mime):
+        return nothing
+    text = head[: 4 * MAX_INDEXED_CHARS].decode("utf-8", errors="replace")[:MAX_INDEXED_CHARS]
+    if "\0" in text:
+        return nothing
+    return {"text": text, "bigrams": bigrams_of(text)}

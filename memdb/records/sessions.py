@@ -1,0 +1,53 @@
+"""
+Session records: a session with everything that hangs on it.
+
+The one way in and out of the table `sessions`. What goes with a session is
+listed in `memdb.records.dependents`. Every function joins the caller's
+transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.models.ids import session_no_of
+from memdb.records import artifacts, entries, messages
+from memdb.tables import jobs, sessions, state
+from memdb.text.validate import name_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.clock import Ids
+    from memdb.records.scopes import Owner
+
+
+def find(tx: Tx, owner: Owner, name: str) -> int | None:
+    """Return the id of a session by its name, None if the scope has none such."""
+    name_value(name, "session")
+    scope_no = owner.find(tx)
+    return None if scope_no is None else sessions.find(tx, scope_no, name)
+
+
+def ensure(tx: Tx, owner: Owner, name: str, ids: Ids) -> int:
+    """Return the id of a session, making the session and its scope if they are new."""
+    scope_no = owner.ensure(tx)
+    found = sessions.find(tx, scope_no, name)
+    return sessions.add(tx, scope_no, name, ids(tx.now_ms)) if found is None else found
+
+
+def remove(tx: Tx, owner: Owner, name: str) -> bool:
+    """
+    Remove a session with everything that hangs on it; False if it is absent.
+
+    Entries told in it stay, without the link, but for those that only this
+    session recalls. A tombstone says that the session was there.
+    """
+    session = find(tx, owner, name)
+    if session is None:
+        return False
+    scope_no = owner.ensure(tx)
+    messages.remove_all(tx, session)
+    artifacts.remove_session(tx, scope_no, session_no_of(session))
+    entries.leave_session(tx, session)
+    state.clear(tx, (owner.app, owner.user, name))
+    jobs.drop(tx, "session", session)
+    return sessions.delete(tx, session)
