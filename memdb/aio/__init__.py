@@ -117,13 +117,14 @@ class Session:
         """Ask the worker to add messages; *after* gets them there once they are stored."""
         sync, rooms = self._sync, self._sync._rooms
 
-        def ready() -> Callable[[], list[Message]]:
-            from memdb.conversations.writer import to_new
-
-            new = [to_new(message) for message in messages]
-            return rooms.writer.ready(sync._owner, sync.name, new, expected_seq, secrets, keep=keep)
-
-        return self._worker.add(rooms.db, ready, after)
+        return self._worker.add(
+            rooms.db,
+            lambda: rooms.writer.prepare(messages, secrets),
+            lambda drafts: rooms.writer.append(
+                sync._owner, sync.name, drafts, expected_seq, keep=keep
+            ),
+            after,
+        )
 
     async def fork(self, name: str, *, before_seq: int | None = None) -> Session:
         """Copy this session to a new one; see `memdb.Session.fork`."""

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.database import Database
 
-    # Whom to tell, and what checks and then stores what he adds.
-    _Adding = tuple[Future[Any], Callable[[], Callable[[], Any]]]
-    # The same, checked.
+    # (future to resolve, callable that prepares, callable that stores what it returned)
+    _Adding = tuple[Future[Any], Callable[[], Any], Callable[[Any], Any]]
+    # (future to resolve, callable that stores)
     _Ready = tuple[Future[Any], Callable[[], Any]]
 
+P = TypeVar("P")
 R = TypeVar("R")
 
 # Calls whose messages share a transaction: other writers wait 20 ms for it.
@@ -101,16 +102,17 @@ class Worker(ThreadPoolExecutor):
     def add(
         self,
         db: Database,
-        ready: Callable[[], Callable[[], R]],
+        prepare: Callable[[], P],
+        store: Callable[[P], R],
         after: Callable[[R], object] | None = None,
     ) -> Future[R]:
         """
-        Do what *ready* returns, in one transaction with other such calls.
+        Call *prepare*, then *store* with its result in a transaction with other such calls.
 
-        That writes in one `with db.write()` of its own, and may be done again:
-        if a call fails, all are done once more, each in a savepoint that undoes
-        it alone. Most do not, and without savepoints cost half. *after* gets
-        the answer in the thread, once it is stored and before the caller.
+        *store* writes in one `with db.write()` of its own, and may be called
+        again: if one fails, all are called once more, each in a savepoint that
+        undoes it alone. Most do not fail, and without savepoints cost half.
+        *after* gets the answer in the thread, before the caller does.
         """
         self._guard()
         done: Future[R] = Future()
@@ -121,7 +123,7 @@ class Worker(ThreadPoolExecutor):
                 adding: list[_Adding] = []
                 self._soon(partial(self._add, db, adding))
                 self._adding = adding
-            self._adding.append((done, ready))
+            self._adding.append((done, prepare, store))
         return done
 
     def _soon(self, work: Callable[[], R]) -> Future[R]:
@@ -145,11 +147,12 @@ class Worker(ThreadPoolExecutor):
         with self._lock:
             if self._adding is adding:
                 self._adding = []
-        due = [
-            (done, store)
-            for done, ready in adding
-            if done.set_running_or_notify_cancel() and (store := _outcome(done, ready))
-        ]
+        due: list[_Ready] = []
+        for done, prepare, store in adding:
+            if done.set_running_or_notify_cancel():
+                prepared = _outcome(done, prepare)
+                if not done.done():
+                    due.append((done, partial(store, prepared)))
         with _waking:
             for done, found in self._stored(db, due):
                 done.set_result(found)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memdb.context.builder import Contexts
     from memdb.conversations.archive import Archivist
     from memdb.conversations.host_sessions import Hosting
-    from memdb.conversations.writer import Writer
+    from memdb.conversations.writer import MessageService
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.sqlite.database import Database
     from memdb.english.rule_extractor import RuleExtractor
@@ -79,7 +79,7 @@ class Rooms:
             self.indexer  # noqa: B018 (refuses a name or dimension that names no space)
         if counter is not None:
             self._counting = self._make_counting(counter)
-        self._writer: Writer | None = None
+        self._writer: MessageService | None = None
         self._hosting: Hosting | None = None
         self._notebook: Notebook | None = None
         self._recaller: Recaller | None = None
@@ -124,12 +124,14 @@ class Rooms:
         return Counting(counter)
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> MessageService:
         """What adds messages."""
         if self._writer is None:
-            from memdb.conversations.writer import Writer
+            from memdb.conversations.writer import MessageService
 
-            self._writer = Writer(self.db, self.counting, self.indexer.ensure_space, self.secrets)
+            self._writer = MessageService(
+                self.db, self.counting, self.indexer.space_name, self.secrets
+            )
         return self._writer
 
     @property

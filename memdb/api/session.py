@@ -65,7 +65,9 @@ class Session(Hosted, Learning, Revising):
         from memdb.models.messages import NewMessage
 
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        (stored,) = self._rooms.writer.append(self._owner, self.name, [new], expected_seq, secrets)
+        writer = self._rooms.writer
+        drafts = writer.prepare([new], secrets)
+        (stored,) = writer.append(self._owner, self.name, drafts, expected_seq)
         return stored
 
     def extend(
@@ -86,12 +88,9 @@ class Session(Hosted, Learning, Revising):
 
         Cost: 25 µs per message with index and exact token count.
         """
-        from memdb.conversations.writer import to_new
-
-        new = [to_new(message) for message in messages]
-        return self._rooms.writer.append(
-            self._owner, self.name, new, expected_seq, secrets, keep=keep
-        )
+        writer = self._rooms.writer
+        drafts = writer.prepare(messages, secrets)
+        return writer.append(self._owner, self.name, drafts, expected_seq, keep=keep)
 
     @property
     def last_seq(self) -> int:

@@ -103,12 +103,10 @@ class Hosted:
             InvalidInput: something given cannot be stored; nothing was written.
             SecretFound: the message holds a secret, and those are refused.
         """
-        from memdb.conversations.writer import to_new
-
         return self._rooms.hosting.commit(
             self._owner,
             self.name,
-            to_new(message),
+            message,
             expected_seq,
             expected=expected,
             metadata=metadata,

@@ -41,12 +41,7 @@ class Revising:
             VersionConflict: the newest message is not *expected_seq*.
             InvalidInput: a field of *instead* cannot be stored.
         """
-        from memdb.conversations.removal import pop
-        from memdb.conversations.writer import to_new
-
-        new = [to_new(message) for message in instead]
-        rooms = self._rooms
-        return pop(rooms.db, rooms.writer, self._owner, self.name, expected_seq, new)
+        return self._rooms.writer.pop(self._owner, self.name, expected_seq, instead)
 
     def replace(
         self,
@@ -72,12 +67,7 @@ class Revising:
             VersionConflict: the newest message is not *expected_seq*.
             InvalidInput: a seq or a field of *instead* cannot be.
         """
-        from memdb.conversations.removal import replace
-        from memdb.conversations.writer import to_new
-
-        new = [to_new(message) for message in instead]
-        rooms = self._rooms
-        return replace(rooms.db, rooms.writer, self._owner, self.name, seqs, new, expected_seq)
+        return self._rooms.writer.replace(self._owner, self.name, seqs, instead, expected_seq)
 
     def fork(self, name: str, *, before_seq: int | None = None) -> Self:
         """
@@ -95,14 +85,9 @@ class Revising:
 
         Cost: 30 µs per message, in one transaction.
         """
-        from memdb.conversations.forking import fork
-
-        rooms = self._rooms
-        fork(rooms.db, rooms.writer, self._owner, self.name, name, before_seq)
-        return type(self)(rooms, self._owner, name)
+        self._rooms.writer.fork(self._owner, self.name, name, before_seq)
+        return type(self)(self._rooms, self._owner, name)
 
     def clear(self) -> bool:
         """Remove every message; what was saved and remembered stays. False without any."""
-        from memdb.conversations.removal import clear
-
-        return clear(self._rooms.db, self._owner, self.name)
+        return self._rooms.writer.clear(self._owner, self.name)

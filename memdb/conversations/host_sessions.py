@@ -11,6 +11,7 @@ from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
 from memdb.models.ids import MAX_SEQ, message_id, session_range
 from memdb.models.sessions import SessionHead, SessionSnapshot
 from memdb.records import messages as records
+from memdb.records import sessions as session_records
 from memdb.tables import messages, sessions, words
 from memdb.tables import state as states
 from memdb.text.validate import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from memdb.conversations.writer import Writer
+    from memdb.conversations.writer import MessageService
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import Message, NewMessage
@@ -50,10 +51,10 @@ def places_of(app: str, user: str, session: str) -> tuple[Place, Place, Place]:
 class Hosting:
     """The sessions of a file as their hosts see them, and state of any kind."""
 
-    def __init__(self, db: Database, writer: Writer) -> None:
-        """Keep them in *db*, their messages written by *writer*."""
+    def __init__(self, db: Database, message_service: MessageService) -> None:
+        """Read and write *db*; *message_service* adds the messages."""
         self._db = db
-        self._writer = writer
+        self._messages = message_service
 
     def head(self, owner: Owner, session: str) -> SessionHead | None:
         """Return what the session's row says, None if there is no such session."""
@@ -86,7 +87,7 @@ class Hosting:
         made_ms = time_value(created_ms, "created_ms")
         given = _checked(changes)
         with self._db.write() as tx:
-            target = self._writer.ensure_session(tx, owner, session)
+            target = session_records.ensure(tx, owner, session, self._db.ids)
             known = _find(tx, owner, session)
             assert known is not None
             if known[1].last_seq or known[1].metadata is not None:
@@ -120,7 +121,7 @@ class Hosting:
         self,
         owner: Owner,
         session: str,
-        new: NewMessage,
+        new: NewMessage | dict[str, Any],
         expected_seq: int | None = None,
         *,
         expected: SessionHead | None = None,
@@ -144,22 +145,21 @@ class Hosting:
             int_value(expected_seq, "expected_seq", 0, MAX_SEQ)
         described = json_object(metadata, "metadata")
         given = _checked(changes)
-        rows = self._writer.ready_rows([new])
+        (draft,) = self._messages.prepare([new])
         with self._db.write() as tx:
-            self._writer.before_write(tx)
             found = _find(tx, owner, session)
             if found is None:
                 raise NotFound("session", session)
             target, head = found
-            if new.external_id is not None:
-                twin = self._writer.stored_twin(tx, target, session, rows[0])
+            if draft.external_id is not None:
+                twin = records.find_same(tx, target, session, draft)
                 if twin is not None:
                     return twin
             if expected_seq not in (None, head.last_seq):
                 raise VersionConflict(expected_seq, head.last_seq)
             if expected is not None and _moved(expected, head):
                 raise VersionConflict(expected.newest_seq, head.newest_seq)
-            (stored,) = self._writer.add_rows(tx, target, session, rows)
+            (stored,) = self._messages.insert(tx, target, session, [draft])
             _put(tx, given)
             if described is not None:
                 sessions.describe(tx, target, described)
@@ -213,7 +213,7 @@ class Hosting:
         checked = _checked({place: given})
         with self._db.write() as tx:
             if owner is not None:
-                self._writer.ensure_session(tx, owner, place[2])
+                session_records.ensure(tx, owner, place[2], self._db.ids)
             _put(tx, checked)
 
     def remove(self, place: Place, key: str) -> bool:

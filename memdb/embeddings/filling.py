@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import session_range
+from memdb.records import spaces
+from memdb.records.spaces import SpaceName
 from memdb.tables import entries, jobs, messages, space_jobs
 from memdb.tables import vectors as embeddings
 from memdb.text.validate import int_value, name_value
@@ -52,28 +54,11 @@ class Filler:
         int_value(embedder.dim, "embedder.dim", 1, MAX_DIM)
         self._db = db
         self.embedder = embedder
+        self.space_name = SpaceName(embedder.name, embedder.dim)
 
     def space(self, tx: Tx) -> Space | None:
-        """Return the embedder's space, None where it is new; others may have dropped it."""
-        return embeddings.find_space(tx, self.embedder.name, self.embedder.dim)
-
-    def ensure_space(self, tx: Tx) -> int:
-        """
-        Return the embedder's space, making it where it is new.
-
-        A new space makes everything the file already holds due for embedding;
-        one that was retired is used again, and what it lacks becomes due.
-        """
-        found = self.space(tx)
-        if found is None:
-            space_no = embeddings.add_space(tx, self.embedder.name, self.embedder.dim)
-            if not space_jobs.add_everything(tx, space_no):
-                self._complete(tx, space_no)
-            return space_no
-        if found.retired:
-            embeddings.revive(tx, found.space_no)
-            space_jobs.add_missing(tx, found.space_no)
-        return found.space_no
+        """Return the embedder's space, None if it is new; another process may have dropped it."""
+        return spaces.find(tx, self.space_name)
 
     def settle(self) -> None:
         """
@@ -88,12 +73,7 @@ class Filler:
                 return
         with self._db.write() as tx:
             if not space_jobs.unfinished(tx, found.space_no):
-                self._complete(tx, found.space_no)
-
-    @staticmethod
-    def _complete(tx: Tx, space_no: int) -> None:
-        for retired in embeddings.complete(tx, space_no) or ():
-            space_jobs.drop_space(tx, retired)
+                spaces.complete(tx, found.space_no)
 
     def run_pending(
         self,
@@ -165,7 +145,7 @@ class Filler:
             space_no = known.space_no
         else:
             with self._db.write() as tx:
-                space_no = self.ensure_space(tx)
+                space_no = spaces.ensure(tx, self.space_name)
         with self._db.read() as tx:
             found = jobs.due(tx, space_no, *span, self._db.clock(), limit, early=early)
         same = [job for job in found if job.subject == "entry"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from memdb.embeddings.filling import MAX_DIM, Filler
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.record import Record
+from memdb.records import spaces
 from memdb.tables import space_jobs, vectors
 from memdb.text.validate import int_value, name_value
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import SpaceInfo
     from memdb.models.protocols import Embedder
+    from memdb.records.spaces import SpaceName
     from memdb.tables.vectors import Space
 
 
@@ -61,9 +63,14 @@ class Indexer:
         self._own = None if embedder is None else Filler(db, embedder)
         self._previous = None if previous is None else Filler(db, previous)
 
+    @property
+    def space_name(self) -> SpaceName | None:
+        """The name of the embedder's space, None without embedder."""
+        return None if self._own is None else self._own.space_name
+
     def ensure_space(self, tx: Tx) -> int | None:
-        """Return the embedder's space, as `Filler.ensure_space`; None without embedder."""
-        return None if self._own is None else self._own.ensure_space(tx)
+        """Return the number of the embedder's space, made if it is new; None without embedder."""
+        return None if self._own is None else spaces.ensure(tx, self._own.space_name)
 
     def warm(self) -> None:
         """Load the embedder; PortError where that fails."""
@@ -178,10 +185,9 @@ class Indexer:
                 raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")
             space = vectors.find_space(tx, model, found[0].dim)
             assert space is not None
-            vectors.abandon(tx, space.space_no)
-            space_jobs.drop_space(tx, space.space_no)
+            spaces.retire(tx, space.space_no)
         more = True
         while more:
             with self._db.write() as tx:
-                more = vectors.drop_piece(tx, space.space_no)
+                more = spaces.remove_piece(tx, space.space_no)
         return found[0]

@@ -7,21 +7,219 @@ function joins the caller's transaction.
 
 from __future__ import annotations
 
-from memdb.errors import Corrupt
-from memdb.models.ids import session_range
-from memdb.tables import archive, erased, jobs, messages, sessions, summaries, vectors, words
+import json
+
+from memdb.errors import AlreadyExists, Corrupt, TooLarge
+from memdb.models.ids import MAX_SEQ, session_range
+from memdb.models.messages import Message
+from memdb.models.record import Record
+from memdb.records import spaces
+from memdb.tables import (
+    archive,
+    erased,
+    jobs,
+    messages,
+    sessions,
+    summaries,
+    tombstones,
+    vectors,
+    words,
+)
 from memdb.text.segment_codec import block_of, spans_of
+from memdb.text.validate import MAX_INT, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
+    from typing import Any
 
     from memdb.engine.sqlite.transaction import Tx
-    from memdb.models.messages import Message
+    from memdb.models.clock import Ids
+    from memdb.records.drafts import Draft
+    from memdb.records.spaces import SpaceName
     from memdb.text.segment_codec import Content
 
 # Segments that are read together while a session is removed.
 SEGMENT_PAGE = 16
+
+# Later than any lease or retry.
+ANY_TIME = MAX_INT
+
+
+class Placed(Record):
+    """A draft with the seq it keeps; None puts it at the end of its session."""
+
+    seq: int | None
+    draft: Draft
+
+
+def insert(
+    tx: Tx,
+    session: int,
+    name: str,
+    drafts: Sequence[Draft],
+    ids: Ids,
+    space: SpaceName | None,
+    *,
+    keep: bool = False,
+) -> list[Message]:
+    """
+    Add messages to the end of a session and return them as stored.
+
+    A draft whose external id the session has is not added again; the stored
+    message is returned in its place.
+
+    Args:
+        name: Of the session.
+        space: The space of the embedder at hand, which is made if it is new.
+        keep: A stored message stays also if the one with its external id differs.
+
+    Raises:
+        AlreadyExists: an external id belongs to a different message.
+        TooLarge: the session cannot hold so many more.
+
+    Cost: 25 µs per message in bulk.
+    """
+    stored: dict[str | None, Message | None] = {
+        draft.external_id: find_same(tx, session, name, draft, keep=keep)
+        for draft in drafts
+        if draft.external_id is not None
+    }
+    unknown = [draft for draft in drafts if stored.get(draft.external_id) is None]
+    fresh = _first_of_each(unknown, keep=keep)
+    rows = place(tx, session, [Placed.make((None, draft)) for draft in fresh], ids, space)
+    added = {id(draft): _to_message(row, name) for draft, row in zip(fresh, rows, strict=True)}
+    by_external: dict[str | None, Message] = {
+        draft.external_id: added[id(draft)] for draft in fresh
+    }
+    return [
+        stored.get(draft.external_id) or added.get(id(draft)) or by_external[draft.external_id]
+        for draft in drafts
+    ]
+
+
+def place(
+    tx: Tx, session: int, placed: Sequence[Placed], ids: Ids, space: SpaceName | None
+) -> list[dict[str, Any]]:
+    """
+    Add messages that the session does not hold yet; the answer are their rows, in that order.
+
+    Raises:
+        TooLarge: the session cannot hold so many more.
+    """
+    if not placed:
+        return []
+    if space is not None:
+        spaces.ensure(tx, space)
+    late = sum(one.seq is None for one in placed)
+    seq = _last_before(tx, session, late) if late else 0
+    rows = []
+    for kept, draft in placed:
+        if kept is None:
+            seq += 1
+        rows.append(_to_row(session + (kept or seq), draft, ids, tx.now_ms))
+    ordered = rows if late == len(rows) else sorted(rows, key=lambda row: int(row["id"]))
+    messages.add(tx, ordered)
+    words.index_messages(tx, ordered)
+    first, last = ordered[0]["id"] - session, ordered[-1]["id"] - session
+    jobs.add_session(tx, session, first)
+    jobs.grew(tx, session, first, last)
+    if late < len(rows):
+        tombstones.drop(tx, json.dumps([row["uid"] for row in ordered]))
+        _embed_from(tx, session, first)
+    return rows
+
+
+def find_same(
+    tx: Tx, session: int, name: str, draft: Draft, *, keep: bool = False
+) -> Message | None:
+    """
+    Return the stored message with the external id of a draft, None without one.
+
+    Raises:
+        AlreadyExists: it differs from the draft, and *keep* is False.
+    """
+    assert draft.external_id is not None
+    found = messages.find_external(tx, session, name, draft.external_id)
+    if found is not None and not keep:
+        _refuse_other((found.role, found.text, found.body), draft)
+    return found
+
+
+def _last_before(tx: Tx, session: int, count: int) -> int:
+    """Give out *count* seqs and return the last one before them."""
+    last = sessions.advance(tx, session, count)
+    if last is None:
+        raise TooLarge("number of messages in one session", MAX_SEQ, MAX_SEQ + count)
+    return last - count
+
+
+def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
+    """Return the columns of a message, with the hash over all of it."""
+    row = {
+        "id": row_id,
+        "uid": draft.uid or ids(now_ms),
+        "role": draft.role,
+        "author": draft.author,
+        "text": draft.text,
+        "body": draft.body,
+        "external_id": draft.external_id,
+        "tokens": draft.tokens,
+        "counter": draft.counter,
+        "metadata": draft.metadata,
+        "created_ms": now_ms if draft.created_ms is None else draft.created_ms,
+        "bigrams": draft.bigrams,
+    }
+    row["content_hash"] = messages.hash_of(row)
+    return row
+
+
+def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
+    """Let embedding jobs that are past *first_seq* begin with it again."""
+    for space_no, _, _ in vectors.list_numbers(tx):
+        for job in jobs.due(tx, space_no, session, session, ANY_TIME, 2):
+            if job.subject == "session" and job.next_seq > first_seq:
+                jobs.advance(tx, job, first_seq)
+
+
+def _first_of_each(drafts: Iterable[Draft], *, keep: bool) -> list[Draft]:
+    """Return the drafts without later ones that repeat an external id."""
+    seen: dict[str, Draft] = {}
+    kept = []
+    for draft in drafts:
+        if draft.external_id is None:
+            kept.append(draft)
+        elif draft.external_id not in seen:
+            seen[draft.external_id] = draft
+            kept.append(draft)
+        elif not keep:
+            first = seen[draft.external_id]
+            _refuse_other((first.role, first.text, parse_json(first.body)), draft)
+    return kept
+
+
+def _refuse_other(stored: tuple[str, str, Any], draft: Draft) -> None:
+    if stored != (draft.role, draft.text, parse_json(draft.body)):
+        assert draft.external_id is not None
+        raise AlreadyExists("message with external_id", draft.external_id)
+
+
+def _to_message(row: dict[str, Any], session: str) -> Message:
+    return Message(
+        row["id"] & MAX_SEQ,
+        row["role"],
+        row["author"],
+        row["text"],
+        parse_json(row["body"]),
+        row["tokens"],
+        row["counter"],
+        row["external_id"],
+        row["created_ms"],
+        parse_json(row["metadata"]),
+        session,
+        row["id"],
+        row["uid"],
+    )
 
 
 def remove(tx: Tx, session: int, seqs: Sequence[int]) -> None:

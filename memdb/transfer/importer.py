@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, SecretFound
 from memdb.text.validate import choice_value, optional_name, text_value
 from memdb.transfer import detect
 from memdb.transfer.batch import Sink
@@ -59,6 +59,7 @@ def import_file(
         FileError: *path* cannot be read.
         InvalidInput: a line or message cannot be stored; the error names it.
             What stands before it is stored, and stays.
+        SecretFound: one holds a secret, and the policy refuses it.
 
     Cost: 50 µs per message with index and exact token count, 35 µs from a memdb
     export; memory for a chunk of 2,000 lines, for a LoCoMo file the whole.
@@ -120,6 +121,9 @@ def _store(
                 if progress is not None:
                     progress(source.done, source.total)
     except _Told:
+        raise
+    except SecretFound:
+        _finish(sink.flush)
         raise
     except InvalidInput as error:
         _finish(sink.flush)

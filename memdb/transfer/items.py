@@ -10,7 +10,7 @@ from base64 import b64decode
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, SecretFound
 from memdb.models.record import Record
 from memdb.text.validate import int_value, text_value, time_value
 
@@ -82,6 +82,8 @@ class ImportReport(Record):
 
 def located(place: str, error: MemDBError) -> InvalidInput:
     """Return *error* as one that begins with the place in the file."""
+    if isinstance(error, SecretFound):
+        return SecretFound(f"{place}: {error.field}", error.kinds)
     return InvalidInput(f"{place}: {error}")
 
 

@@ -1,8 +1,9 @@
 """
-Sessions and messages of an import, stored in bulk.
+Session and message lines of an import.
 
-The rules of a message are those of `Conversations`; this way past its `append`
-looks up a thousand external ids or uids at once, and counts before it writes.
+Messages are prepared and stored as `Session.append` does it; here a thousand
+external ids or uids are looked up at once, and an exported message keeps its
+seq if that is free.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
-from memdb.tables import jobs, messages, sessions, tombstones, vectors, words
+from memdb.records import messages as message_records
+from memdb.records.drafts import Draft, count_drafts, read_draft
+from memdb.records.messages import Placed
+from memdb.tables import messages, sessions, tombstones
+from memdb.text.secret_policy import ALLOW
 from memdb.text.validate import json_object, name_value, text_value, time_value
 from memdb.transfer.items import count_of, located, needed, needed_ms, refuse_unknown
-from memdb.transfer.target import Seat, embedding_jobs
+from memdb.transfer.target import Seat
 
 if TYPE_CHECKING:
     from typing import Any
@@ -47,12 +52,12 @@ class SessionLine(Record):
 
 
 class MessageLine(Record):
-    """A message as a line describes it; *seq* None: it goes to the end."""
+    """A message as a line describes it; *seq* None puts it at the end."""
 
     place: str
     session: str
     seq: int | None
-    row: dict[str, Any]
+    draft: Draft
 
 
 def read_session(target: Target, place: str, fields: dict[str, Any]) -> SessionLine:
@@ -117,18 +122,20 @@ def read_message(target: Target, place: str, fields: dict[str, Any]) -> MessageL
         fields.get("metadata"),
         fields.get("uid"),
     )
-    row = target.rooms.writer.to_row(new)
+    policy = target.rooms.secrets
+    draft = read_draft(new, policy, policy.messages)
     if seq is None:
-        return MessageLine(place, session, None, row)
+        return MessageLine(place, session, None, draft)
     last_seq = target.last_seq_of(session)
     if count_of(fields, "seq", 1, MAX_SEQ) > last_seq:
         raise InvalidInput(f"seq is {seq}, its session ends at {last_seq}: export it again")
     needed(fields, "uid")
     needed_ms(fields, "created_ms")
-    row["tokens"] = count_of(fields, "tokens", 0, MAX_TOKENS)
-    row["counter"] = text_value(needed(fields, "counter"), "counter")
-    del row["counted"]
-    return MessageLine(place, session, seq, row)
+    tokens = count_of(fields, "tokens", 0, MAX_TOKENS)
+    counter = text_value(needed(fields, "counter"), "counter")
+    if policy.messages == ALLOW or read_draft(new, policy, ALLOW) == draft:
+        draft = draft.replace(tokens=tokens, counter=counter)
+    return MessageLine(place, session, seq, draft)
 
 
 def prepare_messages(target: Target, lines: list[MessageLine]) -> list[MessageLine]:
@@ -143,10 +150,11 @@ def prepare_messages(target: Target, lines: list[MessageLine]) -> list[MessageLi
         known = _known_externals(target, tx, lines)
     fresh = [line for line in lines if not _is_among(known, line)]
     target.added["messages_known"] += len(lines) - len(fresh)
-    uncounted = [line.row for line in fresh if "counted" in line.row]
-    if uncounted:
-        target.rooms.writer.count(uncounted)
-    return fresh
+    drafts = count_drafts([line.draft for line in fresh], target.rooms.counting)
+    return [
+        line if line.draft is draft else line.replace(draft=draft)
+        for line, draft in zip(fresh, drafts, strict=True)
+    ]
 
 
 def _known_externals(
@@ -155,8 +163,8 @@ def _known_externals(
     """Return, by session and external id, what the file holds of uncounted lines."""
     given: dict[str, list[str]] = {}
     for line in lines:
-        if line.row["external_id"] is not None and line.seq is None:
-            given.setdefault(line.session, []).append(line.row["external_id"])
+        if line.draft.external_id is not None and line.seq is None:
+            given.setdefault(line.session, []).append(line.draft.external_id)
     known = {}
     for session, external_ids in given.items():
         found = target.find_session(tx, session)
@@ -169,39 +177,50 @@ def _is_among(known: dict[str, dict[str, tuple[int, str, str]]], line: MessageLi
     """Say whether a line says what its twin in the file says."""
     if line.seq is not None or line.session not in known:
         return False
-    twin = known[line.session].get(line.row["external_id"])
-    return twin is not None and twin[1:] == (line.row["role"], line.row["text"])
+    twin = known[line.session].get(line.draft.external_id or "")
+    return twin is not None and twin[1:] == (line.draft.role, line.draft.text)
 
 
 def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
     """
-    Add the messages that are not here, with index rows and embedding jobs.
+    Add the messages that are not here, session by session.
 
     Raises:
-        InvalidInput: an external id belongs to a different message.
+        InvalidInput: an external id belongs to a different message, or a session
+            is full. What stands before that line is added.
     """
-    target.rooms.indexer.ensure_space(tx)
     groups: dict[str, list[MessageLine]] = {}
     for line in lines:
         groups.setdefault(line.session, []).append(line)
-    placed: list[MessageLine] = []
-    failure: InvalidInput | None = None
     for session, group in groups.items():
         seat = target.seat(tx, session)
         found = _Group(target, tx, seat, group)
         fresh = found.fresh()
-        failure = found.failure
-        try:
-            _place(target, tx, seat, fresh)
-        except InvalidInput as error:
-            failure, fresh = error, []
-        placed += fresh
-        if failure is not None:
-            break
+        _insert(target, tx, seat, fresh)
+        target.added["messages_added"] += len(fresh)
+        if found.failure is not None:
+            raise found.failure
         target.added["messages_known"] += len(group) - len(fresh)
-    _insert(target, tx, placed)
-    if failure is not None:
-        raise failure
+
+
+def _insert(
+    target: Target, tx: Tx, seat: Seat, fresh: list[tuple[MessageLine, int | None]]
+) -> None:
+    """Add messages of one session, each with the seq it keeps or at the end."""
+    changed_ms = sessions.updated_ms(tx, seat.id)
+    placed = [Placed(seq, line.draft) for line, seq in fresh]
+    rooms = target.rooms
+    try:
+        rows = message_records.place(tx, seat.id, placed, rooms.db.ids, rooms.indexer.space_name)
+    except TooLarge as error:
+        first = next(line for line, seq in fresh if seq is None)
+        raise located(first.place, InvalidInput("the session is full: use another one")) from error
+    late = [(line, row) for (line, seq), row in zip(fresh, rows, strict=True) if seq is None]
+    for line, row in late:
+        if line.seq is not None:
+            target.moved[line.session, line.seq] = row["id"] - seat.id
+    if late:
+        _date(tx, seat, [line for line, _ in late], changed_ms)
 
 
 class _Group:
@@ -212,7 +231,7 @@ class _Group:
         self._target = target
         self._seat = seat
         self._lines = lines
-        external_ids = [line.row["external_id"] for line in lines]
+        external_ids = [line.draft.external_id for line in lines]
         given = [external_id for external_id in external_ids if external_id is not None]
         self._by_external = messages.by_externals(tx, seat.id, json.dumps(given)) if given else {}
         placed = [line for line in lines if line.seq is not None]
@@ -222,19 +241,19 @@ class _Group:
             ids = [seat.id | (line.seq or 0) for line in placed]
             self._uids = messages.uids(tx, json.dumps(ids))
             if not seat.own or any(
-                self._uids.get(row_id, line.row["uid"]) != line.row["uid"]
+                self._uids.get(row_id, line.draft.uid) != line.draft.uid
                 for row_id, line in zip(ids, placed, strict=True)
             ):
-                uids = [line.row["uid"] for line in placed]
+                uids = [line.draft.uid for line in placed]
                 self._by_uid = messages.find_uids(tx, seat.id, json.dumps(uids))
 
-    def fresh(self) -> list[MessageLine]:
+    def fresh(self) -> list[tuple[MessageLine, int | None]]:
         """
-        Return the lines that are not here; those that keep their seq have their id.
+        Return the lines that are not here, each with the seq it keeps; None for the end.
 
-        A line that cannot be stored ends it, and is told by `failure`.
+        A line that cannot be stored ends the list, and is named by `failure`.
         """
-        found = []
+        found: list[tuple[MessageLine, int | None]] = []
         for line in self._lines:
             try:
                 known = self._known(line)
@@ -242,37 +261,35 @@ class _Group:
                 self.failure = error
                 break
             if not known:
-                found.append(line)
+                found.append((line, self._free_seq(line)))
         return found
 
     def _known(self, line: MessageLine) -> bool:
-        row = line.row
+        draft = line.draft
         if line.seq is not None and self._is_here(line, line.seq):
             return True
-        twin = self._by_external.get(row["external_id"])
+        twin = None if draft.external_id is None else self._by_external.get(draft.external_id)
         if twin is not None:
             here, role, text = twin
-            if (role, text) != (row["role"], row["text"]):
+            if (role, text) != (draft.role, draft.text):
                 raise located(
                     line.place,
                     InvalidInput(
-                        f"external_id {row['external_id']!r} belongs to a different message "
+                        f"external_id {draft.external_id!r} belongs to a different message "
                         f"of session {line.session!r}: give this one another"
                     ),
                 )
             if line.seq is not None:
                 self._move(line, line.seq, here)
             return True
-        if line.seq is not None:
-            self._settle(line, line.seq)
-        if row["external_id"] is not None:
-            self._by_external[row["external_id"]] = (0, row["role"], row["text"])
+        if draft.external_id is not None:
+            self._by_external[draft.external_id] = (0, draft.role, draft.text)
         return False
 
     def _is_here(self, line: MessageLine, seq: int) -> bool:
-        if self._uids.get(self._seat.id | seq) == line.row["uid"]:
+        if self._uids.get(self._seat.id | seq) == line.draft.uid:
             return True
-        here = self._by_uid.get(line.row["uid"])
+        here = self._by_uid.get(line.draft.uid or "")
         if here is not None:
             self._move(line, seq, here)
         return here is not None
@@ -283,36 +300,17 @@ class _Group:
         if here:
             self._target.moved[line.session, seq] = here & MAX_SEQ
 
-    def _settle(self, line: MessageLine, seq: int) -> None:
-        """Give a message its own place if that is free; else it goes to the end."""
-        own = self._seat.id | seq
-        if self._seat.own and own not in self._uids:
-            self._uids[own] = line.row["uid"]
-            line.row["id"] = own
-        else:
-            self._seat.own = False
-            self._by_uid[line.row["uid"]] = 0  # the end; a line that repeats it is known
-
-
-def _place(target: Target, tx: Tx, seat: Seat, fresh: list[MessageLine]) -> None:
-    """Give ids at the end to messages that have none yet, and note what to embed."""
-    late = [line for line in fresh if "id" not in line.row]
-    if late:
-        changed_ms = sessions.updated_ms(tx, seat.id)
-        last = sessions.advance(tx, seat.id, len(late))
-        if last is None:
-            raise located(late[0].place, InvalidInput("the session is full: use another one"))
-        for seq, line in enumerate(late, start=last - len(late) + 1):
-            line.row["id"] = seat.id | seq
-            if line.seq is not None:
-                target.moved[line.session, line.seq] = seq
-        _date(tx, seat, late, changed_ms)
-    if fresh:
-        first_seq = min(line.row["id"] for line in fresh) - seat.id
-        jobs.add_session(tx, seat.id, first_seq)
-        jobs.grew(tx, seat.id, first_seq, max(line.row["id"] for line in fresh) - seat.id)
-        if not seat.fresh and any(line.seq is not None for line in fresh):
-            _embed_from(tx, seat.id, first_seq)
+    def _free_seq(self, line: MessageLine) -> int | None:
+        """Return the seq of the file if it is free here; None puts the message at the end."""
+        if line.seq is None:
+            return None
+        row_id, uid = self._seat.id | line.seq, line.draft.uid or ""
+        if self._seat.own and row_id not in self._uids:
+            self._uids[row_id] = uid
+            return line.seq
+        self._seat.own = False
+        self._by_uid[uid] = 0  # the end; a line that repeats it is known
+        return None
 
 
 def _date(tx: Tx, seat: Seat, late: list[MessageLine], changed_ms: int) -> None:
@@ -322,7 +320,7 @@ def _date(tx: Tx, seat: Seat, late: list[MessageLine], changed_ms: int) -> None:
     Args:
         changed_ms: When it changed last before *late* came.
     """
-    times = [line.row["created_ms"] for line in late]
+    times = [line.draft.created_ms for line in late]
     said = [tx.now_ms if time is None else time for time in times]
     first_ms = None if seat.made_told else said[0]
     if seat.changed_told:
@@ -331,33 +329,3 @@ def _date(tx: Tx, seat: Seat, late: list[MessageLine], changed_ms: int) -> None:
         newest_ms = max(said) if not seat.dated else max(changed_ms, *said)
     sessions.set_times(tx, seat.id, first_ms, newest_ms)
     seat.made_told = seat.dated = True
-
-
-def _insert(target: Target, tx: Tx, placed: list[MessageLine]) -> None:
-    """Add messages that have their ids, those of all sessions at once."""
-    ids, now_ms = target.rooms.db.ids, tx.now_ms
-    rows = [line.row for line in placed]
-    for row in rows:
-        row["uid"] = row["uid"] or ids(now_ms)
-        if row["created_ms"] is None:
-            row["created_ms"] = now_ms
-        row["content_hash"] = messages.hash_of(row)
-    rows.sort(key=_id_of)
-    messages.add(tx, rows)
-    words.index_messages(tx, rows)
-    target.added["messages_added"] += len(rows)
-    restored = [line.row["uid"] for line in placed if line.seq is not None]
-    if restored:
-        tombstones.drop(tx, json.dumps(restored))
-
-
-def _id_of(row: dict[str, Any]) -> int:
-    return int(row["id"])
-
-
-def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
-    """Let jobs that begin behind restored messages begin with them."""
-    for space_no, _, _ in vectors.list_numbers(tx):
-        for job in embedding_jobs(tx, space_no, "session", session):
-            if job.next_seq > first_seq:
-                jobs.advance(tx, job, first_seq)

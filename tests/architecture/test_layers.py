@@ -97,7 +97,7 @@ TO_TURN: dict[str, set[str]] = {
         "jobs.worker",
         "text.secret_policy",
     },
-    "aio/__init__.py": {"conversations.writer", "deletion.secrets", "entries.categories"},
+    "aio/__init__.py": {"deletion.secrets", "entries.categories"},
     "aio/batching.py": {"engine.sqlite.database"},
     "cli/artifact.py": {"transfer.paths"},
     "cli/forget.py": {"deletion.secrets"},
