@@ -10,7 +10,7 @@
 -- Packed ids (memdb/models/ids.py). A row's id says where it lives:
 --   session  scope_no << 44 | session_no << 24
 --   message  scope_no << 44 | session_no << 24 | seq
---   entry, artifact name, node   scope_no << 44 | n
+--   entry, artifact name, summary   scope_no << 44 | n
 -- so a scope and a session are contiguous ranges of ids: the tenant filter and
 -- "the last 50" are both a walk along the primary key.
 --
@@ -18,7 +18,8 @@
 -- row across files. JSON columns hold only what is never filtered or sorted.
 
 
--- Facts about the file itself: 'created_by', 'created_ms', 'file_uid'.
+-- Facts about the file itself: 'created_by', 'created_ms', 'file_uid', and the
+-- 'fingerprint' of the schema it was made from (memdb/engine/sqlite/schema.py).
 CREATE TABLE meta (
   key TEXT PRIMARY KEY NOT NULL,
   value TEXT NOT NULL
@@ -32,11 +33,11 @@ CREATE TABLE scopes (
   scope_no INTEGER PRIMARY KEY CHECK (scope_no BETWEEN 1 AND 524287),
   uid TEXT NOT NULL,
   app TEXT NOT NULL CHECK (app <> ''),
-  user TEXT NOT NULL,
+  user_name TEXT NOT NULL,
   last_session_no INTEGER NOT NULL DEFAULT 0 CHECK (last_session_no BETWEEN 0 AND 1048575),
-  last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names and nodes
+  last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names and summaries
   created_ms INTEGER NOT NULL,
-  UNIQUE (app, user)
+  UNIQUE (app, user_name)
 ) STRICT;
 
 
@@ -84,16 +85,16 @@ CREATE UNIQUE INDEX messages_external ON messages (id >> 24, external_id)
 
 -- The summary DAG: text that stands for a span of messages of one session.
 -- Depth 0 is a leaf, made from messages; depth n is made from neighbouring
--- nodes of n - 1, which then say so in `condensed_into`. Leaves follow each
--- other without a gap, so the nodes without one cover each message once.
-CREATE TABLE nodes (
+-- summaries of n - 1, which then say so in `condensed_into`. Leaves follow each
+-- other without a gap, so the summaries without one cover each message once.
+CREATE TABLE summaries (
   id INTEGER PRIMARY KEY,
   uid TEXT NOT NULL,                   -- hash of session, span and sources: the same for whoever makes it
   session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
   depth INTEGER NOT NULL CHECK (depth BETWEEN 0 AND 31),
   first_seq INTEGER NOT NULL CHECK (first_seq >= 1),
   last_seq INTEGER NOT NULL CHECK (last_seq >= first_seq),
-  condensed_into INTEGER REFERENCES nodes (id) ON DELETE SET NULL,   -- NULL: nobody stands for it yet
+  condensed_into INTEGER REFERENCES summaries (id) ON DELETE SET NULL,   -- NULL: nothing stands for it yet
   text TEXT,                           -- NULL: pruned; can be made again from its sources
   hint TEXT,                           -- what expanding it would show; NULL: not said
   quality TEXT NOT NULL CHECK (quality IN ('fallback', 'extractive', 'model')),
@@ -106,11 +107,11 @@ CREATE TABLE nodes (
   CHECK (text IS NOT NULL OR (quality = 'extractive' AND bigrams IS NULL))
 ) STRICT;
 
--- One node per place, whoever summarises first.
-CREATE UNIQUE INDEX nodes_place ON nodes (session_id, depth, first_seq);
-CREATE UNIQUE INDEX nodes_uid ON nodes (session_id, uid);
-CREATE INDEX nodes_frontier ON nodes (session_id, depth, first_seq) WHERE condensed_into IS NULL;
-CREATE INDEX nodes_condensed ON nodes (condensed_into, first_seq) WHERE condensed_into IS NOT NULL;
+-- One summary per place, whoever summarises first.
+CREATE UNIQUE INDEX summaries_place ON summaries (session_id, depth, first_seq);
+CREATE UNIQUE INDEX summaries_uid ON summaries (session_id, uid);
+CREATE INDEX summaries_frontier ON summaries (session_id, depth, first_seq) WHERE condensed_into IS NULL;
+CREATE INDEX summaries_condensed ON summaries (condensed_into, first_seq) WHERE condensed_into IS NOT NULL;
 
 
 -- What cold messages said, compressed: text, body and metadata of a span. The
@@ -240,11 +241,11 @@ CREATE TABLE embedding_spaces (
 ) STRICT;
 
 -- The vectors: `dim` float32, little-endian, finite, never all zero. `ref` is
--- the id of a message, entry or node. A row whose text has no vector (empty,
+-- the id of a message, entry or summary. A row whose text has no vector (empty,
 -- or nothing the model knows) has none here.
-CREATE TABLE embeddings (
+CREATE TABLE vectors (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
-  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'node')),
+  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'summary')),
   ref INTEGER NOT NULL,
   vector BLOB NOT NULL CHECK (length(vector) % 4 = 0),
   PRIMARY KEY (space_no, kind, ref)
@@ -254,7 +255,7 @@ CREATE TABLE embeddings (
 -- to 256 neighbouring refs at a time. memdb/engine/sqlite/sketches.py says why in planes.
 CREATE TABLE sketches (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
-  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'node')),
+  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'summary')),
   bucket INTEGER NOT NULL,             -- ref >> 8
   slots BLOB NOT NULL CHECK (length(slots) BETWEEN 1 AND 256),   -- ref & 255, rising, a byte each
   planes BLOB NOT NULL CHECK (length(planes) % length(slots) = 0),
@@ -330,9 +331,9 @@ CREATE TABLE jobs (
       'expire', 'retain', 'sessions', 'optimize', 'checkpoint'
     )
   ),
-  subject TEXT NOT NULL CHECK (subject IN ('session', 'entry', 'scope', 'node', 'file')),
+  subject TEXT NOT NULL CHECK (subject IN ('session', 'entry', 'scope', 'summary', 'file')),
   ref INTEGER NOT NULL,                -- id of the subject; 0 for the file
-  space_no INTEGER NOT NULL DEFAULT 0, -- 0: not about embeddings
+  space_no INTEGER NOT NULL DEFAULT 0, -- 0: not about vectors
   next_seq INTEGER NOT NULL DEFAULT 0, -- how far it is done: the first seq still to do
   due_ms INTEGER NOT NULL,
   attempts INTEGER NOT NULL DEFAULT 0, -- failures so far
@@ -347,13 +348,13 @@ CREATE INDEX jobs_space ON jobs (space_no, ref);
 -- Key-value state of an app, a user ('' session) or a session, for hosts.
 CREATE TABLE state (
   app TEXT NOT NULL CHECK (app <> ''),
-  user TEXT NOT NULL,                  -- '': the app's own
+  user_name TEXT NOT NULL,             -- '': the app's own
   session TEXT NOT NULL,               -- '': the user's own
   key TEXT NOT NULL,
   value TEXT NOT NULL,                 -- JSON
   revision INTEGER NOT NULL DEFAULT 1,
   updated_ms INTEGER NOT NULL,
-  PRIMARY KEY (app, user, session, key)
+  PRIMARY KEY (app, user_name, session, key)
 ) STRICT, WITHOUT ROWID;
 
 
@@ -384,14 +385,139 @@ CREATE VIRTUAL TABLE entries_fts USING fts5 (
   text, keywords, bigrams,
   content="entries", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
-CREATE VIRTUAL TABLE nodes_fts USING fts5 (
+CREATE VIRTUAL TABLE summaries_fts USING fts5 (
   text, bigrams,
-  content="nodes", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+  content="summaries", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
 CREATE VIRTUAL TABLE artifacts_fts USING fts5 (
   name, text, bigrams,
   content="artifact_names", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
+
+
+-- Views for people, who read the file with Datasette, DB Browser or `sqlite3`:
+-- names instead of ids, times in ISO 8601 (UTC). memdb itself reads none of them.
+CREATE VIEW sessions_view AS
+SELECT
+  app,
+  user_name,
+  name AS session,
+  title,
+  (
+    SELECT count(*) FROM messages
+    WHERE messages.id BETWEEN sessions.id AND sessions.id | 0xFFFFFF
+  ) AS messages,
+  strftime('%Y-%m-%dT%H:%M:%fZ', sessions.created_ms / 1000.0, 'unixepoch') AS created,
+  strftime('%Y-%m-%dT%H:%M:%fZ', updated_ms / 1000.0, 'unixepoch') AS updated,
+  metadata,
+  sessions.uid
+FROM sessions
+JOIN scopes ON scopes.scope_no = sessions.scope_no;
+
+CREATE VIEW messages_view AS
+SELECT
+  app,
+  user_name,
+  sessions.name AS session,
+  messages.id & 0xFFFFFF AS seq,
+  role,
+  author,
+  text,                                -- NULL: archived
+  tokens,
+  strftime('%Y-%m-%dT%H:%M:%fZ', messages.created_ms / 1000.0, 'unixepoch') AS created,
+  external_id,
+  messages.metadata,
+  messages.uid
+FROM messages
+JOIN sessions ON sessions.id = messages.id & ~0xFFFFFF
+JOIN scopes ON scopes.scope_no = sessions.scope_no;
+
+CREATE VIEW summaries_view AS
+SELECT
+  app,
+  user_name,
+  sessions.name AS session,
+  summaries.depth,
+  summaries.first_seq,
+  summaries.last_seq,
+  summaries.text,                      -- NULL: pruned
+  summaries.hint,
+  summaries.quality,
+  summaries.summarizer,
+  summaries.tokens,
+  strftime('%Y-%m-%dT%H:%M:%fZ', summaries.created_ms / 1000.0, 'unixepoch') AS created,
+  summaries.uid AS summary,
+  above.uid AS condensed_into
+FROM summaries
+JOIN sessions ON sessions.id = summaries.session_id
+JOIN scopes ON scopes.scope_no = sessions.scope_no
+LEFT JOIN summaries AS above ON above.id = summaries.condensed_into;
+
+CREATE VIEW entries_view AS
+SELECT
+  app,
+  user_name,
+  entries.category,
+  entries.key,
+  entries.text,
+  CASE
+    WHEN entries.superseded_by IS NOT NULL THEN 'superseded'
+    WHEN entries.active = 0 THEN 'inactive'
+    ELSE 'active'
+  END AS status,
+  successor.uid AS superseded_by,
+  entries.keywords,
+  entries.importance,
+  entries.pinned,
+  entries.trust,
+  entries.version,
+  sessions.name AS session,
+  entries.first_seq,
+  entries.last_seq,
+  entries.source,
+  strftime('%Y-%m-%dT%H:%M:%fZ', entries.valid_from_ms / 1000.0, 'unixepoch') AS valid_from,
+  strftime('%Y-%m-%dT%H:%M:%fZ', entries.valid_to_ms / 1000.0, 'unixepoch') AS valid_to,
+  strftime('%Y-%m-%dT%H:%M:%fZ', entries.expires_ms / 1000.0, 'unixepoch') AS expires,
+  strftime('%Y-%m-%dT%H:%M:%fZ', entries.created_ms / 1000.0, 'unixepoch') AS created,
+  strftime('%Y-%m-%dT%H:%M:%fZ', entries.updated_ms / 1000.0, 'unixepoch') AS updated,
+  entries.metadata,
+  entries.uid
+FROM entries
+JOIN scopes ON scopes.scope_no = entries.scope_no
+LEFT JOIN sessions ON sessions.id = entries.session_id
+LEFT JOIN entries AS successor ON successor.id = entries.superseded_by;
+
+-- One row per version. The bytes are in blob_chunks, compressed.
+CREATE VIEW artifacts_view AS
+SELECT
+  app,
+  user_name,
+  sessions.name AS session,            -- NULL: shared by all sessions of the user
+  artifacts.name,
+  0x7FFFFFFFFFFFFFFF - artifacts.rev_version AS version,
+  artifacts.mime,
+  artifacts.size_bytes,
+  iif(
+    artifacts.rev_version = 0x7FFFFFFFFFFFFFFF - artifact_names.last_version,
+    artifact_names.text,
+    NULL
+  ) AS text,                           -- of the newest version; NULL: an older one, or not text
+  makers.name AS message_session,
+  artifacts.message_id & 0xFFFFFF AS message_seq,
+  lower(hex(sha256)) AS sha256,
+  strftime('%Y-%m-%dT%H:%M:%fZ', artifacts.created_ms / 1000.0, 'unixepoch') AS created,
+  artifacts.metadata,
+  artifacts.uid
+FROM artifacts
+JOIN scopes ON scopes.scope_no = artifacts.scope_no
+JOIN blobs ON blobs.blob_no = artifacts.blob_no
+JOIN artifact_names
+  ON artifact_names.scope_no = artifacts.scope_no
+  AND artifact_names.session_no = artifacts.session_no
+  AND artifact_names.name = artifacts.name
+LEFT JOIN sessions
+  ON sessions.id = (artifacts.scope_no << 44) | (artifacts.session_no << 24)
+LEFT JOIN sessions AS makers ON makers.id = artifacts.message_id & ~0xFFFFFF;
 
 
 PRAGMA application_id = 0x6D656D64;  -- 'memd'

@@ -8,10 +8,10 @@ another conversation. Answers are text, cut into pages that fit a prompt.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
-from memdb.models.ids import MAX_SEQ
+from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.text.parts import text_of
 from memdb.text.times import iso_day
-from memdb.text.validate import MAX_INT, int_value, text_value
+from memdb.text.validate import int_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

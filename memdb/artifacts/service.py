@@ -13,7 +13,7 @@ import io
 
 from memdb.artifacts.streams import BlobStream, Upload
 from memdb.errors import InvalidInput, NotFound
-from memdb.models.ids import MAX_SEQ, session_no_of
+from memdb.models.ids import MAX_INT, MAX_SEQ, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
 from memdb.records import artifacts as records
 from memdb.records.artifacts import NewVersion
@@ -156,7 +156,7 @@ class Shelf:
         self, tx: Tx, owner: Owner, session: str | None, name: str, version: int | None
     ) -> Stored:
         if version is not None:
-            int_value(version, "version", 1, artifacts.REV_BASE)
+            int_value(version, "version", 1, MAX_INT)
         place = self._place(tx, owner, session, name)
         found = None if place is None else artifacts.find(tx, place, version)
         if found is None:
@@ -195,7 +195,7 @@ class Shelf:
         Bytes that no other version shares go too. The numbers never come back.
         """
         if version is not None:
-            int_value(version, "version", 1, artifacts.REV_BASE)
+            int_value(version, "version", 1, MAX_INT)
         with self._db.write() as tx:
             place = self._place(tx, owner, session, name)
             return place is not None and records.remove(tx, place, version)

@@ -204,11 +204,11 @@ def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> 
         tombstones.add(tx, scope_no, Tombstone(uid, "message", ref, tx.now_ms))
     records.remove_rows(tx, target.session, target.seqs)
     for summary, made in planned.summaries:
-        vectors.delete_range(tx, "node", summary.row_id, summary.row_id)
+        vectors.delete_range(tx, "summary", summary.row_id, summary.row_id)
         if made is not None:
             summary_rows.improve(tx, summary, summaries.columns(made))
             if summaries.may_improve(made) and made.text != FORGOTTEN:
-                jobs.add_summarize(tx, "node", summary.row_id)
+                jobs.add_summarize(tx, "summary", summary.row_id)
     removal.clear_errors(tx, target.session)
     sessions.raise_seq(tx, target.session, 0, tx.now_ms)
 

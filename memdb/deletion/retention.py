@@ -7,10 +7,11 @@ Off unless a policy is given, because nothing stored is lost without being asked
 from __future__ import annotations
 
 from memdb.deletion.service import Forgetter
+from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
 from memdb.records.scopes import Owner
 from memdb.tables import scopes
-from memdb.text.validate import MAX_INT, choice_value, int_value
+from memdb.text.validate import choice_value, int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

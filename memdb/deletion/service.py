@@ -10,7 +10,15 @@ from memdb.deletion import entries as learned
 from memdb.deletion import messages as said
 from memdb.deletion.messages import Rewriting, Target
 from memdb.errors import Busy, InvalidInput, NotFound
-from memdb.models.ids import MAX_SEQ, SCOPE_SHIFT, scope_range, seq_of, session_no_of, session_of
+from memdb.models.ids import (
+    MAX_INT,
+    MAX_SEQ,
+    SCOPE_SHIFT,
+    scope_range,
+    seq_of,
+    session_no_of,
+    session_of,
+)
 from memdb.models.receipts import Receipt
 from memdb.models.record import Record
 from memdb.records import artifacts as artifact_records
@@ -64,7 +72,7 @@ class Forgetter:
 
     def entry(self, entry_id: int, *, prove: bool, dry_run: bool) -> Receipt:
         """Forget one entry with everything it ever said; see `Scope.forget`."""
-        int_value(entry_id, "entry", 0, (1 << 63) - 1)
+        int_value(entry_id, "entry", 0, MAX_INT)
 
         def choose(tx: Tx) -> Doomed:
             scope_no = self._owner.find(tx)

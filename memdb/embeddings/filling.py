@@ -10,7 +10,7 @@ job behind, so nothing stays unembedded for good.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
-from memdb.models.ids import session_range
+from memdb.models.ids import MAX_INT, session_range
 from memdb.records import spaces
 from memdb.records.spaces import SpaceName
 from memdb.tables import entries, jobs, messages, space_jobs
@@ -37,7 +37,6 @@ MAX_FAILURES = 3
 PROBE = "memory"
 
 MAX_DIM = 65_536
-MAX_ID = (1 << 63) - 1
 
 
 class Filler:
@@ -99,7 +98,7 @@ class Filler:
         failures: list[PortError] = []
         while failed < MAX_FAILURES and (limit is None or total < limit):
             batch = BATCH if limit is None else min(BATCH, limit - total)
-            due = self._due((low, MAX_ID), batch, early=early)
+            due = self._due((low, MAX_INT), batch, early=early)
             if not due:
                 break
             told = len(failures)

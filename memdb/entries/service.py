@@ -10,7 +10,7 @@ from memdb.entries import merging
 from memdb.entries.screening import FLAGGED, is_order
 from memdb.entries.validation import TRUST, read_statement, said_columns
 from memdb.errors import InvalidInput, NotFound
-from memdb.models.ids import scope_range
+from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.messages import Entry, EntryVersion, Remembered
 from memdb.records import entries as ledger
 from memdb.records.past import page as past_page
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 PAGE = 200
 CHANGEABLE = ("text", "category", "keywords", "importance", "expires", "metadata")
-MAX_ID = (1 << 63) - 1
 
 
 class Notebook:
@@ -290,7 +289,7 @@ class Notebook:
             after = page[-1].id
 
     def _find(self, tx: Tx, owner: Owner, entry_id: int) -> Entry | None:
-        int_value(entry_id, "entry_id", 0, MAX_ID)
+        int_value(entry_id, "entry_id", 0, MAX_INT)
         scope_no = owner.find(tx)
         if scope_no is None:
             return None

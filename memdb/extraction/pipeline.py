@@ -17,7 +17,7 @@ from memdb.errors import InvalidInput, MemDBError, NotFound, PortError
 from memdb.extraction.candidates import cut
 from memdb.extraction.parsing import Unreadable
 from memdb.models.extraction import Extracted, Outcome
-from memdb.models.ids import SCOPE_SHIFT
+from memdb.models.ids import MAX_INT, SCOPE_SHIFT
 from memdb.models.record import Record
 from memdb.records.scopes import Owner
 from memdb.tables import jobs, messages, scopes, sessions
@@ -41,8 +41,6 @@ LEASE_MS = 150_000
 
 # Failures after which a batch whose answers cannot be read is left to the rules.
 MAX_FAILURES = 3
-
-MAX_ID = (1 << 63) - 1
 
 
 class Place(Record):
@@ -155,7 +153,7 @@ class Extractions:
         return jobs.extract_due(
             tx,
             low,
-            MAX_ID,
+            MAX_INT,
             now_ms,
             count,
             least=1 if early else self._policy.every,

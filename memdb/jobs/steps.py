@@ -7,8 +7,9 @@ Each kind is apart from the others: one that fails keeps none from being done.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError, StorageError
+from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
-from memdb.text.validate import MAX_INT, int_value
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

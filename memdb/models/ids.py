@@ -20,6 +20,13 @@ MAX_SCOPE_NO = (1 << 19) - 1
 MAX_SESSION_NO = (1 << 20) - 1
 MAX_SEQ = (1 << 24) - 1
 
+# The largest integer that SQLite and PostgreSQL store.
+MAX_INT = (1 << 63) - 1
+
+# The values of the names that statements use for the two: `id & :seq_mask` is a
+# message's seq, `:max_int - rev_version` an artifact's version.
+MASKS = {"seq_mask": MAX_SEQ, "max_int": MAX_INT}
+
 
 def session_id(scope_no: int, session_no: int) -> int:
     """Return the id of session *session_no*, from 1, in scope *scope_no*."""

@@ -12,7 +12,8 @@ import time
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.deadline import Unavailable, port_error, run_within, seconds
-from memdb.text.validate import MAX_INT, int_value, text_value
+from memdb.models.ids import MAX_INT
+from memdb.text.validate import int_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

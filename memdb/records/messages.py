@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from memdb.errors import AlreadyExists, Corrupt, TooLarge
-from memdb.models.ids import MAX_SEQ, session_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, session_range
 from memdb.models.messages import Message
 from memdb.models.record import Record
 from memdb.records import spaces
@@ -26,7 +26,7 @@ from memdb.tables import (
     words,
 )
 from memdb.text.segment_codec import block_of, spans_of
-from memdb.text.validate import MAX_INT, parse_json
+from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ else, and no summary is stored twice.
 from __future__ import annotations
 
 from memdb.errors import Busy, DiskFull, ReadOnly
-from memdb.models.ids import SCOPE_SHIFT
+from memdb.models.ids import MAX_INT, SCOPE_SHIFT
 from memdb.summaries.leases import Lease, Run
 from memdb.summaries.planning import Step, plan, step_above, still_due
 from memdb.summaries.summarizer import Stopped, items_of_messages
@@ -36,8 +36,6 @@ LOCAL_BATCH = 64
 
 # Texts dropped per transaction.
 PRUNE_BATCH = 1000
-
-MAX_ID = (1 << 63) - 1
 
 
 class Summaries:
@@ -128,7 +126,7 @@ class Summaries:
         """Return the next job that this process can do: improving takes a model."""
         while True:
             with self._db.read() as tx:
-                found = jobs.due(tx, 0, low, MAX_ID, self._db.clock(), 100, early=early)
+                found = jobs.due(tx, 0, low, MAX_INT, self._db.clock(), 100, early=early)
             for job in found:
                 if job.kind == "summarize" and (job.subject == "session" or self.maker.port):
                     return job
@@ -140,7 +138,7 @@ class Summaries:
         """Do a leased job, as far as *limit* allows, and give the lease back."""
         done = 0
         try:
-            if lease.job.subject == "node":
+            if lease.job.subject == "summary":
                 done = self._improve(lease, run)
                 run.stored(done)
                 return done
@@ -223,7 +221,7 @@ class Summaries:
         if step.depth:
             summaries.condense(tx, row)
         if self.may_improve(made):
-            jobs.add_summarize(tx, "node", row["id"])
+            jobs.add_summarize(tx, "summary", row["id"])
         return True
 
     def columns(self, made: Made) -> dict[str, Any]:
@@ -304,7 +302,7 @@ class Summaries:
         with self._db.write() as tx:
             found = summaries.improvable(tx, session)
             for row_id in found:
-                jobs.add_summarize(tx, "node", row_id)
+                jobs.add_summarize(tx, "summary", row_id)
         return len(found)
 
     def prune(self, session: int) -> int:

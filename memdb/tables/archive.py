@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memdb.engine.sqlite import segments
 from memdb.errors import Corrupt
-from memdb.models.ids import session_range
+from memdb.models.ids import MAX_SEQ, session_range
 from memdb.models.record import Record
 from memdb.text.segment_codec import CODEC, block_of, cut, digest, open_segment, pack, squeeze
 
@@ -34,7 +34,7 @@ LIMIT 1
 """
 
 SELECT_HOT = """/* archive.hot */
-SELECT id & 16777215, text, body, metadata
+SELECT id & :seq_mask, text, body, metadata
 FROM messages
 WHERE id BETWEEN :low AND :high AND text IS NOT NULL
 ORDER BY id
@@ -158,7 +158,7 @@ def hot(tx: Tx, session: int, after_seq: int, before: int) -> list[Content]:
         return []
     _, last_seq = block_of(first[0] - session)
     high = min(session + last_seq, before - 1)
-    return tx.all(SELECT_HOT, {"low": first[0], "high": high})
+    return tx.all(SELECT_HOT, {"low": first[0], "high": high, "seq_mask": MAX_SEQ})
 
 
 def hashes(tx: Tx, low: int, high: int) -> list[Row]:

@@ -8,6 +8,7 @@ comes back, also after everything under the name was deleted.
 
 from __future__ import annotations
 
+from memdb.models.ids import MASKS, MAX_INT
 from memdb.models.messages import ArtifactVersion
 from memdb.models.record import Record
 from memdb.text.validate import parse_json
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Row, Tx
-
-REV_BASE = (1 << 63) - 1
 
 # Session number of `user:` names, which all sessions of a scope share.
 SHARED = 0
@@ -77,7 +76,7 @@ SELECT
   mime,
   artifacts.metadata,
   makers.name,
-  message_id & 16777215,
+  message_id & :seq_mask,
   sha256,
   artifacts.created_ms,
   artifacts.uid,
@@ -85,7 +84,7 @@ SELECT
 FROM artifacts
 JOIN blobs ON blobs.blob_no = artifacts.blob_no
 LEFT JOIN sessions ON sessions.id = (artifacts.scope_no << 44) | (artifacts.session_no << 24)
-LEFT JOIN sessions AS makers ON makers.id = message_id & ~16777215
+LEFT JOIN sessions AS makers ON makers.id = message_id & ~:seq_mask
 WHERE
   artifacts.scope_no = :scope_no
   AND session_no = :session_no
@@ -199,7 +198,7 @@ class Named(Record):
 
 def _to_stored(row: Row) -> Stored:
     *values, blob_no = row
-    values[1] = REV_BASE - row[1]
+    values[1] = MAX_INT - row[1]
     values[5] = parse_json(row[5])
     values[8] = row[8].hex()
     return Stored(ArtifactVersion(*values), blob_no)
@@ -223,19 +222,19 @@ def set_name(tx: Tx, name_id: int, version: int, said: dict[str, str | None]) ->
 
 def add(tx: Tx, place: Place, version: int, row: dict[str, Any]) -> None:
     """Add a version; *row* has the other columns by name."""
-    tx.run(INSERT_VERSION, {**row, **place.key(), "rev_version": REV_BASE - version})
+    tx.run(INSERT_VERSION, {**row, **place.key(), "rev_version": MAX_INT - version})
 
 
 def find(tx: Tx, place: Place, version: int | None = None) -> Stored | None:
     """Return a version, the newest for None; None if there is none."""
-    low, high = (0, REV_BASE) if version is None else (REV_BASE - version, REV_BASE - version)
-    rows = tx.all(SELECT_VERSIONS, {**place.key(), "low": low, "high": high, "limit": 1})
+    low, high = (0, MAX_INT) if version is None else (MAX_INT - version, MAX_INT - version)
+    rows = tx.all(SELECT_VERSIONS, {**place.key(), "low": low, "high": high, "limit": 1, **MASKS})
     return _to_stored(rows[0]) if rows else None
 
 
 def versions(tx: Tx, place: Place) -> list[Stored]:
     """Return every version, newest first."""
-    values = {**place.key(), "low": 0, "high": REV_BASE, "limit": -1}
+    values = {**place.key(), "low": 0, "high": MAX_INT, "limit": -1, **MASKS}
     return [_to_stored(row) for row in tx.all(SELECT_VERSIONS, values)]
 
 
@@ -248,19 +247,19 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
 def find_uid(tx: Tx, place: Place, uid: str) -> int | None:
     """Return the number of the version with *uid* under a name, None without one."""
     row = tx.one(SELECT_BY_UID, {**place.key(), "uid": uid})
-    return None if row is None else REV_BASE - int(row[0])
+    return None if row is None else MAX_INT - int(row[0])
 
 
 def next_same(tx: Tx, place: Place, after_version: int, sha256: bytes) -> int | None:
     """Return the first version above *after_version* with these bytes, None without one."""
-    values = {**place.key(), "before": REV_BASE - after_version, "sha256": sha256}
+    values = {**place.key(), "before": MAX_INT - after_version, "sha256": sha256}
     row = tx.one(SELECT_NEXT_SAME, values)
-    return None if row is None else REV_BASE - int(row[0])
+    return None if row is None else MAX_INT - int(row[0])
 
 
 def set_message(tx: Tx, place: Place, version: int, message_id: int) -> None:
     """Note which message made a version; it may be gone (for imports)."""
-    values = {**place.key(), "rev_version": REV_BASE - version, "message_id": message_id}
+    values = {**place.key(), "rev_version": MAX_INT - version, "message_id": message_id}
     tx.run(UPDATE_MESSAGE, values)
 
 
@@ -281,7 +280,7 @@ def delete_name(tx: Tx, name_id: int) -> None:
 
 def delete(tx: Tx, place: Place, stored: Stored) -> None:
     """Remove one version, leaving a tombstone; its blob stays."""
-    tx.run(DELETE_VERSION, {**place.key(), "rev_version": REV_BASE - stored.info.version})
+    tx.run(DELETE_VERSION, {**place.key(), "rev_version": MAX_INT - stored.info.version})
     values = {
         "uid": stored.info.uid,
         "scope_no": place.scope_no,

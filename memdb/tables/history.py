@@ -6,8 +6,9 @@ A version is kept when another replaces it, and goes with its entry.
 
 from __future__ import annotations
 
+from memdb.models.ids import MAX_INT
 from memdb.models.messages import EntryVersion
-from memdb.text.validate import MAX_INT, parse_json
+from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

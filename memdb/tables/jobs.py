@@ -8,8 +8,8 @@ that nothing moved meanwhile (`next_seq`), so nothing is done twice.
 
 from __future__ import annotations
 
+from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
-from memdb.text.validate import MAX_INT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ ON CONFLICT DO NOTHING
 """
 
 INSERT_REDO = """/* jobs.redo_node */
-INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', 'node', :ref, :now_ms)
+INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', 'summary', :ref, :now_ms)
 ON CONFLICT (kind, subject, ref, space_no)
 DO UPDATE SET due_ms = excluded.due_ms, attempts = 0, error = NULL, lease_ms = 0
 """
@@ -144,8 +144,8 @@ DELETE_OF_NODES = """/* jobs.drop_nodes */
 DELETE FROM jobs
 WHERE
   kind = 'summarize'
-  AND subject = 'node'
-  AND ref IN (SELECT id FROM nodes WHERE session_id = :session AND last_seq >= :seq)
+  AND subject = 'summary'
+  AND ref IN (SELECT id FROM summaries WHERE session_id = :session AND last_seq >= :seq)
 """
 
 INSERT_EXTRACT = """/* jobs.extract */

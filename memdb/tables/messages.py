@@ -8,7 +8,7 @@ and every reader here fills in what its segment holds.
 
 from __future__ import annotations
 
-from memdb.models.ids import message_id, session_range
+from memdb.models.ids import MASKS, message_id, session_range
 from memdb.models.messages import Message
 from memdb.text.validate import parse_json
 
@@ -54,7 +54,7 @@ VALUES (
 
 SELECT_ONE = """/* messages.get */
 SELECT
-  id & 16777215,
+  id & :seq_mask,
   role,
   author,
   text,
@@ -73,7 +73,7 @@ WHERE id = :id
 
 SELECT_AFTER = """/* messages.after */
 SELECT
-  id & 16777215,
+  id & :seq_mask,
   role,
   author,
   text,
@@ -94,7 +94,7 @@ LIMIT :limit
 
 SELECT_LAST = """/* messages.last */
 SELECT
-  id & 16777215,
+  id & :seq_mask,
   role,
   author,
   text,
@@ -115,7 +115,7 @@ LIMIT :limit
 
 SELECT_MANY = """/* messages.get_many */
 SELECT
-  id & 16777215,
+  id & :seq_mask,
   role,
   author,
   text,
@@ -125,7 +125,7 @@ SELECT
   external_id,
   created_ms,
   metadata,
-  (SELECT name FROM sessions WHERE sessions.id = messages.id & ~16777215),
+  (SELECT name FROM sessions WHERE sessions.id = messages.id & ~:seq_mask),
   id,
   uid
 FROM messages
@@ -134,7 +134,7 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 
 SELECT_BY_EXTERNAL = """/* messages.by_external */
 SELECT
-  id & 16777215,
+  id & :seq_mask,
   role,
   author,
   text,
@@ -281,14 +281,15 @@ def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
     """Return message *seq* of the session, None if there is none."""
-    rows = tx.all(SELECT_ONE, {"id": message_id(session, seq), "session_name": session_name})
+    values = {"id": message_id(session, seq), "session_name": session_name, **MASKS}
+    rows = tx.all(SELECT_ONE, values)
     return _to_messages(tx, rows)[0] if rows else None
 
 
 def find_external(tx: Tx, session: int, session_name: str, external_id: str) -> Message | None:
     """Return the message with the host's id *external_id*, None if there is none."""
     values = {"session": session, "session_name": session_name, "external_id": external_id}
-    rows = tx.all(SELECT_BY_EXTERNAL, values)
+    rows = tx.all(SELECT_BY_EXTERNAL, {**values, **MASKS})
     return _to_messages(tx, rows)[0] if rows else None
 
 
@@ -322,7 +323,7 @@ def list_after(
         "session_name": session_name,
         "limit": limit,
     }
-    return _to_messages(tx, tx.all(SELECT_AFTER, values))
+    return _to_messages(tx, tx.all(SELECT_AFTER, {**values, **MASKS}))
 
 
 def last(
@@ -332,14 +333,15 @@ def last(
     low, high = session_range(session)
     before = high + 1 if before_seq is None else session + before_seq
     values = {"low": low, "before": before, "session_name": session_name, "limit": count}
-    rows = tx.all(SELECT_LAST, values)
+    rows = tx.all(SELECT_LAST, {**values, **MASKS})
     rows.reverse()
     return _to_messages(tx, rows)
 
 
 def get_many(tx: Tx, ids: str) -> dict[int, Message]:
     """Return the messages whose id is in the JSON array *ids*, by id."""
-    return {message.id: message for message in _to_messages(tx, tx.all(SELECT_MANY, {"ids": ids}))}
+    rows = tx.all(SELECT_MANY, {"ids": ids, **MASKS})
+    return {message.id: message for message in _to_messages(tx, rows)}
 
 
 def features(tx: Tx, ids: str) -> list[Row]:

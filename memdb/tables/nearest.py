@@ -34,7 +34,7 @@ ORDER BY bucket
 
 SELECT_DISTANCES = """/* nearest.distances */
 SELECT ref, vec_distance_cosine(vector, :vector) AS distance
-FROM embeddings
+FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref IN (SELECT value FROM json_each(:refs))
 ORDER BY distance, ref
 LIMIT :limit
@@ -42,7 +42,7 @@ LIMIT :limit
 
 SELECT_EXACT = """/* nearest.exact */
 SELECT ref, vec_distance_cosine(vector, :vector) AS distance
-FROM embeddings
+FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
 ORDER BY distance, ref
 LIMIT :limit

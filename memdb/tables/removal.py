@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Row, Tx
 
-SELECT_NODES = """/* removal.nodes */
-SELECT id FROM nodes
+SELECT_NODES = """/* removal.summaries */
+SELECT id FROM summaries
 WHERE
   session_id = :session
   AND EXISTS (SELECT 1 FROM json_each(:seqs) WHERE value BETWEEN first_seq AND last_seq)
@@ -21,7 +21,7 @@ ORDER BY depth, first_seq
 """
 
 SELECT_SESSION_NODES = """/* removal.session_nodes */
-SELECT id, text, hint FROM nodes WHERE session_id = :session ORDER BY id
+SELECT id, text, hint FROM summaries WHERE session_id = :session ORDER BY id
 """
 
 SELECT_TOLD = """/* removal.told */
@@ -74,12 +74,13 @@ SELECT id FROM entries WHERE id BETWEEN :low AND :high ORDER BY id
 
 SELECT_STATE = """/* removal.state */
 SELECT key, value FROM state
-WHERE app = :app AND user = :user AND (:session IS NULL OR session = :session)
+WHERE app = :app AND user_name = :user AND (:session IS NULL OR session = :session)
 ORDER BY session, key
 """
 
 DELETE_STATE = """/* removal.delete_state */
-DELETE FROM state WHERE app = :app AND user = :user AND (:session IS NULL OR session = :session)
+DELETE FROM state
+WHERE app = :app AND user_name = :user AND (:session IS NULL OR session = :session)
 """
 
 UPDATE_ERRORS = """/* removal.errors */

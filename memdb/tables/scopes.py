@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Tx
 
 INSERT_SCOPE = """/* scopes.insert */
-INSERT INTO scopes (scope_no, uid, app, user, created_ms)
+INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)
 VALUES ((SELECT coalesce(max(scope_no), 0) + 1 FROM scopes), :uid, :app, :user, :created_ms)
 RETURNING scope_no
 """
 
 SELECT_SCOPE = """/* scopes.find */
-SELECT scope_no FROM scopes WHERE app = :app AND user = :user
+SELECT scope_no FROM scopes WHERE app = :app AND user_name = :user
 """
 
 SELECT_IDENTITY = """/* scopes.identity */
@@ -30,7 +30,7 @@ SELECT uid, created_ms FROM scopes WHERE scope_no = :scope_no
 """
 
 SELECT_SCOPES = """/* scopes.list */
-SELECT scope_no, app, user FROM scopes ORDER BY app, user
+SELECT scope_no, app, user_name FROM scopes ORDER BY app, user_name
 """
 
 SELECT_COUNT = """/* scopes.count */

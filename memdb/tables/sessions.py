@@ -47,7 +47,7 @@ SELECT
   name,
   title,
   last_seq,
-  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215),
+  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask),
   metadata,
   created_ms,
   updated_ms,
@@ -66,8 +66,8 @@ SELECT
   title,
   last_seq,
   coalesce(
-    (SELECT max(id) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215)
-      & 16777215,
+    (SELECT max(id) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask)
+      & :seq_mask,
     0
   ),
   metadata,
@@ -84,7 +84,7 @@ SELECT
   name,
   title,
   last_seq,
-  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | 16777215),
+  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask),
   metadata,
   created_ms,
   updated_ms,
@@ -119,7 +119,7 @@ SELECT coalesce(sum(tokens), 0), count(*) FROM messages WHERE id BETWEEN :low AN
 # one transaction can share.
 UPDATE_LAST_SEQ = """/* sessions.advance */
 UPDATE sessions SET last_seq = last_seq + :count, updated_ms = :now_ms
-WHERE id = :id AND last_seq + :count <= 16777215
+WHERE id = :id AND last_seq + :count <= :seq_mask
 """
 
 UPDATE_TIMES = """/* sessions.set_times */
@@ -200,7 +200,7 @@ def find(tx: Tx, scope_no: int, name: str) -> int | None:
 
 def head(tx: Tx, scope_no: int, name: str) -> tuple[int, SessionHead] | None:
     """Return the id of the session called *name* and what its row says, None without one."""
-    row = tx.one(SELECT_HEAD, {"scope_no": scope_no, "name": name})
+    row = tx.one(SELECT_HEAD, {"scope_no": scope_no, "name": name, "seq_mask": MAX_SEQ})
     if row is None:
         return None
     row_id, name, title, last, newest, metadata, created_ms, updated_ms, uid = row
@@ -225,7 +225,7 @@ def list_page(
     tx: Tx, scope_no: int, *, after: str = "", prefix: str = "", limit: int = 1000
 ) -> list[SessionInfo]:
     """Return up to *limit* sessions whose name begins with *prefix* and sorts after *after*."""
-    values = {"scope_no": scope_no, "after": after, "limit": limit}
+    values = {"scope_no": scope_no, "after": after, "limit": limit, "seq_mask": MAX_SEQ}
     values |= {"first": prefix, "last": prefix + LAST_NAME}
     return [_to_info(row) for row in tx.all(SELECT_INFOS, values)]
 
@@ -234,7 +234,8 @@ def list_by_id(
     tx: Tx, after: int, high: int, *, limit: int = 1000
 ) -> list[tuple[int, SessionInfo]]:
     """Return (id, session) of up to *limit* sessions with *after* < id <= *high*, by id."""
-    rows = tx.all(SELECT_BY_ID, {"after": after, "high": high, "limit": limit})
+    values = {"after": after, "high": high, "limit": limit, "seq_mask": MAX_SEQ}
+    rows = tx.all(SELECT_BY_ID, values)
     return [(row[0], _to_info(row[1:])) for row in rows]
 
 
@@ -273,7 +274,7 @@ def advance(tx: Tx, session: int, count: int) -> int | None:
 
     None when the session is gone, or cannot hold so many more.
     """
-    values = {"id": session, "count": count, "now_ms": tx.now_ms}
+    values = {"id": session, "count": count, "now_ms": tx.now_ms, "seq_mask": MAX_SEQ}
     return last_seq(tx, session) if tx.run(UPDATE_LAST_SEQ, values) else None
 
 

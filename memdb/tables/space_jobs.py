@@ -4,6 +4,8 @@ The jobs of a whole space: begun with it, counted, and gone with it; a part of t
 
 from __future__ import annotations
 
+from memdb.models.ids import MASKS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Tx
@@ -23,12 +25,12 @@ ON CONFLICT DO NOTHING
 # vectors meanwhile, so all of them are done again; messages never change.
 INSERT_MISSING = """/* space_jobs.embed_missing */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', id >> 24 << 24, :space_no, min(id & 16777215), :now_ms
+SELECT 'embed', 'session', id >> 24 << 24, :space_no, min(id & :seq_mask), :now_ms
 FROM messages
 WHERE
   (text <> '' OR text IS NULL)
   AND NOT EXISTS (
-    SELECT 1 FROM embeddings
+    SELECT 1 FROM vectors
     WHERE space_no = :space_no AND kind = 'message' AND ref = messages.id
   )
 GROUP BY id >> 24
@@ -70,7 +72,7 @@ def add_everything(tx: Tx, space_no: int) -> int:
 
 def add_missing(tx: Tx, space_no: int) -> None:
     """Note what a space lacks that got nothing new for a while; reads all messages."""
-    tx.run(INSERT_MISSING, {"space_no": space_no, "now_ms": tx.now_ms})
+    tx.run(INSERT_MISSING, {"space_no": space_no, "now_ms": tx.now_ms, **MASKS})
 
 
 def unfinished(tx: Tx, space_no: int) -> bool:

@@ -18,54 +18,54 @@ if TYPE_CHECKING:
     Place = tuple[str, str, str]  # app, user, session
 
 INSERT_STATE = """/* state.insert */
-INSERT INTO state (app, user, session, key, value, revision, updated_ms)
+INSERT INTO state (app, user_name, session, key, value, revision, updated_ms)
 VALUES (:app, :user, :session, :key, :value, :revision, :updated_ms)
 ON CONFLICT DO NOTHING
 """
 
 SELECT_PAGE = """/* state.list */
-SELECT app, user, session, key, value, revision, updated_ms
+SELECT app, user_name, session, key, value, revision, updated_ms
 FROM state
-WHERE app = :app AND user = :user AND (session, key) > (:session, :key)
+WHERE app = :app AND user_name = :user AND (session, key) > (:session, :key)
 ORDER BY session, key
 LIMIT :limit
 """
 
 SELECT_FIRST = """/* state.first */
-SELECT app, user, session, key, value, revision, updated_ms
+SELECT app, user_name, session, key, value, revision, updated_ms
 FROM state
-WHERE app = :app AND user = :user
+WHERE app = :app AND user_name = :user
 ORDER BY session, key
 LIMIT :limit
 """
 
 SELECT_VALUES = """/* state.values */
 SELECT key, value FROM state
-WHERE app = :app AND user = :user AND session = :session
+WHERE app = :app AND user_name = :user AND session = :session
 ORDER BY key
 """
 
 SELECT_VALUE = """/* state.get */
 SELECT value FROM state
-WHERE app = :app AND user = :user AND session = :session AND key = :key
+WHERE app = :app AND user_name = :user AND session = :session AND key = :key
 """
 
 # The same value again is no change: no revision, no page written.
 UPSERT_STATE = """/* state.put */
-INSERT INTO state (app, user, session, key, value, updated_ms)
+INSERT INTO state (app, user_name, session, key, value, updated_ms)
 VALUES (:app, :user, :session, :key, :value, :now_ms)
-ON CONFLICT (app, user, session, key) DO UPDATE
+ON CONFLICT (app, user_name, session, key) DO UPDATE
 SET value = excluded.value, revision = revision + 1, updated_ms = excluded.updated_ms
 WHERE value <> excluded.value
 """
 
 DELETE_KEY = """/* state.delete */
 DELETE FROM state
-WHERE app = :app AND user = :user AND session = :session AND key = :key
+WHERE app = :app AND user_name = :user AND session = :session AND key = :key
 """
 
 DELETE_PLACE = """/* state.clear */
-DELETE FROM state WHERE app = :app AND user = :user AND session = :session
+DELETE FROM state WHERE app = :app AND user_name = :user AND session = :session
 """
 
 

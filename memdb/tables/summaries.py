@@ -1,5 +1,5 @@
 """
-Nodes: the summaries of sessions. Owns the tables `nodes` and `nodes_fts`.
+Nodes: the summaries of sessions. Owns the tables `summaries` and `summaries_fts`.
 
 The leaves of a session follow each other without a gap. A node belongs to one
 node a level up at most (`condensed_into`); those that belong to none, its
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Row, Tx
 
 INSERT_NODE = """/* summaries.insert */
-INSERT INTO nodes (
+INSERT INTO summaries (
   id,
   uid,
   session_id,
@@ -56,7 +56,7 @@ VALUES (
 """
 
 UPDATE_CONDENSED = """/* summaries.condense */
-UPDATE nodes SET condensed_into = :id
+UPDATE summaries SET condensed_into = :id
 WHERE
   session_id = :session_id
   AND depth = :source_depth
@@ -65,7 +65,7 @@ WHERE
 """
 
 UPDATE_TEXT = """/* summaries.improve */
-UPDATE nodes
+UPDATE summaries
 SET
   text = :text,
   hint = :hint,
@@ -80,32 +80,32 @@ WHERE id = :id
 
 SELECT_NODES = """/* summaries.get_many */
 SELECT
-  nodes.uid,
+  summaries.uid,
   sessions.name,
-  nodes.depth,
-  nodes.first_seq,
-  nodes.last_seq,
-  nodes.text,
-  nodes.hint,
-  nodes.quality,
-  nodes.summarizer,
-  nodes.tokens,
-  nodes.counter,
+  summaries.depth,
+  summaries.first_seq,
+  summaries.last_seq,
+  summaries.text,
+  summaries.hint,
+  summaries.quality,
+  summaries.summarizer,
+  summaries.tokens,
+  summaries.counter,
   above.uid,
-  nodes.created_ms,
-  nodes.id
-FROM nodes
-JOIN sessions ON sessions.id = nodes.session_id
-LEFT JOIN nodes AS above ON above.id = nodes.condensed_into
-WHERE nodes.id IN (SELECT value FROM json_each(:ids))
+  summaries.created_ms,
+  summaries.id
+FROM summaries
+JOIN sessions ON sessions.id = summaries.session_id
+LEFT JOIN summaries AS above ON above.id = summaries.condensed_into
+WHERE summaries.id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_BY_UID = """/* summaries.find */
-SELECT id FROM nodes WHERE session_id = :session_id AND uid = :uid
+SELECT id FROM summaries WHERE session_id = :session_id AND uid = :uid
 """
 
 SELECT_SPAN = """/* summaries.find_span */
-SELECT id FROM nodes
+SELECT id FROM summaries
 WHERE
   session_id = :session_id
   AND depth BETWEEN 0 AND 31
@@ -116,11 +116,11 @@ LIMIT 1
 """
 
 SELECT_AT_DEPTH = """/* summaries.list */
-SELECT id FROM nodes WHERE session_id = :session_id AND depth = :depth ORDER BY first_seq
+SELECT id FROM summaries WHERE session_id = :session_id AND depth = :depth ORDER BY first_seq
 """
 
 SELECT_FRONTIER = """/* summaries.frontier */
-SELECT id FROM nodes
+SELECT id FROM summaries
 WHERE
   session_id = :session_id
   AND depth = :depth
@@ -131,14 +131,14 @@ LIMIT :limit
 """
 
 SELECT_LOOSE = """/* summaries.loose */
-SELECT id FROM nodes
+SELECT id FROM summaries
 WHERE session_id = :session_id AND depth = :depth AND condensed_into IS NULL
 ORDER BY first_seq
 LIMIT :limit
 """
 
 SELECT_SOURCES = """/* summaries.sources */
-SELECT id FROM nodes
+SELECT id FROM summaries
 WHERE condensed_into = :id AND first_seq > :after_seq
 ORDER BY first_seq
 LIMIT :limit
@@ -148,13 +148,13 @@ LIMIT :limit
 SELECT_LEAF_SPAN = """/* summaries.leaf_span */
 SELECT
   (
-    SELECT first_seq FROM nodes
+    SELECT first_seq FROM summaries
     WHERE session_id = :session_id AND depth = 0
     ORDER BY first_seq
     LIMIT 1
   ),
   (
-    SELECT last_seq FROM nodes
+    SELECT last_seq FROM summaries
     WHERE session_id = :session_id AND depth = 0
     ORDER BY first_seq DESC
     LIMIT 1
@@ -162,54 +162,55 @@ SELECT
 """
 
 SELECT_LEAF_STARTS = """/* summaries.leaf_starts */
-SELECT first_seq FROM nodes
+SELECT first_seq FROM summaries
 WHERE session_id = :session_id AND depth = 0 AND first_seq > :after_seq
 """
 
 SELECT_ABOVE = """/* summaries.above */
-SELECT condensed_into FROM nodes WHERE id = :id
+SELECT condensed_into FROM summaries WHERE id = :id
 """
 
 SELECT_SESSION = """/* summaries.session_of */
-SELECT session_id FROM nodes WHERE id = :id
+SELECT session_id FROM summaries WHERE id = :id
 """
 
 SELECT_BELOW = """/* summaries.below_quality */
-SELECT id FROM nodes WHERE session_id = :session_id AND quality <> 'model' ORDER BY id
+SELECT id FROM summaries WHERE session_id = :session_id AND quality <> 'model' ORDER BY id
 """
 
 SELECT_MATCHES = """/* summaries.matches */
-SELECT nodes.id FROM nodes_fts
-JOIN nodes ON nodes.id = nodes_fts.rowid
+SELECT summaries.id FROM summaries_fts
+JOIN summaries ON summaries.id = summaries_fts.rowid
 WHERE
-  nodes_fts MATCH :terms
-  AND nodes_fts.rowid BETWEEN :low AND :high
-  AND nodes.session_id = :session_id
-ORDER BY bm25(nodes_fts), nodes.id
+  summaries_fts MATCH :terms
+  AND summaries_fts.rowid BETWEEN :low AND :high
+  AND summaries.session_id = :session_id
+ORDER BY bm25(summaries_fts), summaries.id
 LIMIT :limit
 """
 
 INSERT_WORDS = """/* summaries.index */
-INSERT INTO nodes_fts (rowid, text, bigrams) SELECT id, text, bigrams FROM nodes WHERE id = :id
+INSERT INTO summaries_fts (rowid, text, bigrams)
+SELECT id, text, bigrams FROM summaries WHERE id = :id
 """
 
 DELETE_WORDS = """/* summaries.unindex */
-INSERT INTO nodes_fts (nodes_fts, rowid, text, bigrams)
-SELECT 'delete', id, text, bigrams FROM nodes WHERE id = :id
+INSERT INTO summaries_fts (summaries_fts, rowid, text, bigrams)
+SELECT 'delete', id, text, bigrams FROM summaries WHERE id = :id
 """
 
 DELETE_WORDS_FROM = """/* summaries.unindex_from */
-INSERT INTO nodes_fts (nodes_fts, rowid, text, bigrams)
-SELECT 'delete', id, text, bigrams FROM nodes
+INSERT INTO summaries_fts (summaries_fts, rowid, text, bigrams)
+SELECT 'delete', id, text, bigrams FROM summaries
 WHERE session_id = :session_id AND last_seq >= :seq
 """
 
 DELETE_FROM = """/* summaries.delete_from */
-DELETE FROM nodes WHERE session_id = :session_id AND last_seq >= :seq
+DELETE FROM summaries WHERE session_id = :session_id AND last_seq >= :seq
 """
 
 SELECT_PRUNABLE = """/* summaries.prunable */
-SELECT id FROM nodes
+SELECT id FROM summaries
 WHERE
   session_id = :session_id
   AND condensed_into IS NOT NULL
@@ -220,7 +221,7 @@ LIMIT :limit
 """
 
 UPDATE_PRUNED = """/* summaries.prune */
-UPDATE nodes SET text = NULL, bigrams = NULL WHERE id = :id
+UPDATE summaries SET text = NULL, bigrams = NULL WHERE id = :id
 """
 
 MAX_DEPTH = 31

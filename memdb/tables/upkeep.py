@@ -7,7 +7,7 @@ A row says when its step is due; whoever takes its lease does it for all.
 from __future__ import annotations
 
 from memdb.models.file import Upkeep
-from memdb.text.validate import MAX_INT
+from memdb.models.ids import MAX_INT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

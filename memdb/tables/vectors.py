@@ -94,7 +94,7 @@ DELETE FROM embedding_spaces WHERE space_no = :space_no
 """
 
 INSERT_VECTOR = """/* vectors.put_vector */
-INSERT INTO embeddings (space_no, kind, ref, vector) VALUES (:space_no, :kind, :ref, :vector)
+INSERT INTO vectors (space_no, kind, ref, vector) VALUES (:space_no, :kind, :ref, :vector)
 ON CONFLICT (space_no, kind, ref) DO UPDATE SET vector = excluded.vector
 """
 
@@ -120,11 +120,11 @@ SELECT space_no FROM embedding_spaces ORDER BY space_no
 """
 
 SELECT_VECTOR = """/* vectors.find */
-SELECT vector FROM embeddings WHERE space_no = :space_no AND kind = :kind AND ref = :ref
+SELECT vector FROM vectors WHERE space_no = :space_no AND kind = :kind AND ref = :ref
 """
 
 SELECT_SPAN = """/* vectors.span */
-SELECT ref, vector FROM embeddings
+SELECT ref, vector FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
 ORDER BY ref
 """
@@ -135,14 +135,14 @@ SELECT space_no, model, dim FROM embedding_spaces ORDER BY model, dim, space_no
 
 SELECT_PAGE = """/* vectors.list */
 SELECT ref, vector
-FROM embeddings
+FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref > :after AND ref <= :high
 ORDER BY ref
 LIMIT :limit
 """
 
 SELECT_PRESENT = """/* vectors.present */
-SELECT ref FROM embeddings
+SELECT ref FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref IN (SELECT value FROM json_each(:refs))
 """
 
@@ -152,7 +152,7 @@ WHERE
   id BETWEEN :low AND :high
   AND (text <> '' OR text IS NULL)
   AND NOT EXISTS (
-    SELECT 1 FROM embeddings
+    SELECT 1 FROM vectors
     WHERE space_no = :space_no AND kind = 'message' AND ref = messages.id
   )
 ORDER BY id
@@ -160,7 +160,7 @@ LIMIT 1
 """
 
 DELETE_VECTORS = """/* vectors.delete_vectors */
-DELETE FROM embeddings
+DELETE FROM vectors
 WHERE
   space_no = :space_no
   AND kind = :kind

@@ -13,6 +13,7 @@ scopes, and would let one scope's texts move another's ranking (ADR-0004).
 
 from __future__ import annotations
 
+from memdb.models.ids import MASKS, MAX_INT
 from memdb.text.grams import bigrams_of
 
 TYPE_CHECKING = False
@@ -100,8 +101,8 @@ FROM json_each(:terms) AS terms
 
 SELECT_SUMMARIES = """/* words.summaries */
 SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM nodes_fts
-  WHERE nodes_fts MATCH terms.value AND rowid BETWEEN :low AND :high
+  SELECT json_group_array(rowid) FROM summaries_fts
+  WHERE summaries_fts MATCH terms.value AND rowid BETWEEN :low AND :high
 )
 FROM json_each(:terms) AS terms
 """
@@ -120,7 +121,7 @@ FROM json_each(:terms) AS terms
 """
 
 SELECT_ANY_SEGMENT = """/* words.any_segment */
-SELECT 1 FROM archive_segments WHERE session_id BETWEEN :low & ~16777215 AND :high LIMIT 1
+SELECT 1 FROM archive_segments WHERE session_id BETWEEN :low & ~:seq_mask AND :high LIMIT 1
 """
 
 SELECT_ANY_ARCHIVED = """/* words.any_archived */
@@ -274,7 +275,7 @@ def postings(
     """
     sql = _POSTINGS[kind] if newest is None else SELECT_NEWEST_MESSAGES
     found = _lists(tx, sql, terms, low, high, newest)
-    if kind == "message" and tx.one(SELECT_ANY_SEGMENT, {"low": low, "high": high}):
+    if kind == "message" and tx.one(SELECT_ANY_SEGMENT, {"low": low, "high": high, **MASKS}):
         # An archived message may be in both lists, by its author and its text.
         sql = SELECT_ARCHIVED if newest is None else SELECT_NEWEST_ARCHIVED
         for term, archived in _lists(tx, sql, terms, low, high, newest).items():
@@ -384,6 +385,6 @@ def scratch_postings(
             for one, text, words in said
         ]
         scratch.many(INSERT_SCRATCH_ENTRY, rows)
-        return _lists(scratch, SELECT_ENTRIES, terms[:TERMS_AT_ONCE], 0, (1 << 63) - 1)
+        return _lists(scratch, SELECT_ENTRIES, terms[:TERMS_AT_ONCE], 0, MAX_INT)
     finally:
         scratch.close()

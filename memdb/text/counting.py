@@ -7,7 +7,7 @@ The default counter is exact and loads at the first count, not before.
 from __future__ import annotations
 
 from memdb.errors import PortError
-from memdb.text.validate import MAX_INT
+from memdb.models.ids import MAX_INT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ MAX_TEXT_BYTES = 64 << 20
 MIN_MS = -62_135_596_800_000
 MAX_MS = 253_402_300_799_999
 
-MAX_INT = (1 << 63) - 1
 
 # Levels of lists and objects in a JSON value. Python's parser gives up at fewer
 # than 1,000, the fewer the deeper it is called: what was stored could not be read.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memdb.entries.validation import TRUST, read_statement, said_columns
 from memdb.errors import InvalidInput, MemDBError
-from memdb.models.ids import MAX_SEQ
+from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.messages import EntryVersion
 from memdb.models.record import Record
 from memdb.records import entries as ledger
@@ -73,7 +73,6 @@ HISTORY_FIELDS = frozenset(EntryVersion._fields)
 REASONS = ("update", "merge", "supersede", "expire", "evict", "restore", "pin", "trust")
 SAID = ("text", "category", "keywords", "importance")
 OPTIONAL_TIMES = ("valid_from_ms", "valid_to_ms", "expires_ms")
-MAX_COUNT = (1 << 63) - 1
 
 
 class EntryLine(Record):
@@ -130,7 +129,7 @@ def _read_exported(place: str, fields: dict[str, Any]) -> EntryLine:
         **_held(fields),
         "uid": uid,
         "last_used_ms": time_value(fields.get("last_used_ms"), "last_used_ms"),
-        "use_count": count_of(fields, "use_count", 0, MAX_COUNT),
+        "use_count": count_of(fields, "use_count", 0, MAX_INT),
         "created_ms": needed_ms(fields, "created_ms"),
     }
     return EntryLine(
@@ -167,7 +166,7 @@ def _held(fields: dict[str, Any]) -> dict[str, Any]:
         "trust": choice_value(fields.get("trust", "trusted"), "trust", TRUST),
         "session_only": int(flag_of({"session_only": False, **fields}, "session_only")),
         "source": optional_name(fields.get("source"), "source"),
-        "version": count_of(fields, "version", 1, MAX_COUNT),
+        "version": count_of(fields, "version", 1, MAX_INT),
         "active": int(flag_of(fields, "active")),
         "metadata": json_object(fields.get("metadata"), "metadata"),
         "updated_ms": needed_ms(fields, "updated_ms"),

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdb.errors import AlreadyExists, FileError
-from memdb.models.ids import scope_range, seq_of, session_id, session_of
+from memdb.models.ids import MAX_INT, scope_range, seq_of, session_id, session_of
 from memdb.tables import artifacts, blobs, entries, jobs, messages, scopes, sessions, vectors
 from memdb.tables import history as histories
 from memdb.tables import state as states
 from memdb.tables import tombstones as graves
 from memdb.text.validate import parse_json, text_value
 from memdb.transfer.paths import refuse_database
-from memdb.transfer.target import ANY_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -306,7 +305,7 @@ def _embedding_lines(tx: Tx, scope_no: int) -> Iterator[str]:
 
 def _settled(tx: Tx, space_no: int, refs: list[int]) -> list[int]:
     """Return the entries whose vector is that of what they say now: no job is due."""
-    found = jobs.due(tx, space_no, refs[0], refs[-1], ANY_TIME, -1)
+    found = jobs.due(tx, space_no, refs[0], refs[-1], MAX_INT, -1)
     changed = {job.ref for job in found if job.subject == "entry"}
     return [ref for ref in refs if ref not in changed]
 

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, TooLarge
-from memdb.models.ids import MAX_SEQ
+from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.records import messages as message_records
@@ -37,8 +37,6 @@ MESSAGE_FIELDS = frozenset(
     ("session", "external_id", "role", "author", "text", "parts", "created_ms", "metadata")
 )
 EXPORTED_FIELDS = MESSAGE_FIELDS | {"seq", "tokens", "counter", "uid"}
-
-MAX_TOKENS = (1 << 63) - 1
 
 
 class SessionLine(Record):
@@ -131,7 +129,7 @@ def read_message(target: Target, place: str, fields: dict[str, Any]) -> MessageL
         raise InvalidInput(f"seq is {seq}, its session ends at {last_seq}: export it again")
     needed(fields, "uid")
     needed_ms(fields, "created_ms")
-    tokens = count_of(fields, "tokens", 0, MAX_TOKENS)
+    tokens = count_of(fields, "tokens", 0, MAX_INT)
     counter = text_value(needed(fields, "counter"), "counter")
     if policy.messages == ALLOW or read_draft(new, policy, ALLOW) == draft:
         draft = draft.replace(tokens=tokens, counter=counter)

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.models.ids import MAX_SEQ, session_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, session_range
 from memdb.models.record import Record
 from memdb.tables import entries, jobs, messages, space_jobs, vectors
 from memdb.tables import state as states
@@ -30,7 +30,6 @@ STATE_FIELDS = frozenset(("user", "session", "key", "value", "revision", "update
 TOMBSTONE_FIELDS = frozenset(("of", "ref", "deleted_ms", "uid"))
 
 MAX_DIM = 65_536
-MAX_COUNT = (1 << 63) - 1
 TOMBSTONE_KINDS = ("session", "message", "entry", "artifact")
 
 
@@ -164,7 +163,7 @@ def read_state(place: str, fields: dict[str, Any]) -> StateLine:
         optional_name(fields.get("session"), "session") or "",
         text_value(needed(fields, "key"), "key"),
         value,
-        count_of(fields, "revision", 0, MAX_COUNT),
+        count_of(fields, "revision", 0, MAX_INT),
         needed_ms(fields, "updated_ms"),
     )
 

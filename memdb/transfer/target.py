@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.models.ids import scope_range, session_no_of
+from memdb.models.ids import MAX_INT, scope_range, session_no_of
 from memdb.tables import jobs, messages, scopes, sessions
 from memdb.tables.artifacts import SHARED, Place
 
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
     from memdb.records.scopes import Owner
     from memdb.tables.jobs import Job
 
-# Later than any lease or retry: finds every job.
-ANY_TIME = (1 << 63) - 1
-
 
 def embedding_jobs(tx: Tx, space_no: int, subject: str, ref: int) -> list[Job]:
     """Return the embedding job of a session or entry, leased and failed ones too."""
-    found = jobs.due(tx, space_no, ref, ref, ANY_TIME, 2)
+    found = jobs.due(tx, space_no, ref, ref, MAX_INT, 2)
     return [job for job in found if job.subject == subject]
 
 

@@ -163,7 +163,7 @@ def test_expand_shows_tool_calls(run, path):
         ("0-3", 5),
         ("9-2", 5),
         ("99999999999999999999", 5),
-        ("'; DROP TABLE nodes; --", 3),
+        ("'; DROP TABLE summaries; --", 3),
         ("../../etc/passwd", 3),
         ("\x00", 5),
         ("\udcff\udcfe", 5),

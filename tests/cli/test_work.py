@@ -262,7 +262,7 @@ def test_two_at_once_do_nothing_twice(start, path):
 
     assert [process.returncode for process in both] == [0, 0]
     assert info.spaces[0].vectors == 2000
-    assert sum(one["done"] for one in told) + rest == 2000 + info.counts["nodes"]
+    assert sum(one["done"] for one in told) + rest == 2000 + info.counts["summaries"]
 
 
 def test_a_failing_model_is_told_once(start, path, server):

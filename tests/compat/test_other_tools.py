@@ -35,7 +35,7 @@ def test_pythons_own_sqlite3_reads_every_table(used_file):
         "db = sqlite3.connect(sys.argv[1])\n"
         "names = [n for n, in db.execute(\"SELECT name FROM sqlite_master WHERE type = 'table'\")]\n"
         "counts = {n: db.execute(f'SELECT count(*) FROM \"{n}\"').fetchone()[0] for n in names}\n"
-        "print(counts['messages'], counts['entries'], counts['artifacts'], counts['embeddings'])\n"
+        "print(counts['messages'], counts['entries'], counts['artifacts'], counts['vectors'])\n"
         "print(db.execute('PRAGMA integrity_check').fetchone()[0])\n"
     )
 
@@ -85,3 +85,99 @@ def test_datasette_shows_the_front_page_and_a_table(used_file):
 
     assert "messages" in front
     assert "We fly to Oslo on 3 May." in table
+
+
+def test_the_views_show_names_times_and_text(tmp_path):
+    """Plain sqlite3 reads the closed file: no id stands for another row, no time is a number."""
+    path = tmp_path / "agent.db"
+    policy = memdb.SummaryPolicy(chunk=2, condense_at=3, group=2)
+    with memdb.open(
+        path, counter="estimate", embedder=None, summaries=policy, clock=lambda: 1_700_000_000_123
+    ) as db:
+        ann = db.scope("ann")
+        chat = ann.session("trip")
+        chat.append("user", "We fly to Oslo.", author="Ann", metadata={"a": 1})
+        for number in range(9):
+            chat.append("user", f"Tea number {number} was good.")
+        chat.compact()
+        ann.remember("Ann lives in Rome.", key="home")
+        ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1)
+        chat.artifacts.save("menu.md", "tea", message_seq=2)
+        chat.artifacts.save("menu.md", "cake")
+        ann.artifacts.save("plan.md", "fly")
+    reader = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    reader.row_factory = sqlite3.Row
+
+    def view(name, order):
+        return [dict(row) for row in reader.execute(f"SELECT * FROM {name} ORDER BY {order}")]
+
+    (session,) = view("sessions_view", "session")
+    messages = view("messages_view", "session, seq")
+    summaries = view("summaries_view", "depth, first_seq")
+    old, new = view("entries_view", "text DESC")
+    artifacts = view("artifacts_view", "name, version")
+    when = "2023-11-14T22:13:20.123Z"
+    whose = {"app": "default", "user_name": "ann"}
+
+    assert whose.items() <= session.items()
+    assert (session["session"], session["messages"]) == ("trip", 10)
+    assert (session["created"], session["updated"]) == (when, when)
+    assert whose.items() <= messages[0].items()
+    assert [row["seq"] for row in messages] == list(range(1, 11))
+    assert {key: messages[0][key] for key in ("session", "role", "author", "text", "created")} == {
+        "session": "trip",
+        "role": "user",
+        "author": "Ann",
+        "text": "We fly to Oslo.",
+        "created": when,
+    }
+    assert messages[0]["metadata"] == '{"a":1}'
+    assert {row["session"] for row in summaries} == {"trip"}
+    assert {row["condensed_into"] for row in summaries if row["condensed_into"]} <= {
+        row["summary"] for row in summaries
+    }
+    assert any(row["condensed_into"] for row in summaries)
+    assert {row["created"] for row in summaries} == {when}
+    assert "tea number" in " ".join(row["text"] or "" for row in summaries).lower()
+    assert (old["text"], old["status"], old["superseded_by"]) == (
+        "Ann lives in Rome.",
+        "superseded",
+        new["uid"],
+    )
+    assert (new["text"], new["status"], new["session"], new["first_seq"]) == (
+        "Ann lives in Oslo.",
+        "active",
+        "trip",
+        1,
+    )
+    assert (new["key"], new["valid_to"], new["created"]) == ("home", None, when)
+    assert [
+        (row["session"], row["name"], row["version"], row["text"], row["message_seq"])
+        for row in artifacts
+    ] == [
+        ("trip", "menu.md", 1, None, 2),
+        ("trip", "menu.md", 2, "cake", None),
+        (None, "user:plan.md", 1, "fly", None),
+    ]
+    for row in [session, *messages, *summaries, old, new, *artifacts]:
+        assert not [value for value in row.values() if isinstance(value, int) and value >= 1 << 24]
+    reader.close()
+
+
+def test_datasette_shows_a_view(used_file):
+    """A person reads who said what and when, without a join."""
+    page = json.loads(
+        run(
+            sys.executable,
+            "-m",
+            "datasette",
+            str(used_file),
+            "--get",
+            "/agent/messages_view.json?_shape=objects",
+        )
+    )
+
+    assert [(row["user_name"], row["session"], row["text"]) for row in page["rows"]] == [
+        ("ann", "trip", "We fly to Oslo on 3 May."),
+        ("ann", "trip", "我爱北京"),
+    ]

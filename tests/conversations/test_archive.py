@@ -331,7 +331,7 @@ def test_rebuild_finds_archived_messages_without_a_vector(db: MemDB) -> None:
     chat = filled(db, 20)
     chat.archive(keep_last=0)
     with db._db.write() as tx:
-        tx.run("DELETE FROM embeddings")
+        tx.run("DELETE FROM vectors")
         tx.run("DELETE FROM sketches")
 
     db.rebuild()

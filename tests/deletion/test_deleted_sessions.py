@@ -42,14 +42,14 @@ def say(db: MemDB, count: int, session: str = "gone") -> memdb.Session:
 
 
 LEFT = {
-    "nodes": "SELECT count(*) FROM nodes",
-    "node words": "SELECT count(*) FROM nodes_fts WHERE nodes_fts MATCH 'zanzibar OR 北京'",
+    "nodes": "SELECT count(*) FROM summaries",
+    "node words": "SELECT count(*) FROM summaries_fts WHERE summaries_fts MATCH 'zanzibar OR 北京'",
     "jobs": "SELECT count(*) FROM jobs",
     "segments": "SELECT count(*) FROM archive_segments",
     "archived words": "SELECT count(*) FROM archived_fts",
     "message words": "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'zanzibar OR gone'",
     "messages": "SELECT count(*) FROM messages",
-    "vectors": "SELECT count(*) FROM embeddings",
+    "vectors": "SELECT count(*) FROM vectors",
 }
 
 

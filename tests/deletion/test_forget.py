@@ -277,7 +277,7 @@ def test_a_session_goes_with_all_that_is_its(db, database):
     ann.remember("Told in it.", session="trip", seq=3)
     with database.write() as tx:
         tx.run(
-            "INSERT INTO state (app, user, session, key, value, updated_ms) "
+            "INSERT INTO state (app, user_name, session, key, value, updated_ms) "
             "VALUES ('default', 'ann', 'trip', 'k', '1', 0)"
         )
 

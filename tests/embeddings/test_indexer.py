@@ -42,7 +42,7 @@ def tell(scope: Scope, text: str, **given: Any) -> Remembered:
 
 def vectors(db: MemDB) -> int:
     """Return how many vectors the file holds, over all spaces."""
-    return db.info().counts["embeddings"]
+    return db.info().counts["vectors"]
 
 
 def fill(db: MemDB, count: int = 3) -> None:
@@ -404,7 +404,7 @@ def test_rebuild_makes_what_lost_its_vector_due_again(db: MemDB) -> None:
     fill(db)
     db.run_pending()
     with db._db.write() as tx:
-        tx.run("DELETE FROM embeddings")
+        tx.run("DELETE FROM vectors")
         tx.run("DELETE FROM sketches")
     db.scope("ann").session("s").append("user", "later")
 

@@ -305,7 +305,7 @@ def test_a_dropped_space_frees_its_rows(
     connection = raw(filled)
     rows = [
         connection.execute(f"SELECT DISTINCT space_no FROM {table}").fetchall()
-        for table in ("embeddings", "sketches", "embedding_spaces")
+        for table in ("vectors", "sketches", "embedding_spaces")
     ]
     assert rows == [[(2,)], [(2,)], [(2,)]]
 

@@ -12,8 +12,8 @@ from memdb.engine.sqlite.check import CHECK_FTS, RULES
 REBUILDABLE = {
     "seq_above_last": "UPDATE sessions SET last_seq = 1",
     "version_above_last": "UPDATE artifact_names SET last_version = 1 WHERE name = 'menu.md'",
-    "vector_without_row": "INSERT INTO embeddings SELECT space_no, kind, ref + 77, vector FROM embeddings WHERE kind = 'entry'",
-    "vector_size": "UPDATE embeddings SET vector = x'0000803f' WHERE kind = 'entry'",
+    "vector_without_row": "INSERT INTO vectors SELECT space_no, kind, ref + 77, vector FROM vectors WHERE kind = 'entry'",
+    "vector_size": "UPDATE vectors SET vector = x'0000803f' WHERE kind = 'entry'",
     "sketch_differs": "UPDATE sketches SET planes = zeroblob(length(planes))",
     "job_without_subject": "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('embed', 'entry', 5, 0)",
     "blob_unused": "INSERT INTO blobs (sha256, size_bytes, created_ms) VALUES (zeroblob(32), 0, 0)",
@@ -21,7 +21,7 @@ REBUILDABLE = {
     "messages_fts": "INSERT INTO messages_fts (rowid, text) VALUES (5, 'ghost')",
     "archived_fts": "INSERT INTO archived_fts (rowid, text) VALUES (5, 'ghost')",
     "entries_fts": "INSERT INTO entries_fts (entries_fts, rowid, text, keywords) SELECT 'delete', id, text, keywords FROM entries",
-    "nodes_fts": "INSERT INTO nodes_fts (rowid, text) VALUES (5, 'ghost')",
+    "summaries_fts": "INSERT INTO summaries_fts (rowid, text) VALUES (5, 'ghost')",
     "artifacts_fts": "INSERT INTO artifacts_fts (rowid, name, text) VALUES (5, 'ghost', 'ghost')",
 }
 
@@ -34,16 +34,16 @@ FINAL = {
     "segment_rows": "UPDATE messages SET text = 'back' WHERE text IS NULL AND id & 255 = 1",
     "segment_overlap": "INSERT INTO archive_segments SELECT session_id, first_seq + 1, last_seq, message_count, codec, data, sha256, created_ms FROM archive_segments",
     "segment": "UPDATE archive_segments SET sha256 = zeroblob(32)",
-    "node_gap": "DELETE FROM nodes WHERE depth = 0 AND first_seq = 11",
-    "node_head": "DELETE FROM nodes WHERE depth = 0 AND first_seq = 1",
-    "node_sources": "UPDATE nodes SET condensed_into = NULL WHERE first_seq = 1 AND depth = 0",
-    "node_link": "UPDATE nodes SET condensed_into = id WHERE first_seq = 31",
-    "node_hash": "UPDATE nodes SET hint = 'other' WHERE first_seq = 31",
+    "summary_gap": "DELETE FROM summaries WHERE depth = 0 AND first_seq = 11",
+    "summary_head": "DELETE FROM summaries WHERE depth = 0 AND first_seq = 1",
+    "summary_sources": "UPDATE summaries SET condensed_into = NULL WHERE first_seq = 1 AND depth = 0",
+    "summary_link": "UPDATE summaries SET condensed_into = id WHERE first_seq = 31",
+    "summary_hash": "UPDATE summaries SET hint = 'other' WHERE first_seq = 31",
     "blob_hash": "UPDATE blob_chunks SET data = x'00', codec = 'raw'",
 }
 
 MORE_DAMAGE = {
-    "a missing vector's sketch": ("sketch_differs", "DELETE FROM embeddings WHERE kind = 'entry'"),
+    "a missing vector's sketch": ("sketch_differs", "DELETE FROM vectors WHERE kind = 'entry'"),
     "a missing sketch": ("sketch_differs", "DELETE FROM sketches WHERE kind = 'message'"),
     "a row the index does not know": (
         "messages_fts",

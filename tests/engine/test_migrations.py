@@ -75,7 +75,7 @@ def test_every_released_format_is_frozen(number: int) -> None:
         "messages_fts",
         "archived_fts",
         "entries_fts",
-        "nodes_fts",
+        "summaries_fts",
         "artifacts_fts",
     }
 

@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 import memdb
+from memdb.engine.sqlite import schema
 
 AS_NOBODY = """
 import os, sys, memdb
@@ -64,7 +65,56 @@ def test_a_new_file_is_made_and_marked(path: str, raw: Any) -> None:
         ("created_by", "memdb"),
         ("created_ms", "5"),
         ("file_uid", "uid-1"),
+        ("fingerprint", schema.FINGERPRINT),
     ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE meta SET value = 'other' WHERE key = 'fingerprint'",
+        "DELETE FROM meta WHERE key = 'fingerprint'",
+        "DROP TABLE meta",
+    ],
+    ids=["another", "none", "no meta"],
+)
+def test_a_file_of_a_development_version_is_refused(filled: str, raw: Any, change: str) -> None:
+    """Its number is the same, its schema is not; no byte of it changes."""
+    look = raw(filled)
+    look.execute(change)
+    look.close()
+    before = Path(filled).read_bytes()
+
+    with pytest.raises(
+        memdb.NotAMemDB, match=r"made by a development version .* unchanged\. Export"
+    ) as caught:
+        memdb.open(filled, embedder=None)
+
+    assert caught.value.path == filled
+    assert [one.name for one in Path(filled).parent.iterdir()] == ["agent.db"]
+    assert Path(filled).read_bytes() == before
+
+
+def test_a_released_format_needs_no_fingerprint(
+    filled: str, raw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then its number says what is in it."""
+    look = raw(filled)
+    look.execute("DELETE FROM meta WHERE key = 'fingerprint'")
+    look.close()
+    monkeypatch.setattr(schema, "RELEASED", True)
+
+    with memdb.open(filled, embedder=None) as db:
+        assert db.check() == []
+
+
+def test_the_fingerprint_is_that_of_the_schema() -> None:
+    """Whoever changes schema.sql writes the new one into schema.py, and makes the fixture anew."""
+    script = schema.read_schema()
+
+    assert schema.fingerprint_of(script) == schema.FINGERPRINT
+    assert schema.fingerprint_of(f"-- a comment\n{script}  \n") == schema.FINGERPRINT
+    assert schema.fingerprint_of(script.replace("last_n", "last_m")) != schema.FINGERPRINT
 
 
 def test_an_existing_file_keeps_what_it_holds(filled: str) -> None:

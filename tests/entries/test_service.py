@@ -205,7 +205,7 @@ def test_update_is_found_by_the_new_words_only(db: MemDB) -> None:
     db.run_pending()
 
     assert [hit.source.entry_id for hit in ann.recall("coffee", kinds=["entry"])] == [entry.id]
-    assert db.info().counts["embeddings"] == 1
+    assert db.info().counts["vectors"] == 1
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_delete_removes_entry_history_index_and_vectors(db: MemDB) -> None:
     assert ann.entries.delete(entry_id) is True
 
     assert ann.recall("green tea") == []
-    assert (db.info().counts["entries"], db.info().counts["embeddings"], db.pending()) == (0, 0, 0)
+    assert (db.info().counts["entries"], db.info().counts["vectors"], db.pending()) == (0, 0, 0)
     assert ann.entries.delete(entry_id) is False
 
 

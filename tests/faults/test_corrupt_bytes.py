@@ -147,7 +147,7 @@ def test_a_damaged_vector_stops_no_search(path: str, sound: bytes, raw: Any, dam
     """Its distance is no number; the words still find the row."""
     Path(path).write_bytes(sound)
     connection = raw(path)
-    connection.execute(f"UPDATE embeddings SET vector = {damaged}")
+    connection.execute(f"UPDATE vectors SET vector = {damaged}")
     connection.close()
 
     with memdb.open(path, counter="estimate") as db:

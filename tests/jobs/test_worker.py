@@ -163,7 +163,7 @@ def test_each_transaction_is_told(open_db: Callable[..., MemDB], path: str) -> N
     told: list[int] = []
     made = db.run_pending(progress=told.append, kinds=["summarize"])
 
-    assert sum(told) == made == db.info().counts["nodes"]
+    assert sum(told) == made == db.info().counts["summaries"]
     assert len(told) > 2
     assert max(told) <= 64
 
@@ -514,12 +514,12 @@ def test_a_source_improved_while_the_node_above_is_improved(
     first = open_db(path, embedder=None, summarizer=teller)
     second = open_db(path, embedder=None, summarizer=other)
     with first._db.write() as tx:
-        jobs.add_summarize(tx, "node", above.row_id)
+        jobs.add_summarize(tx, "summary", above.row_id)
 
     def meanwhile() -> None:
         teller.act = lambda: None
         with second._db.write() as tx:
-            jobs.add_summarize(tx, "node", leaf.row_id)
+            jobs.add_summarize(tx, "summary", leaf.row_id)
         second.run_pending()
 
     teller.act = meanwhile

@@ -306,7 +306,7 @@ def test_recall_embeds_what_was_just_said(db: MemDB) -> None:
     ann.recall("tea")
 
     assert db.pending() == 0
-    assert db.info().counts["embeddings"] == 3
+    assert db.info().counts["vectors"] == 3
 
 
 def test_recall_without_an_embedder_finds_by_words(

@@ -164,7 +164,7 @@ def test_delete_range_is_of_every_space(tx: Tx) -> None:
 
     vectors.delete_range(tx, "entry", 255, 700)
 
-    assert tx.all("SELECT space_no, kind, ref FROM embeddings ORDER BY 1, 2, 3") == [
+    assert tx.all("SELECT space_no, kind, ref FROM vectors ORDER BY 1, 2, 3") == [
         (1, "entry", 1),
         (1, "entry", 1_000),
         (1, "message", 256),

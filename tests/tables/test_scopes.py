@@ -61,7 +61,7 @@ def test_the_number_of_scopes_has_a_limit(database: Database) -> None:
     """The error tells it, and no scope is made."""
     with database.write() as tx:
         tx.run(
-            "INSERT INTO scopes (scope_no, uid, app, user, created_ms) VALUES (:n, 'u', 'a', 'last', 0)",
+            "INSERT INTO scopes (scope_no, uid, app, user_name, created_ms) VALUES (:n, 'u', 'a', 'last', 0)",
             {"n": MAX_SCOPE_NO},
         )
         with pytest.raises(memdb.TooLarge) as caught:

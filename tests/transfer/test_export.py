@@ -62,7 +62,7 @@ def full(file_db: MemDB, clock: Any) -> MemDB:
             {"id": old.entry.id},
         )
         tx.many(
-            "INSERT INTO state (app, user, session, key, value, updated_ms) "
+            "INSERT INTO state (app, user_name, session, key, value, updated_ms) "
             "VALUES ('default', :user, :session, :key, :value, 3)",
             [
                 {"user": "ann", "session": "trip", "key": "k", "value": '{"b":[1,null]}'},

@@ -109,7 +109,7 @@ def old(db: MemDB, tmp_path: Path) -> str:
 
 def _vectors(db: MemDB) -> list[bytes]:
     with db._db.read() as tx:
-        return [row[0] for row in tx.all("SELECT vector FROM embeddings WHERE kind = 'entry'")]
+        return [row[0] for row in tx.all("SELECT vector FROM vectors WHERE kind = 'entry'")]
 
 
 def test_the_vector_of_an_old_text_is_not_taken(db: MemDB, old: str) -> None:
@@ -126,7 +126,7 @@ def test_the_vector_of_an_old_text_is_not_taken(db: MemDB, old: str) -> None:
 def test_a_vector_of_an_old_text_does_not_stand_for_a_missing_one(db: MemDB, old: str) -> None:
     """An entry whose vector was never made does not get the old one."""
     with db._db.write() as tx:
-        tx.run("DELETE FROM embeddings")
+        tx.run("DELETE FROM vectors")
         tx.run("DELETE FROM sketches")
     db.import_file(old)
 

@@ -75,13 +75,15 @@ SELECT_NAMES = """/* byte_scan.names */
 SELECT id, coalesce(name, '') || char(10) || coalesce(title, '') || coalesce(metadata, '')
 FROM sessions
 UNION ALL
-SELECT scope_no << 44, app || char(10) || user FROM scopes
+SELECT scope_no << 44, app || char(10) || user_name FROM scopes
 UNION ALL
 SELECT id, name || char(10) || coalesce(text, '') FROM artifact_names
 UNION ALL
 SELECT scope_no << 44, coalesce(metadata, '') || mime FROM artifacts
 UNION ALL
-SELECT 0, app || char(10) || user || char(10) || session || char(10) || key || char(10) || value
+SELECT
+  0,
+  app || char(10) || user_name || char(10) || session || char(10) || key || char(10) || value
 FROM state
 UNION ALL
 SELECT 0, key || char(10) || value FROM meta
@@ -92,7 +94,8 @@ SELECT 0, model FROM embedding_spaces
 UNION ALL
 SELECT 0, ref FROM tombstones
 UNION ALL
-SELECT 0, summarizer || char(10) || counter FROM (SELECT DISTINCT summarizer, counter FROM nodes)
+SELECT 0, summarizer || char(10) || counter
+FROM (SELECT DISTINCT summarizer, counter FROM summaries)
 UNION ALL
 SELECT 0, counter FROM (SELECT DISTINCT counter FROM messages)
 """
@@ -102,7 +105,7 @@ SELECT name FROM sessions WHERE id = :id
 """
 
 SELECT_SUMMARIES = """/* byte_scan.summaries */
-SELECT text || char(10) || coalesce(hint, '') FROM nodes WHERE text IS NOT NULL
+SELECT text || char(10) || coalesce(hint, '') FROM summaries WHERE text IS NOT NULL
 """
 
 SELECT_FREE = """/* byte_scan.free_pages */
@@ -120,7 +123,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_archived USING fts5vocab (main, arc
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_entries USING fts5vocab (main, entries_fts, row)
 """,
     """/* byte_scan.create_words_of_nodes */
-CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_nodes USING fts5vocab (main, nodes_fts, row)
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_summaries USING fts5vocab (main, summaries_fts, row)
 """,
     """/* byte_scan.create_words_of_artifacts */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_artifacts USING fts5vocab (main, artifacts_fts, row)
@@ -131,7 +134,7 @@ SELECT_WORDS = """/* byte_scan.words */
 SELECT term FROM temp.scan_messages
 UNION SELECT term FROM temp.scan_archived
 UNION SELECT term FROM temp.scan_entries
-UNION SELECT term FROM temp.scan_nodes
+UNION SELECT term FROM temp.scan_summaries
 UNION SELECT term FROM temp.scan_artifacts
 """
 

@@ -11,6 +11,7 @@ from memdb.engine.sqlite import check_archive, check_summaries
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.transaction import Tx
 from memdb.errors import Corrupt, ReadOnly, StorageError
+from memdb.models.ids import MASKS
 from memdb.models.messages import Finding
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ LIMIT 20
 
 SELECT_LOST_MESSAGES = """/* check.message_without_session */
 SELECT 'message ' || id FROM messages
-WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = messages.id & ~16777215)
+WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = messages.id & ~:seq_mask)
 ORDER BY id
 LIMIT 20
 """
@@ -47,7 +48,7 @@ SELECT_LATE_SEQS = """/* check.seq_above_last */
 SELECT 'session ' || name FROM sessions
 WHERE EXISTS (
   SELECT 1 FROM messages
-  WHERE messages.id > sessions.id + sessions.last_seq AND messages.id <= sessions.id | 16777215
+  WHERE messages.id > sessions.id + sessions.last_seq AND messages.id <= sessions.id | :seq_mask
 )
 ORDER BY id
 LIMIT 20
@@ -60,33 +61,33 @@ JOIN artifacts
   ON artifacts.scope_no = artifact_names.scope_no
   AND artifacts.session_no = artifact_names.session_no
   AND artifacts.name = artifact_names.name
-WHERE 9223372036854775807 - rev_version > last_version
+WHERE :max_int - rev_version > last_version
 ORDER BY artifact_names.id
 LIMIT 20
 """
 
 SELECT_LOST_VECTORS = """/* check.vector_without_row */
-SELECT kind || ' ' || ref FROM embeddings
+SELECT kind || ' ' || ref FROM vectors
 WHERE
   (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
   OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (kind = 'node' AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = ref))
+  OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
 ORDER BY space_no, kind, ref
 LIMIT 20
 """
 
 SELECT_WRONG_SIZES = """/* check.vector_size */
 SELECT kind || ' ' || ref
-FROM embeddings
-JOIN embedding_spaces ON embedding_spaces.space_no = embeddings.space_no
+FROM vectors
+JOIN embedding_spaces ON embedding_spaces.space_no = vectors.space_no
 WHERE length(vector) <> 4 * dim
-ORDER BY embeddings.space_no, kind, ref
+ORDER BY vectors.space_no, kind, ref
 LIMIT 20
 """
 
 # Every bucket that should be or is there.
 SELECT_BUCKETS = """/* check.buckets */
-SELECT space_no, kind, ref >> 8 AS bucket FROM embeddings
+SELECT space_no, kind, ref >> 8 AS bucket FROM vectors
 UNION
 SELECT space_no, kind, bucket FROM sketches
 ORDER BY 1, 2, 3
@@ -97,7 +98,7 @@ SELECT kind || ' of ' || subject || ' ' || ref FROM jobs
 WHERE
   (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
   OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (subject = 'node' AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = ref))
+  OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
 ORDER BY kind, subject, ref, space_no
 LIMIT 20
 """
@@ -124,8 +125,8 @@ INSERT INTO archived_fts (archived_fts) VALUES ('integrity-check')
     "entries_fts": """/* check.entries_fts */
 INSERT INTO entries_fts (entries_fts, rank) VALUES ('integrity-check', 1)
 """,
-    "nodes_fts": """/* check.nodes_fts */
-INSERT INTO nodes_fts (nodes_fts, rank) VALUES ('integrity-check', 1)
+    "summaries_fts": """/* check.summaries_fts */
+INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('integrity-check', 1)
 """,
     "artifacts_fts": """/* check.artifacts_fts */
 INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('integrity-check', 1)
@@ -191,7 +192,7 @@ def _pages(db: Database, sql: str) -> list[Finding]:
 
 def _rules(tx: Tx) -> Iterator[Finding]:
     for code, sql, rebuildable in RULES:
-        for row in tx.all(sql):
+        for row in tx.all(sql, MASKS):
             yield Finding(code, row[0], rebuildable)
 
 
@@ -211,7 +212,7 @@ def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     for row_id in islice(active_entries.damaged(tx), MAX_PER_RULE):
         yield Finding("entry_hash", f"entry {row_id}", rebuildable=False)
     for uid in islice(check_summaries.damaged(tx), MAX_PER_RULE):
-        yield Finding("node_hash", f"node {uid}", rebuildable=False)
+        yield Finding("summary_hash", f"summary {uid}", rebuildable=False)
     if deep:
         for blob_no in islice(blobs.damaged(tx), MAX_PER_RULE):
             yield Finding("blob_hash", f"blob {blob_no}", rebuildable=False)

@@ -30,12 +30,12 @@ WHERE
   AND coalesce(
     (
       SELECT last_seq FROM archive_segments
-      WHERE session_id = messages.id & ~16777215 AND first_seq <= messages.id & 16777215
+      WHERE session_id = messages.id & ~:seq_mask AND first_seq <= messages.id & :seq_mask
       ORDER BY first_seq DESC
       LIMIT 1
     ),
     0
-  ) < messages.id & 16777215
+  ) < messages.id & :seq_mask
 ORDER BY id
 LIMIT 20
 """

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.transaction import Tx
 
 SELECT_GAPS = """/* check_summaries.gaps */
-SELECT 'node ' || uid || ' does not follow the leaf before it'
+SELECT 'summary ' || uid || ' does not follow the leaf before it'
 FROM (
   SELECT
     id,
     uid,
     first_seq,
     lag(last_seq) OVER (PARTITION BY session_id ORDER BY first_seq) AS before_seq
-  FROM nodes
+  FROM summaries
   WHERE depth = 0
 )
 WHERE first_seq <> before_seq + 1
@@ -29,47 +29,49 @@ LIMIT 20
 # What begins a session and has no leaf is its system text; anything else there
 # would be in no context.
 SELECT_LOST_HEADS = """/* check_summaries.lost_head */
-SELECT 'node ' || nodes.uid || ' is the first leaf, and messages before it are not summarised'
-FROM nodes
+SELECT
+  'summary ' || summaries.uid || ' is the first leaf, and messages before it are not summarised'
+FROM summaries
 WHERE
   depth = 0
   AND first_seq = (
-    SELECT first_seq FROM nodes AS leaf
-    WHERE leaf.session_id = nodes.session_id AND leaf.depth = 0
+    SELECT first_seq FROM summaries AS leaf
+    WHERE leaf.session_id = summaries.session_id AND leaf.depth = 0
     ORDER BY first_seq
     LIMIT 1
   )
   AND EXISTS (
     SELECT 1 FROM messages
     WHERE
-      messages.id BETWEEN nodes.session_id + 1 AND nodes.session_id + nodes.first_seq - 1
+      messages.id
+      BETWEEN summaries.session_id + 1 AND summaries.session_id + summaries.first_seq - 1
       AND messages.role <> 'system'
   )
-ORDER BY nodes.id
+ORDER BY summaries.id
 LIMIT 20
 """
 
 SELECT_UNCOVERED = """/* check_summaries.uncovered */
-SELECT 'node ' || nodes.uid || ' is not what its sources cover'
-FROM nodes
-LEFT JOIN nodes AS below
-  ON below.condensed_into = nodes.id
-  AND below.session_id = nodes.session_id
-  AND below.depth = nodes.depth - 1
-WHERE nodes.depth > 0
-GROUP BY nodes.id
+SELECT 'summary ' || summaries.uid || ' is not what its sources cover'
+FROM summaries
+LEFT JOIN summaries AS below
+  ON below.condensed_into = summaries.id
+  AND below.session_id = summaries.session_id
+  AND below.depth = summaries.depth - 1
+WHERE summaries.depth > 0
+GROUP BY summaries.id
 HAVING
-  min(below.first_seq) IS NOT nodes.first_seq
-  OR max(below.last_seq) IS NOT nodes.last_seq
-  OR sum(below.last_seq - below.first_seq + 1) <> nodes.last_seq - nodes.first_seq + 1
-ORDER BY nodes.id
+  min(below.first_seq) IS NOT summaries.first_seq
+  OR max(below.last_seq) IS NOT summaries.last_seq
+  OR sum(below.last_seq - below.first_seq + 1) <> summaries.last_seq - summaries.first_seq + 1
+ORDER BY summaries.id
 LIMIT 20
 """
 
 SELECT_WRONG_LINKS = """/* check_summaries.wrong_links */
-SELECT 'node ' || below.uid || ' is part of a node that is not one above it'
-FROM nodes AS below
-JOIN nodes AS above ON above.id = below.condensed_into
+SELECT 'summary ' || below.uid || ' is part of a summary that is not one above it'
+FROM summaries AS below
+JOIN summaries AS above ON above.id = below.condensed_into
 WHERE
   above.session_id <> below.session_id
   OR above.depth <> below.depth + 1
@@ -79,27 +81,27 @@ LIMIT 20
 """
 
 SELECT_LATE_NODES = """/* check_summaries.beyond_session */
-SELECT 'node ' || nodes.uid || ' stands for messages that never were'
-FROM nodes
-JOIN sessions ON sessions.id = nodes.session_id
-WHERE nodes.last_seq > sessions.last_seq
-ORDER BY nodes.id
+SELECT 'summary ' || summaries.uid || ' stands for messages that never were'
+FROM summaries
+JOIN sessions ON sessions.id = summaries.session_id
+WHERE summaries.last_seq > sessions.last_seq
+ORDER BY summaries.id
 LIMIT 20
 """
 
 SELECT_HASHED = """/* check_summaries.hashed */
 SELECT id, uid, depth, first_seq, last_seq, hint, quality, summarizer, text, content_hash
-FROM nodes
+FROM summaries
 WHERE id > :after
 ORDER BY id
 LIMIT 1000
 """
 
 RULES = (
-    ("node_gap", SELECT_GAPS, False),
-    ("node_head", SELECT_LOST_HEADS, False),
-    ("node_sources", SELECT_UNCOVERED, False),
-    ("node_link", SELECT_WRONG_LINKS, False),
+    ("summary_gap", SELECT_GAPS, False),
+    ("summary_head", SELECT_LOST_HEADS, False),
+    ("summary_sources", SELECT_UNCOVERED, False),
+    ("summary_link", SELECT_WRONG_LINKS, False),
     ("node_beyond_session", SELECT_LATE_NODES, True),
 )
 

@@ -17,11 +17,11 @@ SELECT
   (SELECT count(*) FROM scopes),
   (SELECT count(*) FROM sessions),
   (SELECT count(*) FROM messages),
-  (SELECT count(*) FROM nodes),
+  (SELECT count(*) FROM summaries),
   (SELECT count(*) FROM entries),
   (SELECT count(*) FROM artifact_names),
   (SELECT count(*) FROM artifacts),
-  (SELECT count(*) FROM embeddings),
+  (SELECT count(*) FROM vectors),
   (SELECT count(*) FROM archive_segments)
 """
 
@@ -41,7 +41,7 @@ ORDER BY kind
 """
 
 SELECT_SUMMARIES = """/* info.summaries */
-SELECT quality, count(*) FROM nodes GROUP BY quality ORDER BY quality
+SELECT quality, count(*) FROM summaries GROUP BY quality ORDER BY quality
 """
 
 SELECT_ARCHIVED = """/* info.archived */
@@ -58,9 +58,9 @@ SELECT
   CASE
     WHEN name GLOB '*_fts*' THEN 'full text'
     WHEN name GLOB '*messages*' OR name GLOB '*sessions*' THEN 'messages'
-    WHEN name GLOB '*node*' THEN 'nodes'
+    WHEN name GLOB '*summaries*' THEN 'summaries'
     WHEN name GLOB '*entr*' THEN 'entries'
-    WHEN name GLOB '*embedding*' OR name GLOB '*sketches*' THEN 'embeddings'
+    WHEN name GLOB '*vectors*' OR name GLOB '*embedding*' OR name GLOB '*sketches*' THEN 'vectors'
     WHEN name GLOB '*artifact*' OR name GLOB '*blob*' THEN 'artifacts'
     WHEN name GLOB '*archive*' THEN 'archive'
     ELSE 'other'
@@ -76,11 +76,11 @@ COUNTED = (
     "scopes",
     "sessions",
     "messages",
-    "nodes",
+    "summaries",
     "entries",
     "artifacts",
     "artifact versions",
-    "embeddings",
+    "vectors",
     "archive segments",
 )
 

@@ -31,8 +31,8 @@ INSERT INTO archived_fts (archived_fts, rank) VALUES ('merge', 500)
     """/* maintenance.entries_fts */
 INSERT INTO entries_fts (entries_fts, rank) VALUES ('merge', 500)
 """,
-    """/* maintenance.nodes_fts */
-INSERT INTO nodes_fts (nodes_fts, rank) VALUES ('merge', 500)
+    """/* maintenance.summaries_fts */
+INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('merge', 500)
 """,
     """/* maintenance.artifacts_fts */
 INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('merge', 500)

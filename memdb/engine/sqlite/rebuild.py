@@ -4,6 +4,8 @@ Making everything derived anew from the rows it comes from, in one transaction.
 
 from __future__ import annotations
 
+from memdb.models.ids import MASKS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.database import Database
@@ -16,8 +18,8 @@ INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')
     """/* rebuild.entries_fts */
 INSERT INTO entries_fts (entries_fts) VALUES ('rebuild')
 """,
-    """/* rebuild.nodes_fts */
-INSERT INTO nodes_fts (nodes_fts) VALUES ('rebuild')
+    """/* rebuild.summaries_fts */
+INSERT INTO summaries_fts (summaries_fts) VALUES ('rebuild')
 """,
     """/* rebuild.artifacts_fts */
 INSERT INTO artifacts_fts (artifacts_fts) VALUES ('rebuild')
@@ -68,8 +70,8 @@ UPDATE_LAST_SEQS = """/* rebuild.last_seqs */
 UPDATE sessions
 SET last_seq = max(last_seq, coalesce(
   (
-    SELECT messages.id & 16777215 FROM messages
-    WHERE messages.id > sessions.id AND messages.id <= sessions.id | 16777215
+    SELECT messages.id & :seq_mask FROM messages
+    WHERE messages.id > sessions.id AND messages.id <= sessions.id | :seq_mask
     ORDER BY messages.id DESC
     LIMIT 1
   ),
@@ -81,7 +83,7 @@ UPDATE_LAST_VERSIONS = """/* rebuild.last_versions */
 UPDATE artifact_names
 SET last_version = max(last_version, coalesce(
   (
-    SELECT 9223372036854775807 - rev_version FROM artifacts
+    SELECT :max_int - rev_version FROM artifacts
     WHERE
       artifacts.scope_no = artifact_names.scope_no
       AND artifacts.session_no = artifact_names.session_no
@@ -94,13 +96,13 @@ SET last_version = max(last_version, coalesce(
 """
 
 DELETE_BAD_VECTORS = """/* rebuild.bad_vectors */
-DELETE FROM embeddings
+DELETE FROM vectors
 WHERE
   (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
   OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (kind = 'node' AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = ref))
+  OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
   OR length(vector) <> 4 * (
-    SELECT dim FROM embedding_spaces WHERE embedding_spaces.space_no = embeddings.space_no
+    SELECT dim FROM embedding_spaces WHERE embedding_spaces.space_no = vectors.space_no
   )
 """
 
@@ -109,7 +111,7 @@ DELETE FROM sketches
 """
 
 SELECT_VECTORS = """/* rebuild.vectors */
-SELECT space_no, kind, ref, vector FROM embeddings
+SELECT space_no, kind, ref, vector FROM vectors
 WHERE (space_no, kind, ref) > (:space_no, :kind, :ref)
 ORDER BY space_no, kind, ref
 LIMIT 1000
@@ -120,7 +122,7 @@ DELETE FROM jobs
 WHERE
   (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
   OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (subject = 'node' AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = ref))
+  OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
 """
 
 # What has no vector becomes due again: a job costs little where nothing is missing.
@@ -133,14 +135,14 @@ WHERE
   AND EXISTS (
     SELECT 1 FROM messages
     WHERE
-      messages.id BETWEEN sessions.id AND sessions.id | 16777215
+      messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
       AND (messages.text <> '' OR messages.text IS NULL)
       AND NOT EXISTS (
-        SELECT 1 FROM embeddings
+        SELECT 1 FROM vectors
         WHERE
-          embeddings.space_no = embedding_spaces.space_no
-          AND embeddings.kind = 'message'
-          AND embeddings.ref = messages.id
+          vectors.space_no = embedding_spaces.space_no
+          AND vectors.kind = 'message'
+          AND vectors.ref = messages.id
       )
   )
 ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1, lease_ms = 0
@@ -153,11 +155,11 @@ FROM entries, embedding_spaces
 WHERE
   retired_ms IS NULL
   AND NOT EXISTS (
-    SELECT 1 FROM embeddings
+    SELECT 1 FROM vectors
     WHERE
-      embeddings.space_no = embedding_spaces.space_no
-      AND embeddings.kind = 'entry'
-      AND embeddings.ref = entries.id
+      vectors.space_no = embedding_spaces.space_no
+      AND vectors.kind = 'entry'
+      AND vectors.ref = entries.id
   )
 ON CONFLICT DO NOTHING
 """
@@ -185,12 +187,12 @@ def rebuild(db: Database) -> None:
         for sql in REBUILD_FTS:
             tx.run(sql)
         rebuild_archived(tx)
-        tx.run(UPDATE_LAST_SEQS)
-        tx.run(UPDATE_LAST_VERSIONS)
+        tx.run(UPDATE_LAST_SEQS, MASKS)
+        tx.run(UPDATE_LAST_VERSIONS, MASKS)
         tx.run(DELETE_BAD_VECTORS)
         _rebuild_sketches(tx)
         tx.run(DELETE_LOST_JOBS)
-        tx.run(INSERT_SESSION_JOBS, {"now_ms": tx.now_ms})
+        tx.run(INSERT_SESSION_JOBS, {"now_ms": tx.now_ms, **MASKS})
         tx.run(INSERT_ENTRY_JOBS, {"now_ms": tx.now_ms})
         blobs.delete_stale(tx)
 

@@ -17,15 +17,32 @@ from memdb.errors import MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew, S
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
 
 APPLICATION_ID = 0x6D656D64  # 'memd'
 FORMAT = 1
+
+# What `fingerprint_of` gives for schema.sql. Reading the script at each opening
+# would cost 1 ms; a test compares the two. A file of a released format needs
+# none: its number says what is in it.
+FINGERPRINT = "09b0e3cdc946a472cddf779b101d3c1c2f76d703a11945f2935b2bbeedced0cd"
+RELEASED = False
 
 SELECT_MARKS = """/* schema.marks */
 SELECT
   (SELECT application_id FROM pragma_application_id),
   (SELECT user_version FROM pragma_user_version),
   EXISTS (SELECT 1 FROM sqlite_schema)
+"""
+
+# Only where the marks say that the file is memdb's.
+SELECT_FINGERPRINT = """/* schema.fingerprint */
+SELECT value FROM meta WHERE key = 'fingerprint'
+"""
+
+UPDATE_FINGERPRINT = """/* schema.set_fingerprint */
+INSERT INTO meta (key, value) VALUES ('fingerprint', :fingerprint)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
 INSERT_META = """/* schema.insert_meta */
@@ -42,7 +59,8 @@ def prepare(db: Database) -> None:
     are read again.
 
     Raises:
-        NotAMemDB: another program's database, or no database.
+        NotAMemDB: another program's database, no database, or a file that a
+            development version made whose schema was another one.
         SchemaTooNew: written by a newer memdb.
         MigrationFailed: a step failed; the file is as it was.
     """
@@ -59,7 +77,10 @@ def prepare(db: Database) -> None:
 def _stored_version(db: Database) -> int:
     try:
         with db.read() as tx:
-            return _version(tx.one(SELECT_MARKS), db.path)
+            version = _version(tx.one(SELECT_MARKS), db.path)
+            if version == FORMAT and not RELEASED:
+                _refuse_other_schema(tx, db.path)
+            return version
     except StorageError as error:
         if isinstance(error.__cause__, apsw.Error):
             raise open_error(error.__cause__, db.path) from error
@@ -88,6 +109,42 @@ def _version(marks: tuple[int, int, int] | None, path: str) -> int:
     return version
 
 
+def _refuse_other_schema(tx: Tx, path: str) -> None:
+    """
+    Refuse a file whose schema is not the present one, though its number is.
+
+    Raises:
+        NotAMemDB: the file has another fingerprint, or none.
+    """
+    try:
+        row = tx.one(SELECT_FINGERPRINT)
+    except StorageError as error:
+        if not isinstance(error.__cause__, apsw.SQLError):
+            raise
+        row = None  # not even the table
+    if row != (FINGERPRINT,):
+        raise NotAMemDB(
+            f"{path} was made by a development version of memdb whose file format was another "
+            "one; it is unchanged. Export it with that version (memdb export) and import it "
+            "into a new file, or give the path of a new file",
+            path,
+        )
+
+
+def fingerprint_of(script: str) -> str:
+    """Return the SHA-256 of a script as 64 hexadecimal digits, whatever its comments and blanks."""
+    import hashlib  # 3 ms that no opening needs
+
+    return hashlib.sha256(normalized(script).encode()).hexdigest()
+
+
+def normalized(script: str) -> str:
+    """Return a script without comments, and with one blank for each run of white space."""
+    import re
+
+    return " ".join(re.sub(r"--[^\n]*", "", script).split())
+
+
 def _create(db: Database) -> None:
     with db.write() as tx:
         if _version(tx.one(SELECT_MARKS), db.path):
@@ -97,6 +154,7 @@ def _create(db: Database) -> None:
             "created_by": "memdb",
             "created_ms": str(tx.now_ms),
             "file_uid": db.ids(tx.now_ms),
+            "fingerprint": FINGERPRINT,
         }
         tx.many(INSERT_META, [{"key": key, "value": value} for key, value in facts.items()])
 
@@ -118,6 +176,7 @@ def _migrate(db: Database, version: int) -> None:
                 _run_script(tx.raw, read_migration(step))
             if _version(tx.one(SELECT_MARKS), db.path) != FORMAT:
                 raise MigrationFailed(db.path, version, FORMAT)  # a step forgot its number
+            tx.run(UPDATE_FINGERPRINT, {"fingerprint": FINGERPRINT})
             broken = tx.one("PRAGMA foreign_key_check")
             if broken is not None:
                 raise MigrationFailed(db.path, version, FORMAT)
