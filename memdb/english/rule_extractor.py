@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from memdb.english.dates import find_times
 from memdb.english.fact_filters import (
     AHEAD,
     ASKS,
@@ -37,7 +38,6 @@ from memdb.english.fact_filters import (
     THE,
 )
 from memdb.english.fact_patterns import ANYWHERE, AT_START
-from memdb.english.moments import find_moments
 from memdb.english.sentences import is_code, is_question, sentences, tidy
 from memdb.models.extraction import Candidate
 from memdb.text.terms import content_words, query_words
@@ -153,8 +153,8 @@ class _Speech:
     def _dated(self, clause: str) -> tuple[str, int | None]:
         """Return *clause* with its times in full and behind what happened, and the first time."""
         ahead = True if AHEAD.search(clause) else (False if BEHIND.search(clause) else None)
-        moments = find_moments(clause, self._message.created_ms, ahead=ahead)
-        for one in reversed(moments):
+        times = find_times(clause, self._message.created_ms, ahead=ahead)
+        for one in reversed(times):
             rest = clause[one.end :]
             if one.start == 0:
                 rest = rest.lstrip(" ,")
@@ -163,7 +163,7 @@ class _Speech:
                 clause = f"{rest[:place]} {one.shown}{rest[place:]}"
             else:
                 clause = clause[: one.start] + one.shown + rest
-        return clause, moments[0].first_ms if moments else None
+        return clause, times[0].first_ms if times else None
 
     def _fact(self, rule: Rule, match: re.Match[str], first_ms: int | None) -> Candidate | None:
         groups = {name: text or "" for name, text in match.groupdict().items()}

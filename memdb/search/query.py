@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from memdb.english.query_dates import DateMention, dates_in, relative_dates
+from memdb.english.dates import DateMention, dates_in, relative_dates
 from memdb.models.record import Record
 from memdb.text.terms import STOP_WORDS, content_words, query_words
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from memdb.english.query_dates import DaySpan
+    from memdb.english.dates import DaySpan
 
 _ASKING_WORDS = """
     who whom whose what which when where why how is are was were do does did can could would should

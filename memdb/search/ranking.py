@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from memdb.english.query_dates import DateMention
+    from memdb.english.dates import DateMention
     from memdb.search.query import Query
     from memdb.search.weights import Weights
 

@@ -8,7 +8,7 @@ moment ago is found by meaning too.
 
 from __future__ import annotations
 
-from memdb.english.query_dates import dates_in
+from memdb.english.dates import dates_in
 from memdb.errors import FileError, NotFound, PortError, StorageError
 from memdb.models.decay import DAY_MS
 from memdb.models.ids import MAX_SEQ, session_range

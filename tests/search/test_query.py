@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.english.query_dates import DateMention
+from memdb.english.dates import DateMention
 from memdb.search.query import asks, parse_query
 
 
