@@ -21,7 +21,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" -n 2
 
 slow: $(STAMP)
-	$(BIN)/python -m pytest -m "slow"
+	$(BIN)/python -m pytest -m "slow" --timeout 3600
 
 format: $(STAMP)
 	$(BIN)/ruff format --check .
