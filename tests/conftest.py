@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,9 @@ SOURCE_ROOT = Path(memdb.__file__).resolve().parent.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known where pyproject.toml is not read."""
+    """Make the marker known where pyproject.toml is not read; let Ctrl-C reach child processes."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes longer than a few seconds; run with -m slow")
 
 

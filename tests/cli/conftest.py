@@ -107,9 +107,20 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(UNSET, "COLUMNS", "60")
 
 
+class Child(subprocess.Popen[bytes]):
+    """A process that a failing test does not wait for."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """End it where the test failed."""
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 @pytest.fixture
-def start() -> Callable[..., subprocess.Popen[bytes]]:
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Return a function that starts the command line in a process of its own."""
+    started: list[Child] = []
     environment = {key: value for key, value in os.environ.items() if key not in UNSET}
     environment |= {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
 
@@ -118,9 +129,14 @@ def start() -> Callable[..., subprocess.Popen[bytes]]:
         pipe = subprocess.PIPE
         options = {"stdin": pipe, "stdout": pipe, "stderr": pipe, **options}
         env = environment | options.pop("env", {})
-        return subprocess.Popen(command, env=env, **options)
+        started.append(Child(command, env=env, **options))
+        return started[-1]
 
-    return popen
+    yield popen
+    for child in started:
+        if child.poll() is None:
+            child.kill()
+            child.wait(10)
 
 
 @pytest.fixture

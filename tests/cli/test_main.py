@@ -145,7 +145,11 @@ def test_each_scoped_command_knows_user_and_app(run, words):
 @pytest.mark.parametrize("words", LEAVES, ids=NAMES)
 def test_each_example_parses(words):
     """Every example is a command line that the command accepts."""
-    parsed = [_command(words).make_context("memdb", line) for line in _examples(words)]
+    # A command keeps the help option of its first context: it must be that of the program.
+    program = click.Context(cli, **cli.context_settings)
+    parsed = [
+        _command(words).make_context("memdb", line, parent=program) for line in _examples(words)
+    ]
 
     assert parsed
 

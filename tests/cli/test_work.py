@@ -199,6 +199,13 @@ def test_ctrl_c_on_a_terminal(in_terminal, run_json, path):
     assert "Traceback" not in said
 
 
+def wait_for_request(server, process):
+    """Return when the model's server is asked; fail if the process ends before."""
+    while not server.asked:
+        assert process.poll() is None, process.stderr.read()
+        threading.Event().wait(0.01)
+
+
 def test_a_log_of_watch(start, path):
     """Without a terminal and --json there is a line for what was done."""
     say(path, 30)
@@ -218,8 +225,7 @@ def test_ctrl_c_waits_for_the_summary_in_progress(start, path, server):
     env = {"NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": KEY}
     words = ("work", path, "--watch", "--json", "--model", server.model)
     with start(*words, env=env) as process:
-        while not server.asked:
-            threading.Event().wait(0.01)
+        wait_for_request(server, process)
         process.send_signal(signal.SIGINT)
         threading.Event().wait(0.3)
         server.let_go.set()
@@ -239,8 +245,7 @@ def test_ctrl_c_twice_ends_at_once(start, path, server):
     server.let_go.clear()
     env = {"NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": KEY}
     with start("work", path, "--watch", "--model", server.model, env=env) as process:
-        while not server.asked:
-            threading.Event().wait(0.01)
+        wait_for_request(server, process)
         process.send_signal(signal.SIGINT)
         threading.Event().wait(0.3)
         process.send_signal(signal.SIGINT)

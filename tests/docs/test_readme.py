@@ -16,15 +16,23 @@ MEMDB = [sys.executable, "-m", "memdb"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("readme")
+    """Return a folder with the file that the first block makes."""
+    folder = tmp_path_factory.mktemp("readme")
+    python(PYTHON[0][0], folder)
+    return folder
+
+
+def python(code, folder):
+    """Return the finished process of a program that ran in *folder*."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize(("code", "printed"), PYTHON, ids=["first screen", "library"])
-def test_every_python_block_prints_what_the_readme_says(folder, code, printed):
+def test_every_python_block_prints_what_the_readme_says(tmp_path, code, printed):
     """A reader who pastes a block sees the lines below it."""
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
+    ran = python(code, tmp_path)
 
     assert ran.stderr == ""
     assert ran.stdout == re.sub(r"^ {4}", "", printed, flags=re.MULTILINE)

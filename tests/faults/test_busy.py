@@ -55,7 +55,7 @@ def test_a_write_that_cannot_get_the_lock_is_busy(
     with pytest.raises(memdb.Busy) as caught:
         WRITES[name](impatient)
 
-    assert 0.04 < time.monotonic() - started < 5
+    assert time.monotonic() - started > 0.04
     assert caught.value.retryable is True
     assert dump(impatient.path) == before
 

@@ -11,11 +11,12 @@ import pytest
 import memdb
 from memdb import MemDB
 from memdb.errors import PortError
-from memdb.jobs.worker import STOP_S, Worker
+from memdb.jobs.worker import Worker
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.tables import jobs
 
 WAIT_S = 30.0
+FOREVER_S = 3600.0  # longer than a test may take: whoever waits for it fails
 
 
 class Teller:
@@ -43,7 +44,7 @@ class Teller:
 
     def hang(self) -> None:
         """Answer only when the test lets it."""
-        self.went_on.wait(WAIT_S)
+        self.went_on.wait(FOREVER_S)
 
 
 class Chat:
@@ -275,9 +276,14 @@ def test_a_worker_waits_longer_after_each_failure(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("port", ["summarizer", "model"])
 def test_closing_does_not_wait_for_a_model_that_hangs(
-    path: str, open_db: Callable[..., MemDB], port: str, teller: Teller
+    path: str,
+    open_db: Callable[..., MemDB],
+    port: str,
+    teller: Teller,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is given up; what it was asked for stays due, without a stand-in."""
+    monkeypatch.setattr("memdb.jobs.worker.STOP_S", FOREVER_S)
     chat_model = Chat()
     chat_model.act = teller.hang
     teller.act = teller.hang
@@ -286,10 +292,8 @@ def test_closing_does_not_wait_for_a_model_that_hangs(
     db.start_worker(0.01)
     assert (teller if port == "summarizer" else chat_model).entered.wait(WAIT_S)
 
-    started = time.monotonic()
     db.close()
 
-    assert time.monotonic() - started < STOP_S
     again = open_db(path)
     chat = again.scope("ann").session("trip")
     assert (chat.tree().summaries, again.pending() > 0) == ((), True)
@@ -303,16 +307,14 @@ def test_closing_does_not_wait_for_an_embedder_that_hangs(
     """Its thread is left behind and finds the file closed."""
     monkeypatch.setattr("memdb.jobs.worker.STOP_S", 0.05)
     entered, go_on = threading.Event(), threading.Event()
-    embedder.before = lambda: (entered.set(), go_on.wait(WAIT_S))
+    embedder.before = lambda: (entered.set(), go_on.wait(FOREVER_S))
     db = open_db(path)
     say(db, 10)
     worker = db.start_worker(0.01)
     assert entered.wait(WAIT_S)
 
-    started = time.monotonic()
     db.close()
 
-    assert time.monotonic() - started < WAIT_S / 2
     go_on.set()
     wait_until(lambda: not worker.running)
     embedder.before = lambda: None

@@ -204,14 +204,12 @@ def test_max_tokens_is_an_option_where_there_is_one(
 def test_a_stuck_call_is_given_up(script: Callable[..., None]) -> None:
     """After its time, with the thread left behind."""
     release = threading.Event()
-    script(lambda _: iter([str(release.wait(5))]))
-    start = time.monotonic()
+    script(lambda _: iter([str(release.wait(3600))]))  # longer than a test may take
 
     with pytest.raises(PortError, match=r"llm:scripted failed: no answer within 0\.05 s"):
         LLMModel("scripted").complete(SAY_HI, timeout_s=0.05)
 
     release.set()
-    assert time.monotonic() - start < 1
 
 
 STUCK = """
@@ -221,7 +219,7 @@ from memdb.providers.llm_models import LLMModel
 class Stuck(llm.Model):
     model_id = "stuck"
     def execute(self, prompt, stream, response, conversation):
-        time.sleep(60)
+        time.sleep(3600)
         yield ""
 
 class Plugin:
@@ -242,12 +240,7 @@ def test_a_stuck_call_does_not_keep_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_child: Callable[..., str]
 ) -> None:
     """The interpreter ends although a plugin is still in its call."""
-    start = time.monotonic()
-
-    printed = run_child(STUCK)
-
-    assert "no answer within 0.01 s" in printed
-    assert time.monotonic() - start < 30
+    assert "no answer within 0.01 s" in run_child(STUCK)
 
 
 def test_cancelling_is_seen_while_waiting(script: Callable[..., None]) -> None:

@@ -228,23 +228,19 @@ def test_a_time_beyond_the_deadline_is_not_waited_for(
 ) -> None:
     """It fails at once, and says why."""
     server.answer = lambda exchange: exchange.error(429, "slow down", Retry_After="60")
-    start = time.monotonic()
 
     error = failure(make(), timeout_s=30)
 
     assert "status 429: slow down (wait, or check the quota)" in str(error)
-    assert time.monotonic() - start < 5
 
 
 def test_a_hanging_server_is_given_up(server: Any, make: Callable[..., OpenAIModel]) -> None:
     """After the time of the call, whatever the number of retries."""
-    server.answer = lambda exchange: server.released.wait(5)
-    start = time.monotonic()
+    server.answer = lambda exchange: server.released.wait(3600)  # longer than a test may take
 
     error = failure(make(), timeout_s=0.05)
 
     assert str(error).startswith("openai:m failed: no answer within 0.05 s")
-    assert time.monotonic() - start < 1
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["events", "bytes of an event"])
@@ -255,18 +251,15 @@ def test_a_trickling_server_is_given_up_and_hung_up_on(
 
     def trickle(exchange: Any) -> None:
         exchange.open_stream()
-        for _ in range(500):
+        while not server.released.wait(0.005):
             exchange.piece("x") if whole else exchange.write(":")
-            time.sleep(0.005)
 
     server.answer = trickle
-    start = time.monotonic()
 
     error = failure(make(), timeout_s=0.06)
 
     assert "no answer within" in str(error)
-    assert time.monotonic() - start < 1
-    assert server.dropped.wait(2)
+    assert server.dropped.wait(20)
 
 
 def test_cancelling_in_the_middle_hangs_up(server: Any, make: Callable[..., OpenAIModel]) -> None:
@@ -275,17 +268,16 @@ def test_cancelling_in_the_middle_hangs_up(server: Any, make: Callable[..., Open
 
     def endless(exchange: Any) -> None:
         exchange.open_stream()
-        for _ in range(500):
+        while not server.released.wait(0.005):
             exchange.piece("x")
             begun.set()
-            time.sleep(0.005)
 
     server.answer = endless
 
     error = failure(make(), cancelled=begun.is_set)
 
     assert str(error) == "openai:m failed: cancelled"
-    assert server.dropped.wait(2)
+    assert server.dropped.wait(20)
 
 
 def test_a_call_that_was_given_up_is_not_sent_again(

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.jobs.worker import STOP_S
 from memdb.providers.llm_models import LLMModel
 from memdb.providers.openai_models import OpenAIModel
 
@@ -99,17 +97,21 @@ def test_a_refusing_server_costs_quality_and_tells_no_key(
 
 
 def test_closing_hangs_up_on_a_server_that_answers_for_ever(
-    server: Any, model: OpenAIModel, path: str, open_db: Callable[..., MemDB]
+    server: Any,
+    model: OpenAIModel,
+    path: str,
+    open_db: Callable[..., MemDB],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The file is closed at once, the server sees that nobody listens, the work stays due."""
+    monkeypatch.setattr("memdb.jobs.worker.STOP_S", 3600)  # waiting for the thread fails
     begun = threading.Event()
 
     def endless(exchange: Any) -> None:
         exchange.open_stream()
-        for _ in range(4_000):
+        while not server.released.wait(0.005):
             exchange.piece("x ")
             begun.set()
-            time.sleep(0.005)
 
     server.answer = endless
     db = open_db(path, model=model)
@@ -117,11 +119,9 @@ def test_closing_hangs_up_on_a_server_that_answers_for_ever(
     db.start_worker(0.01)
     assert begun.wait(10)
 
-    started = time.monotonic()
     db.close()
 
-    assert time.monotonic() - started < STOP_S
-    assert server.dropped.wait(10)
+    assert server.dropped.wait(20)
     again = open_db(path)
     assert again.scope("ann").session("trip").tree().summaries == ()
     assert again.pending() > 0
@@ -177,11 +177,12 @@ def test_a_plugin_that_hangs_does_not_keep_the_file_open(
     telling: LLMModel, path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing gives it up."""
+    monkeypatch.setattr("memdb.jobs.worker.STOP_S", 3600)  # waiting for the thread fails
     entered, go_on = threading.Event(), threading.Event()
 
     def hang() -> str:
         entered.set()
-        go_on.wait(30)
+        go_on.wait(3600)
         return TOLD
 
     monkeypatch.setattr(Telling, "act", staticmethod(hang))
@@ -190,11 +191,10 @@ def test_a_plugin_that_hangs_does_not_keep_the_file_open(
     db.start_worker(0.01)
     assert entered.wait(10)
 
-    started = time.monotonic()
     db.close()
-    go_on.set()
 
-    assert time.monotonic() - started < STOP_S
+    assert not go_on.is_set()
+    go_on.set()
 
 
 def test_echo_is_too_long_for_a_summary(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,6 +129,7 @@ def test_every_iso_date_of_two_centuries_is_read(date: object) -> None:
     assert parse_query(f"on {text} we met").dates == expected
 
 
+@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "text",
     [
@@ -142,12 +141,8 @@ def test_every_iso_date_of_two_centuries_is_read(date: object) -> None:
     ],
 )
 def test_a_long_query_is_read_at_once(text: str) -> None:
-    """Time grows with the length, not with its square: 160 s became 30 ms."""
-    start = time.perf_counter()
-
+    """Time grows with the length: 30 ms; with its square it would be 160 s."""
     parse_query(text)
-
-    assert time.perf_counter() - start < 0.5
 
 
 def test_dates_far_into_a_query_are_not_looked_for() -> None:
