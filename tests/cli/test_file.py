@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import memdb
+from memdb.engine.sqlite import schema
 
 
 def test_info_golden(run_json, trip):
@@ -32,7 +33,7 @@ def test_info_golden(run_json, trip):
         "upkeep",
         "wal_bytes",
     ]
-    assert (told["path"], told["format"]) == (trip, 1)
+    assert (told["path"], told["format"]) == (trip, schema.FORMAT)
     assert told["scopes"] == [{"app": "default", "user": "ann"}]
     assert told["counts"]["messages"] == 3
     assert told["counts"]["artifact versions"] == 3

@@ -60,7 +60,7 @@ def test_a_new_file_is_made_and_marked(path: str, raw: Any) -> None:
 
     look = raw(path)
     assert look.execute("PRAGMA application_id").fetchall() == [(0x6D656D64,)]
-    assert look.execute("PRAGMA user_version").fetchall() == [(1,)]
+    assert look.execute("PRAGMA user_version").fetchall() == [(schema.FORMAT,)]
     assert look.execute("SELECT key, value FROM meta ORDER BY key").fetchall() == [
         ("created_by", "memdb"),
         ("created_ms", "5"),
@@ -178,7 +178,7 @@ def test_closing_leaves_one_file(filled: str) -> None:
 FOREIGN = {
     "another program's database": "CREATE TABLE t (x); INSERT INTO t VALUES (1)",
     "an application id": "PRAGMA application_id = 7",
-    "a user_version": "PRAGMA user_version = 3",
+    "a user_version": "PRAGMA user_version = 1",
     "a database in WAL mode": "PRAGMA journal_mode = WAL; CREATE TABLE t (x)",
     "tables named like ours": "CREATE TABLE messages (id INTEGER PRIMARY KEY); PRAGMA user_version = 1",
 }
@@ -231,14 +231,15 @@ def test_a_truncated_file_is_corrupt(filled: str, keep: int) -> None:
 def test_a_newer_file_is_refused(filled: str, raw: Any) -> None:
     """SchemaTooNew tells both versions; no byte changes."""
     made = raw(filled)
-    made.execute("PRAGMA user_version = 99")
+    made.execute(f"PRAGMA user_version = {schema.FORMAT + 1}")
     made.close()
     before = Path(filled).read_bytes()
 
     with pytest.raises(memdb.SchemaTooNew, match="upgrade") as caught:
         memdb.open(filled)
 
-    assert (caught.value.file_version, caught.value.code_version) == (99, 1)
+    assert caught.value.file_version == schema.FORMAT + 1
+    assert caught.value.code_version == schema.FORMAT
     assert caught.value.path == filled
     assert Path(filled).read_bytes() == before
 
