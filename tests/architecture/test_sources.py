@@ -1,0 +1,55 @@
+"""What a comment or a docstring gives as its source can be looked up."""
+
+import re
+import tokenize
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from source_tree import CHECKOUT, FILES, text_of
+
+# A URL, a paper by author and year, a standard; decisions, programs and pages are files.
+PUBLIC = re.compile(
+    r"https?://\S+|\b[A-Z][\w&. ]+ (et al\. )?(19|20)\d\d\b|\bRFC \d+|\b\w+\.org/\S+"
+)
+DECISION = re.compile(r"\bADR-(\d{4})\b")
+PLACE = re.compile(r"\b(?:bench|docs|memdb|tests)/[\w/.-]*\w\.(?:py|md|sql|txt)\b|\bschema\.sql\b")
+# Files whose sources are names of systems or of documents that are not here; only ever fewer.
+MOST_UNKNOWN = 19
+
+pytestmark = pytest.mark.skipif(
+    not (CHECKOUT / "docs" / "adr").is_dir(), reason="not run from a checkout"
+)
+
+
+def sources(file: str) -> Iterator[str]:
+    """Yield what follows each "Source:" in comments and docstrings of a file, up to a blank line."""
+    text = text_of(file)
+    for token in tokenize.generate_tokens(StringIO(text).readline):
+        if token.type == tokenize.STRING and "Source:" in token.string:
+            for found in token.string.split("Source:")[1:]:
+                yield " ".join(found.split("\n\n")[0].split())
+    lines = [line.strip() for line in text.splitlines()]
+    for n, line in enumerate(lines):
+        if line.startswith("#") and "Source:" in line:
+            rest = lines[n + 1 : n + 4]
+            stop = next((i for i, one in enumerate(rest) if not one.startswith("#")), len(rest))
+            yield " ".join([line.split("Source:")[1], *(one.lstrip("# ") for one in rest[:stop])])
+
+
+def can_be_looked_up(source: str) -> bool:
+    """Return whether a source names something public, or files of this repository that exist."""
+    decisions = DECISION.findall(source)
+    places = PLACE.findall(source)
+    found = [next((CHECKOUT / "docs" / "adr").glob(f"{one}-*.md"), None) for one in decisions]
+    found += [CHECKOUT / one for one in places]
+    if not all(one is not None and one.exists() for one in found):
+        return False
+    return bool(found) or PUBLIC.search(source) is not None
+
+
+def test_each_source_can_be_looked_up() -> None:
+    """A URL, a paper, a standard, or a decision, program or page of this repository."""
+    unknown = [(file, one) for file in FILES for one in sources(file) if not can_be_looked_up(one)]
+
+    assert len(unknown) <= MOST_UNKNOWN, unknown

@@ -1,0 +1,31 @@
+"""Files of this repository that a document names are there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/*.md"),
+        ROOT / "schema.sql",
+    ]
+)
+LINK = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
+QUOTED = re.compile(r"`((?:memdb|tests|bench|docs|examples)/[\w/.-]*)`")
+NAMED = re.compile(r"\b(?:bench|docs|memdb|tests)/[\w/.-]*\w\.(?:py|md|sql|txt)\b")
+MADE = {"bench/peers/.venvs", "bench/results/"}  # by a command, never committed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_path_in_a_document_exists(page):
+    """By link, in single backticks, or as the name of a file in a sentence."""
+    text = page.read_text(encoding="utf-8")
+    links = [one.split("#")[0] for one in LINK.findall(text)]
+    places = {*QUOTED.findall(text), *NAMED.findall(text)} - MADE
+
+    assert [one for one in links if not (page.parent / one).exists()] == []
+    assert sorted(one for one in places if not (ROOT / one).exists()) == []

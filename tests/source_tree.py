@@ -1,0 +1,41 @@
+"""The source of memdb as the architecture tests read it: files, syntax trees, code lines."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import memdb
+
+ROOT = Path(memdb.__file__).parent
+CHECKOUT = Path(__file__).resolve().parents[1]
+FILES = tuple(
+    sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if "data" not in path.parts)
+)
+
+
+@cache
+def text_of(name: str) -> str:
+    """Return the text of a file below memdb/."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    """Return the syntax tree of a file below memdb/."""
+    return ast.parse(text_of(name))
+
+
+def count_code_lines(text: str) -> int:
+    """Return how many lines are code: no docstring, comment, blank line or SQL constant."""
+    aside: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                aside |= set(range(first.lineno, (first.end_lineno or 0) + 1))
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("/*"):
+            aside |= set(range(node.lineno, (node.end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(1 for n, line in lines if line.strip() and n not in aside and line.strip()[0] != "#")
