@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from memdb.api.collections import Artifacts
     from memdb.api.tools import Tools
-    from memdb.models.messages import ContextWindow, Hit, Message, NewMessage
+    from memdb.models.messages import ContextWindow, Hits, Message, NewMessage
     from memdb.models.receipts import Receipt
     from memdb.models.summaries import Archived, Compacted, Expansion, Summary, SummaryTree
 
@@ -113,7 +113,7 @@ class Session(Hosted, Learning, Revising):
         """Return the message that was added with *external_id*, None without one."""
         return self._rooms.conversations.find_external(self._owner, self.name, external_id)
 
-    def search(self, query: str, limit: int = 10) -> list[Hit]:
+    def search(self, query: str, limit: int = 10) -> Hits:
         """
         Return the messages of this session that share words with *query*, best first.
 

@@ -199,7 +199,7 @@ class Tools:
         int_value(limit, "limit", 1, MAX_HITS)
         session = self._session
         recall = session._rooms.recaller.recall
-        hits = recall(session._owner, query, limit, kinds=("message",), session=session.name)
+        hits = [*recall(session._owner, query, limit, kinds=("message",), session=session.name)]
         hits += recall(session._owner, query, MORE_HITS, kinds=("entry",), visible=session.name)
         lines = [_hit_line(hit) for hit in hits]
         lines += [_summary_line(summary) for summary in session.search_summaries(query, MORE_HITS)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.api.scope import Scope
-    from memdb.models.messages import ArtifactVersion, ContextWindow, Hit
+    from memdb.models.messages import ArtifactVersion, ContextWindow, Hits
 
 USER = "mara"
 PLAN = "user:opening-plan.md"
@@ -50,7 +50,7 @@ class Report:
     def __init__(self) -> None:
         """Begin with nothing."""
         self.seconds: dict[str, float] = {}
-        self.answers: list[tuple[dict[str, Any], list[Hit]]] = []
+        self.answers: list[tuple[dict[str, Any], Hits]] = []
         self.window: ContextWindow | None = None
         self.session = ""
         self.versions: list[ArtifactVersion] = []

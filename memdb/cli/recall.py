@@ -19,6 +19,8 @@ from memdb.cli.values import MOMENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from memdb.models.messages import Hit, Why
 
 
@@ -119,7 +121,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def print_hits(hits: list[Hit]) -> None:
+def print_hits(hits: Iterable[Hit]) -> None:
     """Print *hits* as a table: under a session its messages, with explanations the terms."""
     columns = [
         Column("#", right=True),

@@ -16,11 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from memdb.models.messages import Entry, Hit
+    from memdb.models.messages import Entry, Hit, Hits
     from memdb.records.scopes import Owner
     from memdb.text.counting import Counting
 
-    Recall = Callable[..., list[Hit]]
+    Recall = Callable[..., Hits]
     Pinned = Callable[[Owner, str], Iterable[Entry]]
 
 # Hits that are asked for: one for so many tokens of the budget, twice what fits as

@@ -224,4 +224,9 @@ def _stored(segments: list[Segment]) -> int:
 
 
 def _sum(total: Archived, more: Archived) -> Archived:
-    return Archived.make(map(sum, zip(total, more, strict=True)))
+    return Archived(
+        total.messages + more.messages,
+        total.segments + more.segments,
+        total.bytes_before + more.bytes_before,
+        total.bytes_after + more.bytes_after,
+    )

@@ -15,13 +15,14 @@ from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterator, Mapping
+    from typing import Any, overload
 
     from memdb.errors import PortError
     from memdb.models.summaries import Piece
 
 ROLES = ("system", "user", "assistant", "tool")
+_NO_REASONS: dict[str, str] = {}
 
 
 class NewMessage(Record):
@@ -240,33 +241,49 @@ class Hit(Record):
     hits: tuple[Hit, ...] = ()
 
 
-class Hits(list["Hit"]):
+class Hits(Record):
     """
     The hits of one answer, best first, and how they were found.
 
+    It can be iterated, indexed and asked for its length. A slice is an answer
+    too, with the same facts.
+
     Attributes:
+        hits: Best first.
         arms: What took part, of "lexical" (words), "vector" (meaning of the whole)
             and "similar" (words of similar meaning).
         missing: Why the others did not, in a sentence each; also how far "vector"
             could, where only a part of the texts is embedded.
-        failure: The embedder's error, if it failed; None where nothing did.
-        space: The model whose vectors answered; None where none did.
+        failure: The embedder's error; None if nothing failed.
+        space: The model whose vectors answered; None if none did.
     """
 
-    def __init__(
-        self,
-        hits: Iterable[Hit],
-        arms: Iterable[str],
-        missing: Mapping[str, str],
-        failure: PortError | None = None,
-        space: str | None = None,
-    ) -> None:
-        """Hold *hits*."""
-        super().__init__(hits)
-        self.arms = tuple(arms)
-        self.missing = dict(missing)
-        self.failure = failure
-        self.space = space
+    hits: tuple[Hit, ...] = ()
+    arms: tuple[str, ...] = ()
+    missing: Mapping[str, str] = _NO_REASONS
+    failure: PortError | None = None
+    space: str | None = None
+
+    def __len__(self) -> int:
+        """How many hits there are."""
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        """Go through the hits, best first."""
+        return iter(self.hits)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Hit: ...
+        @overload
+        def __getitem__(self, index: slice) -> Hits: ...
+
+    def __getitem__(self, index: int | slice) -> Hit | Hits:
+        """Return one hit by its place from 0, or an answer with some of them."""
+        if isinstance(index, slice):
+            return self.replace(hits=self.hits[index])
+        return self.hits[index]
 
 
 class Why(Record):

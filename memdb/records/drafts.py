@@ -117,7 +117,7 @@ def count_drafts(drafts: Sequence[Draft], counting: Counting) -> list[Draft]:
     counts = iter(counting.count_many(due))
     name = counting.name
     return [
-        Draft.make((*draft[:-2], next(counts), name)) if draft.tokens is None else draft
+        draft.replace(tokens=next(counts), counter=name) if draft.tokens is None else draft
         for draft in drafts
     ]
 

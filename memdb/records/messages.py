@@ -114,10 +114,10 @@ def place(
     late = sum(one.seq is None for one in placed)
     seq = _last_before(tx, session, late) if late else 0
     rows = []
-    for kept, draft in placed:
-        if kept is None:
+    for one in placed:
+        if one.seq is None:
             seq += 1
-        rows.append(_to_row(session + (kept or seq), draft, ids, tx.now_ms))
+        rows.append(_to_row(session + (one.seq or seq), one.draft, ids, tx.now_ms))
     ordered = rows if late == len(rows) else sorted(rows, key=lambda row: int(row["id"]))
     messages.add(tx, ordered)
     words.index_messages(tx, ordered)

@@ -42,7 +42,7 @@ class Told:
         if self.partly is not None:
             missing["vector"] = self.partly
         known = failure if isinstance(failure, PortError) else None
-        return Hits(hits, arms, missing, known, self.space)
+        return Hits(tuple(hits), tuple(arms), missing, known, self.space)
 
 
 def arms_of(

@@ -319,9 +319,9 @@ class _DateScorer:
         day = created_ms // 86_400_000
         if day not in self._by_day:
             named = [self._match(mention, day) for mention in self._dates]
-            for first, last in self._spans:
-                gain = self._weights.day if first == last else self._weights.month
-                named.append(gain if first <= day <= last else 0.0)
+            for span in self._spans:
+                gain = self._weights.day if span.first == span.last else self._weights.month
+                named.append(gain if span.first <= day <= span.last else 0.0)
             self._by_day[day] = max(named)
         return self._by_day[day]
 

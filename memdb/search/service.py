@@ -113,7 +113,7 @@ class Recaller:
             visible=visible,
         )
         if found is None:
-            return Hits((), (), {})
+            return Hits()
         asked, parts, told = found
         with self._db.read() as tx:
             hits = merge(tx, asked, parts)
@@ -138,7 +138,7 @@ class Recaller:
             owner, text, ("message",), since=since, until=until, rerank=rerank, grouped=True
         )
         if found is None:
-            return Hits((), (), {})
+            return Hits()
         asked, (part,), told = found
         with self._db.read() as tx:
             return told.answer(grouped(tx, asked, part, limit))

@@ -140,10 +140,10 @@ def entropy_bits(text: str) -> float:
 
 def _checked(spans: Iterable[Secret], size: int) -> Iterable[Secret]:
     """Yield what a detector of the host's found, cut to the text."""
-    for kind, start, end in spans:
-        low, high = max(0, start), min(size, end)
+    for span in spans:
+        low, high = max(0, span.start), min(size, span.end)
         if low < high:
-            yield Secret(kind, low, high)
+            yield Secret(span.kind, low, high)
 
 
 def _joined(found: list[Secret]) -> list[Secret]:

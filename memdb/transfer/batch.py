@@ -120,7 +120,7 @@ class Sink:
         Raises:
             InvalidInput: it cannot be stored; what came before it is.
         """
-        place, kind, fields = item
+        place, kind, fields = item.place, item.kind, item.fields
         if kind == "scope":
             self.finish()
         try:

@@ -394,8 +394,8 @@ def test_extreme_numbers_that_fit_are_stored(file_db: MemDB) -> None:
 @pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query)[:24])
 def test_hostile_queries_are_answered(ann: memdb.Scope, query: str) -> None:
     """FTS syntax, quotes and broken text are words like others, or nothing."""
-    assert isinstance(ann.recall(query), list)
-    assert isinstance(ann.session("trip").search(query), list)
+    assert isinstance(ann.recall(query), memdb.Hits)
+    assert isinstance(ann.session("trip").search(query), memdb.Hits)
 
 
 @pytest.mark.parametrize(

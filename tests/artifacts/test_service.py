@@ -346,7 +346,7 @@ def test_bytes_that_are_no_text_are_not_searched(db: MemDB) -> None:
     ann = db.scope("ann")
     ann.artifacts.save("peanut.png", b"walnut")
 
-    assert ann.recall("walnut", kinds=["artifact"]) == []
+    assert list(ann.recall("walnut", kinds=["artifact"])) == []
     assert [hit.source.artifact for hit in ann.recall("peanut", kinds=["artifact"])] == [
         "user:peanut.png"
     ]

@@ -384,7 +384,7 @@ def test_delete_removes_everything_that_came_from_the_session(db: MemDB) -> None
     assert ann.session("gone").delete() is True
 
     assert [one.name for one in ann.sessions()] == ["kept"]
-    assert ann.recall("peanuts", kinds=("message", "artifact")) == []
+    assert list(ann.recall("peanuts", kinds=("message", "artifact"))) == []
     assert db.info().counts["vectors"] == 1
     assert (db.pending(), db.info().counts["artifact versions"]) == (0, 0)
 

@@ -133,7 +133,7 @@ def test_expired_entries_are_set_aside_by_the_sweep(db: MemDB, clock: Any) -> No
 
     assert (hidden, swept) == (["I bought a drum."], (1, 0))
     assert ann.entries.get(gone.id).active is False
-    assert ann.recall("lamp") == []
+    assert list(ann.recall("lamp")) == []
 
 
 def test_inactive_entries_are_removed_after_their_time(db: MemDB, clock: Any) -> None:

@@ -276,7 +276,7 @@ def test_delete_removes_entry_history_index_and_vectors(db: MemDB) -> None:
 
     assert ann.entries.delete(entry_id) is True
 
-    assert ann.recall("green tea") == []
+    assert list(ann.recall("green tea")) == []
     assert (db.info().counts["entries"], db.info().counts["vectors"], db.pending()) == (0, 0, 0)
     assert ann.entries.delete(entry_id) is False
 

@@ -702,9 +702,10 @@ def test_a_message_of_each_role_keeps_its_role():
 
     assert roles == ["user", "user", "assistant", "assistant", "tool", "system", "tool", "user"]
     assert to_message(CALL).parts[0]["id"] == to_message(RESULT).parts[0]["tool_call_id"] == "c1"
+    new = to_message(CALL)
     assert items_of(
         memdb.Message.make(
-            (1, *to_message(CALL)[:3], [*to_message(CALL).parts], 1, "", None, 0, None, "", 1, "")
+            (1, new.role, new.author, new.text, [*new.parts], 1, "", None, 0, None, "", 1, "")
         )
     ) == [CALL]
 

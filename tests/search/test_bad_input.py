@@ -51,7 +51,7 @@ def test_any_text_is_a_query(ann: memdb.Scope, query: str) -> None:
         hits = ann.recall(query, kinds=kinds, explain=True)
 
         assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-    assert isinstance(ann.recall(query, group="session"), list)
+    assert isinstance(ann.recall(query, group="session"), memdb.Hits)
 
 
 @pytest.mark.parametrize(("query", "seq"), [("who are you", 4), ("🎉", 3), ("are the", 4)])

@@ -88,7 +88,7 @@ def test_no_kinds_give_no_hits(db: MemDB) -> None:
     ann = db.scope("ann")
     fill(ann)
 
-    assert ann.recall("tea", kinds=()) == []
+    assert list(ann.recall("tea", kinds=())) == []
 
 
 def test_a_kind_named_twice_is_searched_once(db: MemDB) -> None:
@@ -110,7 +110,7 @@ def test_session_limits_messages_entries_and_artifacts(db: MemDB) -> None:
     nowhere = ann.recall("tea", session="never")
 
     assert {hit.source.session for hit in inside} == {"trip"}
-    assert nowhere == []
+    assert list(nowhere) == []
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_explain_names_the_terms_of_the_score(db: MemDB) -> None:
 
     assert {hit.explanation for hit in plain} == {None}
     assert all("lexical" in (hit.explanation or {}) for hit in explained)
-    assert [hit.replace(explanation=None) for hit in explained] == plain
+    assert [hit.replace(explanation=None) for hit in explained] == [*plain]
 
 
 def test_another_users_rows_never_change_my_answer(db: MemDB, clock: Any) -> None:
@@ -197,7 +197,7 @@ def test_a_scope_finds_nothing_of_another(db: MemDB, user: str) -> None:
 
 def test_an_unknown_scope_finds_nothing(db: MemDB) -> None:
     """Recall before the first write is empty and makes no scope."""
-    assert db.scope("eve").recall("tea") == []
+    assert list(db.scope("eve").recall("tea")) == []
     assert db.scopes() == []
 
 
@@ -210,7 +210,7 @@ def test_expired_entries_are_not_recalled(db: MemDB, clock: Any) -> None:
     clock.advance(1_000)
 
     assert before == ["The tea is ready."]
-    assert ann.recall("tea") == []
+    assert list(ann.recall("tea")) == []
     assert len(list(ann.entries.list(inactive=True))) == 1
 
 
@@ -466,8 +466,8 @@ def test_queries_that_say_nothing_are_answered(db: MemDB, query: str) -> None:
     ann = db.scope("ann")
     fill(ann)
 
-    assert isinstance(ann.recall(query), list)
-    assert isinstance(ann.session("trip").search(query), list)
+    assert isinstance(ann.recall(query), memdb.Hits)
+    assert isinstance(ann.session("trip").search(query), memdb.Hits)
 
 
 def test_an_answer_is_no_longer_than_asked(db: MemDB) -> None:

@@ -448,7 +448,7 @@ def test_a_lease_ends_with_the_process_that_held_it(
     other = open_db(path, summarizer=Writer())
 
     other.run_pending()
-    assert (chat.tree().summaries, tuple(chat.compact())) == ((), (0, 0, 0))
+    assert (chat.tree().summaries, chat.compact()) == ((), memdb.Compacted(0, 0, 0))
     clock.advance(LEASE_MS)
     other.run_pending()
 
@@ -531,7 +531,7 @@ def test_compact_tells_what_it_does(open_db: Callable[..., MemDB], writer: Write
 
 def test_compact_of_nothing_does_nothing(db: MemDB) -> None:
     """An unknown session is no error."""
-    assert tuple(db.scope("ann").session("none").compact()) == (0, 0, 0)
+    assert db.scope("ann").session("none").compact() == memdb.Compacted(0, 0, 0)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memdb.models.summaries import SourceItem
+from memdb.models.summaries import SourceItem, SummaryText
 from memdb.summaries.prompts import ModelSummarizer, fence, read_answer
 from memdb.summaries.summarizer import items_of_messages, items_of_summaries
 
@@ -90,7 +90,7 @@ def test_words_that_look_like_the_mark_do_not_end_it() -> None:
 )
 def test_an_answer_is_text_and_hint(answer: str, text: str, hint: str | None) -> None:
     """The hint is the last line that begins with the mark; what follows it is dropped."""
-    assert tuple(read_answer(answer)) == (text, hint)
+    assert read_answer(answer) == SummaryText(text, hint)
 
 
 def test_who_said_it_is_the_author_or_the_role(db: Any) -> None:

@@ -109,7 +109,7 @@ def test_a_tree_without_nodes(db: MemDB, count: int) -> None:
 
     tree = chat.tree()
 
-    assert tuple(tree) == ((), 0, 1, count)
+    assert tree == memdb.SummaryTree((), 0, 1, count)
     assert tree.frontier == ()
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from google.adk.sessions import Session
 
-    from memdb import Entry, Hit, Scope
+    from memdb import Entry, Hit, Hits, Scope
 
 # As in ADK's own services.
 UNKNOWN_SESSION = "__unknown_session_id__"
@@ -143,7 +143,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
         def read() -> SearchMemoryResponse:
             facts, talks = self._scope(app_name, user_id), self._talks(app_name, user_id)
-            hits = self._found(facts, query, "entry") + self._found(talks, query, "message")
+            hits = [*self._found(facts, query, "entry"), *self._found(talks, query, "message")]
             hits.sort(key=lambda hit: (hit.rank, hit.kind))
             entries = [
                 _of_fact(self._entry(facts, hit)) if hit.kind == "entry" else _of_event(talks, hit)
@@ -155,7 +155,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
             return SearchMemoryResponse()
         return await self._run(read)
 
-    def _found(self, scope: Scope, query: str, kind: str) -> list[Hit]:
+    def _found(self, scope: Scope, query: str, kind: str) -> Hits:
         ask = scope.recall if self._by_meaning else scope.search
         return ask(query, MAX_RESULTS, kinds=[kind])
 

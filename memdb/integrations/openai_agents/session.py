@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memdb import aio
     from memdb.api import database as memory
     from memdb.integrations.openai_agents.sharing import File, SharedFile
-    from memdb.models.messages import Hit, Message
+    from memdb.models.messages import Hits, Message
 
     R = TypeVar("R")
     Item = dict[str, Any]
@@ -153,12 +153,12 @@ class MemDBSession(Compacting):
 
         await self._run(clear, to_end=True)
 
-    async def search(self, query: str, limit: int = 10) -> list[Hit]:
+    async def search(self, query: str, limit: int = 10) -> Hits:
         """Return what was said in the current branch with words of *query*, best first."""
         branch = self._branch
         return await self._run(lambda db: self._chat(db, branch).search(query, limit))
 
-    async def recall(self, query: str, limit: int = 10) -> list[Hit]:
+    async def recall(self, query: str, limit: int = 10) -> Hits:
         """Return what the user's memory knows: all sessions, entries and artifacts."""
         return await self._run(lambda db: self._scope(db).recall(query, limit))
 
