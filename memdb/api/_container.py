@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.sqlite.database import Database
     from memdb.english.rule_extractor import RuleExtractor
+    from memdb.entries.apply import EntryWriter
     from memdb.entries.categories import Categories, Category
+    from memdb.entries.lifecycle import UsageCounter
     from memdb.entries.profile import Profiles
-    from memdb.entries.remember import Remembering
-    from memdb.entries.service import Notebook
-    from memdb.entries.usage import Uses
-    from memdb.extraction.pipeline import Extractions
+    from memdb.entries.remember import RememberService
+    from memdb.entries.service import EntryService
+    from memdb.extraction.pipeline import ExtractionService
     from memdb.jobs.scheduler import Scheduler
     from memdb.jobs.steps import UpkeepPolicy
     from memdb.models.extraction import ExtractPolicy
@@ -81,7 +82,8 @@ class Rooms:
             self._counting = self._make_counting(counter)
         self._writer: MessageService | None = None
         self._hosting: Hosting | None = None
-        self._notebook: Notebook | None = None
+        self._entries: EntryService | None = None
+        self._entry_writer: EntryWriter | None = None
         self._recaller: Recaller | None = None
         self._shelf: Shelf | None = None
         self._model = model
@@ -97,12 +99,12 @@ class Rooms:
         )
         self._more_categories = tuple(categories)
         self._categories: Categories | None = None
-        self._remembering: Remembering | None = None
-        self._uses: Uses | None = None
+        self._remember: RememberService | None = None
+        self._usage: UsageCounter | None = None
         self._upkeep = _checked_upkeep(upkeep)
         self._extract = _extract_policy(extract)
         self.extracts = bool(extract)
-        self._extractions: Extractions | None = None
+        self._extractions: ExtractionService | None = None
         self._profiles: Profiles | None = None
         self._scheduler: Scheduler | None = None
         if self._more_categories:
@@ -156,15 +158,28 @@ class Rooms:
         return self._indexer
 
     @property
-    def notebook(self) -> Notebook:
-        """What keeps entries."""
-        if self._notebook is None:
-            from memdb.entries.screening import Screen
-            from memdb.entries.service import Notebook
+    def entries(self) -> EntryService:
+        """Service of long-term entries."""
+        if self._entries is None:
+            from memdb.entries.service import EntryService
 
-            screen = Screen(self.secrets)
-            self._notebook = Notebook(self.db, self.indexer.ensure_space, self.categories, screen)
-        return self._notebook
+            self._entries = EntryService(
+                self.db, self.indexer.ensure_space, self.secrets, self.entry_writer
+            )
+        return self._entries
+
+    @property
+    def entry_writer(self) -> EntryWriter:
+        """Applies statements to entries."""
+        if self._entry_writer is None:
+            from memdb.entries.apply import EntryWriter
+            from memdb.entries.lifecycle import DEFAULT_QUOTA, Quota
+
+            quota = Quota(self.categories, self._entry_quota or DEFAULT_QUOTA)
+            self._entry_writer = EntryWriter(
+                self.db.ids, self.categories, self.secrets, quota, self.usage
+            )
+        return self._entry_writer
 
     @property
     def categories(self) -> Categories:
@@ -176,45 +191,43 @@ class Rooms:
         return self._categories
 
     @property
-    def uses(self) -> Uses:
-        """What counts how often entries are used."""
-        if self._uses is None:
-            from memdb.entries.usage import Uses
+    def usage(self) -> UsageCounter:
+        """Counter of how often entries are used."""
+        if self._usage is None:
+            from memdb.entries.lifecycle import UsageCounter
 
-            self._uses = Uses(self.db)
-        return self._uses
+            self._usage = UsageCounter(self.db)
+        return self._usage
 
     @property
-    def remembering(self) -> Remembering:
-        """What decides about statements."""
-        if self._remembering is None:
+    def remember(self) -> RememberService:
+        """Service that stores facts beside what is known."""
+        if self._remember is None:
             from memdb.english.rules import RuleArbiter
-            from memdb.entries.lifecycle import DEFAULT_QUOTA, Quota
-            from memdb.entries.remember import Remembering
-            from memdb.entries.similarity import Vectors
+            from memdb.entries.remember import RememberService
 
-            self._remembering = Remembering(
+            self._remember = RememberService(
                 self.db,
-                self.notebook,
-                Vectors(lambda: self.indexer),
+                self.indexer,
+                self.categories,
+                self.secrets,
+                self.entry_writer,
                 RuleArbiter(),
-                self.uses,
-                Quota(self.categories, self._entry_quota or DEFAULT_QUOTA),
                 self._arbiter or self._model_arbiter(),
             )
-        return self._remembering
+        return self._remember
 
     def _model_arbiter(self) -> Arbiter | None:
         if self.caller is None:
             return None
-        from memdb.entries.model_arbiter import ModelArbiter
+        from memdb.entries.arbitration import ModelArbiter
 
         return ModelArbiter(self.caller)
 
     def close(self) -> None:
         """Write what is only in memory."""
-        if self._uses is not None:
-            self._uses.flush()
+        if self._usage is not None:
+            self._usage.flush()
 
     @property
     def recaller(self) -> Recaller:
@@ -226,7 +239,7 @@ class Rooms:
                 self.db,
                 self.indexer,
                 lambda: self.categories.half_lives_ms(),  # noqa: PLW0108 (made when asked)
-                lambda ids: self.uses.note(ids),  # noqa: PLW0108 (made when asked)
+                lambda ids: self.usage.note(ids),  # noqa: PLW0108 (made when asked)
             )
         return self._recaller
 
@@ -279,18 +292,20 @@ class Rooms:
         return self.indexer.pending() + waiting
 
     @property
-    def extractions(self) -> Extractions:
+    def extractions(self) -> ExtractionService:
         """What learns from what was said."""
         if self._extractions is None:
-            from memdb.extraction.candidates import Finder
-            from memdb.extraction.pipeline import Extractions
-            from memdb.extraction.resolution import Decider
+            from memdb.extraction.candidates import CandidateFinder
+            from memdb.extraction.pipeline import ExtractionService
+            from memdb.extraction.resolution import CandidateResolver
             from memdb.models.extraction import ExtractPolicy
 
             policy = self._extract or ExtractPolicy()
-            finder = Finder(policy, self.categories, self.secrets, _rule_extractor, self.caller)
-            decider = Decider(self.db, self.remembering, self.categories, finder.caller)
-            self._extractions = Extractions(self.db, policy, finder, decider)
+            finder = CandidateFinder(
+                policy, self.categories, self.secrets, _rule_extractor, self.caller
+            )
+            resolver = CandidateResolver(self.db, self.remember, self.categories, finder.caller)
+            self._extractions = ExtractionService(self.db, policy, finder, resolver)
         return self._extractions
 
     @property

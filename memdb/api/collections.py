@@ -5,8 +5,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
+    from types import EllipsisType
     from typing import Any, BinaryIO
 
     from memdb.api._container import Rooms
@@ -19,41 +20,54 @@ class Entries:
 
     def __init__(self, rooms: Rooms, owner: Owner) -> None:
         """Use `scope.entries` instead."""
-        self._notebook = rooms.notebook
+        self._entries = rooms.entries
         self._owner = owner
 
     def get(self, entry_id: int) -> Entry:
         """Return an entry; NotFound if this scope has none with this id."""
-        return self._notebook.get(self._owner, entry_id)
+        return self._entries.get(self._owner, entry_id)
 
     def find(self, key: str) -> Entry | None:
         """Return the entry that states the fact *key* now, None without one."""
-        return self._notebook.find_key(self._owner, key)
+        return self._entries.find_key(self._owner, key)
 
-    def update(self, entry_id: int, **changes: Any) -> Entry:
+    def update(
+        self,
+        entry_id: int,
+        *,
+        text: str | EllipsisType = ...,
+        category: str | EllipsisType = ...,
+        keywords: Sequence[str] | EllipsisType = ...,
+        importance: int | EllipsisType = ...,
+        expires: int | datetime | str | EllipsisType | None = ...,
+        metadata: Mapping[str, Any] | EllipsisType | None = ...,
+    ) -> Entry:
         """
-        Change `text`, `category`, `keywords`, `importance`, `expires` or `metadata`.
+        Change the fields that are given; `...` keeps what the entry has.
 
-        What the entry said before goes into its history; changes that leave it
+        The version before goes into its history. Changes that leave the entry
         as it is make no version.
 
         Raises:
             NotFound: this scope has no such entry.
-            InvalidInput: an unknown or unusable field.
+            InvalidInput: a field cannot be stored.
         """
-        return self._notebook.update(self._owner, entry_id, **changes)
+        from memdb.models.entries import EntryChanges
+
+        changes = EntryChanges(text, category, keywords, importance, expires, metadata)
+        return self._entries.update(self._owner, entry_id, changes)
 
     def pin(self, entry_id: int) -> Entry:
         """Put an entry into every prompt, and never set it aside; NotFound without it."""
-        return self._notebook.mark(self._owner, entry_id, pinned=True)
+        return self._entries.mark(self._owner, entry_id, pinned=True)
 
     def unpin(self, entry_id: int) -> Entry:
         """Take a pin away; an entry without one stays as it is. NotFound without it."""
-        return self._notebook.mark(self._owner, entry_id, pinned=False)
+        return self._entries.mark(self._owner, entry_id, pinned=False)
 
     def set_trust(self, entry_id: int, trust: str) -> Entry:
         """Say that an entry is "trusted", "untrusted" or "flagged"; NotFound without it."""
-        return self._notebook.mark(self._owner, entry_id, trust=trust)
+        return self._entries.mark(self._owner, entry_id, trust=trust)
 
     def supersede(self, old_id: int, new_id: int) -> Entry:
         """
@@ -64,23 +78,23 @@ class Entries:
             InvalidInput: they are the same, the old one was superseded already,
                 or the new one by the old one.
         """
-        return self._notebook.supersede(self._owner, old_id, new_id)
+        return self._entries.supersede(self._owner, old_id, new_id)
 
     def history(self, entry_id: int) -> list[EntryVersion]:
         """Return what the entry was before, oldest first; [] if it never changed."""
-        return self._notebook.history(self._owner, entry_id)
+        return self._entries.history(self._owner, entry_id)
 
     def replaced(self, entry_id: int) -> list[Entry]:
         """Return the entries whose place it took, in turn, newest first; [] without any."""
-        return self._notebook.replaced(self._owner, entry_id)
+        return self._entries.replaced(self._owner, entry_id)
 
     def decisions(self, entry_id: int) -> list[Decision]:
         """Return what was decided about statements that became this entry, and why."""
-        return self._notebook.decisions(self._owner, entry_id)
+        return self._entries.decisions(self._owner, entry_id)
 
     def delete(self, entry_id: int) -> bool:
         """Remove an entry with its history; False if it is absent."""
-        return self._notebook.delete(self._owner, entry_id)
+        return self._entries.delete(self._owner, entry_id)
 
     def list(
         self,
@@ -101,7 +115,7 @@ class Entries:
                 and what held at that time. What was deleted since is left out,
                 and counts of use are 0: those of the past are not kept.
         """
-        return self._notebook.list(
+        return self._entries.list(
             self._owner, category=category, pinned=pinned, inactive=inactive, as_of=as_of
         )
 

@@ -122,8 +122,9 @@ class Scope:
         'ignored'
         'superseded'
         """
-        return self._rooms.remembering.remember(
-            self._owner,
+        from memdb.models.entries import NewEntry
+
+        new = NewEntry(
             text,
             category=category,
             key=key,
@@ -141,6 +142,7 @@ class Scope:
             created_ms=created_ms,
             metadata=metadata,
         )
+        return self._rooms.remember.remember(self._owner, new)
 
     def recall(
         self,

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from memdb.english.grammar import Fact, read_facts
 from memdb.english.lexicon import BOTH_WAYS, CALENDAR, OPPOSITES
-from memdb.models.claims import ADD, DELETE, NOOP, UPDATE, Verdict
+from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE, Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.models.claims import Claim
+    from memdb.models.protocols import Claim
 
 SAME, REFINES, ENDS, OTHER = "same", "refines", "ends", "other"
 

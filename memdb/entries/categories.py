@@ -1,14 +1,14 @@
 """
-Kinds of long-term memory: how long each matters, and who may see it.
+Categories of entries: half-life, expiry, quota and visibility of each.
 
-Every open file has its own registry, so what one host adds is not seen by
-another in the same process.
+Every open file has its own registry: what one host adds, another in the same
+process does not see.
 """
 
 from __future__ import annotations
 
 from memdb.errors import AlreadyExists, InvalidInput
-from memdb.models.decay import DAY_MS
+from memdb.models.entries import DAY_MS
 from memdb.models.record import Record
 from memdb.text.validate import int_value, name_value, text_value
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 MAX_DAYS = 36_500
 DEFAULT = "events"
 
-# What a category that nobody described is worth.
-# Source: the half-life of entries of unknown category in flowcraft.
+# Half-life of a category that is not registered, as in flowcraft.
 UNKNOWN_HALF_LIFE_DAYS = 90
 
 
@@ -30,15 +29,14 @@ class Category(Record):
 
     Attributes:
         description: What belongs here, in words that a model understands.
-        half_life_days: After so long an entry counts half in a ranking; None:
-            it never fades.
-        ttl_days: What is told without an expiry expires after so long; None:
-            it does not.
-        pinned: Whether such entries belong into every prompt, not only into
-            those they fit.
-        shared: Whether they are for all users of the app. Private is the
-            default for good reason: a person's profile is nobody else's.
-        quota_percent: How much of a user's entries may be of this category.
+        half_life_days: Days after which an entry counts half in a ranking; None
+            means that it does not decay.
+        ttl_days: Days after which an entry without *expires* expires; None
+            means never.
+        pinned: Whether its entries belong into every prompt, not only into
+            those that they match.
+        shared: Whether its entries are for all users of the app.
+        quota_percent: Share of a scope's entries that may be of this category.
     """
 
     name: str
@@ -51,7 +49,7 @@ class Category(Record):
 
     @property
     def ttl_ms(self) -> int | None:
-        """`ttl_days` in milliseconds."""
+        """Value of `ttl_days` in milliseconds."""
         return None if self.ttl_days is None else self.ttl_days * DAY_MS
 
 
@@ -82,17 +80,17 @@ class Categories:
     """
 
     def __init__(self, more: Iterable[Category] = ()) -> None:
-        """Start with the built-in ones, and *more* behind them."""
-        self._by_name = {one.name: one for one in BUILT_IN}
-        for one in more:
-            self.add(one)
+        """Register the built-in categories, then *more*."""
+        self._by_name = {category.name: category for category in BUILT_IN}
+        for category in more:
+            self.add(category)
 
     def add(self, category: Category) -> None:
         """
-        Add *category* behind the others; the same one again changes nothing.
+        Add *category* after the others; an equal one again changes nothing.
 
         Raises:
-            AlreadyExists: another one has this name.
+            AlreadyExists: another category has this name.
             InvalidInput: a field is out of its range.
         """
         if not isinstance(category, Category):
@@ -104,11 +102,11 @@ class Categories:
         self._by_name[category.name] = category
 
     def find(self, name: str) -> Category | None:
-        """Return the category called *name*, or that it is an alias of; None without one."""
+        """Return the category with this name or alias; None if there is none."""
         return self._by_name.get(ALIASES.get(name, name))
 
     def get(self, name: str) -> Category:
-        """Return it as `find` does; of an unknown one what counts for all of those."""
+        """Return the category with this name or alias; defaults if there is none."""
         return self.find(name) or Category(name)
 
     def names(self) -> tuple[str, ...]:
@@ -116,19 +114,17 @@ class Categories:
         return tuple(self._by_name)
 
     def half_lives_ms(self) -> dict[str, int | None]:
-        """Return after how long an entry counts half, by category; None: it never fades."""
-        return {
-            one.name: None if one.half_life_days is None else one.half_life_days * DAY_MS
-            for one in self
-        }
+        """Return the half-life of each category in milliseconds; None means no decay."""
+        lives = {category.name: category.half_life_days for category in self}
+        return {name: None if days is None else days * DAY_MS for name, days in lives.items()}
 
-    def lasting(self, one: str, other: str) -> str:
-        """Return which of two categories lasts longer, *one* where both last the same."""
-        lives = [self.get(name).half_life_days or MAX_DAYS + 1 for name in (one, other)]
-        return one if lives[0] >= lives[1] else other
+    def lasting(self, first: str, second: str) -> str:
+        """Return the category with the longer half-life, *first* if they are equal."""
+        lives = [self.get(name).half_life_days or MAX_DAYS + 1 for name in (first, second)]
+        return first if lives[0] >= lives[1] else second
 
     def __iter__(self) -> Iterator[Category]:
-        """Iterate over them, most important first."""
+        """Iterate over the categories, most important first."""
         return iter(tuple(self._by_name.values()))
 
 

@@ -1,38 +1,90 @@
 """
-The life of entries after they were told: what ends, what is set aside, what goes.
+Lifecycle of entries: usage counts, quota with eviction, expiry, and removal of inactive ones.
 
-Nothing here runs by itself; `remember` makes room, and a scheduler calls the sweeps.
+`remember` counts uses and makes room; `jobs` runs `expire` and `remove_inactive`.
 """
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput
-from memdb.models.decay import decay_of
+from memdb.errors import InvalidInput, MemDBError
+from memdb.models.entries import decay_of
 from memdb.records import entries
 from memdb.tables import active_entries
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Row, Tx
     from memdb.entries.categories import Categories
     from memdb.models.messages import Entry
 
-# Active entries of a user. Source: koopa.
+# Active entries of a scope. Source: koopa.
 DEFAULT_QUOTA = 1_000
 MAX_QUOTA = 1_000_000
 
-# Rows per write transaction of a sweep, so that writers need not wait long.
+# Rows per write transaction of a sweep, so that other writers wait little.
 BATCH = 500
 
-DAY_MS = 86_400_000
-WHOLE = 100
+# Uses are written after this time, or when so many entries have some.
+FLUSH_MS = 3_600_000
+MAX_COUNTED = 10_000
+
+PERCENT = 100
 
 
-def value(
+class UsageCounter:
+    """
+    Counts how often entries are used, without a write per use. Thread-safe.
+
+    Counts are kept in memory and written with the next write of an entry, once
+    an hour, or when the file is closed. A crash loses those, and nothing else.
+    """
+
+    def __init__(self, db: Database) -> None:
+        """Count for *db*."""
+        from _thread import allocate_lock
+
+        self._db = db
+        self._lock = allocate_lock()
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._since_ms = 0
+
+    def note(self, ids: Iterable[int]) -> None:
+        """Count one use of each entry, now."""
+        now_ms = self._db.clock()
+        with self._lock:
+            if not self._counts:
+                self._since_ms = now_ms
+            for entry_id in ids:
+                times, last_ms = self._counts.get(entry_id, (0, now_ms))
+                self._counts[entry_id] = (times + 1, max(last_ms, now_ms))
+            due = len(self._counts) > MAX_COUNTED or now_ms - self._since_ms >= FLUSH_MS
+        if due and not self._db.writing:
+            self.flush()
+
+    def write(self, tx: Tx) -> None:
+        """Write the counts, in a transaction that writes anyway."""
+        if not self._counts:
+            return
+        with self._lock:
+            counts, self._counts = self._counts, {}
+        active_entries.used(tx, [(entry_id, *count) for entry_id, count in counts.items()])
+
+    def flush(self) -> None:
+        """Write the counts; they are lost if the file cannot be written."""
+        if not self._counts:
+            return
+        try:
+            with self._db.write() as tx:
+                self.write(tx)
+        except MemDBError:
+            return
+
+
+def entry_worth(
     importance: int,
     use_count: int,
     category: str,
@@ -41,12 +93,12 @@ def value(
     half_lives_ms: Mapping[str, int | None],
 ) -> float:
     """
-    Return what an entry is worth keeping: importance and use, faded by its age.
+    Return how much an entry is worth keeping; the entries of least worth are evicted.
 
-    importance / 10 * decay since it was last said or used, and a tenth per
-    doubling of its uses. Of equal value, the older goes first.
+    importance / 10 * decay since it was last stated or used, plus a tenth per
+    doubling of its uses.
 
-    >>> value(5, 0, "events", 0, 30 * DAY_MS, {"events": 30 * DAY_MS})
+    >>> entry_worth(5, 0, "events", 0, 60_000, {"events": 60_000})
     0.25
     """
     faded = importance / 10 * decay_of(category, last_ms, now_ms, half_lives_ms)
@@ -54,55 +106,67 @@ def value(
 
 
 class Quota:
-    """Keeps the active entries of each scope below a number, by setting the least worth aside."""
+    """Limits the active entries of each scope, by evicting those of least worth."""
 
     def __init__(self, categories: Categories, limit: int = DEFAULT_QUOTA) -> None:
-        """Allow *limit* active entries per user, and each category its share of them."""
+        """Allow *limit* active entries per scope, and each category its share of them."""
         self._limit = int_value(limit, "entry_quota", 1, MAX_QUOTA)
         self._categories = categories
 
-    def has_room(self, tx: Tx, scope_no: int) -> bool:
-        """Say whether one more entry fits, if need be by setting another aside."""
-        if active_entries.active(tx, scope_no) < self._limit:
-            return True
-        return bool(active_entries.worth(tx, scope_no, 0, tx.now_ms))
+    @staticmethod
+    def count_active(tx: Tx, scope_no: int) -> int:
+        """Return the number of active entries of a scope."""
+        return active_entries.active(tx, scope_no)
 
-    def make_room(self, tx: Tx, scope_no: int, newest: Entry) -> None:
+    def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
+        """Whether one more entry fits beside *active* ones, if need be by an eviction."""
+        return active < self._limit or bool(active_entries.worth(tx, scope_no, 0, tx.now_ms))
+
+    def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:
         """
-        Set aside what is over the quota: what ended first, then what is least worth.
+        Evict what is over the quota: what ended first, then what is worth least.
 
-        Never what is pinned, and not *newest*. What is set aside is kept, and
-        holds again when it is said again.
+        Pinned entries and *newest* stay. An evicted entry is kept, and becomes
+        active again when its fact is stated again.
+
+        Args:
+            active: Number of active entries of the scope; None counts them.
         """
         share = self._categories.get(newest.category).quota_percent
-        if share < WHOLE:
-            self._shrink(tx, scope_no, newest, self._limit * share // WHOLE or 1, newest.category)
-        self._shrink(tx, scope_no, newest, self._limit, None)
+        if share < PERCENT:
+            limit = self._limit * share // PERCENT or 1
+            in_category = active_entries.active(tx, scope_no, newest.category)
+            evicted = self._evict(tx, scope_no, newest, in_category - limit, newest.category)
+            active = None if evicted else active
+        if active is None:
+            active = self.count_active(tx, scope_no)
+        self._evict(tx, scope_no, newest, active - self._limit, None)
 
-    def _shrink(
-        self, tx: Tx, scope_no: int, newest: Entry, limit: int, category: str | None
-    ) -> None:
-        excess = active_entries.active(tx, scope_no, category) - limit
+    def _evict(
+        self, tx: Tx, scope_no: int, newest: Entry, excess: int, category: str | None
+    ) -> bool:
+        """Make *excess* entries inactive; False if there is no excess."""
         if excess <= 0:
-            return
+            return False
         lives = self._categories.half_lives_ms()
 
         def rank(row: Row) -> tuple[bool, float, int]:
             entry_id, kind, importance, uses, last_ms, ended = row
-            worth = value(importance, uses, kind, last_ms, tx.now_ms, lives)
+            worth = entry_worth(importance, uses, kind, last_ms, tx.now_ms, lives)
             return (not ended, worth, entry_id)
 
         rows = sorted(active_entries.worth(tx, scope_no, newest.id, tx.now_ms, category), key=rank)
         for row in rows[:excess]:
             entries.update(tx, row[0], "expire" if row[5] else "evict", active=0)
+        return True
 
 
 def expire(db: Database) -> int:
     """
-    Set aside what expired or is no longer true; return how many entries.
+    Make entries inactive that expired or stopped being true; return how many.
 
-    Nobody sees them in any case: this only makes them inactive, so that
-    retention can remove them and they count for no quota.
+    Reads skip them in any case. As inactive ones they count for no quota, and
+    `remove_inactive` can remove them.
     """
     done = after = 0
     while True:
@@ -118,10 +182,10 @@ def expire(db: Database) -> int:
 
 def remove_inactive(db: Database, older_than_ms: int) -> int:
     """
-    Remove inactive entries that have been so for longer than *older_than_ms*; return how many.
+    Remove entries that have been inactive for longer than *older_than_ms*; return how many.
 
-    With their history: an as-of answer about a time in which they held leaves
-    them out from then on. Pinned ones stay.
+    Their history goes too: answers about the time when they were active leave
+    them out from then on. Pinned entries stay.
 
     Raises:
         InvalidInput: the age is below 0.

@@ -1,21 +1,26 @@
 """
-Entries: storing, changing and reading long-term records as they are told.
+Entry service: add, read, update, supersede and delete long-term entries.
 
-Nothing here compares one entry with another, except by key; `remembering` does.
+Compares entries by key only; `memdb.entries.remember` compares them by content.
 """
 
 from __future__ import annotations
 
-from memdb.entries import merging
-from memdb.entries.screening import FLAGGED, is_order
-from memdb.entries.validation import TRUST, read_statement, said_columns
+from memdb.entries.apply import EntryWriter, get_entry, locate
+from memdb.entries.validation import (
+    FLAGGED,
+    TRUST,
+    content_columns,
+    is_instruction,
+    screen_changes,
+    screen_entry,
+    validate,
+)
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_INT, scope_range
-from memdb.models.messages import Entry, EntryVersion, Remembered
-from memdb.records import entries as ledger
+from memdb.records import entries as records
 from memdb.records.past import page as past_page
-from memdb.tables import active_entries, decisions, entries, history, messages, sessions
-from memdb.text.hashing import said_hash
+from memdb.tables import active_entries, decisions, entries, history
 from memdb.text.times import moment_or_span
 from memdb.text.validate import choice_value, int_value, json_object, moment_ms, name_value
 
@@ -26,176 +31,98 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Tx
-    from memdb.entries.categories import Categories
-    from memdb.entries.screening import Screen
-    from memdb.entries.validation import Statement
-    from memdb.models.messages import Decision
+    from memdb.models.entries import EntryChanges, NewEntry
+    from memdb.models.messages import Decision, Entry, EntryVersion, Remembered
     from memdb.records.scopes import Owner
-
-    Prepare = Callable[[Tx], object]
+    from memdb.text.secret_policy import SecretPolicy
 
 PAGE = 200
-CHANGEABLE = ("text", "category", "keywords", "importance", "expires", "metadata")
 
 
-class Notebook:
-    """The entries of a file."""
+class EntryService:
+    """Long-term entries of a file."""
 
     def __init__(
-        self, db: Database, before_write: Prepare, categories: Categories, screen: Screen
+        self,
+        db: Database,
+        ensure_space: Callable[[Tx], object],
+        secrets: SecretPolicy,
+        writer: EntryWriter,
     ) -> None:
         """
         Keep entries in *db*.
 
-        *before_write* is called in each transaction that adds or changes one,
-        before its embedding job is noted.
+        Args:
+            ensure_space: Called in each transaction that inserts or changes an
+                entry, so that its embedding job has a space.
+            secrets: Refuses or redacts secrets in what is stored.
         """
         self._db = db
-        self._before_write = before_write
-        self.categories = categories
-        self.screen = screen
+        self._ensure_space = ensure_space
+        self._secrets = secrets
+        self._writer = writer
 
-    def add(self, owner: Owner, text: str, **given: Any) -> Remembered:
+    def add(self, owner: Owner, new: NewEntry) -> Remembered:
         """
-        Store *text* without looking for entries that say the same, except by key.
+        Store a fact without comparing it with other entries, except by key.
 
-        Arguments as in `Scope.remember`, and the *uid* it gets. For imports.
+        For imports.
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
             SecretFound: a field holds a secret, and the policy refuses it.
             NotFound: the session, or the message in it, does not exist.
         """
-        text, given = self.screen.told(text, given)
-        said = read_statement(text, self._db.clock(), **given)
+        statement = validate(screen_entry(new, self._secrets), self._db.clock())
         with self._db.write() as tx:
-            scope_no = self.prepare(tx, owner, said)
-            key = said.row["key"]
-            known = None if key is None else entries.open_key(tx, scope_no, key)
-            if known is None:
-                return self.insert(tx, scope_no, said, "nothing like it was known")
-            return self.tell_again(tx, scope_no, get(tx, known), said)
+            self._ensure_space(tx)
+            scope_no, statement = locate(tx, owner, statement)
+            key = statement.key
+            keyed = None if key is None else entries.open_key(tx, scope_no, key)
+            if keyed is None:
+                return self._writer.insert(tx, scope_no, statement, "nothing like it was known")
+            return self._writer.supersede_key(tx, scope_no, get_entry(tx, keyed), statement)
 
-    def prepare(self, tx: Tx, owner: Owner, said: Statement) -> int:
-        """Return the number of the scope, and fill in where a statement was told."""
-        self._before_write(tx)
-        scope_no = owner.ensure(tx)
-        told_in = None if said.session is None else sessions.find(tx, scope_no, said.session)
-        if said.session is not None and told_in is None:
-            raise NotFound("session", said.session)
-        said.row["session_id"] = told_in
-        for seq in (said.row["first_seq"], said.row["last_seq"]):
-            if seq is not None and not messages.uids(tx, f"[{(told_in or 0) | seq}]"):
-                raise NotFound("message", f"{said.session}#{seq}")
-        return scope_no
-
-    def insert(self, tx: Tx, scope_no: int, said: Statement, reason: str) -> Remembered:
-        """Add what was said as a new entry."""
-        row = said.row
-        ttl = self.categories.get(row["category"]).ttl_ms
-        if ttl is not None and "expires_ms" not in said.said and row["expires_ms"] is None:
-            row = {**row, "expires_ms": (row["created_ms"] or tx.now_ms) + ttl}
-        new_id = ledger.insert(tx, scope_no, row, self._db.ids)
-        return Remembered("added", get(tx, new_id), reason=reason)
-
-    def tell_again(self, tx: Tx, scope_no: int, old: Entry, said: Statement) -> Remembered:
-        """Store a statement of the key that *old* has: it says more of it, or another thing."""
-        if said_hash(old.text) == said_hash(said.row["text"]):
-            return self.merge(tx, old, said, "the same key and words")
-        return self.replace(tx, scope_no, [old], said, "another statement of this key")
-
-    def merge(
-        self, tx: Tx, old: Entry, said: Statement, reason: str, text: str | None = None
-    ) -> Remembered:
-        """Let *old* take over what a statement adds to it, and *text* if that is not None."""
-        columns = merging.merged(entries.row(tx, old.id), said, text, tx.now_ms, self.categories)
-        ledger.update(tx, old.id, "merge" if old.active else "restore", **columns)
-        new = get(tx, old.id)
-        action = "ignored" if new.version == old.version else "merged"
-        return Remembered(action, new, old, reason)
-
-    def replace(
-        self,
-        tx: Tx,
-        scope_no: int,
-        olds: list[Entry],
-        said: Statement,
-        reason: str,
-        revived: Entry | None = None,
-    ) -> Remembered:
-        """
-        Let a new entry (or *revived*) take the place of *olds*, whose key it gets.
-
-        What it says of an earlier time than theirs is added as past.
-        """
-        row = said.row
-        from_ms = row["valid_from_ms"]
-        began = [one.valid_from_ms for one in olds if one.valid_from_ms is not None]
-        if from_ms is not None and began and from_ms < min(began):
-            row |= {"valid_to_ms": min(began), "active": 0, "superseded_by": olds[0].id}
-            done = self.insert(tx, scope_no, said, f"of an earlier time; {reason}")
-            return done.replace(other=olds[0])
-        row |= merging.inherited(olds[0], said, tx.now_ms, self.categories)
-        keys = [one.key for one in olds if one.key is not None]
-        if row["key"] is None and keys:
-            row["key"] = keys[0]
-        for old in olds:
-            ledger.end(tx, old, tx.now_ms if from_ms is None else from_ms)
-        if revived is None:
-            new = self.insert(tx, scope_no, said, reason).entry
-        else:
-            new = self.merge(tx, revived, said, reason, row["text"]).entry
-        for old in olds:
-            entries.link(tx, old.id, new.id)
-        return Remembered("superseded", get(tx, new.id), olds[0], reason)
-
-    def fold(self, tx: Tx, old: Entry, new: Entry) -> None:
-        """Let *new* stand for *old*, which says the same or is over."""
-        if old.id == new.id:
-            return
-        ledger.end(tx, old, tx.now_ms)
-        entries.link(tx, old.id, new.id)
-
-    def update(self, owner: Owner, entry_id: int, **changes: Any) -> Entry:
-        """Change what an entry says, as `Entries.update` describes it."""
-        unknown = sorted(set(changes) - set(CHANGEABLE))
-        if unknown:
-            raise InvalidInput(f"entry has no field {unknown[0]!r}: use {', '.join(CHANGEABLE)}")
-        changes = self.screen.changed(changes)
-        flagged = is_order(changes)
+    def update(self, owner: Owner, entry_id: int, changes: EntryChanges) -> Entry:
+        """Change the fields of an entry, as `Entries.update` describes it."""
+        changes = screen_changes(changes, self._secrets)
+        flagged = is_instruction(changes)
         with self._db.write() as tx:
-            self._before_write(tx)
+            self._ensure_space(tx)
             old = self._get(tx, owner, entry_id)
-            new = {field: getattr(old, field) for field in CHANGEABLE if field != "expires"}
-            new |= changes
-            said = said_columns(new["text"], new["category"], new["keywords"], new["importance"])
-            said["metadata"] = json_object(new["metadata"], "metadata")
-            if "expires" in changes:
-                said["expires_ms"] = moment_or_span(changes["expires"], "expires", tx.now_ms)
+
+            def value(field: str) -> Any:
+                given = getattr(changes, field)
+                return getattr(old, field) if given is ... else given
+
+            columns = content_columns(*map(value, ("text", "category", "keywords", "importance")))
+            columns["metadata"] = json_object(value("metadata"), "metadata")
+            if changes.expires is not ...:
+                columns["expires_ms"] = moment_or_span(changes.expires, "expires", tx.now_ms)
             if flagged:
-                said["trust"] = FLAGGED
+                columns["trust"] = FLAGGED
             before = entries.row(tx, entry_id)
-            if any(before[column] != value for column, value in said.items()):
-                ledger.update(tx, entry_id, "update", **said, updated_ms=tx.now_ms)
-            return get(tx, entry_id)
+            if any(before[column] != new for column, new in columns.items()):
+                records.update(tx, entry_id, "update", **columns, updated_ms=tx.now_ms)
+            return get_entry(tx, entry_id)
 
     def mark(
         self, owner: Owner, entry_id: int, *, pinned: bool | None = None, trust: str | None = None
     ) -> Entry:
-        """Pin or unpin an entry, or say how far it is trusted; None leaves it as it is."""
+        """Set the pin and the trust of an entry; None keeps what it has."""
         with self._db.write() as tx:
-            self._before_write(tx)
+            self._ensure_space(tx)
             self._get(tx, owner, entry_id)
             if pinned is not None:
-                ledger.update(tx, entry_id, "pin", pinned=int(pinned))
+                records.update(tx, entry_id, "pin", pinned=int(pinned))
             if trust is not None:
-                ledger.update(tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST))
-            return get(tx, entry_id)
+                records.update(tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST))
+            return get_entry(tx, entry_id)
 
     def supersede(self, owner: Owner, old_id: int, new_id: int) -> Entry:
-        """Say that one entry took another's place, as `Entries.supersede` describes it."""
+        """Supersede one entry by another, as `Entries.supersede` describes it."""
         with self._db.write() as tx:
-            self._before_write(tx)
+            self._ensure_space(tx)
             old, new = self._get(tx, owner, old_id), self._get(tx, owner, new_id)
             if old.id == new.id:
                 raise InvalidInput(f"entry {old.id} cannot supersede itself: name two entries")
@@ -207,41 +134,41 @@ class Notebook:
                 raise InvalidInput(
                     f"entry {new.id} was superseded by {old.id}: a circle says nothing"
                 )
-            ledger.end(tx, old, tx.now_ms)
+            records.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)
-            return get(tx, old.id)
+            return get_entry(tx, old.id)
 
     def get(self, owner: Owner, entry_id: int) -> Entry:
-        """Return an entry; NotFound if the scope has none with this id."""
+        """Return an entry; NotFound if the scope has no entry with this id."""
         with self._db.read() as tx:
             return self._get(tx, owner, entry_id)
 
     def find_key(self, owner: Owner, key: str) -> Entry | None:
-        """Return the entry that states the fact *key* now, None without one."""
+        """Return the entry that states the fact *key* now; None if there is none."""
         name_value(key, "key")
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return None
-            known = entries.find_key(tx, scope_no, key, self._db.clock())
-            return None if known is None else entries.find(tx, known)
+            entry_id = entries.find_key(tx, scope_no, key, self._db.clock())
+            return None if entry_id is None else entries.find(tx, entry_id)
 
     def history(self, owner: Owner, entry_id: int) -> list[EntryVersion]:
-        """Return what an entry was before, oldest first; [] if it never changed."""
+        """Return the earlier versions of an entry, oldest first; [] if it never changed."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
             return history.list_all(tx, entry_id)
 
     def replaced(self, owner: Owner, entry_id: int) -> list[Entry]:
-        """Return the entries whose place it took, those that these replaced too, newest first."""
+        """Return the entries that led to this one by being superseded, newest first."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
             ids = active_entries.replaced_by(tx, entry_id)
             found = entries.get_many(tx, f"{ids}")
-            return [found[one] for one in ids]
+            return [found[old_id] for old_id in ids]
 
     def decisions(self, owner: Owner, entry_id: int) -> list[Decision]:
-        """Return what was decided about statements that became this entry, oldest first."""
+        """Return the decisions about statements that became this entry, oldest first."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
             return decisions.list_all(tx, entry_id)
@@ -251,7 +178,7 @@ class Notebook:
         with self._db.write() as tx:
             if self._find(tx, owner, entry_id) is None:
                 return False
-            return ledger.remove(tx, entry_id)
+            return records.remove(tx, entry_id)
 
     def list(
         self,
@@ -273,16 +200,16 @@ class Notebook:
                 if span is None:
                     return
                 low, high = max(after, span[0]), span[1]
-                asked: dict[str, Any] = {
+                filters: dict[str, Any] = {
                     "category": category,
                     "pinned": pinned,
                     "inactive": inactive,
                     "limit": PAGE,
                 }
                 if at_ms is None:
-                    page = entries.list_page(tx, low, high, now_ms=self._db.clock(), **asked)
+                    page = entries.list_page(tx, low, high, now_ms=self._db.clock(), **filters)
                 else:
-                    page = past_page(tx, low, high, at_ms=at_ms, **asked)
+                    page = past_page(tx, low, high, at_ms=at_ms, **filters)
             yield from page
             if len(page) < PAGE:
                 return
@@ -301,10 +228,3 @@ class Notebook:
         if found is None:
             raise NotFound("entry", entry_id)
         return found
-
-
-def get(tx: Tx, entry_id: int) -> Entry:
-    """Return an entry that is there."""
-    found = entries.find(tx, entry_id)
-    assert found is not None
-    return found

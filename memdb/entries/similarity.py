@@ -1,8 +1,9 @@
 """
-Neighbours: the entries that a statement could repeat, refine or contradict.
+Find-similar stage of `remember`: entries that a statement may repeat, refine or contradict.
 
-By vector, by rare words it shares with them, and by the words in which the
-same thing is usually said: a contradiction rarely sounds like what it ends.
+Candidates come from the vector index, from rare words that both share, and
+from words in which the same fact is usually stated: a contradiction rarely
+resembles what it contradicts.
 """
 
 from __future__ import annotations
@@ -10,191 +11,241 @@ from __future__ import annotations
 from heapq import nlargest
 
 from memdb.errors import PortError
-from memdb.models.claims import Claim
+from memdb.models.ids import scope_range
+from memdb.models.protocols import Claim
 from memdb.models.record import Record
-from memdb.tables import active_entries, entries, jobs, nearest, vectors
-from memdb.tables import words as fulltext
+from memdb.tables import active_entries, entries, nearest, words
 from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, Protocol
 
+    from memdb.embeddings.filling import Filler
+    from memdb.embeddings.indexer import Indexer
     from memdb.engine.sqlite.transaction import Tx
+    from memdb.entries.validation import Statement
     from memdb.models.messages import Entry
-    from memdb.models.protocols import Embedder
-    from memdb.tables.vectors import Space
-
-    class Filling(Protocol):
-        """An embedder with its space, as `memdb.embeddings.filling.Filler`."""
-
-        @property
-        def embedder(self) -> Embedder:
-            """Return the embedder."""
-
-        def embed(self, texts: Sequence[str]) -> list[bytes | None]:
-            """Return the vector of each text, None where there is none."""
-
-        def space(self, tx: Tx) -> Space | None:
-            """Return the embedder's space, None where the file has none yet."""
-
-    class Index(Protocol):
-        """What embeds, as `memdb.embeddings.indexer.Indexer` does."""
-
-        def answering(self) -> Filling | None:
-            """Return the embedder whose space answers now, None without one."""
-
 
 # Above any cosine.
 NEVER = 2.0
 
-# Cosines from which two statements say the same unless the rules see a
-# difference, and from which they are worth an arbiter's look; each model has
-# its own. Source: ADR-0015 (bench/thresholds.py) for the built-in one; koopa
-# for others, as it measured them on sentence models.
+# Cosines per model from which two statements are duplicates unless the rules see a
+# difference, and from which an arbiter is asked. Source: ADR-0015 for the built-in
+# model; koopa's measurements on sentence models for the others.
 THRESHOLDS = {"static-en-1": (NEVER, 0.62)}
 DEFAULT_THRESHOLDS = (0.95, 0.85)
 
-# Neighbours by vector and by words, and most entries that a usual word brings.
+# Neighbors by vector and by words, and most entries that a related word brings.
 BY_VECTOR = 30
 BY_WORDS = 12
-MOST_TERMS = 12
-MOST_OF_RELATED = 40
+MAX_TERMS = 12
+MAX_RELATED = 40
 
-# Superseded neighbours whose successors are looked at.
-MOST_GONE = 10
+# Superseded neighbors whose successors are compared too.
+MAX_SUPERSEDED = 10
 
 
-class Near(Record):
+class Neighbor(Record):
     """
-    An entry that resembles a statement.
+    An active entry that resembles a statement.
 
     Attributes:
-        cosine: None where there are no vectors.
-        near: Whether the cosine says that the two are the same.
-        related: Whether it is worth a slow arbiter's look.
-        before: What like entries said whose place it took.
+        cosine: Similarity of the two; None if no vectors were compared.
+        near: Whether the cosine says that the two are duplicates.
+        related: Whether a slow arbiter is asked about it.
+        before: Texts of similar entries that it replaced.
     """
 
     entry: Entry
-    cosine: float | None
-    near: bool
-    related: bool
+    cosine: float | None = None
+    near: bool = False
+    related: bool = False
     before: tuple[str, ...] = ()
 
+    @property
     def claim(self) -> Claim:
-        """Return what an arbiter sees of it."""
+        """The entry as an arbiter sees it."""
         entry = self.entry
-        return Claim(
-            entry.text,
-            entry.category,
-            entry.key,
-            entry.updated_ms,
-            self.cosine,
-            self.near,
-            self.before,
-        )
+        facts = (entry.text, entry.category, entry.key, entry.updated_ms)
+        return Claim(*facts, self.cosine, self.near, self.before)
 
 
-class Sense(Record):
-    """The vector of a statement, and what made it: only its own space may be compared."""
+class SimilarEntries(Record):
+    """
+    A statement beside what its scope holds, read in one transaction.
+
+    Attributes:
+        vector: Number of the space and vector of the statement, for the index;
+            None means that it is embedded later.
+        same: Entry with its key or its words, active or able to be active again.
+        neighbors: Active entries that resemble it, most similar first.
+    """
+
+    scope_no: int
+    statement: Statement
+    vector: tuple[int, bytes] | None
+    same: Entry | None = None
+    neighbors: tuple[Neighbor, ...] = ()
+
+
+class StatementVector(Record):
+    """
+    The vector of a statement, with the embedder that made it.
+
+    Attributes:
+        own: Whether it belongs to the space that this process fills.
+    """
 
     vector: bytes
-    filler: Filling
+    filler: Filler
+    own: bool
 
     @property
     def thresholds(self) -> tuple[float, float]:
-        """The cosines from which statements are the same, and from which they are related."""
+        """The cosines of duplicates, and of entries that an arbiter is asked about."""
         embedder = self.filler.embedder
-        own = getattr(embedder, "thresholds", None)
-        return own or THRESHOLDS.get(embedder.name, DEFAULT_THRESHOLDS)
+        given: tuple[float, float] | None = getattr(embedder, "thresholds", None)
+        return given or THRESHOLDS.get(embedder.name, DEFAULT_THRESHOLDS)
+
+    def in_space(self, tx: Tx, own_space: int | None) -> tuple[int, bytes] | None:
+        """Return the number of its space and the vector; None if the space gets no vectors now."""
+        if self.own:
+            return None if own_space is None else (own_space, self.vector)
+        space = self.filler.space(tx)
+        return None if space is None or space.retired else (space.space_no, self.vector)
 
 
-class Vectors:
-    """The vectors of entries in the space that answers, if the file has an embedder."""
-
-    def __init__(self, index: Callable[[], Index]) -> None:
-        """Embed by what *index* gives when it is first needed."""
-        self._index = index
-
-    def embed(self, text: str) -> Sense | None:
-        """Return the vector of *text*; None where there is none: it is due later."""
-        filler = self._index().answering()
-        try:
-            vector = None if filler is None else filler.embed([text])[0]
-        except PortError:
-            return None
-        return None if filler is None or vector is None else Sense(vector, filler)
-
-    @staticmethod
-    def find(tx: Tx, sense: Sense, span: tuple[int, int]) -> dict[int, float]:
-        """Return the cosines of the nearest entries of a scope."""
-        space = sense.filler.space(tx)
-        if space is None:
-            return {}
-        found = nearest.find(tx, space.space_no, "entry", sense.vector, span, limit=BY_VECTOR)
-        return dict(found)
-
-    @staticmethod
-    def put(tx: Tx, entry: Entry, sense: Sense) -> None:
-        """Store the vector of what an entry says now; it is not due any more."""
-        space = sense.filler.space(tx)
-        if space is None or space.retired:
-            return
-        vectors.put(tx, space.space_no, "entry", [(entry.id, sense.vector)])
-        jobs.done(tx, jobs.Job("embed", "entry", entry.id, space.space_no, entry.version, 0))
+def embed_statement(text: str, indexer: Indexer) -> StatementVector | None:
+    """Return the vector of *text*; None without an embedder, or if it failed: embedded later."""
+    filler = indexer.answering()
+    if filler is None:
+        return None
+    try:
+        vector = filler.embed([text])[0]
+    except PortError:
+        return None
+    own = filler.embedder is indexer.embedder
+    return None if vector is None else StatementVector(vector, filler, own)
 
 
-def find_neighbours(
+def find_similar(
     tx: Tx,
-    span: tuple[int, int],
-    row: dict[str, Any],
-    sense: Sense | None,
-    related: Sequence[str],
-) -> list[Near]:
+    scope_no: int,
+    statement: Statement,
+    embedded: StatementVector | None,
+    own_space: int | None,
+    related: Callable[[str], Sequence[str]],
+) -> SimilarEntries:
     """
-    Return the entries of a scope that hold and resemble a statement, the likest first.
+    Return the entries of a scope that resemble a statement.
+
+    An entry of the same key, or an active one with the same words, is the only
+    answer: nothing else is searched.
 
     Args:
-        row: The statement's columns.
-        sense: The vector of its text, None without one.
-        related: Words in which the same thing may be said.
+        statement: With the row id of its session.
+        own_space: Number of the space that this process fills.
+        related: Gives words in which the fact of a text may be stated.
     """
-    cosines = {} if sense is None else Vectors.find(tx, sense, span)
-    words = _by_words(tx, span, row["text"], related)
-    found = entries.get_many(tx, f"{sorted({*cosines, *words})}")
-    gone = [one for one, entry in found.items() if entry.superseded_by is not None]
-    gone = sorted(gone, key=lambda one: (-cosines.get(one, 0.0), -one))[:MOST_GONE]
-    before: dict[int, list[str]] = {}
-    for one, last in (active_entries.successors(tx, f"{gone}") if gone else {}).items():
-        before.setdefault(last, []).append(found[one].text)
-    found |= entries.get_many(tx, f"{sorted(before.keys() - found.keys())}")
-    merge, ask = DEFAULT_THRESHOLDS if sense is None else sense.thresholds
-    near = []
-    for one, entry in found.items():
-        if not entry.holds(tx.now_ms):
+    vector = None if embedded is None else embedded.in_space(tx, own_space)
+    similar = SimilarEntries(scope_no, statement, vector)
+    if statement.key is not None:
+        keyed = entries.open_key(tx, scope_no, statement.key)
+        if keyed is not None:
+            return similar.replace(same=entries.find(tx, keyed))
+    same = _with_same_words(tx, scope_no, statement)
+    if same is not None and same.holds(tx.now_ms):
+        return similar.replace(same=same)
+    thresholds = DEFAULT_THRESHOLDS if embedded is None else embedded.thresholds
+    found = _find_neighbors(
+        tx, scope_range(scope_no), statement, vector, related(statement.text), thresholds
+    )
+    neighbors = tuple(one for one in found if _comparable(one.entry, statement))
+    return similar.replace(same=same, neighbors=neighbors)
+
+
+def _with_same_words(tx: Tx, scope_no: int, statement: Statement) -> Entry | None:
+    """Return the entry with the same normalised text; active ones first, then newer ones."""
+    ids = active_entries.said(tx, scope_no, statement.text)
+    found = entries.get_many(tx, f"{ids}") if ids else {}
+    fitting = (
+        found[entry_id]
+        for entry_id in ids
+        if found[entry_id].superseded_by is None
+        and found[entry_id].trust == statement.trust
+        and _comparable(found[entry_id], statement)
+    )
+    return next(fitting, None)
+
+
+def _comparable(entry: Entry, statement: Statement) -> bool:
+    """Whether both can be the same fact: neither keys nor sessions keep them apart."""
+    if entry.key is not None and statement.key not in (None, entry.key):
+        return False
+    return entry.session_only == bool(statement.session_only)
+
+
+def _find_neighbors(
+    tx: Tx,
+    span: tuple[int, int],
+    statement: Statement,
+    vector: tuple[int, bytes] | None,
+    related: Sequence[str],
+    thresholds: tuple[float, float],
+) -> list[Neighbor]:
+    """Return the active entries of an id range that resemble a statement, most similar first."""
+    cosines: dict[int, float] = {}
+    if vector is not None:
+        space_no, values = vector
+        cosines = dict(nearest.find(tx, space_no, "entry", values, span, limit=BY_VECTOR))
+    ids = {*cosines, *_find_by_words(tx, span, statement.text, related)}
+    found = entries.get_many(tx, f"{sorted(ids)}") if ids else {}
+    before = _find_successors(tx, found, cosines)
+    duplicate, ask = thresholds
+    neighbors = []
+    for entry_id, entry in found.items():
+        other_session = entry.session_only and statement.session_id is None
+        if other_session or not entry.holds(tx.now_ms):
             continue
-        if entry.session_only and row["session_id"] is None:
-            continue
-        cosine = cosines.get(one)
+        cosine = cosines.get(entry_id)
         level = -1.0 if cosine is None else cosine
-        past = tuple(before.get(one, ()))
-        near.append(Near(entry, cosine, level >= merge, level >= ask or bool(past), past))
-    near.sort(key=lambda one: (-(one.cosine or 0.0), -one.entry.id))
-    return near
+        past = tuple(before.get(entry_id, ()))
+        is_related = level >= ask or bool(past)
+        neighbors.append(Neighbor(entry, cosine, level >= duplicate, is_related, past))
+    neighbors.sort(key=lambda one: (-(one.cosine or 0.0), -one.entry.id))
+    return neighbors
 
 
-def _by_words(tx: Tx, span: tuple[int, int], text: str, related: Sequence[str]) -> set[int]:
-    """Return the entries that share the rarest words, and those of a related word that is rare."""
-    terms = word_terms(content_words(query_words(text)), MOST_TERMS)
-    scores: dict[int, float] = {}
-    for ids in fulltext.postings(tx, "entry", terms, *span).values():
-        for one in ids:
-            scores[one] = scores.get(one, 0.0) + 1.0 / (1 + len(ids))
-    ranked = nlargest(BY_WORDS, zip(scores.values(), scores, strict=True))
-    best = [one for _, one in ranked]
+def _find_successors(
+    tx: Tx, found: dict[int, Entry], cosines: dict[int, float]
+) -> dict[int, list[str]]:
+    """Add the successors of superseded entries to *found*; return what each of them replaced."""
+    gone = [entry_id for entry_id, entry in found.items() if entry.superseded_by is not None]
+    if not gone:
+        return {}
+    gone.sort(key=lambda entry_id: (-cosines.get(entry_id, 0.0), -entry_id))
+    before: dict[int, list[str]] = {}
+    for entry_id, last in active_entries.successors(tx, f"{gone[:MAX_SUPERSEDED]}").items():
+        before.setdefault(last, []).append(found[entry_id].text)
+    missing = sorted(before.keys() - found.keys())
+    if missing:
+        found |= entries.get_many(tx, f"{missing}")
+    return before
+
+
+def _find_by_words(tx: Tx, span: tuple[int, int], text: str, related: Sequence[str]) -> set[int]:
+    """Return the entries that share the rarest words, and the newest of each related word."""
+    own = word_terms(content_words(query_words(text)), MAX_TERMS)
     more = word_terms(related, len(related)) if related else []
-    for ids in fulltext.postings(tx, "entry", more, *span).values():
-        best += sorted(ids)[-MOST_OF_RELATED:]
-    return set(best)
+    postings = words.postings(tx, "entry", [*own, *more], *span)
+    scores: dict[int, float] = {}
+    for term in dict.fromkeys(own):
+        ids = postings[term]
+        for entry_id in ids:
+            scores[entry_id] = scores.get(entry_id, 0.0) + 1.0 / (1 + len(ids))
+    best = nlargest(BY_WORDS, zip(scores.values(), scores, strict=True))
+    found = {entry_id for _, entry_id in best}
+    for term in more:
+        found.update(sorted(postings[term])[-MAX_RELATED:])
+    return found

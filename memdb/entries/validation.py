@@ -1,5 +1,8 @@
 """
-What `remember` is told, checked: the columns of an entry before it is stored.
+Validate stage of `remember`: a host's fact becomes a checked statement.
+
+Secrets are refused or redacted as the file's policy says. A text that reads
+like an instruction to a model is stored as it is and marked "flagged".
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.text.grams import bigrams_of
+from memdb.text.secret_policy import ALLOW, screened, screened_value
 from memdb.text.times import moment_or_span
 from memdb.text.validate import (
     choice_value,
@@ -26,89 +30,139 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-# An entry is one fact. 70,000 characters were stored by users of flowcraft;
-# more is a document, and belongs into an artifact.
+    from memdb.models.entries import EntryChanges, NewEntry
+    from memdb.text.secret_policy import SecretPolicy
+
+# An entry is one fact. flowcraft's users stored up to 70,000 characters; more
+# is a document, which belongs into an artifact.
 MAX_FACT_CHARS = 500_000
 
 DEFAULT_IMPORTANCE = 5
-TRUST = ("trusted", "untrusted", "flagged")
+TRUST = ("trusted", "untrusted", "flagged")  # most trusted first
+FLAGGED = "flagged"
 NEVER = "never"
+
+# Fields of NewEntry that a known entry takes over only if they were given, with their columns.
+OPTIONAL = {
+    "category": "category",
+    "keywords": "keywords",
+    "importance": "importance",
+    "pinned": "pinned",
+    "trust": "trust",
+    "source": "source",
+    "valid_from": "valid_from_ms",
+    "expires": "expires_ms",
+    "metadata": "metadata",
+}
 
 
 class Statement(Record):
     """
-    A checked statement.
+    A checked fact: the columns of the entry that it may become.
 
     Attributes:
-        row: Its columns; those that were not said hold what a new entry gets.
-        said: The columns that were said.
-        session: Name of the session it was told in, None: by nobody.
+        keywords: One per line, as they are stored.
+        session: Name of the session it comes from; None means no session.
+        given: Columns that the host gave; the others hold defaults.
+        session_id: Row id of *session*, known inside the transaction.
+        active: With *valid_to_ms* and *superseded_by* 0 for a fact of the past.
     """
 
-    row: dict[str, Any]
-    said: frozenset[str]
+    text: str
+    category: str
+    key: str | None
+    keywords: str
+    importance: int
+    bigrams: str
+    pinned: int
+    trust: str
     session: str | None
+    first_seq: int | None
+    last_seq: int | None
+    session_only: int
+    source: str | None
+    valid_from_ms: int | None
+    expires_ms: int | None
+    metadata: str | None
+    created_ms: int | None
+    uid: str | None
+    given: frozenset[str]
+    session_id: int | None = None
+    valid_to_ms: int | None = None
+    active: int = 1
+    superseded_by: int | None = None
+
+    @property
+    def trust_rank(self) -> int:
+        """Place of its trust in `TRUST`: 0 is trusted most."""
+        return TRUST.index(self.trust)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of a new entry, by name."""
+        return {
+            name: getattr(self, name) for name in self._fields if name not in ("session", "given")
+        }
 
 
-def read_statement(text: str, now_ms: int, **given: Any) -> Statement:
+def validate(new: NewEntry, now_ms: int) -> Statement:
     """
-    Return *text* with its fields, as `Scope.remember` takes them, checked.
+    Return a fact with its fields checked and its defaults filled in.
+
+    Args:
+        new: Screened already, see `screen_entry`.
+        now_ms: Time from which a span in *expires* counts.
 
     Raises:
         InvalidInput: a field cannot be stored.
         TooLarge: the text has more than `MAX_FACT_CHARS` characters.
     """
-    session, seq = given.get("session"), given.get("seq")
-    if session is not None:
-        name_value(session, "session")
-    elif seq is not None:
+    if new.session is not None:
+        name_value(new.session, "session")
+    elif new.seq is not None:
         raise InvalidInput("seq is given without session: name the session too")
-    elif given.get("session_only"):
+    elif new.session_only:
         raise InvalidInput("session_only is given without session: name the session too")
-    first_seq, last_seq = _span(seq)
-    category = given.get("category")
-    importance = given.get("importance")
-    keywords = given.get("keywords", ())
-    row = said_columns(
-        text,
-        DEFAULT if category is None else category,
-        keywords,
-        DEFAULT_IMPORTANCE if importance is None else importance,
+    first_seq, last_seq = _span(new.seq)
+    content = content_columns(
+        new.text,
+        DEFAULT if new.category is None else new.category,
+        new.keywords,
+        DEFAULT_IMPORTANCE if new.importance is None else new.importance,
     )
-    expires = given.get("expires")
-    row |= {
-        "key": optional_name(given.get("key"), "key"),
-        "pinned": _flag(given.get("pinned"), "pinned"),
-        "trust": choice_value(given.get("trust") or TRUST[0], "trust", TRUST),
-        "first_seq": first_seq,
-        "last_seq": last_seq,
-        "session_only": _flag(given.get("session_only"), "session_only"),
-        "source": optional_name(given.get("source"), "source"),
-        "valid_from_ms": moment_ms(given.get("valid_from"), "valid_from"),
-        "expires_ms": None if expires == NEVER else moment_or_span(expires, "expires", now_ms),
-        "metadata": json_object(given.get("metadata"), "metadata"),
-        "created_ms": time_value(given.get("created_ms"), "created_ms"),
-        "uid": optional_name(given.get("uid"), "uid"),
-    }
-    columns = {
-        "category": category,
-        "keywords": keywords or None,
-        "importance": importance,
-        "pinned": given.get("pinned"),
-        "trust": given.get("trust"),
-        "source": given.get("source"),
-        "valid_from_ms": given.get("valid_from"),
-        "expires_ms": expires,
-        "metadata": given.get("metadata"),
-    }
-    said = frozenset(column for column, value in columns.items() if value is not None)
-    return Statement(row, said, session)
+    expires = None if new.expires == NEVER else new.expires
+    return Statement(
+        **content,
+        key=optional_name(new.key, "key"),
+        pinned=_flag(new.pinned, "pinned"),
+        trust=choice_value(new.trust or TRUST[0], "trust", TRUST),
+        session=new.session,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        session_only=_flag(new.session_only, "session_only"),
+        source=optional_name(new.source, "source"),
+        valid_from_ms=moment_ms(new.valid_from, "valid_from"),
+        expires_ms=moment_or_span(expires, "expires", now_ms),
+        metadata=json_object(new.metadata, "metadata"),
+        created_ms=time_value(new.created_ms, "created_ms"),
+        uid=optional_name(new.uid, "uid"),
+        given=frozenset(
+            column
+            for field, column in OPTIONAL.items()
+            if (value := getattr(new, field)) is not None and (field != "keywords" or value)
+        ),
+    )
 
 
-def said_columns(
+def content_columns(
     text: str, category: str, keywords: Sequence[str], importance: int
 ) -> dict[str, Any]:
-    """Return the columns that say something, checked."""
+    """
+    Return the columns that hold the content of an entry, checked.
+
+    Raises:
+        InvalidInput: a field cannot be stored.
+        TooLarge: the text has more than `MAX_FACT_CHARS` characters.
+    """
     if not isinstance(keywords, (list, tuple)) or not all(
         isinstance(word, str) for word in keywords
     ):
@@ -127,6 +181,65 @@ def said_columns(
         "importance": int_value(importance, "importance", 1, 10),
         "bigrams": bigrams_of(f"{text}\n{joined}"),
     }
+
+
+def screen_entry(new: NewEntry, policy: SecretPolicy) -> NewEntry:
+    """
+    Return a fact without secrets, flagged if it reads like an instruction to a model.
+
+    A host that gives *trust* has checked that itself.
+
+    Raises:
+        SecretFound: a field holds a secret, and *policy* refuses it.
+    """
+    if policy.entries != ALLOW:
+        new = new.replace(**_screened_fields(new, policy))
+        if isinstance(new.key, str):  # a redacted key would name another fact
+            screened(new.key, "refuse", "key", policy)
+    if new.trust is None and is_instruction(new):
+        return new.replace(trust=FLAGGED)
+    return new
+
+
+def screen_changes(changes: EntryChanges, policy: SecretPolicy) -> EntryChanges:
+    """
+    Return the changes of an entry without secrets.
+
+    Raises:
+        SecretFound: one holds a secret, and *policy* refuses it.
+    """
+    if policy.entries == ALLOW:
+        return changes
+    return changes.replace(**_screened_fields(changes, policy))
+
+
+def screen_merged(text: str | None, policy: SecretPolicy) -> str | None:
+    """Return a text that an arbiter wrote; None if it holds a secret."""
+    try:
+        return None if text is None else screened(text, "refuse", "text", policy)
+    except InvalidInput:
+        return None
+
+
+def is_instruction(fields: NewEntry | EntryChanges) -> bool:
+    """Whether text or keywords read like an instruction to a model."""
+    from memdb.text.injection import injection_marks  # compiles patterns, which reading never needs
+
+    keywords = fields.keywords if isinstance(fields.keywords, (list, tuple)) else ()
+    texts = [text for text in (fields.text, *keywords) if isinstance(text, str)]
+    return any(injection_marks(text) for text in texts)
+
+
+def _screened_fields(fields: NewEntry | EntryChanges, policy: SecretPolicy) -> dict[str, Any]:
+    """Return text, keywords and metadata as the policy lets them pass; those that were given."""
+    found: dict[str, Any] = {}
+    if isinstance(fields.text, str):
+        found["text"] = screened(fields.text, policy.entries, "text", policy)
+    for name in ("keywords", "metadata"):
+        value = getattr(fields, name)
+        if value and value is not ...:
+            found[name] = screened_value(value, policy.entries, name, policy)
+    return found
 
 
 def _flag(value: object, field: str) -> int:
@@ -148,5 +261,5 @@ def _span(seq: object) -> tuple[int | None, int | None]:
             raise InvalidInput(f"seq is {seq!r}: give one, or the first and the last") from error
         first = int_value(low, "seq", 1, MAX_SEQ)
         return first, int_value(high, "seq", first, MAX_SEQ)
-    one = int_value(seq, "seq", 1, MAX_SEQ)
-    return one, one
+    only = int_value(seq, "seq", 1, MAX_SEQ)
+    return only, only

@@ -1,9 +1,9 @@
 """
-The first stage of extraction: from messages to candidates, by a model or by rules.
+Candidate stage of extraction: find facts in messages, by a model or by English rules.
 
-A secret is kept from the model as the file's policy says. What memdb itself
-put into a prompt is cut out of messages that quote it, and what an assistant
-repeats from it is no news: else each recall would teach the file what it knows.
+Secrets are kept from the model as the file's policy says. Blocks that memdb put
+into a prompt are cut out of messages that quote them, and what an assistant
+repeats from them is dropped; else each recall would add what is known already.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 
-# Of the words of a statement, so many in one entry make it an echo of that entry.
+# Share of a candidate's words in one entry that makes it an echo of that entry.
 ECHO_PERCENT = 75
 MIN_ECHO_WORDS = 2
 
@@ -55,10 +55,10 @@ MODEL_ANSWER_TOKENS = 4_000
 
 class Batch(Record):
     """
-    Messages that facts are looked for in, and those before them, for reference.
+    Messages in which facts are searched, and messages before them for reference.
 
     Attributes:
-        next_seq: The watermark once they are done.
+        next_seq: The watermark after this batch.
     """
 
     messages: tuple[Message, ...]
@@ -66,13 +66,13 @@ class Batch(Record):
     next_seq: int
 
 
-class Found(Record):
+class FoundCandidates(Record):
     """
     The candidates of a batch.
 
     Attributes:
-        by: Name of what found them.
-        calls: How often a model was asked.
+        by: Name of the model or rules that found them.
+        calls: Number of requests to a model.
     """
 
     candidates: tuple[Candidate, ...]
@@ -80,7 +80,7 @@ class Found(Record):
     calls: int
 
 
-class Finder:
+class CandidateFinder:
     """Finds the facts of a batch."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Finder:
         rules: Callable[[], RuleExtractor],
         caller: Caller | None,
     ) -> None:
-        """Ask the model behind *caller* where there is one and *policy* wants it, else *rules*."""
+        """Ask the model behind *caller* if there is one and *policy* allows it, else *rules*."""
         self._policy = policy
         self._categories = categories
         self._secrets = secrets
@@ -104,7 +104,7 @@ class Finder:
         cancelled: Callable[[], bool] | None = None,
         *,
         by_rules: bool = False,
-    ) -> Found:
+    ) -> FoundCandidates:
         """
         Return the facts of *batch*.
 
@@ -113,10 +113,10 @@ class Finder:
             by_rules: Ask no model, whatever the policy says.
 
         Raises:
-            PortError: the model gave no answer that can be read, or the host's
-                own function failed.
+            PortError: the model failed or its answer is unreadable, or the
+                host's own function failed.
         """
-        messages = [_own_words(one) for one in batch.messages]
+        messages = [_strip_injected(message) for message in batch.messages]
         if by_rules or self.caller is None:
             extractor = self._rules()
             found, by, calls = extractor.extract(messages), extractor.name, 0
@@ -125,11 +125,11 @@ class Finder:
             by = self.caller.name
         hook = self._policy.post_process
         if hook is not None:
-            found = _hooked(hook, found, messages)
+            found = _post_process(hook, found, messages)
         enabled = self._policy.categories
         if enabled is not None:
-            found = [one for one in found if one.category in enabled]
-        return Found(tuple(found), by, calls)
+            found = [candidate for candidate in found if candidate.category in enabled]
+        return FoundCandidates(tuple(found), by, calls)
 
     def _ask(
         self,
@@ -138,12 +138,12 @@ class Finder:
         batch: Batch,
         cancelled: Callable[[], bool] | None,
     ) -> tuple[list[Candidate], int]:
-        """Ask the model once, unless there is nothing to show it."""
-        material = self._shown(messages)
+        """Ask the model once, unless there is no text to show; return facts and requests."""
+        material = self._render(messages)
         if not material.strip():
             return [], 0
-        context = self._shown([_own_words(one) for one in batch.context])
-        names = {one.name: one.description for one in self._categories}
+        context = self._render([_strip_injected(message) for message in batch.context])
+        names = {category.name: category.description for category in self._categories}
         if self._policy.categories is not None:
             names = {name: names.get(name, "") for name in self._policy.categories}
         answer = caller.complete(
@@ -169,15 +169,15 @@ class Finder:
         )
         return found, 1
 
-    def _shown(self, messages: Iterable[Message]) -> str:
-        """Return messages as the model sees them: without secrets, as the policy says."""
+    def _render(self, messages: Iterable[Message]) -> str:
+        """Return messages as text for the model, without secrets as the policy says."""
         kept = []
-        for one in messages:
+        for message in messages:
             try:
-                text = screened(one.text, self._secrets.extraction, "message", self._secrets)
+                text = screened(message.text, self._secrets.extraction, "message", self._secrets)
             except SecretFound:
                 continue
-            kept.append(one.replace(text=text))
+            kept.append(message.replace(text=text))
         try:
             text = (self._policy.render or render)(kept)
         except Exception as error:
@@ -187,15 +187,15 @@ class Finder:
         return text
 
 
-def cut(messages: Sequence[Message], context: Sequence[Message]) -> Batch:
-    """Return as many of *messages* as a model can be shown at once, one at least."""
+def cut_batch(messages: Sequence[Message], context: Sequence[Message]) -> Batch:
+    """Return the first of *messages* as a batch that fits one prompt; one message at least."""
     size = 0
     kept: list[Message] = []
-    for one in messages:
-        size += len(one.text) if one.role in SHOWN_ROLES else 0
+    for message in messages:
+        size += len(message.text) if message.role in SHOWN_ROLES else 0
         if kept and size > MAX_TEXT_CHARS:
             break
-        kept.append(one)
+        kept.append(message)
     return Batch(tuple(kept), tuple(context), kept[-1].seq + 1)
 
 
@@ -209,48 +209,44 @@ def without_injected(text: str) -> str:
     return _BLOCK.sub("", text).strip() if "<" in text or "[" in text else text
 
 
-def echoes(text: str, known: Iterable[str]) -> bool:
+def is_echo(text: str, known: Iterable[str]) -> bool:
     """
-    Say whether *text* repeats one of *known*: most of its words are there, and all its numbers.
+    Whether *text* repeats one of *known*: that has most of its words, and all its numbers.
 
-    >>> (
-    ...     echoes("Ann lives in Oslo", ["Ann lives in Oslo since 2016."]),
-    ...     echoes("Ann is 35", ["Ann is 34"]),
-    ... )
-    (True, False)
+    >>> is_echo("Ann lives in Oslo", ["Ann lives in Oslo since 2016."])
+    True
+    >>> is_echo("Ann is 35", ["Ann is 34"])
+    False
     """
     words = set(content_words(query_words(text)))
     numbers = {word for word in query_words(text) if word.isdigit()}
     if len(words) < MIN_ECHO_WORDS:
         return False
-    for one in known:
-        there = set(query_words(one))
-        if numbers <= there and 100 * len(words & there) >= ECHO_PERCENT * len(words):
+    for other in known:
+        common = set(query_words(other))
+        if numbers <= common and 100 * len(words & common) >= ECHO_PERCENT * len(words):
             return True
     return False
 
 
-def from_assistant(candidate: Candidate, messages: Sequence[Message]) -> bool:
-    """Say whether only an assistant told a fact, none of the users."""
-    told = [
-        one
-        for one in messages
-        if (candidate.first_seq or 0) <= one.seq <= (candidate.last_seq or 0)
-    ]
-    return bool(told) and all(one.role == "assistant" for one in told if one.role in SHOWN_ROLES)
+def is_from_assistant(candidate: Candidate, messages: Sequence[Message]) -> bool:
+    """Whether a fact comes from messages of the assistant only."""
+    low, high = candidate.first_seq or 0, candidate.last_seq or 0
+    roles = [message.role for message in messages if low <= message.seq <= high]
+    return bool(roles) and all(role == "assistant" for role in roles if role in SHOWN_ROLES)
 
 
-def _own_words(message: Message) -> Message:
+def _strip_injected(message: Message) -> Message:
     text = without_injected(message.text)
     return message if text == message.text else message.replace(text=text)
 
 
-def _hooked(
+def _post_process(
     hook: Callable[[list[Candidate], Sequence[Message]], list[Candidate]],
     found: list[Candidate],
     messages: list[Message],
 ) -> list[Candidate]:
-    """Return what the host's own function makes of the candidates."""
+    """Return the candidates as the host's own function changes them."""
     try:
         changed = list(hook(found, messages))
     except Exception as error:

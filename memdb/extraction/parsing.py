@@ -1,9 +1,9 @@
 """
-Reading what a model answers about facts: lenient in form, strict in content.
+Parser of a model's answers about facts: lenient in form, strict in content.
 
 Models wrap JSON in prose, fences and objects, give one object per line, and
-invent ids and categories. Every form that can be understood is; what cannot
-be stored, or points at what was not offered, is left out.
+invent ids and categories. Every readable form is accepted. A fact that cannot
+be stored, or an entry that was not offered, is left out.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 
 from memdb.errors import InvalidInput, PortError
-from memdb.models.extraction import CONFLICTS, DECISIONS, Candidate
-from memdb.models.record import Record
+from memdb.models.extraction import CONFLICTS, Candidate
+from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.text.validate import name_value, text_value
 
 TYPE_CHECKING = False
@@ -37,24 +37,7 @@ _DAY = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?")
 
 
 class Unreadable(PortError):
-    """A model answered, and the answer is of no form that facts could have."""
-
-
-class Verdict(Record):
-    """
-    What a model wants done with a candidate.
-
-    Attributes:
-        action: One of `DECISIONS`.
-        target: Label of an entry as it was offered; None: none named.
-        text: Of a merged entry; "" to take the candidate's.
-        conflict: One of `CONFLICTS`, None if none is named.
-    """
-
-    action: str
-    target: str | None = None
-    text: str = ""
-    conflict: str | None = None
+    """A model's answer has no form that facts could have."""
 
 
 def read_candidates(
@@ -67,56 +50,73 @@ def read_candidates(
     most: int,
 ) -> list[Candidate]:
     """
-    Return the facts of an answer, the most important *most* of them, in order.
+    Return the *most* most important facts of an answer, in order.
 
     Args:
         answer: Of the model called *name*.
-        categories: Those it may use; facts of others are left out.
-        span: First and last seq of the messages it read.
-        said_ms: When the newest of them was said.
+        categories: Allowed ones; facts of others are left out.
+        span: First and last seq of the messages that it read.
+        said_ms: Time of the newest of them.
 
     Raises:
-        Unreadable: it cannot be understood at all.
+        Unreadable: the answer has no known form.
     """
     rows = _rows(answer, name, lambda item: "category" in item)
     found = [_candidate(row, set(categories), span, said_ms) for row in rows]
-    kept = [one for one in found if one is not None]
+    kept = [candidate for candidate in found if candidate is not None]
     best = sorted(range(len(kept)), key=lambda n: (-(kept[n].importance or 0), n))[:most]
     return [kept[n] for n in sorted(best)]
 
 
-def read_verdicts(answer: str, name: str, count: int) -> list[Verdict]:
+def read_verdicts(answer: str, name: str, offered: Sequence[Sequence[str]]) -> list[Verdict]:
     """
-    Return a verdict per candidate, "create" for those that the answer leaves out.
+    Return a verdict per candidate, "add" for those that the answer leaves out.
 
     Indexes out of range are ignored; of two for one candidate the last counts.
+    A label that was not offered for the candidate is no target.
+
+    Args:
+        answer: Of the model called *name*.
+        offered: For each candidate the labels of the entries that it was shown.
 
     Raises:
-        Unreadable: it cannot be understood at all.
+        Unreadable: the answer has no known form.
     """
-    verdicts = [Verdict("create")] * count
+    verdicts = [Verdict(ADD, reason="the model: add")] * len(offered)
     for row in _rows(answer, name, lambda item: "index" in item or "action" in item):
         place = row.get("index")
         if isinstance(place, str) and place.strip().isdecimal():
             place = int(place)
-        if not isinstance(place, int) or isinstance(place, bool) or not 1 <= place <= count:
-            continue
-        action, conflict = _word(row, "action"), _word(row, "conflict_type")
-        target = row.get("target_id")
-        verdicts[place - 1] = Verdict(
-            action if action in DECISIONS else "create",
-            str(target).strip() or None if isinstance(target, (str, int)) else None,
-            _line(row.get("merged_content")),
-            conflict if conflict in CONFLICTS else None,
-        )
+        if type(place) is int and 1 <= place <= len(offered):
+            verdicts[place - 1] = _verdict(row, offered[place - 1])
     return verdicts
+
+
+def _verdict(row: dict[str, Any], labels: Sequence[str]) -> Verdict:
+    """Return what an answer says of one candidate."""
+    action, conflict = _word(row, "action"), _word(row, "conflict")
+    if action not in ACTIONS:
+        action = ADD
+    known = conflict if conflict in CONFLICTS else None
+    verdict = Verdict(ADD, reason=f"the model: {known or action}", conflict=known)
+    target, text = row.get("target"), _line(row.get("text")) or None
+    label = str(target).strip() if isinstance(target, (str, int)) else ""
+    places = (labels.index(label),) if label in labels else ()
+    if action == NOOP:
+        # Without a target it repeats an earlier candidate, which the rules see too.
+        return verdict.replace(action=NOOP, targets=places or (0,))
+    if places and action == UPDATE and text is not None:
+        return verdict.replace(action=UPDATE, targets=places, text=text)
+    if not places or action != DELETE or known == "context_dependent":
+        return verdict
+    if known == "preference_change":  # the same fact with another value: its history stays
+        return verdict.replace(action=UPDATE, targets=places, text=text)
+    return verdict.replace(action=DELETE, targets=places)
 
 
 def expiry_ms(text: object, now_ms: int) -> int | None:
     """
-    Return the time that "7d", "24h" or "60m" after *now_ms* is, a year at most.
-
-    None for anything else: what is not said as it was asked for is not known.
+    Return the time "7d", "24h" or "60m" after *now_ms*, a year at most; else None.
 
     >>> expiry_ms("7d", 0), expiry_ms("400d", 0), expiry_ms("1.5d", 0)
     (604800000, 31536000000, None)
@@ -128,7 +128,7 @@ def expiry_ms(text: object, now_ms: int) -> int | None:
 
 
 def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
-    """Return the objects of an answer that *fits*, from the first form that has some."""
+    """Return the objects of an answer for which *fits* holds, from the first form that has some."""
     text = answer.strip()
     if len(text) > MAX_ANSWER_CHARS:
         raise Unreadable(name, f"its answer has {len(text):,} characters: too many to be facts")
@@ -137,7 +137,7 @@ def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
     rows = _from_value(whole, fits)
     if rows is not None:
         return rows
-    rows = [one for line in bare.splitlines() if (one := _of_line(line, fits)) is not None]
+    rows = [row for line in bare.splitlines() if (row := _of_line(line, fits)) is not None]
     if rows:
         return rows
     start, end = text.find("["), text.rfind("]")
@@ -151,9 +151,9 @@ def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
 
 
 def _from_value(value: Any, fits: Fits) -> list[dict[str, Any]] | None:
-    """Return the objects of a list, of a list in an object, or the object; None for no form."""
+    """Return the objects of a list, of a list in an object, or the object; else None."""
     if isinstance(value, list):
-        rows = [one for one in value if isinstance(one, dict)]
+        rows = [row for row in value if isinstance(row, dict)]
         return rows if rows or not value else None
     if not isinstance(value, dict):
         return None
@@ -161,14 +161,14 @@ def _from_value(value: Any, fits: Fits) -> list[dict[str, Any]] | None:
         return [value]
     lists = [item for item in value.values() if isinstance(item, list)]
     for items in lists:
-        rows = [one for one in items if isinstance(one, dict) and fits(one)]
+        rows = [row for row in items if isinstance(row, dict) and fits(row)]
         if rows:
             return rows
     return [] if any(not items for items in lists) else None
 
 
 def _unfenced(text: str) -> str:
-    """Return what stands in the first code fence; *text* itself without one at its start."""
+    """Return the content of a code fence at the start of *text*, else *text*."""
     if not text.startswith("```"):
         return text
     first, _, rest = text.partition("\n")
@@ -196,7 +196,7 @@ def _parsed(text: str) -> Any:
 def _candidate(
     row: dict[str, Any], categories: set[str], span: tuple[int, int], said_ms: int
 ) -> Candidate | None:
-    """Return a row as a candidate, None if it is no fact that could be kept."""
+    """Return a row as a candidate; None if it cannot be stored."""
     text, category = _line(row.get("content")), _word(row, "category")
     if category not in categories or not text or len(text) > MAX_FACT_CHARS:
         return None
@@ -205,7 +205,7 @@ def _candidate(
     except InvalidInput:
         return None
     seq = row.get("message")
-    told = (seq, seq) if isinstance(seq, int) and span[0] <= seq <= span[1] else span
+    seqs = (seq, seq) if isinstance(seq, int) and span[0] <= seq <= span[1] else span
     return Candidate(
         category=category,
         text=text,
@@ -214,8 +214,8 @@ def _candidate(
         importance=_importance(row.get("importance")),
         valid_from_ms=_moment(row.get("since"), said_ms),
         expires_ms=expiry_ms(row.get("expires_in"), said_ms),
-        first_seq=told[0],
-        last_seq=told[1],
+        first_seq=seqs[0],
+        last_seq=seqs[1],
     )
 
 
@@ -257,7 +257,7 @@ def _importance(value: object) -> int:
 
 
 def _moment(value: object, said_ms: int) -> int | None:
-    """Return the day that *value* names, if it is not after *said_ms*; else None."""
+    """Return the day that *value* names if it is not after *said_ms*; else None."""
     match = _DAY.match(value.strip()) if isinstance(value, str) else None
     if match is None:
         return None

@@ -14,7 +14,7 @@ and two processes cannot both store the same messages' facts.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, MemDBError, NotFound, PortError
-from memdb.extraction.candidates import cut
+from memdb.extraction.candidates import cut_batch
 from memdb.extraction.parsing import Unreadable
 from memdb.models.extraction import Extracted, Outcome
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Tx
-    from memdb.extraction.candidates import Batch, Finder
-    from memdb.extraction.resolution import Decided, Decider
+    from memdb.extraction.candidates import Batch, CandidateFinder
+    from memdb.extraction.resolution import CandidateResolver, ResolvedBatch
     from memdb.models.extraction import ExtractPolicy
     from memdb.tables.jobs import Job
 
@@ -63,17 +63,21 @@ class Asking(Record):
         return self.cancelled is not None and self.cancelled()
 
 
-class Extractions:
+class ExtractionService:
     """Extracts from the sessions of a file."""
 
     def __init__(
-        self, db: Database, policy: ExtractPolicy, finder: Finder, decider: Decider
+        self,
+        db: Database,
+        policy: ExtractPolicy,
+        finder: CandidateFinder,
+        resolver: CandidateResolver,
     ) -> None:
-        """Learn from *db* as *policy* says: found by *finder*, kept by *decider*."""
+        """Extract from *db* as *policy* says: *finder* finds facts, *resolver* stores them."""
         self._db = db
         self._policy = policy
         self._finder = finder
-        self._decider = decider
+        self._resolver = resolver
 
     def extract(
         self,
@@ -202,11 +206,11 @@ class Extractions:
             if batch is None:
                 self._pass_over(place, job)
                 return None
-            decided, calls = self._decided(place, batch, job.attempts, asking)
+            resolved, calls = self._resolve(place, batch, job.attempts, asking)
             with self._db.write() as tx:
                 if not jobs.advance(tx, job, batch.next_seq):
                     return None  # deleted, or done by another process after our lease ended
-                outcomes = self._decider.store(tx, decided)
+                outcomes = self._resolver.store(tx, resolved)
         except PortError as error:
             if asking.stopped:
                 self._give_back(job)
@@ -249,11 +253,11 @@ class Extractions:
         context = []
         if self._policy.context:
             context = messages.last(tx, place.session, place.name, self._policy.context, new[0].seq)
-        return cut(new, context)
+        return cut_batch(new, context)
 
-    def _decided(
+    def _resolve(
         self, place: Place, batch: Batch, failures: int, asking: Asking
-    ) -> tuple[Decided, int]:
+    ) -> tuple[ResolvedBatch, int]:
         """Return what to do with the facts of *batch*, and how often a model was asked."""
         if asking.status is not None and self._finder.caller is not None:
             first, last = batch.messages[0].seq, batch.messages[-1].seq
@@ -265,8 +269,8 @@ class Extractions:
                 raise
             # It would answer so for ever, and everything behind this batch wait for it.
             found = self._finder.find(batch, by_rules=True).replace(calls=1)
-        decided = self._decider.decide(place.owner, place.name, batch, found, asking.cancelled)
-        return decided, found.calls + decided.calls
+        resolved = self._resolver.resolve(place.owner, place.name, batch, found, asking.cancelled)
+        return resolved, found.calls + resolved.calls
 
     def _preview(self, place: Place, limit: int | None, asking: Asking) -> Extracted:
         """
@@ -278,19 +282,19 @@ class Extractions:
         with self._db.read() as tx:
             next_seq = jobs.watermark(tx, place.session).next_seq
         total = Extracted(0, 0, (), 0, next_seq)
-        waiting: list[Decided] = []
+        waiting: list[ResolvedBatch] = []
         while limit is None or total.messages < limit:
             with self._db.read() as tx:
                 batch = self._batch(tx, place, next_seq)
             if batch is None:
                 break
-            decided, calls = self._decided(place, batch, MAX_FAILURES, asking)
-            waiting.append(decided)
+            resolved, calls = self._resolve(place, batch, MAX_FAILURES, asking)
+            waiting.append(resolved)
             next_seq = batch.next_seq
             total = _plus(total, Extracted(len(batch.messages), 1, (), calls, next_seq))
         try:
             with self._db.write() as tx:
-                raise _Undo([self._decider.store(tx, one) for one in waiting])  # noqa: TRY301
+                raise _Undo([self._resolver.store(tx, one) for one in waiting])  # noqa: TRY301
         except _Undo as undone:
             return total.replace(outcomes=sum(undone.outcomes, ()))
 

@@ -1,18 +1,19 @@
 """
-The later stages of extraction: what becomes of candidates beside what is known.
+Resolution stage of extraction: compare candidates with stored entries, and store them.
 
 A model is asked at most once for all candidates of a batch, about entries that
-were found for them; it can name no other. What changed meanwhile, and what a
-model cannot decide, the offline rules decide when it is stored.
+were found for them; it can name no others. The rules of `remember` decide what
+changed meanwhile, and what a model cannot decide.
 """
 
 from __future__ import annotations
 
+from memdb.entries.arbitration import Resolution, checked_verdict
 from memdb.errors import InvalidInput, NotFound, PortError, SecretFound, TooLarge
-from memdb.extraction.candidates import echoes, from_assistant
+from memdb.extraction.candidates import is_echo, is_from_assistant
 from memdb.extraction.parsing import read_verdicts
 from memdb.extraction.prompts import DECISION_SCHEMA, compare_messages
-from memdb.models.claims import ADD, DELETE, NOOP, UPDATE, Verdict
+from memdb.models.entries import NewEntry
 from memdb.models.extraction import Candidate, Outcome
 from memdb.models.ids import scope_range
 from memdb.models.record import Record
@@ -22,256 +23,242 @@ from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Tx
     from memdb.entries.categories import Categories
-    from memdb.entries.remember import Look, Prepared, Remembering
-    from memdb.entries.similarity import Near
-    from memdb.extraction.candidates import Batch, Found
-    from memdb.extraction.parsing import Verdict as Wanted
+    from memdb.entries.remember import PreparedStatement, RememberService
+    from memdb.entries.similarity import Neighbor, SimilarEntries
+    from memdb.extraction.candidates import Batch, FoundCandidates
     from memdb.models.messages import Entry
     from memdb.models.model_client import Caller
+    from memdb.models.protocols import Verdict
     from memdb.records.scopes import Owner
 
-# Entries that a candidate is compared with by a model.
-# Source: flowcraft's number of neighbours.
-MOST_OFFERED = 5
+# Entries that a model compares with a candidate, as in flowcraft.
+MAX_OFFERED = 5
 
-ECHO_TERMS = 12
-MOST_ECHOED = 20
+MAX_ECHO_TERMS = 12
+MAX_ECHOED = 20
 DECIDE_TOKENS = 2_000
 
+# What keeps a candidate from being stored, and does not stop the batch.
+UNUSABLE = (InvalidInput, NotFound, SecretFound, TooLarge)
 
-class Item(Record):
+
+class ResolvedCandidate(Record):
     """
-    A candidate on its way into the file.
+    A candidate, ready to be stored.
 
     Attributes:
-        prepared: Checked and embedded; None: it was dropped.
-        reason: Why it was dropped.
-        verdict: What a model wants done with `offered`; None: the rules decide.
+        prepared: Checked and embedded; None means that it is dropped.
+        reason: Why it is dropped.
+        verdict: Of a model, about `offered`; None means that the rules decide.
         offered: Id and version of the entries that the model was shown.
     """
 
     candidate: Candidate
-    prepared: Prepared | None
+    prepared: PreparedStatement | None
     reason: str = ""
     verdict: Verdict | None = None
     offered: tuple[tuple[int, int], ...] = ()
-    conflict: str | None = None
 
 
-class Decided(Record):
-    """The candidates of a batch, ready to be stored."""
+class ResolvedBatch(Record):
+    """The candidates of a batch, and how many requests to a model they took."""
 
-    items: tuple[Item, ...]
+    candidates: tuple[ResolvedCandidate, ...]
     calls: int
 
 
-class Decider:
-    """Compares candidates with what is known, and stores them."""
+class CandidateResolver:
+    """Compares candidates with stored entries, and stores them."""
 
     def __init__(
         self,
         db: Database,
-        remembering: Remembering,
+        remember: RememberService,
         categories: Categories,
         caller: Caller | None,
     ) -> None:
-        """Keep by *remembering*; ask through *caller*, None: nobody."""
+        """Store through *remember*; ask the model behind *caller*, None means no model."""
         self._db = db
-        self._remembering = remembering
+        self._remember = remember
         self._categories = categories
         self._caller = caller
 
-    def decide(
+    def resolve(
         self,
         owner: Owner,
         session: str,
         batch: Batch,
-        found: Found,
+        found: FoundCandidates,
         cancelled: Callable[[], bool] | None = None,
-    ) -> Decided:
-        """Return what to do with each candidate; asks a model at most once, in no transaction."""
-        items = [self._prepared(owner, session, batch, found, one) for one in found.candidates]
-        if self._caller is None or not found.calls:
-            return Decided(tuple(items), 0)
-        offered = self._offered(items)
-        if not any(offered):
-            return Decided(tuple(items), 0)
+    ) -> ResolvedBatch:
+        """Return what to do with each candidate; one request to a model, in no transaction."""
+        prepared = [self._prepare(owner, session, batch, found.by, one) for one in found.candidates]
+        offered = self._find_offered(prepared) if self._caller and found.calls else []
+        if self._caller is None or not any(offered):
+            return ResolvedBatch(tuple(prepared), 0)
         try:
-            return Decided(tuple(self._asked(self._caller, items, offered, cancelled)), 1)
-        except PortError:  # the rules decide: nothing that was found is lost
-            return Decided(tuple(items), 1)
+            asked = self._ask(self._caller, prepared, offered, cancelled)
+        except PortError:
+            asked = prepared  # the rules decide: no candidate is lost
+        return ResolvedBatch(tuple(asked), 1)
 
-    def store(self, tx: Tx, decided: Decided) -> tuple[Outcome, ...]:
-        """Store what was decided, in order: a later candidate meets what an earlier one became."""
-        return tuple(self._stored(tx, one) for one in decided.items)
+    def store(self, tx: Tx, batch: ResolvedBatch) -> tuple[Outcome, ...]:
+        """Store candidates in order: each is compared with what the earlier ones became."""
+        return tuple(self._store(tx, one) for one in batch.candidates)
 
-    def _prepared(
-        self, owner: Owner, session: str, batch: Batch, found: Found, one: Candidate
-    ) -> Item:
+    def _prepare(
+        self, owner: Owner, session: str, batch: Batch, source: str, candidate: Candidate
+    ) -> ResolvedCandidate:
         """Return a candidate checked and embedded, or why it is dropped."""
-        by_assistant = from_assistant(one, batch.messages)
-        if by_assistant and echoes(one.text, self._known(owner, one.text)):
-            return Item(one, None, "the assistant only repeats what is known")
-        first = batch.messages[0].seq if one.first_seq is None else one.first_seq
-        last = batch.messages[-1].seq if one.last_seq is None else one.last_seq
-        told = [said.created_ms for said in batch.messages if first <= said.seq <= last]
-        shared = self._categories.get(one.category).shared  # nobody's session told it
+        by_assistant = is_from_assistant(candidate, batch.messages)
+        if by_assistant and is_echo(candidate.text, self._similar_texts(owner, candidate.text)):
+            return ResolvedCandidate(candidate, None, "the assistant only repeats what is known")
+        span = (batch.messages[0].seq, batch.messages[-1].seq)
+        first = span[0] if candidate.first_seq is None else candidate.first_seq
+        last = span[1] if candidate.last_seq is None else candidate.last_seq
+        times = [one.created_ms for one in batch.messages if first <= one.seq <= last]
+        shared = self._categories.get(candidate.category).shared  # an entry of no session
+        new = NewEntry(
+            candidate.text,
+            category=candidate.category,
+            key=candidate.key,
+            keywords=candidate.keywords,
+            importance=candidate.importance,
+            session=None if shared else session,
+            seq=None if shared else (first, last),
+            valid_from=candidate.valid_from_ms,
+            expires=candidate.expires_ms,
+            created_ms=max(times, default=None),
+            source=f"extracted:{source}",
+            trust="untrusted" if by_assistant else None,
+        )
         try:
-            prepared = self._remembering.prepare(
-                owner,
-                one.text,
-                category=one.category,
-                key=one.key,
-                keywords=one.keywords,
-                importance=one.importance,
-                session=None if shared else session,
-                seq=None if shared else (first, last),
-                valid_from=one.valid_from_ms,
-                expires=one.expires_ms,
-                created_ms=max(told, default=None),
-                source=f"extracted:{found.by}",
-                trust="untrusted" if by_assistant else None,
-            )
-        except (InvalidInput, NotFound, SecretFound, TooLarge) as error:
-            return Item(one, None, str(error))
-        # Said again, a fact stays with who put it here first.
-        said = prepared.said.replace(said=prepared.said.said - {"source"})
-        return Item(one, prepared.replace(said=said))
+            prepared = self._remember.prepare(owner, new)
+        except UNUSABLE as error:
+            return ResolvedCandidate(candidate, None, str(error))
+        # An entry that is stated again keeps the source that stored it first.
+        statement = prepared.statement
+        statement = statement.replace(given=statement.given - {"source"})
+        return ResolvedCandidate(candidate, prepared.replace(statement=statement))
 
-    def _known(self, owner: Owner, text: str) -> Iterable[str]:
-        """Return what entries of the scope say, or said, that share words with *text*."""
+    def _similar_texts(self, owner: Owner, text: str) -> Iterable[str]:
+        """Return the texts of entries of the scope, past ones too, that share words with *text*."""
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []
-            terms = word_terms(content_words(query_words(text)), ECHO_TERMS)
+            terms = word_terms(content_words(query_words(text)), MAX_ECHO_TERMS)
             counts: dict[int, int] = {}
             for ids in words.postings(tx, "entry", terms, *scope_range(scope_no)).values():
-                for one in ids:
-                    counts[one] = counts.get(one, 0) + 1
-            best = sorted(counts, key=lambda one: (-counts[one], -one))[:MOST_ECHOED]
-            return [entry.text for entry in entries.get_many(tx, f"{best}").values()]
+                for entry_id in ids:
+                    counts[entry_id] = counts.get(entry_id, 0) + 1
+            best = sorted(counts, key=lambda entry_id: (-counts[entry_id], -entry_id))
+            return [one.text for one in entries.get_many(tx, f"{best[:MAX_ECHOED]}").values()]
 
-    def _offered(self, items: Sequence[Item]) -> list[dict[str, Entry]]:
-        """Return the entries to show beside each candidate, by the label that names them."""
+    def _find_offered(self, candidates: Sequence[ResolvedCandidate]) -> list[dict[str, Entry]]:
+        """Return the entries that a model compares with each candidate, by label: "1a", "1b" ..."""
         offered: list[dict[str, Entry]] = []
         with self._db.write() as tx:
-            for number, item in enumerate(items, 1):
-                near = self._near(tx, item)
-                shown = [one.entry for one in near if one.related or one.near][:MOST_OFFERED]
-                offered.append(
-                    {f"{number}{chr(ord('a') + place)}": one for place, one in enumerate(shown)}
-                )
+            for number, candidate in enumerate(candidates, 1):
+                found = self._find_neighbors(tx, candidate)
+                shown = [one.entry for one in found if one.related or one.near][:MAX_OFFERED]
+                labels = (f"{number}{chr(ord('a') + place)}" for place in range(len(shown)))
+                offered.append(dict(zip(labels, shown, strict=True)))
         return offered
 
-    def _near(self, tx: Tx, item: Item) -> Sequence[Near]:
-        """Return what resembles a candidate; nothing where its session is gone."""
-        if item.prepared is None:
+    def _find_neighbors(self, tx: Tx, candidate: ResolvedCandidate) -> Sequence[Neighbor]:
+        """Return the entries that resemble a candidate; () if its session was deleted."""
+        if candidate.prepared is None:
             return ()
         try:
-            return self._remembering.look(tx, item.prepared).near
+            return self._remember.find_similar(tx, candidate.prepared).neighbors
         except NotFound:
             return ()
 
-    def _asked(
-        self,
+    @staticmethod
+    def _ask(
         caller: Caller,
-        items: list[Item],
+        candidates: list[ResolvedCandidate],
         offered: list[dict[str, Entry]],
         cancelled: Callable[[], bool] | None,
-    ) -> list[Item]:
-        """Return the items with what the model wants done with those that resemble something."""
+    ) -> list[ResolvedCandidate]:
+        """Return the candidates with the model's verdicts about those that resemble an entry."""
         places = [place for place, shown in enumerate(offered) if shown]
+        shown = [offered[place] for place in places]
         answer = caller.complete(
-            compare_messages([items[n].candidate for n in places], [offered[n] for n in places]),
+            compare_messages([candidates[place].candidate for place in places], shown),
             schema=DECISION_SCHEMA,
             max_tokens=DECIDE_TOKENS,
             cancelled=cancelled,
         )
-        wanted = read_verdicts(answer, caller.name, len(places))
-        done = list(items)
-        for place, one in zip(places, wanted, strict=True):
-            done[place] = _with_verdict(items[place], one, offered[place])
-        return done
+        verdicts = read_verdicts(answer, caller.name, [list(labels) for labels in shown])
+        asked = list(candidates)
+        for place, verdict, labels in zip(places, verdicts, shown, strict=True):
+            asked[place] = candidates[place].replace(
+                verdict=checked_verdict(verdict, len(labels), caller.name),
+                offered=tuple((entry.id, entry.version) for entry in labels.values()),
+            )
+        return asked
 
-    def _stored(self, tx: Tx, item: Item) -> Outcome:
-        if item.prepared is None:
-            return Outcome(item.candidate, "dropped", item.reason)
-        by = None if item.verdict is None or self._caller is None else self._caller.name
+    def _store(self, tx: Tx, resolved: ResolvedCandidate) -> Outcome:
+        """Store one candidate through the stages of `remember`."""
+        candidate, verdict = resolved.candidate, resolved.verdict
+        if resolved.prepared is None:
+            return Outcome(candidate, "dropped", resolved.reason)
         try:
-            look = self._remembering.look(tx, item.prepared)
-            if _is_past(item.prepared, look):
-                past = self._remembering.add_past(tx, look, item.prepared)
-                return Outcome(item.candidate, "added", past.reason, past.entry)
-            near = tuple(one for one in look.near if not _another_time(item, one.entry))
-            look = look.replace(near=near)
-            verdict, shown = _still(item, near)
-            done = self._remembering.settle(tx, look, item.prepared, shown, verdict, by)
-        except (InvalidInput, NotFound, SecretFound, TooLarge) as error:
-            return Outcome(item.candidate, "dropped", str(error))
-        entry = None if done.action == "refused" else done.entry
-        target = None if done.other is None else done.other.id
-        action = "dropped" if done.action == "refused" else done.action
-        return Outcome(item.candidate, action, done.reason, entry, item.conflict, target)
+            similar = self._remember.find_similar(tx, resolved.prepared)
+            if _is_past(similar):
+                past = self._remember.add_past(tx, similar)
+                return Outcome(candidate, "added", past.reason, past.entry)
+            neighbors = [one for one in similar.neighbors if not _is_other_event(candidate, one)]
+            similar = similar.replace(neighbors=tuple(neighbors))
+            done = self._remember.settle(tx, similar, self._answer(resolved, neighbors))
+        except UNUSABLE as error:
+            return Outcome(candidate, "dropped", str(error))
+        is_stored = done.action != "refused"
+        return Outcome(
+            candidate,
+            done.action if is_stored else "dropped",
+            done.reason,
+            done.entry if is_stored else None,
+            None if verdict is None else verdict.conflict,
+            None if done.other is None else done.other.id,
+        )
+
+    def _answer(
+        self, resolved: ResolvedCandidate, neighbors: Sequence[Neighbor]
+    ) -> Resolution | None:
+        """Return the model's verdict about the entries as they are; None if they changed."""
+        if resolved.verdict is None or self._caller is None:
+            return None
+        current = {(one.entry.id, one.entry.version): one for one in neighbors}
+        shown = {entry_id for entry_id, _ in resolved.offered}
+        has_new = any(one.near and one.entry.id not in shown for one in neighbors)
+        if has_new or any(version not in current for version in resolved.offered):
+            return None  # changed, or an earlier candidate of the batch is similar
+        offered = tuple(current[version] for version in resolved.offered)
+        return Resolution(resolved.verdict, offered, self._caller.name, asked=True)
 
 
-def _is_past(told: Prepared, look: Look) -> bool:
-    """Say whether another statement of the key is known that was said later."""
-    row, known = told.said.row, look.same
-    if known is None or row["key"] is None or known.key != row["key"]:
+def _is_past(similar: SimilarEntries) -> bool:
+    """Whether the scope has a later statement of the same key, with other words."""
+    statement, same = similar.statement, similar.same
+    if same is None or statement.key is None or same.key != statement.key:
         return False
-    other = said_hash(known.text) != said_hash(row["text"])
-    return other and row["created_ms"] is not None and row["created_ms"] < known.updated_ms
+    differs = said_hash(same.text) != said_hash(statement.text)
+    return differs and statement.created_ms is not None and statement.created_ms < same.updated_ms
 
 
-def _another_time(item: Item, entry: Entry) -> bool:
-    """Say whether both happened, each at its own time: the second tournament is not the first."""
-    one = item.candidate
+def _is_other_event(candidate: Candidate, neighbor: Neighbor) -> bool:
+    """Whether both are events of different times: the second tournament is not the first."""
+    entry = neighbor.entry
     return (
-        one.category == entry.category == "events"
-        and None not in (one.valid_from_ms, entry.valid_from_ms)
-        and one.valid_from_ms != entry.valid_from_ms
+        candidate.category == entry.category == "events"
+        and None not in (candidate.valid_from_ms, entry.valid_from_ms)
+        and candidate.valid_from_ms != entry.valid_from_ms
     )
-
-
-def _with_verdict(item: Item, wanted: Wanted, offered: Mapping[str, Entry]) -> Item:
-    """Return *item* with the verdict that a model's answer amounts to."""
-    labels = list(offered)
-    target = wanted.target if wanted.target in offered else None
-    place = labels.index(target) if target is not None else -1
-    candidate = item.candidate
-    reason = f"the model: {wanted.conflict or wanted.action}"
-    verdict = Verdict(ADD, reason=reason)
-    if wanted.action == "skip":
-        # Without a target: it repeats an earlier candidate, which the rules see too.
-        verdict = Verdict(NOOP, (max(place, 0),), reason=reason)
-    elif target is not None and wanted.action == "merge" and wanted.text:
-        verdict = Verdict(UPDATE, (place,), wanted.text, reason)
-    elif target is not None and wanted.action == "delete":
-        verdict = Verdict(DELETE, (place,), reason=reason)
-        if wanted.conflict == "context_dependent":
-            verdict = Verdict(ADD, reason=reason)
-        elif wanted.conflict == "preference_change":
-            verdict = Verdict(UPDATE, (place,), wanted.text or candidate.text, reason)
-    return item.replace(
-        verdict=verdict,
-        offered=tuple((one.id, one.version) for one in offered.values()),
-        conflict=wanted.conflict,
-    )
-
-
-def _still(item: Item, near: Sequence[Near]) -> tuple[Verdict | None, list[Near]]:
-    """Return the model's verdict about what is there now; None if that changed meanwhile."""
-    if item.verdict is None:
-        return None, []
-    there = {(one.entry.id, one.entry.version): one for one in near}
-    known = {one for one, _ in item.offered}
-    fresh = [one for one in near if one.near and one.entry.id not in known]
-    if any(one not in there for one in item.offered) or fresh:
-        return None, []  # changed, or an earlier candidate of the batch says the like
-    return item.verdict, [there[one] for one in item.offered]

@@ -1,4 +1,10 @@
-"""Long-term entries as memdb hands them out; `memdb.models.messages` has the other records."""
+"""
+Long-term entries: what a host gives to be remembered, and what memdb returns.
+
+Also how the weight of an entry decays with its age. Decay is computed when it
+is needed and never stored: a stored value would be stale until it is computed
+again, and would not answer for a time in the past.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,58 @@ from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from types import EllipsisType
     from typing import Any
+
+DAY_MS = 86_400_000
+UNKNOWN_HALF_LIFE_MS = 90 * DAY_MS
+
+
+class NewEntry(Record):
+    """
+    A fact to remember, as a host gives it; `Scope.remember` describes the fields.
+
+    None means "not given": an entry that is known keeps its value, a new one
+    gets the default.
+
+    Attributes:
+        uid: Identifier of a new entry; None makes one.
+    """
+
+    text: str
+    category: str | None = None
+    key: str | None = None
+    keywords: Sequence[str] = ()
+    importance: int | None = None
+    pinned: bool | None = None
+    expires: int | datetime | str | None = None
+    valid_from: int | datetime | None = None
+    session: str | None = None
+    seq: int | tuple[int, int] | None = None
+    session_only: bool | None = None
+    shared: bool | None = None
+    source: str | None = None
+    trust: str | None = None
+    created_ms: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    uid: str | None = None
+
+
+class EntryChanges(Record):
+    """
+    New values for the fields of an entry; `...` keeps what it has.
+
+    `Entries.update` describes the fields.
+    """
+
+    text: str | EllipsisType = ...
+    category: str | EllipsisType = ...
+    keywords: Sequence[str] | EllipsisType = ...
+    importance: int | EllipsisType = ...
+    expires: int | datetime | str | EllipsisType | None = ...
+    metadata: Mapping[str, Any] | EllipsisType | None = ...
 
 
 class Entry(Record):
@@ -15,18 +72,17 @@ class Entry(Record):
 
     Attributes:
         id: Packed row id; it names the entry in this file.
-        version: Grows by one with each change; what it said before is in its
-            history.
+        version: Grows by one with each change; the history has the versions before.
         pinned: Whether it belongs into every prompt; it is never evicted.
-        trust: "trusted", "untrusted" (said by others than the user) or
-            "flagged" (it looks like an instruction to a model).
-        superseded_by: Id of the entry that took its place, None if it stands.
-        session: Name of the session it was told in, None if nobody told it.
+        trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks
+            like an instruction to a model).
+        superseded_by: Id of the entry that replaced it; None means none did.
+        session: Name of the session it comes from; None means no session.
         first_seq: With *last_seq* the span of messages it comes from.
         session_only: Whether only that session recalls it.
-        source: What put it here, for example "extracted"; None: the host.
-        updated_ms: When it was last said or changed.
-        stored_ms: When the file learnt this version.
+        source: What stored it, for example "extracted"; None means the host.
+        updated_ms: When it was last stated or changed.
+        stored_ms: When the file got this version.
     """
 
     id: int
@@ -57,7 +113,7 @@ class Entry(Record):
     uid: str
 
     def holds(self, at_ms: int) -> bool:
-        """Say whether it is active, unexpired and true at a time."""
+        """Whether it is active, unexpired and valid at a time."""
         return (
             self.active
             and (self.expires_ms is None or self.expires_ms > at_ms)
@@ -68,11 +124,11 @@ class Entry(Record):
 
 class EntryVersion(Record):
     """
-    What an entry was from *stored_ms* until *replaced_ms*, and why that changed.
+    An earlier version of an entry: what it was from *stored_ms* until *replaced_ms*.
 
     Attributes:
-        reason: "update", "merge", "supersede", "expire", "evict", "restore",
-            "pin" or "trust".
+        reason: Why it changed: "update", "merge", "supersede", "expire", "evict",
+            "restore", "pin" or "trust".
     """
 
     version: int
@@ -101,16 +157,16 @@ class EntryVersion(Record):
 
 class Remembered(Record):
     """
-    What `remember` did with a statement.
+    Result of `remember`.
 
     Attributes:
-        action: "added", "merged" (into *entry*), "superseded" (*entry* took the
-            place of *other*), "ignored" (*entry* says it already) or "refused".
-        entry: What says it now. Of a refused statement an entry with id 0, which
-            was never stored and holds no text.
-        other: What the statement resembled, as it was before; None: nothing.
-        reason: Why, in one line that quotes neither.
-        similarity: Their cosine, None if it did not matter.
+        action: "added", "merged" (into *entry*), "superseded" (*entry* replaced
+            *other*), "ignored" (*entry* states it already) or "refused".
+        entry: The entry that states the fact now. A refused fact has an entry
+            with id 0 and no text, which is not stored.
+        other: The most similar entry as it was before; None means none was similar.
+        reason: Why, in one line that quotes neither text.
+        similarity: Cosine of the two; None if no vectors were compared.
     """
 
     action: str
@@ -122,11 +178,11 @@ class Remembered(Record):
 
 class Decision(Record):
     """
-    What became of a statement that resembled the entry *other_id*, and why.
+    What `remember` did with a fact that resembled the entry *other_id*, and why.
 
     Attributes:
         action: As in `Remembered`.
-        similarity: Their cosine, None if it did not matter.
+        similarity: Cosine of the two; None if no vectors were compared.
         decided_by: "key", "hash", "similarity", or the name of an arbiter.
     """
 
@@ -136,3 +192,25 @@ class Decision(Record):
     decided_by: str
     reason: str
     decided_ms: int
+
+
+def decay(age_ms: int, half_life_ms: int | None) -> float:
+    """
+    Return the weight of something of this age: 1.0 when new, 0.5 after a half-life.
+
+    0.5 ** (age / half_life), which equals exp(-ln 2 / half_life * age). A
+    negative age counts as new; a half-life of None means no decay.
+
+    >>> decay(0, DAY_MS), decay(DAY_MS, DAY_MS), decay(2 * DAY_MS, DAY_MS), decay(DAY_MS, None)
+    (1.0, 0.5, 0.25, 1.0)
+    """
+    if half_life_ms is None or age_ms <= 0:
+        return 1.0
+    return float(0.5 ** (age_ms / half_life_ms))
+
+
+def decay_of(
+    category: str, updated_ms: int, now_ms: int, half_lives_ms: Mapping[str, int | None]
+) -> float:
+    """Return the decay of an entry of *category*; an unlisted category has 90 days."""
+    return decay(now_ms - updated_ms, half_lives_ms.get(category, UNKNOWN_HALF_LIFE_MS))

@@ -1,8 +1,7 @@
 """
-What extraction hands out and takes: frozen records, as in `memdb.models.messages`.
+Records of extraction: its policy, the candidates it finds, and its results.
 
-Apart from those, because a program that only reads and writes messages never
-loads them.
+A program that only reads and writes messages never loads them.
 """
 
 from __future__ import annotations
@@ -16,22 +15,20 @@ if TYPE_CHECKING:
 
     from memdb.models.messages import Entry, Message
 
-# How two statements that do not agree relate.
+# Why two facts disagree.
 CONFLICTS = ("factual_correction", "preference_change", "context_dependent")
-
-DECISIONS = ("create", "merge", "delete", "skip")
 
 
 class Candidate(Record):
     """
-    A fact that somebody said, before it is compared with what is known.
+    A fact found in a conversation, before it is compared with stored entries.
 
     Attributes:
         text: One fact, in a sentence that can stand alone.
-        key: Names the fact where only one can hold at a time; else None.
-        importance: 1 to 10; None: the category's usual.
-        valid_from_ms: Since when it holds, or when it happened; None: not said.
-        first_seq: With *last_seq* the messages that told it; None: not known.
+        key: Names the fact if only one value can hold at a time; else None.
+        importance: 1 to 10; None means the default.
+        valid_from_ms: Since when it holds, or when it happened; None means unknown.
+        first_seq: With *last_seq* the messages that state it; None means unknown.
     """
 
     category: str
@@ -47,14 +44,14 @@ class Candidate(Record):
 
 class Outcome(Record):
     """
-    What became of a candidate, or would become of it.
+    Result of extraction for one candidate; in a dry run what the result would be.
 
     Attributes:
-        action: "added", "merged", "superseded", "ignored", or "dropped" when
-            it was not stored at all.
+        action: "added", "merged", "superseded", "ignored", or "dropped" if it
+            was not stored at all.
         reason: Why, in a short sentence.
-        entry: The entry that holds it now; None when there is none.
-        conflict: One of `CONFLICTS`, where the model named one.
+        entry: The entry that states it now; None if it was dropped.
+        conflict: One of `CONFLICTS`; None if the model named none.
         target: Id of the entry that it changed, replaced or repeats.
     """
 
@@ -68,14 +65,14 @@ class Outcome(Record):
 
 class Extracted(Record):
     """
-    What extracting from a session did.
+    Result of extracting from a session.
 
     Attributes:
-        messages: Messages that were read.
-        batches: In how many batches.
+        messages: Number of messages that were read.
+        batches: Number of batches that they were read in.
         outcomes: One for each candidate, in order.
-        calls: How often a model was asked.
-        next_seq: The first message not yet read: the watermark.
+        calls: Number of requests to a model.
+        next_seq: First message that was not read yet: the watermark.
     """
 
     messages: int
@@ -90,17 +87,17 @@ class ExtractPolicy(Record):
     When and how facts are extracted.
 
     Attributes:
-        use_model: Ask the file's model where there is one; False: by rules only.
-        categories: Only facts of these; None: of every category.
+        use_model: Whether the file's model is asked, if there is one; else the rules.
+        categories: Keep facts of these only; None means every category.
         chunk: Most messages per batch, 1 to 200.
         context: Messages before a batch that a model sees for reference, 0 to 200.
         max_facts: Most facts per batch that a model may give, 1 to 64; the more
             important ones are kept.
-        every: In the background, wait for so many new messages, 1 to 200 ...
-        idle_ms: ... or until nothing was said for so long.
-        render: Words the messages for a model, in place of memdb's way.
-        post_process: May change, add and drop candidates before they are
-            compared; gets them with the messages they come from.
+        every: New messages that background work waits for, 1 to 200 ...
+        idle_ms: ... unless no message was added for this time.
+        render: Turns messages into text for a model; None means memdb's format.
+        post_process: Changes, adds and drops candidates before they are
+            compared; gets them with the messages that they come from.
     """
 
     use_model: bool = True
@@ -116,10 +113,10 @@ class ExtractPolicy(Record):
 
 def checked_policy(policy: object) -> ExtractPolicy:
     """
-    Return a policy under which extraction works.
+    Return *policy* if it is valid.
 
     Raises:
-        InvalidInput: it is something else, or a field is out of its range.
+        InvalidInput: it is no ExtractPolicy, or a field is out of its range.
     """
     from memdb.text.validate import MAX_MS, int_value, name_value
 
@@ -136,7 +133,7 @@ def checked_policy(policy: object) -> ExtractPolicy:
         for name in policy.categories:
             name_value(name, "extract.categories")
     for field in ("render", "post_process"):
-        given = getattr(policy, field)
-        if given is not None and not callable(given):
+        function = getattr(policy, field)
+        if function is not None and not callable(function):
             raise InvalidInput(f"extract.{field} cannot be called: give a function, or None")
     return policy

@@ -10,12 +10,63 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from memdb.models.record import Record
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from memdb.models.claims import Claim, Verdict
     from memdb.models.summaries import SourceItem, SummaryText
+
+# What a new fact does to the entries that it resembles; see `Verdict`.
+ADD, UPDATE, DELETE, NOOP = "add", "update", "delete", "noop"
+ACTIONS = (ADD, UPDATE, DELETE, NOOP)
+
+
+class Claim(Record):
+    """
+    A fact, new or stored, as an arbiter sees it: without ids, and of one scope only.
+
+    Attributes:
+        said_ms: When it was stated.
+        similarity: Cosine of a stored fact with the new one; None without vectors.
+        near: Whether the cosine is so high in its space that only a
+            contradiction tells the two apart.
+        before: Texts that a stored fact replaced.
+    """
+
+    text: str
+    category: str
+    key: str | None
+    said_ms: int
+    similarity: float | None = None
+    near: bool = False
+    before: tuple[str, ...] = ()
+
+
+class Verdict(Record):
+    """
+    What a new fact does to the claims that it was compared with.
+
+    Attributes:
+        action: "add": it stands beside them. "update": it says the same as the
+            first of *targets*, which becomes *text*. "delete": it replaces the
+            *targets*, which are no longer true. "noop": the first of *targets*
+            states it already.
+        targets: Places in the list that was given, from 0.
+        text: Of an "update"; None means the text of the new fact.
+        reason: One line, for people.
+        ends: Further places, whose claims the new fact makes untrue.
+        conflict: Why they disagree, one of `memdb.models.extraction.CONFLICTS`;
+            None means that no reason is known.
+    """
+
+    action: str
+    targets: tuple[int, ...] = ()
+    text: str | None = None
+    reason: str = ""
+    ends: tuple[int, ...] = ()
+    conflict: str | None = None
 
 
 @runtime_checkable
@@ -99,19 +150,19 @@ class Model(Protocol):
 
 @runtime_checkable
 class Arbiter(Protocol):
-    """Decides what a statement does to the entries that it resembles."""
+    """Decides what a new fact does to the stored facts that it resembles."""
 
     @property
     def name(self) -> str:
         """Identify it; stored beside each decision."""
         ...
 
-    def decide(self, said: Claim, known: Sequence[Claim]) -> Verdict:
+    def decide(self, new: Claim, stored: Sequence[Claim], /) -> Verdict:
         """
-        Return what *said* does to *known*, one or more claims, the likest first.
+        Return what *new* does to *stored*, one or more claims, most similar first.
 
         Raises:
-            PortError: it could not; the offline one decides in its place.
+            PortError: it failed; the offline rules decide instead.
         """
         ...
 

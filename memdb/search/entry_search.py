@@ -7,7 +7,7 @@ words of one of the user's own is not seen.
 
 from __future__ import annotations
 
-from memdb.models.decay import decay_of
+from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range
 from memdb.records.past import page
 from memdb.search import ranking

@@ -6,7 +6,7 @@ Reads posting lists, vectors and the texts of the best, and lets `ranking` decid
 
 from __future__ import annotations
 
-from memdb.models.decay import decay_of
+from memdb.models.entries import decay_of
 from memdb.models.record import Record
 from memdb.search import lexical, ranking
 from memdb.search.lexical import Lexical, lexical_scores

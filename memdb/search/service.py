@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from memdb.english.dates import dates_in
 from memdb.errors import FileError, NotFound, PortError, StorageError
-from memdb.models.decay import DAY_MS
+from memdb.models.entries import DAY_MS
 from memdb.models.ids import MAX_SEQ, session_range
 from memdb.models.messages import Hits
 from memdb.search.checks import KINDS, kinds_value, query_text

@@ -9,8 +9,9 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from memdb.entries.validation import TRUST, read_statement, said_columns
+from memdb.entries.validation import TRUST, content_columns, validate
 from memdb.errors import InvalidInput, MemDBError
+from memdb.models.entries import EntryChanges, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.messages import EntryVersion
 from memdb.models.record import Record
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Tx
+    from memdb.entries.validation import Statement
     from memdb.transfer.target import Target
 
 TOLD_FIELDS = frozenset(
@@ -105,7 +107,7 @@ def read_entry(place: str, fields: dict[str, Any]) -> EntryLine:
     message = optional_name(told.pop("message", None), "message")
     for name in ("valid_from_ms", "expires_ms"):
         told[name.removesuffix("_ms")] = time_value(told.pop(name, None), name)
-    _read_told(told)
+    _validated(told)
     created_ms = time_value(fields.get("created_ms"), "created_ms")
     session = optional_name(fields.get("session"), "session")
     uid = _derived_uid(fields, created_ms or 0)
@@ -144,9 +146,9 @@ def _read_exported(place: str, fields: dict[str, Any]) -> EntryLine:
     )
 
 
-def _read_told(told: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that a hand-written line says, checked."""
-    return read_statement(now_ms=0, **{**told, "seq": None, "session_only": None}).row
+def _validated(told: dict[str, Any]) -> Statement:
+    """Return the fact of a hand-written line, checked."""
+    return validate(NewEntry(**{**told, "seq": None, "session_only": None}), now_ms=0)
 
 
 def _held(fields: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def _held(fields: dict[str, Any]) -> dict[str, Any]:
     if (seqs["first_seq"] is None) != (seqs["last_seq"] is None):
         raise InvalidInput("first_seq and last_seq belong together: give both or neither")
     return {
-        **said_columns(*[needed(fields, name) for name in SAID]),
+        **content_columns(*[needed(fields, name) for name in SAID]),
         **seqs,
         **{name: time_value(fields.get(name), name) for name in OPTIONAL_TIMES},
         "key": optional_name(fields.get("key"), "key"),
@@ -274,14 +276,13 @@ class EntryWriter:
         here = entries.find(tx, rival)
         assert here is not None
         if row["updated_ms"] > here.updated_ms:
-            self._target.rooms.notebook.update(
-                self._target.owner,
-                rival,
+            changes = EntryChanges(
                 text=row["text"],
                 category=row["category"],
                 keywords=row["keywords"].split("\n") if row["keywords"] else [],
                 importance=row["importance"],
             )
+            self._target.rooms.entries.update(self._target.owner, rival, changes)
         row["active"] = 0
         row["superseded_by"] = rival
 
@@ -296,7 +297,9 @@ class EntryWriter:
                 return self._remember_keyed(tx, key, told)
             if line.uid in known:
                 return False
-            done = self._target.rooms.notebook.add(self._target.owner, **told, uid=line.uid)
+            done = self._target.rooms.entries.add(
+                self._target.owner, NewEntry(**told, uid=line.uid)
+            )
         except MemDBError as error:
             raise located(line.place, error) from error
         known[line.uid] = done.entry.id
@@ -314,15 +317,15 @@ class EntryWriter:
         known = entries.get_many(tx, f"{ids}")
         said = [_saying(old) for one in ids for old in (*histories.list_all(tx, one), known[one])]
         chain = [saying for saying, _ in groupby(said)]
-        row = _read_told(told)
-        saying = tuple(row[name] for name in SAID)
+        statement = _validated(told)
+        saying = tuple(getattr(statement, name) for name in SAID)
         start = self._told.get(key, 0)
         if 0 < start < len(chain) and chain[start - 1] == saying:
             return False
         if saying in chain[start:]:
             self._told[key] = chain.index(saying, start) + 1
             return False
-        done = self._target.rooms.notebook.add(self._target.owner, **told)
+        done = self._target.rooms.entries.add(self._target.owner, NewEntry(**told))
         added = done.action != "ignored"
         self._told[key] = len(chain) + added
         return added

@@ -8,6 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, Remembered, Scope
+from memdb.models.entries import NewEntry
 
 WORK = """
 import sys, memdb
@@ -37,7 +38,7 @@ with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate",
 
 def tell(scope: Scope, text: str, **given: Any) -> Remembered:
     """Store an entry as an import does: not embedded yet."""
-    return scope._rooms.notebook.add(scope._owner, text, **given)
+    return scope._rooms.entries.add(scope._owner, NewEntry(text, **given))
 
 
 def vectors(db: MemDB) -> int:

@@ -8,7 +8,7 @@ import pytest
 import memdb
 from memdb import Categories, Category, MemDB
 from memdb.entries.categories import BUILT_IN, DAY_MS
-from memdb.models.decay import decay
+from memdb.models.entries import decay
 
 
 def test_both_seeds_have_their_categories(db: MemDB) -> None:

@@ -10,6 +10,7 @@ import memdb
 from memdb import Category, MemDB
 from memdb.deletion.retention import SessionPolicy, retain_sessions
 from memdb.entries import lifecycle
+from memdb.models.entries import NewEntry
 
 DAY_MS = 86_400_000
 WORDS = "apple bridge candle drum engine feather garden hammer island jacket kettle lamp".split()
@@ -222,12 +223,9 @@ def test_newer_goes_before_older_and_lasting_before_passing(db: MemDB, clock: An
     """Of the same words; a future time is as new as now."""
     ann = db.scope("ann")
     for category, age in (("events", 90), ("profile", 90), ("events", 1), ("cases", 120)):
-        ann._rooms.notebook.add(
-            ann._owner,
-            "the lamp is green",
-            category=category,
-            created_ms=clock.now_ms - age * DAY_MS,
-        )
+        created_ms = clock.now_ms - age * DAY_MS
+        new = NewEntry("the lamp is green", category=category, created_ms=created_ms)
+        ann._rooms.entries.add(ann._owner, new)
 
     hits = ann.recall("green lamp", kinds=["entry"], explain=True)
 

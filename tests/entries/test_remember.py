@@ -8,7 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.models.claims import Claim, Verdict
+from memdb.models.protocols import Claim, Verdict
 
 
 class Arbiter:

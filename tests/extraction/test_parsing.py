@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -167,27 +168,54 @@ def test_a_fact_names_its_message_and_day() -> None:
 
 
 def test_verdicts_are_dense() -> None:
-    """Missing: create; out of range, or no number: ignored; of two the last; unknown: create."""
+    """Missing: add; out of range, or no number: ignored; of two the last; unknown: add."""
     rows = [
-        {"index": 2, "action": "merge", "target_id": "2a", "merged_content": " both \n", "conflict_type": "x"},
-        {"index": 9, "action": "skip"},
-        {"index": 0, "action": "skip"},
-        {"index": "x", "action": "skip"},
-        {"index": True, "action": "skip"},
-        {"index": 3, "action": "skip"},
-        {"index": "3", "action": "DELETE", "target_id": "3b", "conflict_type": "preference_change"},
-        {"index": 4, "action": "explode"},
-    ]  # fmt: skip
-    found = read_verdicts(json.dumps(rows), "fake", 4)
+        {"index": 2, "action": "update", "target": "2a", "text": " both \n", "conflict": "x"},
+        {"index": 9, "action": "noop"},
+        {"index": 0, "action": "noop"},
+        {"index": "x", "action": "noop"},
+        {"index": True, "action": "noop"},
+        {"index": 3, "action": "noop"},
+        {"index": "3", "action": "DELETE", "target": "3b", "conflict": "factual_correction"},
+        {"index": 4, "action": "explode", "target": "4a"},
+    ]
+    labels = [[f"{number}a", f"{number}b"] for number in range(1, 5)]
+    found = read_verdicts(json.dumps(rows), "fake", labels)
 
-    assert [one.action for one in found] == ["create", "merge", "delete", "create"]
-    assert (found[1].target, found[1].text, found[1].conflict) == ("2a", "both", None)
-    assert (found[2].target, found[2].conflict) == ("3b", "preference_change")
+    assert [one.action for one in found] == ["add", "update", "delete", "add"]
+    assert (found[1].targets, found[1].text, found[1].conflict) == ((0,), "both", None)
+    assert (found[2].targets, found[2].conflict) == ((1,), "factual_correction")
+    assert found[3].targets == ()
 
 
-def test_no_decisions_are_all_create() -> None:
+@pytest.mark.parametrize(
+    ("row", "action", "targets"),
+    [
+        ({"action": "noop", "target": "1b"}, "noop", (1,)),
+        ({"action": "noop", "target": "9z"}, "noop", (0,)),
+        ({"action": "update", "target": "1b"}, "add", ()),
+        ({"action": "update", "target": "9z", "text": "both"}, "add", ()),
+        ({"action": "delete", "target": "9z"}, "add", ()),
+        ({"action": "delete", "target": "1b", "conflict": "context_dependent"}, "add", ()),
+        ({"action": "delete", "target": "1b", "conflict": "preference_change"}, "update", (1,)),
+        ({"action": "add", "target": "1b"}, "add", ()),
+    ],
+)
+def test_a_verdict_names_what_was_offered(
+    row: dict[str, Any], action: str, targets: tuple[int, ...]
+) -> None:
+    """An entry that was not offered is no target; what cannot be done is "add"."""
+    answer = json.dumps([{"index": 1, **row}])
+    (found,) = read_verdicts(answer, "fake", [["1a", "1b"]])
+
+    assert (found.action, found.targets) == (action, targets)
+
+
+def test_no_decisions_are_all_add() -> None:
     """An empty list is an answer too."""
-    assert [one.action for one in read_verdicts('{"decisions": []}', "fake", 2)] == ["create"] * 2
+    found = read_verdicts('{"decisions": []}', "fake", [["1a"], ["2a"]])
+
+    assert [one.action for one in found] == ["add"] * 2
 
 
 def said(seq: int, role: str, text: str, author: str | None = None) -> Message:

@@ -319,9 +319,7 @@ class TestByModel:
         for n in range(6):
             ann.remember(f"Ann has seen the town of {names(6)[n]} by train in {2000 + n}.")
         model.facts = [[fact(f"{names(6)[n]}, {2000 + n}: Ann went.") for n in range(6)]]
-        model.decisions = [
-            [{"index": n, "action": "skip", "target_id": f"{n}a"} for n in range(1, 7)]
-        ]
+        model.decisions = [[{"index": n, "action": "noop", "target": f"{n}a"} for n in range(1, 7)]]
         done = say(smart, "I went again.").extract()
 
         assert done.calls == len(model.asked) == 2
@@ -331,7 +329,7 @@ class TestByModel:
         """The entry says it already."""
         smart.scope("ann").remember("Ann loves green tea.")
         model.facts = [[fact("Ann enjoys a cup of green tea.")]]
-        model.decisions = [[{"index": 1, "action": "skip", "target_id": "1a"}]]
+        model.decisions = [[{"index": 1, "action": "noop", "target": "1a"}]]
         (outcome,) = say(smart, "Green tea, please.").extract().outcomes
 
         assert outcome.action in ("ignored", "merged")  # it is now known who told it
@@ -341,7 +339,7 @@ class TestByModel:
         """Alike, and yet something else."""
         smart.scope("ann").remember("Ann loves green tea.")
         model.facts = [[fact("Ann loves green tea with honey in winter.")]]
-        model.decisions = [[{"index": 1, "action": "create"}]]
+        model.decisions = [[{"index": 1, "action": "add"}]]
         (outcome,) = say(smart, "x").extract().outcomes
 
         assert outcome.action == "added"
@@ -353,7 +351,7 @@ class TestByModel:
         old = ann.remember("Ann loves green tea.", category="preferences").entry
         model.facts = [[fact("Ann loves green tea with honey.", "preferences")]]
         model.decisions = [
-            [{"index": 1, "action": "merge", "target_id": "1a", "merged_content": "Ann loves green tea, best with honey."}]
+            [{"index": 1, "action": "update", "target": "1a", "text": "Ann loves green tea, best with honey."}]
         ]  # fmt: skip
         (outcome,) = say(smart, "With honey!").extract().outcomes
 
@@ -376,16 +374,14 @@ class TestByModel:
         """Wrong: superseded; a changed taste: rewritten; both true: both stand."""
         smart.scope("ann").remember("Ann loves green tea.")
         model.facts = [[fact("Ann loves black tea.")]]
-        model.decisions = [
-            [{"index": 1, "action": "delete", "target_id": "1a", "conflict_type": conflict}]
-        ]
+        model.decisions = [[{"index": 1, "action": "delete", "target": "1a", "conflict": conflict}]]
         (outcome,) = say(smart, "Black now.").extract().outcomes
 
         assert (outcome.action, outcome.conflict) == (action, conflict or None)
         assert known(smart) == left
 
     @pytest.mark.parametrize("target", ["9z", "17592186044417", "", None, 7, "1a; DROP TABLE"])
-    @pytest.mark.parametrize("action", ["merge", "delete"])
+    @pytest.mark.parametrize("action", ["update", "delete"])
     def test_an_invented_target_changes_no_entry(
         self, smart: MemDB, model: Model, action: str, target: object
     ) -> None:
@@ -394,9 +390,7 @@ class TestByModel:
         ann.remember("Ann loves green tea.")
         ann.remember("Ann works for Acme.", key="employer")
         model.facts = [[fact("Ann loves green tea and black coffee in the morning.")]]
-        model.decisions = [
-            [{"index": 1, "action": action, "target_id": target, "merged_content": "gone"}]
-        ]
+        model.decisions = [[{"index": 1, "action": action, "target": target, "text": "gone"}]]
         say(smart, "x").extract()
 
         assert "Ann loves green tea." in known(smart)
@@ -443,9 +437,7 @@ class TestByModel:
         ann = db.scope("ann")
         old = ann.remember("Ann loves green tea.").entry
         model.facts = [[fact("Ann loves green tea, black tea and cake.")]]
-        model.decisions = [
-            [{"index": 1, "action": "merge", "target_id": "1a", "merged_content": "too late"}]
-        ]
+        model.decisions = [[{"index": 1, "action": "update", "target": "1a", "text": "too late"}]]
 
         def change() -> None:
             if len(model.asked) == 2:

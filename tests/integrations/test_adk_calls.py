@@ -17,6 +17,7 @@ from google.genai import types
 import memdb
 from memdb.errors import Closed, InvalidInput
 from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, MemdbSessionService
+from memdb.models.entries import NewEntry
 
 S = {**ANN, "session_id": "s"}
 
@@ -318,7 +319,7 @@ def test_the_options_of_a_uri_are_those_of_the_docstring(tmp_path, monkeypatch):
         for made in (MemdbSessionService, MemdbMemoryService, MemdbArtifactService):
             async with made(uri=uri) as service:
                 ann = service._db.scope("ann")
-                assert service._db._rooms.remembering.prepare(ann._owner, "x").sense is None
+                assert service._db._rooms.remember.prepare(ann._owner, NewEntry("x")).vector is None
 
     asyncio.run(steps())
 

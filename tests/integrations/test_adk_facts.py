@@ -10,7 +10,7 @@ from google.genai import types
 
 import memdb
 from memdb.integrations.adk import MemdbMemoryService
-from memdb.models.claims import ADD, Verdict
+from memdb.models.protocols import ADD, Verdict
 
 
 def fact(text: str, **fields) -> MemoryEntry:
@@ -130,7 +130,7 @@ def test_arbiter_and_embedder_are_asked_outside_of_transactions(tmp_path, make_e
 
 def test_a_failure_in_the_middle_leaves_none_of_them(opened, monkeypatch):
     """All of a call is one transaction, so a full disk takes back what went before."""
-    store, left = type(opened._rooms.remembering).store, [2]
+    store, left = type(opened._rooms.remember).store, [2]
 
     def failing(self, told):
         left[0] -= 1
@@ -138,7 +138,7 @@ def test_a_failure_in_the_middle_leaves_none_of_them(opened, monkeypatch):
             raise memdb.errors.DiskFull("the disk is full")
         return store(self, told)
 
-    monkeypatch.setattr(type(opened._rooms.remembering), "store", failing)
+    monkeypatch.setattr(type(opened._rooms.remember), "store", failing)
 
     async def steps(memory):
         with pytest.raises(memdb.errors.DiskFull) as caught:

@@ -16,6 +16,7 @@ from google.genai import types
 from memdb.errors import NotFound
 from memdb.integrations.adk.events import said, to_event, to_json, to_message
 from memdb.integrations.adk.service import MEMORY_SUFFIX, Service, can_name, frozen, taken
+from memdb.models.entries import NewEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,9 +125,9 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
         def write() -> None:
             scope = self._scope(app_name, user_id)
-            keeper = scope._rooms.remembering
-            told = [keeper.prepare(scope._owner, **fact) for fact in facts]
-            with nullcontext() if keeper.asks else scope._rooms.db.write():
+            keeper = scope._rooms.remember
+            told = [keeper.prepare(scope._owner, NewEntry(**fact)) for fact in facts]
+            with nullcontext() if keeper.has_arbiter else scope._rooms.db.write():
                 for fact, one in zip(facts, told, strict=True):
                     known = _numbered(scope, fact["key"])
                     if known is None:
