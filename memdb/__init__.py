@@ -42,6 +42,8 @@ if TYPE_CHECKING:
         SecretFound,
         StorageError,
         TooLarge,
+        Unavailable,
+        Unreadable,
         VersionConflict,
         WrongProcess,
     )
@@ -148,6 +150,8 @@ __all__ = [
     "SummaryTree",
     "TooLarge",
     "Tools",
+    "Unavailable",
+    "Unreadable",
     "Upkeep",
     "UpkeepPolicy",
     "VersionConflict",

@@ -26,6 +26,8 @@ MemDBError                      "internal"   exit 1   base; never raised itself
     Closed                      "closed"
     WrongProcess                "wrong_process"
   PortError                     "port"       exit 8   name
+    Unavailable                 "unavailable"         retryable
+    Unreadable                  "unreadable"
 """
 
 from __future__ import annotations
@@ -305,6 +307,19 @@ class PortError(MemDBError):
         """Say that the port called *name* failed with *message*."""
         super().__init__(f"{name} failed: {message}")
         self.name = name
+
+
+class Unavailable(PortError):
+    """A port gave no answer, and a retry may help: overloaded, unreachable, cut off."""
+
+    code = "unavailable"
+    retryable = True
+
+
+class Unreadable(PortError):
+    """A model answered in a form that cannot be parsed."""
+
+    code = "unreadable"
 
 
 # SQLite's primary result codes (sqlite.org/rescode.html), except those that

@@ -63,7 +63,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             it survives the end of the process; appends are several times faster.
         embedder: "static", the table that comes with memdb; "fastembed:DIR",
             "openai:NAME@URL" or "llm:NAME", as in
-            `memdb.providers.embedder_by_name`; your own; or None for search
+            `memdb.api._resolve.embedder_by_name`; your own; or None for search
             by words alone.
         previous_embedder: The one that the file had before. It answers until
             *embedder* has embedded everything (`run_pending`, a worker). "static"

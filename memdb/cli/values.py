@@ -86,7 +86,7 @@ def model_named(spec: str) -> Model:
         InvalidInput: there is none, its extra is not installed, or *spec* holds
             a secret.
     """
-    from memdb.providers import model_by_name
+    from memdb.api._resolve import model_by_name
 
     _refuse_secrets("--model", spec)
     return model_by_name(spec)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from memdb.errors import InvalidInput, PortError
+from memdb.errors import InvalidInput, Unreadable
 from memdb.models.extraction import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.text.validate import name_value, text_value
@@ -34,10 +34,6 @@ UNIT_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 
 _EXPIRES = re.compile(r"([0-9]{1,9})([dhm])")
 _DAY = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?")
-
-
-class Unreadable(PortError):
-    """A model's answer has no form that facts could have."""
 
 
 def read_candidates(

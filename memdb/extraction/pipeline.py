@@ -13,9 +13,8 @@ and two processes cannot both store the same messages' facts.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput, MemDBError, NotFound, PortError
+from memdb.errors import InvalidInput, MemDBError, NotFound, PortError, Unreadable
 from memdb.extraction.candidates import cut_batch
-from memdb.extraction.parsing import Unreadable
 from memdb.models.extraction import Extracted, Outcome
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT
 from memdb.models.record import Record

@@ -1,34 +1,224 @@
 """
-The one place that calls a language model: time, retries, budget, checks.
+Calls of external models: timeouts, retries, a budget, and classified failures.
 
-A model is a port: it may hang, raise anything, or answer what no file can
-hold. Behind a `Caller` it either gives a storable text in time or a
-`PortError` without secrets.
+A plugged-in model may hang, ignore its timeout, raise anything, or return what
+a file cannot store. `run_within` bounds the time of a call, `port_error` turns
+any exception into a `PortError` without secrets, `is_transient` says whether a
+retry may help. `Caller` puts them together for language models.
 """
 
 from __future__ import annotations
 
 import time
 
-from memdb.errors import InvalidInput, PortError
-from memdb.models.deadline import Unavailable, port_error, run_within, seconds
+from memdb.errors import InvalidInput, MemDBError, PortError, Unavailable
 from memdb.models.ids import MAX_INT
 from memdb.text.validate import int_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from threading import Event
+    from typing import Any, TypeVar
 
     from memdb.models.protocols import Model
+
+    T = TypeVar("T")
 
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 8.0
 
+# How often `cancelled` is polled while a call runs.
+POLL_S = 0.02
+
+# A port with so many hanging calls is not called again: each call keeps a thread.
+MAX_HANGING = 16
+
+MAX_ERROR_CHARS = 500
+
+# 11 days; Windows waits for 49 at most.
+MAX_TIMEOUT_S = 1e6
+
+# Errors in a program, which a retry repeats.
+_PERMANENT = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+)
+_TRANSIENT_STATUS = {408, 409, 425, 429}
+_SERVER_ERROR = 500
+
+
+def timeout_value(value: object, field: str) -> float:
+    """
+    Return *value* as a timeout in seconds: over 0, at most `MAX_TIMEOUT_S`.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= MAX_TIMEOUT_S:  # type: ignore[operator]  # a number
+        raise InvalidInput(f"{field} is {value!r}: give a number of seconds over 0")
+    return float(value)  # type: ignore[arg-type]  # a number
+
+
+def run_within(
+    work: Callable[[Callable[[], bool]], T],
+    *,
+    name: str,
+    timeout_s: float,
+    cancelled: Callable[[], bool] | None = None,
+    abandon: Callable[[], object] | None = None,
+) -> T:
+    """
+    Return the result of *work*, or abandon it after *timeout_s* seconds.
+
+    *work* runs in a daemon thread with the caller's context variables. A thread
+    that never ends delays neither the caller nor the end of the interpreter.
+    What *work* raises is raised here.
+
+    Args:
+        work: Called with a function that returns True after the call was
+            abandoned; *work* should then end, as its result is dropped.
+        name: Of the port, for the error.
+        timeout_s: Over 0.
+        cancelled: Polled every `POLL_S` seconds, in the caller's thread.
+        abandon: Called once if *work* is abandoned, to free what it waits for.
+
+    Raises:
+        PortError: the timeout passed, *cancelled* returned True, or
+            `MAX_HANGING` abandoned calls of *name* still hang.
+
+    Cost: a thread per call, about 0.1 ms.
+    """
+    import contextvars
+    import threading
+
+    abandoned_name = f"memdb gave up {name}"
+    if sum(thread.name == abandoned_name for thread in threading.enumerate()) >= MAX_HANGING:
+        raise PortError(name, f"{MAX_HANGING} earlier calls still hang: restart the program")
+    answers: list[T] = []
+    failures: list[BaseException] = []
+    done, abandoned = threading.Event(), threading.Event()
+
+    def run() -> None:
+        try:
+            answers.append(work(abandoned.is_set))
+        except Exception as error:  # noqa: BLE001 (raised again where the caller waits)
+            failures.append(error)
+        except BaseException as error:  # noqa: BLE001 (no SystemExit of a port ends its host)
+            failures.append(PortError(name, f"it ended with {type(error).__name__}"))
+        done.set()
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(run,), name=f"memdb {name}", daemon=True)
+    try:
+        thread.start()
+        _await(done, time.monotonic() + timeout_s, cancelled, name, timeout_s)
+    finally:
+        if not done.is_set():
+            thread.name = abandoned_name
+            abandoned.set()
+            if abandon is not None:
+                abandon()
+    if failures:
+        raise failures.pop()
+    return answers[0]
+
+
+def _await(
+    done: Event,
+    deadline: float,
+    cancelled: Callable[[], bool] | None,
+    name: str,
+    timeout_s: float,
+) -> None:
+    """Wait for *done*; raise PortError after *deadline* or if *cancelled* returns True."""
+    while True:
+        if cancelled is not None and cancelled():
+            raise PortError(name, "cancelled")
+        left_s = deadline - time.monotonic()
+        if done.wait(max(0.0, left_s if cancelled is None else min(left_s, POLL_S))):
+            return
+        if deadline <= time.monotonic():
+            raise PortError(
+                name, f"no answer within {timeout_s:.3g} s: give it more time or a shorter text"
+            )
+
+
+def is_transient(error: BaseException) -> bool:
+    """
+    Return whether a retry may succeed after *error*.
+
+    An error of memdb has `retryable`; one with an HTTP status is transient for
+    408, 409, 425, 429 and 500 or more; an error in a program (`TypeError`,
+    `KeyError` ...) is permanent; any other exception may be transient.
+
+    >>> is_transient(ConnectionError()), is_transient(TypeError())
+    (True, False)
+    """
+    if isinstance(error, MemDBError):
+        return error.retryable
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return status in _TRANSIENT_STATUS or status >= _SERVER_ERROR
+    return isinstance(error, Exception) and not isinstance(error, _PERMANENT)
+
+
+def port_error(name: str, error: BaseException, secrets: Iterable[str | None] = ()) -> PortError:
+    """
+    Return *error* as a `PortError` of the port *name*, with secrets redacted.
+
+    A `PortError` of that name that holds no secret is returned itself. The
+    cause is kept only if the texts of its whole chain hold no secret, because
+    a traceback would show them.
+    """
+    from memdb.text.redact import redact  # loads re, which a plain read does not need
+
+    hidden = list(secrets)
+    text = " ".join(redact(_message(error), hidden).split())
+    is_clean = all(redact(part, hidden) == part for part in _chain_texts(error))
+    if is_clean and isinstance(error, PortError) and error.name == name:
+        return error
+    if len(text) > MAX_ERROR_CHARS:
+        text = f"{text[:MAX_ERROR_CHARS]} ..."
+    failure = (Unavailable if is_transient(error) else PortError)(name, text)
+    failure.__cause__ = error if is_clean else None
+    return failure
+
+
+def _message(error: BaseException) -> str:
+    """Return the text of *error*, without the "NAME failed" of a PortError."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, PortError):
+        return text.removeprefix(f"{error.name} failed: ")
+    return text if " " in text else f"{type(error).__name__}: {text}"
+
+
+def _chain_texts(error: BaseException) -> list[str]:
+    """Return the texts of *error*, its causes, contexts and notes."""
+    texts: list[str] = []
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        link = todo.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        texts += [str(link), repr(link), *getattr(link, "__notes__", ())]
+        todo += [link.__cause__, link.__context__]
+    return texts
+
 
 class Caller:
     """
-    Calls *model* with a deadline, retries and a budget; is a `Model` itself.
+    Calls *model* with a timeout, retries and a budget; is a `Model` itself.
 
     Thread-safe. `calls` is the number of attempts so far, for reports.
     """
@@ -56,22 +246,22 @@ class Caller:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
-        Guard *model*.
+        Wrap *model*.
 
         Args:
-            model: What is called.
-            timeout_s: For an answer, all its attempts and the waits together.
-            retries: Most further attempts after a failure that may pass.
-            max_calls: Most attempts in this object's life; None: no limit.
+            model: The model to call.
+            timeout_s: For an answer: all attempts and the pauses together.
+            retries: Most further attempts after a transient failure.
+            max_calls: Most attempts in this object's life; None means no limit.
             wait: Sleeps for a number of seconds.
-            clock: Gives seconds that never go back.
+            clock: Returns monotonic seconds.
 
         Raises:
             InvalidInput: a number is out of range.
         """
         from threading import Lock
 
-        self._timeout_s = seconds(timeout_s, "timeout_s")
+        self._timeout_s = timeout_value(timeout_s, "timeout_s")
         self._retries = int_value(retries, "retries", 0, 100)
         self._max_calls = (
             None if max_calls is None else int_value(max_calls, "max_calls", 0, MAX_INT)
@@ -84,7 +274,7 @@ class Caller:
         self.calls = 0
 
     def __repr__(self) -> str:
-        """Name the model; nothing of how it is reached."""
+        """Return the model's name and the number of calls; nothing of how it is reached."""
         return f"Caller({self.name!r}, calls={self.calls})"
 
     def complete(
@@ -99,23 +289,22 @@ class Caller:
         """
         Return the model's answer: a str without NUL and lone surrogates.
 
-        A failure that may pass (`memdb.models.deadline.may_pass`) and an answer that
-        cannot be stored are tried again after 0.5, 1, 2 ... at most 8 seconds,
-        as long as the deadline allows.
+        A transient failure (`is_transient`) and an answer that cannot be stored
+        are retried after 0.5, 1, 2 ... at most 8 seconds, within the timeout.
 
         Args:
             messages: As of `memdb.models.protocols.Model`.
-            schema: Same.
-            timeout_s: For this answer; None: the object's.
+            schema: As of `memdb.models.protocols.Model`.
+            timeout_s: For this answer; None means the object's.
             max_tokens: As of `memdb.models.protocols.Model`.
-            cancelled: Asked between attempts and while one runs.
+            cancelled: Polled between attempts and during each.
 
         Raises:
-            PortError: no answer came, it was too late, cancelled, or the
-                budget is used up. It names the model and no secret.
-            InvalidInput: *timeout_s* is no time.
+            PortError: no answer came, the timeout passed, the call was
+                cancelled, or the budget is used up. It holds no secret.
+            InvalidInput: *timeout_s* is no timeout.
         """
-        whole_s = self._timeout_s if timeout_s is None else seconds(timeout_s, "timeout_s")
+        whole_s = self._timeout_s if timeout_s is None else timeout_value(timeout_s, "timeout_s")
         deadline = self._clock() + whole_s
         failure: PortError | None = None
         for attempt in range(self._retries + 1):
@@ -125,7 +314,7 @@ class Caller:
                 raise PortError(self.name, "cancelled") from failure
             self._spend(failure)
             left_s = whole_s if failure is None else deadline - self._clock()
-            answer = self._once(messages, schema, left_s, max_tokens, cancelled)
+            answer = self._try_once(messages, schema, left_s, max_tokens, cancelled)
             if isinstance(answer, str):
                 return answer
             failure = answer
@@ -135,7 +324,7 @@ class Caller:
         raise failure
 
     def _pause(self, attempt: int, deadline: float) -> bool:
-        """Wait before *attempt*, from 1; False: there is no time left for it."""
+        """Wait before *attempt*, from 1; return False if no time is left for it."""
         pause_s = min(FIRST_WAIT_S * 2.0 ** (attempt - 1), MAX_WAIT_S)
         if self._clock() + pause_s >= deadline:
             return False
@@ -154,7 +343,7 @@ class Caller:
             "or None for no limit",
         ) from failure
 
-    def _once(
+    def _try_once(
         self,
         messages: Sequence[Mapping[str, str]],
         schema: Mapping[str, Any] | None,
@@ -163,7 +352,7 @@ class Caller:
         cancelled: Callable[[], bool] | None,
     ) -> str | PortError:
         """
-        Return the answer of one attempt, or why there is none.
+        Return the answer of one attempt, or the failure.
 
         The failure is returned, not raised: raising it here would chain it to
         the model's own error, whose text may hold a secret.

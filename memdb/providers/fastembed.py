@@ -11,14 +11,13 @@ import hashlib
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
-from memdb.models.deadline import port_error
-from memdb.providers.asking import missing
-from memdb.providers.sizing import filled
+from memdb.models.model_client import port_error
+from memdb.providers.shared import embed_texts, missing_extra
 from memdb.text.validate import int_value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -72,7 +71,7 @@ class FastEmbedEmbedder:
         try:
             from fastembed import TextEmbedding
         except ImportError as error:
-            raise missing("fastembed", error) from error
+            raise missing_extra("fastembed", error) from error
         self._source = source
         self._threads = None if threads is None else int_value(threads, "threads", 1, 1024)
         self._batch = int_value(batch, "batch", 1, 4096)
@@ -114,7 +113,7 @@ class FastEmbedEmbedder:
         Raises:
             PortError: the model cannot be loaded, or fails.
         """
-        return filled(texts, self._run)
+        return embed_texts(texts, self._run)
 
     def _run(self, said: list[str]) -> list[Sequence[float]]:
         try:

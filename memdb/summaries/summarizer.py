@@ -9,7 +9,7 @@ quality 'fallback', so that it is tried again later and nobody waits for it.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
-from memdb.models.deadline import port_error, run_within
+from memdb.models.model_client import port_error, run_within
 from memdb.models.record import Record
 from memdb.models.summaries import SourceItem
 from memdb.text.validate import text_value

@@ -117,3 +117,14 @@ def redact_url(url: str) -> str:
     pairs = [pair.partition("=") for pair in parts.query.split("&")] if parts.query else []
     query = "&".join(f"{name}={HIDDEN}" if is_pair else HIDDEN for name, is_pair, _ in pairs)
     return parts._replace(netloc=f"{HIDDEN if userinfo else ''}{at}{host}", query=query).geturl()
+
+
+def redact_urls(text: str) -> str:
+    """
+    Return *text* with user, password and all query values of its URLs hidden.
+
+    >>> redact_urls("POST http://ann:pw@host/v1?code=123&region=eu 200")
+    'POST http://***@host/v1?code=***&region=*** 200'
+    """
+    text = re.sub(r"(?<=://)[^\s/?#\"]+(?=@)", HIDDEN, text)
+    return re.sub(r"([?&][^=&\s\"']+=)[^&\s\"']+", rf"\1{HIDDEN}", text)

@@ -67,6 +67,8 @@ NAMES = [
     "SummaryPolicy",
     "SummaryTree",
     "TooLarge",
+    "Unavailable",
+    "Unreadable",
     "Tools",
     "Upkeep",
     "UpkeepPolicy",

@@ -116,7 +116,6 @@ TO_TURN: dict[str, set[str]] = {
     "engine/sqlite/info.py": {"tables.upkeep", "tables.vectors"},
     "engine/sqlite/rebuild.py": {"tables.blobs", "tables.vectors", "tables.words"},
     "jobs/steps.py": {"api._container"},
-    "providers/__init__.py": {"embeddings.static_model"},
     "summaries/tree.py": {"context.blocks"},
     "transfer/batch.py": {"api._container"},
     "transfer/export.py": {"api._container"},

@@ -36,6 +36,8 @@ TREE = [
     ("Closed", "StorageError", "closed", 7),
     ("WrongProcess", "StorageError", "wrong_process", 7),
     ("PortError", "MemDBError", "port", 8),
+    ("Unavailable", "PortError", "unavailable", 8),
+    ("Unreadable", "PortError", "unreadable", 8),
 ]
 
 FACTS = [
@@ -125,8 +127,8 @@ def test_python_users_may_catch_what_they_expect(kind: type, builtin: type) -> N
 
 @pytest.mark.parametrize("name", [row[0] for row in TREE])
 def test_only_waiting_helps_where_it_is_retryable(name: str) -> None:
-    """Busy and Interrupted alone."""
-    assert getattr(memdb, name).retryable is (name in ("Busy", "Interrupted"))
+    """Busy, Interrupted and Unavailable alone."""
+    assert getattr(memdb, name).retryable is (name in ("Busy", "Interrupted", "Unavailable"))
 
 
 @pytest.mark.parametrize(("error", "facts"), FACTS, ids=lambda value: type(value).__name__)

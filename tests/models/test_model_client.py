@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from memdb.errors import Busy, InvalidInput, PortError
-from memdb.models import deadline
-from memdb.models.deadline import Unavailable, may_pass, port_error, run_within
-from memdb.models.model_client import Caller
+from memdb.errors import Busy, InvalidInput, PortError, Unavailable
+from memdb.models import model_client
+from memdb.models.model_client import Caller, is_transient, port_error, run_within
 from memdb.models.protocols import Model
 
 SAY_HI = [{"role": "user", "content": "hi"}]
@@ -356,7 +355,7 @@ def test_a_long_error_is_cut() -> None:
     """A page of HTML is no sentence."""
     text = str(port_error("fake", RuntimeError("<p>  oops\n" * 1000)))
 
-    assert len(text) < deadline.MAX_ERROR_CHARS + 50
+    assert len(text) < model_client.MAX_ERROR_CHARS + 50
     assert text.startswith("fake failed: <p> oops <p> oops")
 
 
@@ -394,7 +393,7 @@ def test_a_port_that_always_hangs_is_left_alone(
     hang: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its threads do not pile up for ever."""
-    monkeypatch.setattr(deadline, "MAX_HANGING", 2)
+    monkeypatch.setattr(model_client, "MAX_HANGING", 2)
     for _ in range(2):
         with pytest.raises(PortError, match="no answer"):
             run_within(hang, name="hanging", timeout_s=0.01)
@@ -413,7 +412,7 @@ def test_an_interrupted_wait_gives_up_the_work(hang: Callable[..., str]) -> None
 
     with pytest.raises(KeyboardInterrupt):
         run_within(
-            hang, name="fake", timeout_s=5, cancelled=interrupt, hang_up=lambda: hung_up.append(1)
+            hang, name="fake", timeout_s=5, cancelled=interrupt, abandon=lambda: hung_up.append(1)
         )
 
     assert hung_up == [1]
@@ -421,4 +420,4 @@ def test_an_interrupted_wait_gives_up_the_work(hang: Callable[..., str]) -> None
 
 def test_a_plain_exit_is_no_passing_failure() -> None:
     """Only exceptions may pass."""
-    assert not may_pass(KeyboardInterrupt())
+    assert not is_transient(KeyboardInterrupt())

@@ -10,9 +10,9 @@ import pytest
 import tiny_bert
 
 import memdb
+from memdb.api._resolve import embedder_by_name
 from memdb.errors import InvalidInput, PortError
 from memdb.models.protocols import Embedder
-from memdb.providers import embedder_by_name
 from memdb.providers.fastembed import FastEmbedEmbedder
 
 

@@ -11,10 +11,10 @@ import llm
 import pytest
 
 import memdb
+from memdb.api._resolve import embedder_by_name
 from memdb.errors import InvalidInput, PortError
 from memdb.models.protocols import Embedder
-from memdb.providers import embedder_by_name
-from memdb.providers.llm_embedder import LLMEmbedder
+from memdb.providers.llm import LLMEmbedder
 
 SECRET = "sk-verysecret123"
 

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.errors import InvalidInput, PortError
-from memdb.models.deadline import Unavailable
+from memdb.api._resolve import embedder_by_name
+from memdb.errors import InvalidInput, PortError, Unavailable
 from memdb.models.protocols import Embedder
-from memdb.providers import embedder_by_name
-from memdb.providers.openai_embedder import OpenAIEmbedder
+from memdb.providers.openai import OpenAIEmbedder
 
 KEY = "sk-verysecret123"
 SECRETS = ("verysecret", "hidden-query", "hidden-pass", "plainwordsecret", "zzqq")

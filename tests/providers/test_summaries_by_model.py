@@ -11,8 +11,8 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.providers.llm_models import LLMModel
-from memdb.providers.openai_models import OpenAIModel
+from memdb.providers.llm import LLMModel
+from memdb.providers.openai import OpenAIModel
 
 KEY = "sk-verysecret123"
 TOLD = "They chose tea.\n[Expand for details about: cups, pots]"

@@ -16,7 +16,7 @@ from memdb.errors import MemDBError
 from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.tools import TOOLS, content_of
 from memdb.integrations.mcp.wording import halved, said
-from memdb.providers.asking import missing
+from memdb.providers.shared import missing_extra
 
 if TYPE_CHECKING:
     from typing import Any
@@ -55,7 +55,7 @@ def make_server(
         import jsonschema  # noqa: F401 (loading it later would hold up the event loop)
         from mcp.server import Server
     except ImportError as error:
-        raise missing("mcp", error) from error
+        raise missing_extra("mcp", error) from error
     door = _Door(db, user, app, compat=compat)
     return Server(
         "memdb",

@@ -27,7 +27,7 @@ from memdb.integrations.openai_agents.items import (
     words_of,
 )
 from memdb.integrations.openai_agents.sharing import file_of
-from memdb.providers.asking import missing
+from memdb.providers.shared import missing_extra
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class MemDBSession(Compacting):
         try:
             from agents.memory.session_settings import SessionSettings, coerce_session_settings
         except ImportError as error:
-            raise missing("openai-agents", error) from error
+            raise missing_extra("openai-agents", error) from error
         self.session_id = name_value(session_id, "session_id")
         if FORK in session_id:
             raise InvalidInput(f"session_id holds {FORK!r}, which parts branches from it")

@@ -12,11 +12,10 @@ from pathlib import Path
 import llm
 import pytest
 
-from memdb.errors import InvalidInput, PortError
-from memdb.models.deadline import Unavailable
+from memdb.api._resolve import model_by_name
+from memdb.errors import InvalidInput, PortError, Unavailable
 from memdb.models.protocols import Model
-from memdb.providers import model_by_name
-from memdb.providers.llm_models import LLMModel
+from memdb.providers.llm import LLMModel
 
 SAY_HI = [{"role": "user", "content": "hi"}]
 TALK = [
@@ -214,7 +213,7 @@ def test_a_stuck_call_is_given_up(script: Callable[..., None]) -> None:
 
 STUCK = """
 import llm, time
-from memdb.providers.llm_models import LLMModel
+from memdb.providers.llm import LLMModel
 
 class Stuck(llm.Model):
     model_id = "stuck"
@@ -367,7 +366,7 @@ def test_a_missing_package_names_its_extra(extra: str, monkeypatch: pytest.Monke
 def test_nothing_is_imported_before_a_model_is_made(run_child: Callable[..., str]) -> None:
     """Importing the adapters loads no client."""
     printed = run_child(
-        "import sys, memdb.providers.llm_models, memdb.providers.openai_models\n"
+        "import sys, memdb.providers.llm, memdb.providers.openai\n"
         "print(sorted({'llm', 'openai', 'httpx', 'pydantic'} & set(sys.modules)))"
     )
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from memdb.errors import InvalidInput, PortError
-from memdb.models.deadline import Unavailable
+from memdb.api._resolve import model_by_name
+from memdb.errors import InvalidInput, PortError, Unavailable
 from memdb.models.protocols import Model
-from memdb.providers import model_by_name
-from memdb.providers.openai_models import OpenAIModel
+from memdb.providers.openai import OpenAIModel
 
 SAY_HI = [{"role": "user", "content": "hi"}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}

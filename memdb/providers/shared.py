@@ -1,0 +1,108 @@
+"""
+Code that the providers share: messages, schemas as text, dimensions, missing extras.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput, PortError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+ROLES = ("system", "user", "assistant")
+
+# A text that every embedder accepts, to find its dimension.
+PROBE = "memory"
+
+# Two to four pages; the rest of a text is not embedded. Models take 256 to 8,192
+# tokens, and servers refuse a longer text rather than cut it.
+MAX_CHARS = 8_000
+
+
+def missing_extra(extra: str, error: ImportError) -> InvalidInput:
+    """Return the error for an *extra* whose package cannot be imported."""
+    return InvalidInput(
+        f"the package {extra} cannot be imported ({error}): "
+        f"run `pip install 'memdb-sqlite[{extra}]'`"
+    )
+
+
+def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """
+    Return *messages* with role and content only.
+
+    Raises:
+        InvalidInput: there are none, or one has another role or no text.
+    """
+    if not messages:
+        raise InvalidInput("there are no messages: give at least one")
+    checked = []
+    for number, message in enumerate(messages):
+        role, content = message.get("role"), message.get("content")
+        if role not in ROLES:
+            raise InvalidInput(
+                f"role of message {number} is {role!r}: use one of {', '.join(ROLES)}"
+            )
+        if not isinstance(content, str):
+            raise InvalidInput(f"content of message {number} is no str: give a text")
+        checked.append({"role": role, "content": content})
+    return checked
+
+
+def put_schema_in_prompt(
+    messages: list[dict[str, str]], schema: Mapping[str, Any]
+) -> list[dict[str, str]]:
+    """Return *messages* with *schema* as an instruction at the end of the system prompt."""
+    import json
+
+    instruction = (
+        "Answer with JSON only, no prose and no code fence. It must keep to this JSON schema: "
+        f"{json.dumps(schema, ensure_ascii=False)}"
+    )
+    if messages[0]["role"] != "system":
+        return [{"role": "system", "content": instruction}, *messages]
+    first = {"role": "system", "content": f"{messages[0]['content']}\n\n{instruction}"}
+    return [first, *messages[1:]]
+
+
+class SizedEmbedder:
+    """The part of an embedder that finds the dimension of its model if it is not known."""
+
+    name: str
+    _dim: int | None
+
+    if TYPE_CHECKING:
+
+        def embed(self, texts: Sequence[str]) -> list[Sequence[float] | None]:
+            """Return one vector per text."""
+
+    @property
+    def dim(self) -> int:
+        """
+        The number of components; if it is not known the model embeds one word, once.
+
+        Raises:
+            PortError: the model gave no vector.
+        """
+        if self._dim is None:
+            (vector,) = self.embed([PROBE])
+            if vector is None:
+                raise PortError(self.name, "it gave no vector for a plain word")
+            self._dim = len(vector)
+        return self._dim
+
+    def expect(self, dim: int) -> None:
+        """Set the dimension if it is not known: a file with the model's vectors knows it."""
+        if self._dim is None:
+            self._dim = dim
+
+
+def embed_texts(
+    texts: Sequence[str], embed: Callable[[list[str]], Sequence[Sequence[float]]]
+) -> list[Sequence[float] | None]:
+    """Return *embed* of the first `MAX_CHARS` of each text, None for a text of spaces only."""
+    full = [text[:MAX_CHARS] for text in texts if text.strip()]
+    vectors = iter(embed(full) if full else [])
+    return [next(vectors) if text.strip() else None for text in texts]
