@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from memdb.models.model_client import Caller
     from memdb.models.protocols import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.models.summaries import SummaryPolicy
-    from memdb.search.service import Recaller
+    from memdb.search.service import SearchService
     from memdb.summaries.builder import Summaries
     from memdb.summaries.tree import Trees
     from memdb.text.counting import Counting
@@ -84,7 +84,7 @@ class Rooms:
         self._hosting: Hosting | None = None
         self._entries: EntryService | None = None
         self._entry_writer: EntryWriter | None = None
-        self._recaller: Recaller | None = None
+        self._recaller: SearchService | None = None
         self._shelf: Shelf | None = None
         self._model = model
         self._summarizer = summarizer
@@ -230,12 +230,12 @@ class Rooms:
             self._usage.flush()
 
     @property
-    def recaller(self) -> Recaller:
+    def recaller(self) -> SearchService:
         """What searches."""
         if self._recaller is None:
-            from memdb.search.service import Recaller
+            from memdb.search.service import SearchService
 
-            self._recaller = Recaller(
+            self._recaller = SearchService(
                 self.db,
                 self.indexer,
                 lambda: self.categories.half_lives_ms(),  # noqa: PLW0108 (made when asked)
@@ -346,7 +346,7 @@ class Rooms:
                 self.db,
                 self.counting,
                 self.summaries,
-                lambda *asked, **options: self.recaller.recall(*asked, **options),  # noqa: PLW0108 (made when asked)
+                lambda *search: self.recaller.recall_kinds(*search),  # noqa: PLW0108 (made when asked)
                 lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
             )
         return self._contexts

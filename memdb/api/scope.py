@@ -154,6 +154,7 @@ class Scope:
         until: int | datetime | None = None,
         session: str | None = None,
         explain: bool = False,
+        by: str = "meaning",
         rerank: bool = True,
         group: str | None = None,
         as_of: int | datetime | None = None,
@@ -169,12 +170,14 @@ class Scope:
                 together, `-word` puts what holds it last, and a date, also one like
                 "two weeks ago", prefers what was said then.
             limit: Most hits, 1 to 1,000.
-            kinds: Which of "message", "entry" and "artifact" to search.
+            kinds: Which of "message", "entry", "artifact" and "summary" to search.
             since: Only what was said at or after this time, UTC milliseconds
                 or an aware datetime.
             until: Only what was said before this time.
             session: Only messages and artifacts of this session.
             explain: Give each hit the terms of its score.
+            by: "meaning", or "words": then nothing is found by its vector or by its
+                neighbours, and no embedder is asked.
             rerank: Also compare the words of the best messages with those of the
                 query by meaning; False saves 3 ms.
             group: "session" gives the sessions whose messages say most, each as
@@ -197,17 +200,9 @@ class Scope:
 
         Cost: 5 ms for 10,000 messages, whatever else the file holds.
         """
-        recaller = self._rooms.recaller
-        if group is not None:
-            if group != "session" or session is not None or explain or "message" not in kinds:
-                raise InvalidInput(
-                    f"group is {group!r}: 'session' groups messages, without session and explain"
-                )
-            return recaller.sessions(
-                self._owner, query, limit, since=since, until=until, rerank=rerank
-            )
-        return recaller.recall(
-            self._owner,
+        from memdb.search.request import search_request
+
+        request = search_request(
             query,
             limit,
             kinds=kinds,
@@ -215,9 +210,12 @@ class Scope:
             until=until,
             session=session,
             explain=explain,
+            by=by,
             rerank=rerank,
+            group=group,
             as_of=as_of,
         )
+        return self._rooms.recaller.recall(self._owner, request)
 
     def why(
         self,
@@ -240,9 +238,12 @@ class Scope:
             NotFound: there is no such message.
             InvalidInput: an argument is out of its range.
         """
-        return self._rooms.recaller.why(
-            self._owner, query, (session, seq), limit, since=since, until=until, rerank=rerank
+        from memdb.search.request import search_request
+
+        request = search_request(
+            query, limit, kinds=("message",), since=since, until=until, rerank=rerank
         )
+        return self._rooms.recaller.why(self._owner, request, session, seq)
 
     def profile(
         self, budget_tokens: int, said: Sequence[str] = (), *, ids: bool = False
@@ -270,7 +271,7 @@ class Scope:
 
         By words alone: nothing is found by its meaning or its place in a talk.
         """
-        return self._rooms.recaller.recall(self._owner, query, limit, kinds=kinds, vectors=False)
+        return self.recall(query, limit, kinds=kinds, by="words")
 
     @property
     def state(self) -> State:
@@ -350,7 +351,6 @@ class Scope:
         (1, True)
         """
         from memdb.deletion.service import Forgetter
-        from memdb.errors import InvalidInput
 
         given = (entry, session, query, everything or None)
         if sum(one is not None for one in given) != 1:

@@ -119,7 +119,10 @@ class Session(Hosted, Learning, Revising):
 
         By words alone; `scope.recall` also knows meaning, dates and context.
         """
-        return self._rooms.recaller.search(self._owner, self.name, query, limit)
+        from memdb.search.request import search_request
+
+        request = search_request(query, limit, kinds=("message",), session=self.name, by="words")
+        return self._rooms.recaller.recall(self._owner, request)
 
     def window(
         self,
@@ -212,7 +215,12 @@ class Session(Hosted, Learning, Revising):
 
     def search_summaries(self, query: str, limit: int = 10) -> list[Summary]:
         """Return the summaries of this session that share words with *query*, best first."""
-        return self._rooms.trees.search(self._owner, self.name, query, limit)
+        from memdb.search.request import search_request
+
+        request = search_request(query, limit, kinds=("summary",), session=self.name, by="words")
+        hits = self._rooms.recaller.recall(self._owner, request)
+        ids = [hit.source.summary_id or "" for hit in hits]
+        return self._rooms.trees.get_many(self._owner, self.name, ids)
 
     def summary_index(self, budget_tokens: int = 400) -> str:
         """

@@ -197,10 +197,19 @@ class Tools:
         """
         text_value(query, "query")
         int_value(limit, "limit", 1, MAX_HITS)
+        from memdb.search.request import search_request
+
         session = self._session
-        recall = session._rooms.recaller.recall
-        hits = [*recall(session._owner, query, limit, kinds=("message",), session=session.name)]
-        hits += recall(session._owner, query, MORE_HITS, kinds=("entry",), visible=session.name)
+        request = search_request(
+            query,
+            max(limit, MORE_HITS),
+            kinds=("message", "entry"),
+            messages_of=session.name,
+            visible=session.name,
+        )
+        limits = {"message": limit, "entry": MORE_HITS}
+        by_kind = session._rooms.recaller.recall_kinds(session._owner, request, limits)
+        hits = [*by_kind["message"], *by_kind["entry"]]
         lines = [_hit_line(hit) for hit in hits]
         lines += [_summary_line(summary) for summary in session.search_summaries(query, MORE_HITS)]
         return _fitting(lines) or "(nothing found)"

@@ -9,6 +9,7 @@ from itertools import islice
 from memdb.context.blocks import RECALLED, Block, Line, block, frame_tokens, quoted, with_costs
 from memdb.models.record import Record
 from memdb.models.summaries import Piece
+from memdb.search.request import search_request
 from memdb.text.sanitize import prompt_line
 from memdb.text.times import iso_day
 
@@ -16,11 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from memdb.models.messages import Entry, Hit, Hits
+    from memdb.models.messages import Entry, Hit
     from memdb.records.scopes import Owner
+    from memdb.search.request import SearchRequest
     from memdb.text.counting import Counting
 
-    Recall = Callable[..., Hits]
+    Recall = Callable[[Owner, SearchRequest, dict[str, int]], dict[str, list[Hit]]]
     Pinned = Callable[[Owner, str], Iterable[Entry]]
 
 # Hits that are asked for: one for so many tokens of the budget, twice what fits as
@@ -85,8 +87,11 @@ class Excerpts:
         if query is None:
             return Found((), (), pinned)
         most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
-        entries = self._recall(owner, query, MOST_ENTRIES, kinds=("entry",), visible=session)
-        said = self._recall(owner, query, most, kinds=("message",), session=session)
+        request = search_request(
+            query, most, kinds=("message", "entry"), messages_of=session, visible=session
+        )
+        by_kind = self._recall(owner, request, {"entry": MOST_ENTRIES, "message": most})
+        entries, said = by_kind["entry"], by_kind["message"]
         known = {entry.id for entry in pinned}
         fresh = [hit for hit in entries if hit.source.entry_id not in known]
         return Found(tuple(fresh), tuple(said), pinned)

@@ -120,6 +120,15 @@ class Filler:
         self.settle()
         return total
 
+    def is_behind(self, tx: Tx, span: tuple[int, int]) -> bool:
+        """Return whether an id range has jobs that are due, or the space is not there yet."""
+        space = self.space(tx)
+        if space is None or space.retired:
+            return True
+        if jobs.due(tx, space.space_no, *span, self._db.clock(), 1, early=False):
+            return True
+        return not space.complete and not space_jobs.unfinished(tx, space.space_no)
+
     def drain(self, span: tuple[int, int], limit: int) -> None:
         """
         Embed up to *limit* texts of an id range, as a recall does before it reads.

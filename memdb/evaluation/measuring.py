@@ -20,7 +20,8 @@ from memdb.evaluation.arms import ARMS, fitted
 from memdb.evaluation.scores import DEPTH, measure
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
-from memdb.search.service import Recaller
+from memdb.search.request import search_request
+from memdb.search.service import SearchService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -112,11 +113,11 @@ def run(
         path = os.path.join(place, "bench.db")  # noqa: PTH118
         with memdb.open(path, durability="process", embedder=embedder, clock=clock) as db:
             ready = filled(data, db, clock)
-            recallers = [(arm, _recaller(db, arm)) for arm in arms]
+            services = [(arm, _service(db, arm)) for arm in arms]
             for number, asked in enumerate(data.questions, start=1):
                 clock.now_ms = ready.ends[asked.scope] if asked.asked_ms is None else asked.asked_ms
-                for arm, recaller in recallers:
-                    yield from _answers(ready, arm, recaller, asked)
+                for arm, service in services:
+                    yield from _answers(ready, arm, service, asked)
                 if progress is not None:
                     progress(number, len(data.questions))
 
@@ -155,7 +156,7 @@ def filled(data: Dataset, db: memdb.MemDB, clock: Clock) -> Filled:
     return Filled(data, db, clock, ends, entries)
 
 
-def _answers(ready: Filled, arm: Arm, recaller: Recaller, asked: Asked) -> Iterator[Answer]:
+def _answers(ready: Filled, arm: Arm, service: SearchService, asked: Asked) -> Iterator[Answer]:
     """Yield what *arm* finds: messages or documents, and sessions, where evidence names them."""
     scope = ready.db.scope(asked.scope, APP)
     known = ready.entries.get(asked.scope, {})
@@ -163,7 +164,8 @@ def _answers(ready: Filled, arm: Arm, recaller: Recaller, asked: Asked) -> Itera
     kinds = [kind for kind, scopes in held if asked.scope in scopes]
     if asked.evidence:
         start = time.perf_counter()
-        hits = recaller.recall(scope._owner, asked.text, DEPTH, kinds=kinds, rerank=arm.rerank)
+        request = search_request(asked.text, DEPTH, kinds=kinds, rerank=arm.rerank)
+        hits = service.recall(scope._owner, request)
         took_ms = (time.perf_counter() - start) * 1000
         ranked = [
             str(hit.source.external_id)
@@ -174,7 +176,8 @@ def _answers(ready: Filled, arm: Arm, recaller: Recaller, asked: Asked) -> Itera
         yield _answer(arm, "turn", asked, asked.evidence, ranked, took_ms)
     if asked.sessions:
         start = time.perf_counter()
-        hits = recaller.sessions(scope._owner, asked.text, DEPTH, rerank=arm.rerank)
+        request = search_request(asked.text, DEPTH, rerank=arm.rerank, group="session")
+        hits = service.recall(scope._owner, request)
         took_ms = (time.perf_counter() - start) * 1000
         ranked = [str(hit.source.session) for hit in _whole(hits)]
         yield _answer(arm, "session", asked, asked.sessions, ranked, took_ms)
@@ -208,7 +211,9 @@ def _answer(
     )
 
 
-def _recaller(db: memdb.MemDB, arm: Arm) -> Recaller:
+def _service(db: memdb.MemDB, arm: Arm) -> SearchService:
     indexer = db._rooms.indexer if arm.vectors else Indexer(db._db, None)
     arm = fitted(arm, None if indexer.embedder is None else indexer.embedder.name)
-    return Recaller(db._db, indexer, messages=arm.messages, documents=arm.documents)
+    return SearchService(
+        db._db, indexer, message_weights=arm.messages, document_weights=arm.documents
+    )

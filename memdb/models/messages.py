@@ -190,8 +190,9 @@ class Source(Record):
     A message has session, seq, external_id, author and created_ms; an entry
     entry_id and category, and the session and seq it was told in; an artifact
     name, version and its session. A session has its name, its title, and in
-    created_ms the time of its first message. *shared* is True of an entry that
-    all users of the app share.
+    created_ms the time of its first message. A summary has its session and id,
+    and in seq and last_seq its span. *shared* is True of an entry that all users
+    of the app share.
     """
 
     session: str | None = None
@@ -205,6 +206,8 @@ class Source(Record):
     version: int | None = None
     title: str | None = None
     shared: bool = False
+    summary_id: str | None = None
+    last_seq: int | None = None
 
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""
@@ -212,6 +215,8 @@ class Source(Record):
             return f"entry {self.entry_id} ({self.category})"
         if self.artifact is not None:
             return f"{self.artifact}@{self.version}"
+        if self.last_seq is not None:
+            return f"{self.session}#{self.seq}-{self.last_seq}"
         if self.seq is None:
             return f"{self.session} ({self.title})" if self.title else str(self.session)
         return f"{self.session}#{self.seq}"
@@ -222,7 +227,7 @@ class Hit(Record):
     One answer of a search.
 
     Attributes:
-        kind: "message", "entry" or "artifact"; "session" for a group.
+        kind: "message", "entry", "artifact" or "summary"; "session" for a group.
         text: The whole text of a message or entry; of an artifact the place
             that matched; of a session its best message.
         score: Higher is better; only comparable within one answer.

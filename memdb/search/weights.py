@@ -1,9 +1,12 @@
 """
 Every number of the ranking, and where it comes from.
+
+No other module of `memdb.search` holds one (tested), but for limits on input.
 """
 
 from __future__ import annotations
 
+from memdb.models.entries import DAY_MS
 from memdb.models.record import Record
 
 
@@ -83,5 +86,82 @@ R@10 0.853 with all-MiniLM-L6-v2, 0.841 with the weights of the built-in table (
 
 
 def for_messages(model: str | None) -> Weights:
-    """Return the weights for messages where *model* made the vectors; None: words alone."""
+    """Return the weights of messages if *model* made the vectors; None means words alone."""
     return MESSAGES if model in (None, STATIC_MODEL) else SENTENCES
+
+
+def for_documents(_model: str | None) -> Weights:
+    """Return the weights of all other kinds, whatever made the vectors."""
+    return DOCUMENTS
+
+
+# How many rows are looked at
+
+MAX_TERMS = 2_000
+"""Most words of a query that may be looked up, a page of text: 20 µs each where they are rare.
+Those after the first 64 only while nothing was found."""
+
+LARGE_SCOPE = 100_000
+MAX_POSTINGS = 20_000
+"""In a scope of more messages than `LARGE_SCOPE`, only so many of the newest rows of a common
+word are read: such a word says little, and 20,000 rows take 8 ms."""
+
+SECOND_STAGE = 200
+"""Messages whose text the second stage reads; 1,000 find no more.
+
+Source: LoCoMo development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
+"""
+
+VECTOR_ARM = 200
+"""Rows that the vector arm brings: 100 find less (R@10 0.809 against 0.818, LoCoMo)."""
+
+SIMILAR_WORDS = 16
+SIMILAR_CHARS = 4_000
+"""Words of a query that look for neighbours (a question has five or six), and characters of a
+message that they look at, about two pages."""
+
+WIDEST_CONTEXT = 4
+"""No neighbour is farther away than this; see `Weights.context`."""
+
+# What the vector arm hears
+
+NOISE = {STATIC_MODEL: 0.15}
+"""Cosines below this say nothing: two sentences on different things come to less. Each model has
+its own scale, so only the built-in one has a floor.
+
+Source: bench/recall.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
+"""
+
+COMMON_SHARE = 0.15
+"""A word in more than this share of the messages is left out of the text that is embedded.
+Source: retrieval evidence, worth 0.19 of recall at 10."""
+
+# What counts besides words and meaning
+
+PAUSE_MS = 30 * DAY_MS
+""""Last week" is counted back from today, or from the newest message if that is older than
+this: people come back to old conversations."""
+
+NEUTRAL_IMPORTANCE = 5
+MAX_USES = 99
+"""Importance that changes no score, and uses of an entry beyond which more add nothing."""
+
+# Sessions
+
+FADE = 0.5
+FADE_COUNT = 8
+"""What each next message of a session counts for, and how many do at all.
+
+Source: LoCoMo development split, all evidence sessions among the first five: 0.863 by the best
+message alone, 0.867 with 0.5, 0.853 with 0.7.
+"""
+
+SHOWN_MESSAGES = 3
+"""Messages shown of each session."""
+
+
+def widened(weights: Weights, depth: int) -> Weights:
+    """Return *weights* with arms and seeds that are long enough to rank *depth* rows."""
+    if depth <= min(weights.arm, weights.seeds):
+        return weights
+    return weights.replace(arm=max(weights.arm, depth), seeds=max(weights.seeds, depth))

@@ -13,11 +13,12 @@ from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.summaries import Expansion, Summary, SummaryTree
 from memdb.summaries.planning import covered_seq, head_seq
 from memdb.tables import messages, sessions, summaries
-from memdb.text.terms import query_words, word_terms
 from memdb.text.validate import int_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Tx
     from memdb.records.scopes import Owner
@@ -31,9 +32,6 @@ INDEX_HEADING = (
     "Each line is a summary; memory_expand(id) shows what it stands for."
 )
 INDEX_OMITTED = "(What was said before message {seq} is not listed; memory_search finds it.)"
-
-# Words of a query that are looked up in summaries.
-MAX_WORDS = 64
 
 # Summaries or messages per page of an expansion.
 PAGE = 50
@@ -104,16 +102,12 @@ class Trees:
             target = find_session(tx, owner, session)
         return 0 if target is None else self._summaries.upgrade(target)
 
-    def search(self, owner: Owner, session: str, query: str, limit: int) -> list[Summary]:
-        """Return the summaries that share words with *query*; see `Session.search_summaries`."""
-        int_value(limit, "limit", 1, MAX_PAGE)
-        words = word_terms(query_words(text_value(query, "query")), MAX_WORDS)
+    def get_many(self, owner: Owner, session: str, ids: Iterable[str]) -> list[Summary]:
+        """Return the summaries with these ids, in that order; missing ones are left out."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            span = owner.span(tx)
-            if target is None or span is None or not words:
-                return []
-            return summaries.search(tx, target, words, span, limit)
+            found = [target and summaries.find(tx, target, one) for one in ids]
+        return [summary for summary in found if summary]
 
     def index(self, owner: Owner, session: str, budget_tokens: int) -> str:
         """Return the frontier as lines for a system prompt; see `Session.summary_index`."""

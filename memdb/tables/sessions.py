@@ -10,11 +10,13 @@ from __future__ import annotations
 from memdb.errors import TooLarge
 from memdb.models.ids import MAX_SEQ, MAX_SESSION_NO, session_id
 from memdb.models.messages import SessionInfo
+from memdb.models.record import Record
 from memdb.models.sessions import SessionHead
 from memdb.text.validate import MAX_NAME_CHARS, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Row, Tx
@@ -103,8 +105,19 @@ SELECT_IDENTITY = """/* sessions.identity */
 SELECT name, uid FROM sessions WHERE id = :id
 """
 
-SELECT_CARD = """/* sessions.card */
-SELECT name, title FROM sessions WHERE id = :id
+SELECT_CARDS = """/* sessions.cards */
+SELECT
+  id,
+  name,
+  title,
+  (
+    SELECT created_ms FROM messages
+    WHERE messages.id > sessions.id AND messages.id <= (sessions.id | 16777215)
+    ORDER BY messages.id
+    LIMIT 1
+  )
+FROM sessions
+WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_TOTAL = """/* sessions.total */
@@ -155,6 +168,14 @@ INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 SELECT uid, 'session', scope_no, name, :now_ms FROM sessions WHERE id = :id
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
+
+
+class Card(Record):
+    """What names a session in a list; *first_ms* is the time of its first message."""
+
+    name: str
+    title: str | None
+    first_ms: int
 
 
 def _to_info(row: Row) -> SessionInfo:
@@ -250,10 +271,10 @@ def identity(tx: Tx, session: int) -> tuple[str, str] | None:
     return None if row is None else (row[0], row[1])
 
 
-def card(tx: Tx, session: int) -> tuple[str, str | None] | None:
-    """Return the name and title of a session, None if it is gone."""
-    row = tx.one(SELECT_CARD, {"id": session})
-    return None if row is None else (row[0], row[1])
+def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:
+    """Return what names each of these sessions, by id; those without messages are left out."""
+    rows = tx.all(SELECT_CARDS, {"ids": f"[{','.join(map(str, ids))}]"})
+    return {row[0]: Card(*row[1:]) for row in rows if row[3] is not None}
 
 
 def tokens(tx: Tx, session: int, first_seq: int) -> tuple[int, int]:

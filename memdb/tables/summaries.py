@@ -13,7 +13,7 @@ from memdb.models.summaries import Summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Row, Tx
@@ -178,15 +178,12 @@ SELECT_BELOW = """/* summaries.below_quality */
 SELECT id FROM summaries WHERE session_id = :session_id AND quality <> 'model' ORDER BY id
 """
 
-SELECT_MATCHES = """/* summaries.matches */
-SELECT summaries.id FROM summaries_fts
-JOIN summaries ON summaries.id = summaries_fts.rowid
+SELECT_WITH_TEXT = """/* summaries.ids_with_text */
+SELECT id FROM summaries
 WHERE
-  summaries_fts MATCH :terms
-  AND summaries_fts.rowid BETWEEN :low AND :high
-  AND summaries.session_id = :session_id
-ORDER BY bm25(summaries_fts), summaries.id
-LIMIT :limit
+  id BETWEEN :low AND :high
+  AND text IS NOT NULL
+  AND (:session_id IS NULL OR session_id = :session_id)
 """
 
 INSERT_WORDS = """/* summaries.index */
@@ -367,18 +364,15 @@ def improvable(tx: Tx, session: int) -> list[int]:
     return [row[0] for row in tx.all(SELECT_BELOW, {"session_id": session})]
 
 
-def search(
-    tx: Tx, session: int, terms: Sequence[str], span: tuple[int, int], limit: int
-) -> list[Summary]:
-    """
-    Return up to *limit* nodes of a session whose text holds some of *terms*, best first.
+def ids_with_text(tx: Tx, low: int, high: int, session: int | None) -> set[int]:
+    """Return the ids in [low, high] of summaries with a text, in *session* if one is given."""
+    values = {"low": low, "high": high, "session_id": session}
+    return {row[0] for row in tx.all(SELECT_WITH_TEXT, values)}
 
-    Args:
-        terms: FTS5 query strings as `memdb.text.terms` makes them, not none.
-        span: First and last id of the scope.
-    """
-    values: dict[str, Any] = {"terms": " OR ".join(terms), "session_id": session, "limit": limit}
-    return _fetch(tx, tx.all(SELECT_MATCHES, {**values, "low": span[0], "high": span[1]}))
+
+def get_many(tx: Tx, ids: Iterable[int]) -> list[Summary]:
+    """Return the summaries with these packed ids, in that order, without those that are gone."""
+    return _fetch(tx, [(row_id,) for row_id in ids])
 
 
 def prune(tx: Tx, session: int, limit: int) -> int:

@@ -1,5 +1,5 @@
 """
-Full text: which rows hold a word. Owns the `*_fts` tables but that of nodes.
+Full text: which rows hold a word. Owns the `*_fts` tables but that of summaries.
 
 An archived message leaves its author in `messages_fts`, beside the row that has
 no text; its words stand in `archived_fts`, which is asked only for ranges that

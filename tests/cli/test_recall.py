@@ -56,6 +56,8 @@ def test_recall_golden(run_json, trip):
             "version": None,
             "title": None,
             "shared": False,
+            "summary_id": None,
+            "last_seq": None,
         },
         "explanation": None,
         "hits": [],

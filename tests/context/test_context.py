@@ -500,10 +500,11 @@ def test_too_many_without_a_summary_are_named(db: MemDB, chat: Session) -> None:
     assert window.tokens <= 3_000
 
 
-def test_archiving_changes_nothing(chat: Session) -> None:
+def test_archiving_changes_nothing(db: MemDB, chat: Session) -> None:
     """The same context from cold messages, with and without a question."""
     chat.append("system", "Be kind.")
     say(chat, 300)
+    db.run_pending(kinds=("embed",))
     before = chat.context(900), chat.context(900, "Note w7x3")
 
     chat.archive(keep_last=20)

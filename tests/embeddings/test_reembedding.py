@@ -110,7 +110,7 @@ def test_an_answer_of_a_part_says_so(
     filled: str, open_db: Callable[..., MemDB], new: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The arm took part, and the answer tells how much of it there is."""
-    monkeypatch.setattr("memdb.search.service.DRAIN_TEXTS", 1)
+    monkeypatch.setattr("memdb.embeddings.indexer.DRAIN_TEXTS", 1)
     monkeypatch.setattr("memdb.embeddings.filling.BATCH", 1)
     db = open_db(filled, embedder=new)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memdb.english.dates import DateMention
-from memdb.search.query import asks, parse_query
+from memdb.search.parse import asks, parse_query
 
 
 def test_a_query_in_full() -> None:

@@ -8,9 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.search.lexical import idf, lexical_scores, top
-from memdb.search.query import parse_query
-from memdb.search.ranking import Fused, Row, Worth, best, fuse, rank, rank_entries, score_of
+from memdb.search.parse import parse_query
+from memdb.search.rank import (
+    Fused,
+    Row,
+    Worth,
+    best,
+    fuse,
+    idf,
+    lexical_scores,
+    rank,
+    rank_entries,
+    score_of,
+    top,
+)
 from memdb.search.weights import DOCUMENTS, MESSAGES
 
 FIRST = 1 << 44 | 1 << 24

@@ -8,7 +8,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, Source
-from memdb.search import fields
+from memdb.search import kinds
 from memdb.tables import words as fulltext
 
 START_MS = 1_700_000_000_000
@@ -531,8 +531,8 @@ def test_old_messages_of_a_large_scope_are_found_where_asked_for(
     db: MemDB, monkeypatch: pytest.MonkeyPatch, asked: Any
 ) -> None:
     """Lists that are cut to the newest are not cut where those do not count."""
-    monkeypatch.setattr(fields, "LARGE_SCOPE", 10)
-    monkeypatch.setattr(fields, "MAX_POSTINGS", 5)
+    monkeypatch.setattr(kinds, "LARGE_SCOPE", 10)
+    monkeypatch.setattr(kinds, "MAX_POSTINGS", 5)
     ann = db.scope("ann")
     for n in range(3):
         ann.session("old").append("user", f"tea {n}", created_ms=100)

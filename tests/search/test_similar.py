@@ -2,9 +2,8 @@
 
 import pytest
 
-from memdb.search.lexical import Lexical, idf
-from memdb.search.similar import MAX_CHARS, near_words
-from memdb.search.weights import DOCUMENTS, MESSAGES
+from memdb.search.rank import Lexical, idf, near_words
+from memdb.search.weights import DOCUMENTS, MESSAGES, SIMILAR_CHARS
 
 FIRST = 1 << 44 | 1 << 24
 
@@ -25,7 +24,7 @@ def test_stop_words_are_near_to_nothing() -> None:
 
 def test_only_the_beginning_of_a_long_text_is_compared() -> None:
     """The cost does not grow with what somebody pasted."""
-    text = "x " * (MAX_CHARS // 2) + "physician"
+    text = "x " * (SIMILAR_CHARS // 2) + "physician"
 
     assert near_words(["doctor"], {1: text}, 0.3) == {}
 

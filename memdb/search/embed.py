@@ -1,0 +1,125 @@
+"""
+Embedding of the question: one vector for all kinds, by one call of the embedder.
+
+Runs outside of transactions. What keeps the vector arm from taking part is kept
+beside the vector, for `Hits.missing`.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import PortError
+from memdb.models.messages import Hits
+from memdb.models.record import Record
+from memdb.search.question import Vector
+from memdb.search.weights import COMMON_SHARE
+from memdb.text.terms import word_terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memdb.embeddings.indexer import Serving
+    from memdb.models.messages import Hit
+    from memdb.search.question import Corpus, Question
+
+ARMS = ("lexical", "vector", "similar")
+"""How hits are found, as the terms of a score name it."""
+
+
+class Embedding(Record):
+    """
+    The vector of a question, or why there is none.
+
+    Attributes:
+        vector: None means that only words are searched.
+        reason: Why there is no vector; else how far its space is filled, None
+            if it is complete.
+    """
+
+    vector: Vector | None
+    reason: str | PortError | None = None
+
+    def to_hits(self, hits: list[Hit], *, rerank: bool) -> Hits:
+        """
+        Return *hits* with the arms that took part and why others did not.
+
+        Raises:
+            PortError: the embedder failed and nothing was found by words: an
+                empty answer would say that nothing is known.
+        """
+        missing: dict[str, str] = {}
+        if self.reason is not None:
+            missing["vector"] = str(self.reason)
+        if self.vector is None:
+            missing["similar"] = "it needs the vector arm"
+        elif not rerank:
+            missing["similar"] = "it was not wanted"
+        failure = self.reason if isinstance(self.reason, PortError) else None
+        if failure is not None and not hits:
+            raise failure
+        absent = {*missing} - ({"vector"} if self.vector else set())
+        arms = [arm for arm in ARMS if arm not in absent]
+        space = None if self.vector is None else self.vector.model
+        return Hits(tuple(hits), tuple(arms), missing, failure, space)
+
+
+def embed_question(
+    serving: Serving | None, question: Question, corpora: Sequence[Corpus]
+) -> Embedding:
+    """
+    Return the vector of the question, and the cosines of past entries.
+
+    The vector is left out if the model does not know the query's words and other
+    words find something.
+    """
+    if question.request.by == "words":
+        return Embedding(None, "only words were asked for")
+    if serving is None:
+        return Embedding(None, "the file was opened without an embedder")
+    embedder = serving.filler.embedder
+    covers = getattr(embedder, "covers", None)
+    has_words = any(corpus.terms() for corpus in corpora)
+    if has_words and covers is not None and not covers(question.query.text):
+        return Embedding(None, f"{embedder.name} does not know these words")
+    past = {key: entry.text for corpus in corpora for key, entry in (corpus.past or {}).items()}
+    text = question.query.vector_text(_common_words(question, corpora))
+    try:
+        query, *vectors = serving.filler.embed([text, *past.values()])
+    except PortError as error:
+        return Embedding(None, error)
+    if query is None or serving.space_no is None:
+        space_is_empty = f"space {embedder.name}: nothing is embedded yet"
+        no_words = f"{embedder.name} finds nothing to embed in the query"
+        return Embedding(None, no_words if query is None else space_is_empty)
+    cosines = {
+        key: _cosine(query, vector)
+        for key, vector in zip(past, vectors, strict=True)
+        if vector is not None
+    }
+    return Embedding(Vector(query, serving.space_no, embedder.name, cosines), serving.partly)
+
+
+def _common_words(question: Question, corpora: Sequence[Corpus]) -> list[str]:
+    """Return the query's words that stand in many of the messages that are searched."""
+    return [
+        word
+        for corpus in corpora
+        if corpus.kind == "message"
+        for word in question.query.content
+        if all(
+            len(corpus.postings.get(term, ())) > COMMON_SHARE * corpus.total
+            for term in word_terms([word])
+        )
+    ]
+
+
+def _cosine(first: bytes, second: bytes) -> float:
+    from array import array
+    from operator import mul
+
+    one, other = array("f", first), array("f", second)
+
+    def product(left: array[float], right: array[float]) -> float:
+        return sum(map(mul, left, right), 0.0)
+
+    return float(product(one, other) / (product(one, one) * product(other, other)) ** 0.5)

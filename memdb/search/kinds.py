@@ -1,0 +1,277 @@
+"""
+The kinds of records that recall searches, as data: one `Kind` each.
+
+A kind says what of a scope is searched, how candidates are found and ranked, and
+how a row becomes text and source of a hit. Entries of the past are one more
+kind, chosen by `kinds_of`, not another way through the stages.
+"""
+
+from __future__ import annotations
+
+from memdb.models.ids import session_range
+from memdb.models.messages import Source
+from memdb.models.record import Record
+from memdb.records.past import page
+from memdb.search.question import Corpus
+from memdb.search.rank import rank_documents, rank_messages
+from memdb.search.retrieve import (
+    find_entries,
+    find_messages,
+    find_past_entries,
+    find_texts,
+    json_ids,
+    past_corpus,
+    read_corpus,
+    read_postings,
+    restricted,
+)
+from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
+from memdb.tables import active_entries, artifacts, entries, messages, sessions, summaries, words
+from memdb.text.hashing import said_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Entry
+    from memdb.search.question import Question, Vector
+    from memdb.search.rank import Candidates, Ranking
+    from memdb.search.request import SearchRequest
+    from memdb.search.weights import Weights
+
+    Contents = dict[int, tuple[str, Source]]
+
+# Past entries read per statement.
+PAGE = 500
+
+
+class Kind(Record):
+    """
+    What recall has to know about one kind of record.
+
+    Attributes:
+        name: As `SearchRequest.kinds` and `Hit.kind` have it.
+        corpora: Reads what is searched, in the first snapshot.
+        find: Reads candidates by words and by vector, in the second.
+        rank: Ranks them; pure.
+        weights: The numbers of the ranking for the model that made the vectors.
+        read: Reads text and source of ranked rows, by id.
+    """
+
+    name: str
+    corpora: Callable[[Tx, Question], list[Corpus]]
+    find: Callable[[Tx, Question, Corpus, Vector | None, Weights], Candidates]
+    rank: Callable[[Question, Candidates, Weights], Ranking]
+    weights: Callable[[str | None], Weights]
+    read: Callable[[Tx, Question, Corpus, Sequence[int]], Contents]
+
+
+def kinds_of(request: SearchRequest) -> list[Kind]:
+    """Return the kinds that a request searches."""
+    kinds = KINDS if request.at_ms is None else {**KINDS, "entry": PAST_ENTRIES}
+    return [kinds[name] for name in request.kinds]
+
+
+def _message_corpora(tx: Tx, question: Question) -> list[Corpus]:
+    if question.scope_no is None or question.messages_of == 0:
+        return []
+    span, total = question.span, question.total
+    session = question.session if question.session is not None else question.messages_of
+    if session is not None:
+        span, total = session_range(session), sessions.last_seq(tx, session)
+    request = question.request
+    if request.is_timed:
+        allowed = messages.ids_between(tx, *span, request.since_ms, request.until_ms)
+        return [read_corpus(tx, question, "message", span, allowed=allowed, total=len(allowed))]
+    newest = MAX_POSTINGS if total > LARGE_SCOPE else None
+    return [read_corpus(tx, question, "message", span, allowed=None, total=total, newest=newest)]
+
+
+def _entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
+    """Return the scope's own entries, and the shared ones that none of its own replaces."""
+    found = []
+    if question.scope_no is not None:
+        found.append(_entry_corpus(tx, question, question.span, None))
+    if question.shared is not None:
+        before = None if question.scope_no is None else question.span
+        found.append(_entry_corpus(tx, question, question.shared, before))
+    return found
+
+
+def _entry_corpus(
+    tx: Tx, question: Question, span: tuple[int, int], before: tuple[int, int] | None
+) -> Corpus:
+    active = active_entries.live_ids(
+        tx,
+        *span,
+        now_ms=question.now_ms,
+        since_ms=question.request.since_ms,
+        until_ms=question.request.until_ms,
+        session=question.session,
+        visible=question.visible,
+        before=before,
+    )
+    # If no entry has to be left out, postings need no filter, which is faster.
+    whole = len(active) == active_entries.count(tx, *span) > 0
+    allowed = None if whole else active
+    return read_corpus(tx, question, "entry", span, allowed=allowed, total=len(active))
+
+
+def _past_entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
+    """Return the scope's own and the shared entries as they were at the request's time."""
+    past: dict[int, Entry] = {}
+    keys: set[str | None] = set()
+    texts: set[bytes] = set()
+    at_ms = question.request.at_ms
+    assert at_ms is not None
+    for span in (question.span, question.shared):
+        held = [] if span is None else _entries_at(tx, *span, at_ms)
+        held = [entry for entry in held if said_hash(entry.text) not in texts]
+        past |= {entry.id: entry for entry in held if entry.key not in keys}
+        keys = {entry.key for entry in held} - {None}
+        texts = {said_hash(entry.text) for entry in held}
+    return [past_corpus(question, past)]
+
+
+def _entries_at(tx: Tx, after: int, high: int, at_ms: int) -> list[Entry]:
+    found: list[Entry] = []
+    while True:
+        some = page(tx, after, high, at_ms=at_ms, limit=PAGE)
+        found += some
+        if len(some) < PAGE:
+            return found
+        after = some[-1].id
+
+
+def _artifact_corpora(tx: Tx, question: Question) -> list[Corpus]:
+    if question.scope_no is None or question.request.is_timed:
+        return []  # a version has a time, its text as a whole has none
+    allowed: set[int] = set()
+    session = question.request.session
+
+    def keep(postings: dict[str, list[int]]) -> dict[str, list[int]]:
+        ids = {key for keys in postings.values() for key in keys}
+        if not ids:
+            return postings
+        named = artifacts.get_many(tx, json_ids(ids))
+        allowed.update(key for key, name in named.items() if session in {None, name.session})
+        return restricted(postings, allowed)
+
+    postings, excluded = read_postings(tx, question, "artifact", question.span, keep)
+    total = max(len(allowed), 1)
+    return [Corpus("artifact", question.span, allowed, total, postings, excluded)]
+
+
+def _summary_corpora(tx: Tx, question: Question) -> list[Corpus]:
+    if question.scope_no is None or question.request.is_timed:
+        return []  # the time of a summary is not that of its messages
+    allowed = summaries.ids_with_text(tx, *question.span, question.session)
+    return [
+        read_corpus(tx, question, "summary", question.span, allowed=allowed, total=len(allowed))
+    ]
+
+
+def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
+    return {
+        key: (
+            row.text,
+            Source(row.session, row.seq, row.external_id, row.author, row.created_ms),
+        )
+        for key, row in messages.get_many(tx, json_ids(ids)).items()
+    }
+
+
+def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
+    found = entries.get_many(tx, json_ids(ids)) if corpus.past is None else corpus.past
+    low, high = question.span
+    return {
+        key: (
+            entry.text,
+            Source(
+                session=entry.session,
+                seq=entry.first_seq,
+                created_ms=entry.created_ms,
+                entry_id=key,
+                category=entry.category,
+                shared=not low <= key <= high,
+            ),
+        )
+        for key in ids
+        if (entry := found.get(key)) is not None
+    }
+
+
+def _read_artifacts(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
+    """Return the place of each artifact that matches best; it has no text of its own."""
+    terms = corpus.terms()
+    found: Contents = {}
+    assert question.scope_no is not None
+    for key, name in artifacts.get_many(tx, json_ids(ids)).items():
+        place = artifacts.Place(question.scope_no, name.session_no, name.name)
+        newest = artifacts.find(tx, place)
+        if newest is None:
+            continue
+        text = words.snippet(tx, "artifact", key, terms) or ""
+        source = Source(
+            session=name.session,
+            created_ms=newest.info.created_ms,
+            artifact=name.name,
+            version=newest.info.version,
+        )
+        found[key] = (text, source)
+    return found
+
+
+def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
+    return {
+        row.row_id: (
+            row.text,
+            Source(
+                session=row.session,
+                seq=row.first_seq,
+                created_ms=row.created_ms,
+                summary_id=row.id,
+                last_seq=row.last_seq,
+            ),
+        )
+        for row in summaries.get_many(tx, ids)
+    }
+
+
+KINDS = {
+    "message": Kind(
+        name="message",
+        corpora=_message_corpora,
+        find=find_messages,
+        rank=rank_messages,
+        weights=for_messages,
+        read=_read_messages,
+    ),
+    "entry": Kind(
+        name="entry",
+        corpora=_entry_corpora,
+        find=find_entries,
+        rank=rank_documents,
+        weights=for_documents,
+        read=_read_entries,
+    ),
+    "artifact": Kind(
+        name="artifact",
+        corpora=_artifact_corpora,
+        find=find_texts,
+        rank=rank_documents,
+        weights=for_documents,
+        read=_read_artifacts,
+    ),
+    "summary": Kind(
+        name="summary",
+        corpora=_summary_corpora,
+        find=find_texts,
+        rank=rank_documents,
+        weights=for_documents,
+        read=_read_summaries,
+    ),
+}
+
+PAST_ENTRIES = KINDS["entry"].replace(corpora=_past_entry_corpora, find=find_past_entries)

@@ -1,0 +1,278 @@
+"""
+Retrieval: read what a question asks, its posting lists, vectors and the best rows.
+
+All I/O of the search stages before the hits are loaded; nothing is scored here.
+Each function joins the caller's transaction. `memdb.search.kinds` says which of
+them a kind uses.
+"""
+
+from __future__ import annotations
+
+from memdb.english.dates import dates_in
+from memdb.models.entries import DAY_MS, decay_of
+from memdb.models.ids import scope_range, session_range
+from memdb.search.parse import parse_query
+from memdb.search.question import NO_SPAN, Corpus, Question
+from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
+from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
+from memdb.tables import active_entries, entries, messages, nearest, sessions, words
+from memdb.text.terms import phrase_terms, word_terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Entry
+    from memdb.records.scopes import Owner
+    from memdb.search.parse import Query
+    from memdb.search.question import Vector
+    from memdb.search.request import SearchRequest
+    from memdb.search.weights import Weights
+
+    Keep = Callable[[dict[str, list[int]]], dict[str, list[int]]]
+
+
+class Authors:
+    """Authors of messages by id range, read again after messages were added."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._by_span: dict[tuple[int, int], tuple[int, list[str]]] = {}
+
+    def of_span(self, tx: Tx, span: tuple[int, int], total: int) -> list[str]:
+        """Return the authors in *span*; *total* changes if the scope gets messages."""
+        cached = self._by_span.get(span)
+        if cached is None or cached[0] != total:
+            cached = self._by_span[span] = (total, messages.authors(tx, *span))
+        return cached[1]
+
+
+def read_question(
+    tx: Tx,
+    scope: Owner,
+    request: SearchRequest,
+    *,
+    authors: Authors,
+    now_ms: int,
+    half_lives_ms: Mapping[str, int | None],
+) -> Question | None:
+    """Return *request* bound to *scope*. None means that there is nothing to search."""
+    scope_no, shared = scope.find(tx), None
+    if "entry" in request.kinds and request.session is None:
+        shared_no = scope.shared().find(tx)
+        if shared_no is not None and shared_no != scope_no:
+            shared = scope_range(shared_no)
+    ids: dict[str, int] = {}
+    for name in {request.session, request.messages_of, request.visible} - {None}:
+        assert name is not None
+        ids[name] = (None if scope_no is None else sessions.find(tx, scope_no, name)) or 0
+    if request.session is not None and not ids[request.session]:
+        return None
+    if scope_no is None and shared is None:
+        return None
+    span = NO_SPAN if scope_no is None else scope_range(scope_no)
+    total = 0 if scope_no is None else sessions.total(tx, scope_no)
+    session = None if request.session is None else ids[request.session]
+    talk = span if session is None else session_range(session)
+    query = _parse(tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms)
+    terms = word_terms(query.content, MAX_TERMS)
+    if len(terms) > words.TERMS_AT_ONCE:
+        terms.sort(key=len, reverse=True)  # long words are rare, and say most
+    return Question(
+        request=request,
+        query=query,
+        scope_no=scope_no,
+        span=span,
+        shared=shared,
+        session=session,
+        messages_of=None if request.messages_of is None else ids[request.messages_of],
+        visible=None if request.visible is None else ids[request.visible],
+        total=total,
+        terms=terms + phrase_terms(query.phrases),
+        now_ms=now_ms if request.at_ms is None else request.at_ms,
+        half_lives_ms=half_lives_ms,
+    )
+
+
+def _parse(
+    tx: Tx,
+    text: str,
+    scope_no: int | None,
+    talk: tuple[int, int],
+    authors: Sequence[str],
+    now_ms: int,
+) -> Query:
+    """Return the parsed query, with its dates counted back and the user's birthday in it."""
+    query = parse_query(text, authors, now_ms // DAY_MS)
+    if query.spans:
+        newest_ms = messages.newest_ms(tx, *talk)
+        if newest_ms is not None and newest_ms < now_ms - PAUSE_MS:
+            query = parse_query(text, authors, newest_ms // DAY_MS)
+    if "birthday" in query.words and scope_no is not None:
+        entry_id = entries.find_key(tx, scope_no, "birthday", now_ms)
+        row = None if entry_id is None else entries.text(tx, entry_id)
+        days = [day.replace(year=None) for day in dates_in(row[0] if row else "") if day.day]
+        query = query.replace(dates=(*query.dates, *days))
+    return query
+
+
+def read_corpus(
+    tx: Tx,
+    question: Question,
+    kind: str,
+    span: tuple[int, int],
+    *,
+    allowed: set[int] | None,
+    total: int,
+    newest: int | None = None,
+) -> Corpus:
+    """
+    Return the rows of a kind that count, with the posting lists of the question's terms.
+
+    Args:
+        newest: Read only so many ids per term, the newest. None means all.
+    """
+    if not total:
+        return Corpus(kind, span, set(), 0, {})
+
+    def keep(postings: dict[str, list[int]]) -> dict[str, list[int]]:
+        return postings if allowed is None else restricted(postings, allowed)
+
+    postings, excluded = read_postings(tx, question, kind, span, keep, newest)
+    return Corpus(kind, span, allowed, total, postings, excluded)
+
+
+def read_postings(
+    tx: Tx,
+    question: Question,
+    kind: str,
+    span: tuple[int, int],
+    keep: Keep,
+    newest: int | None = None,
+) -> tuple[dict[str, list[int]], frozenset[int]]:
+    """Return the posting lists of the terms, and the ids that hold an excluded word."""
+    unwanted = word_terms(question.query.excluded, words.TERMS_AT_ONCE)
+    excluded = words.postings(tx, kind, unwanted, *span) if unwanted else {}
+    postings = words.first_postings(tx, kind, question.terms, span, keep, newest)
+    return postings, frozenset(key for ids in excluded.values() for key in ids)
+
+
+def past_corpus(question: Question, past: dict[int, Entry]) -> Corpus:
+    """
+    Return past entries as a corpus, indexed in memory: no index holds what they said.
+
+    Cost: a millisecond per ten entries.
+    """
+    request = question.request
+    past = {
+        key: entry
+        for key, entry in past.items()
+        if request.since_ms <= entry.created_ms < request.until_ms
+        and request.session in {None, entry.session}
+    }
+    texts = [(key, entry.text, "\n".join(entry.keywords)) for key, entry in past.items()]
+    postings = words.scratch_postings(texts, question.terms)
+    return Corpus("entry", question.span, set(past), len(past), postings, past=past)
+
+
+def restricted(
+    postings: dict[str, list[int]], allowed: set[int] | Mapping[int, object]
+) -> dict[str, list[int]]:
+    """Return *postings* with the ids in *allowed* only."""
+    return {term: [key for key in ids if key in allowed] for term, ids in postings.items()}
+
+
+def find_messages(
+    tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
+) -> Candidates:
+    """Return candidate messages with the rows of the best."""
+    lexical = Lexical(corpus.postings, corpus.total, weights)
+    scores = lexical.scores
+    cosine = _nearest(tx, question, corpus, vector)
+    if vector is not None and cosine:
+        # The best by words get their cosine too, or the vector arm would pass over them.
+        missing = [key for key in top(scores, weights.arm) if key not in cosine]
+        if missing:
+            near = nearest.measure(tx, vector.space_no, "message", vector.data, missing)
+            cosine |= _without_noise(near, vector.model)
+    with_neighbours = question.request.by != "words"
+    if not with_neighbours:
+        held = {key for ids in corpus.postings.values() for key in ids}
+        scores = {key: score for key, score in scores.items() if key in held}
+    candidates = Candidates(corpus, lexical, scores, cosine)
+    fused = fuse_candidates(candidates, weights, with_neighbours=with_neighbours)
+    ids = best(fused, max(SECOND_STAGE, 2 * question.request.depth))
+    rows = {key: Row(*row) for key, *row in messages.features(tx, json_ids(ids))} if ids else {}
+    return candidates.replace(fused=fused, rows=rows)
+
+
+def find_entries(
+    tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
+) -> Candidates:
+    """Return candidate entries with what counts besides their words."""
+    lexical = Lexical(corpus.postings, corpus.total, weights)
+    cosine = _nearest(tx, question, corpus, vector)
+    ids = {*lexical.scores, *cosine}
+    now_ms, half_lives_ms = question.now_ms, question.half_lives_ms
+    worths = {
+        key: Worth(importance, decay_of(category, updated_ms, now_ms, half_lives_ms), uses)
+        for key, importance, category, updated_ms, uses in (
+            active_entries.worths(tx, json_ids(ids)) if ids else ()
+        )
+    }
+    return Candidates(corpus, lexical, lexical.scores, cosine, worths=worths)
+
+
+def find_past_entries(
+    _tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
+) -> Candidates:
+    """Return candidate entries of the past; how often they were used is not known."""
+    lexical = Lexical(corpus.postings, corpus.total, weights)
+    worths = {
+        key: Worth(
+            entry.importance,
+            decay_of(entry.category, entry.updated_ms, question.now_ms, question.half_lives_ms),
+        )
+        for key, entry in (corpus.past or {}).items()
+    }
+    cosine = {} if vector is None else vector.past
+    return Candidates(corpus, lexical, lexical.scores, cosine, worths=worths)
+
+
+def find_texts(
+    _tx: Tx, _question: Question, corpus: Corpus, _vector: Vector | None, weights: Weights
+) -> Candidates:
+    """Return candidates of a kind that is found by words alone."""
+    lexical = Lexical(corpus.postings, corpus.total, weights)
+    return Candidates(corpus, lexical, lexical.scores, {})
+
+
+def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) -> dict[int, float]:
+    """Return the cosines of the nearest rows, those that are noise left out."""
+    if (
+        vector is None
+        or corpus.span == NO_SPAN
+        or (corpus.allowed is not None and not corpus.allowed)
+    ):
+        return {}
+    near = nearest.find(
+        tx,
+        vector.space_no,
+        corpus.kind,
+        vector.data,
+        corpus.span,
+        limit=max(VECTOR_ARM, question.request.depth),
+        allowed=corpus.allowed,
+    )
+    return _without_noise(near, vector.model)
+
+
+def _without_noise(near: Iterable[tuple[int, float]], model: str) -> dict[int, float]:
+    floor = NOISE.get(model, 0.0)
+    return {key: cosine for key, cosine in near if cosine > floor}
+
+
+def json_ids(ids: Iterable[int]) -> str:
+    """Return *ids* as the JSON array that statements take."""
+    return f"[{','.join(map(str, ids))}]"
