@@ -29,3 +29,15 @@ def test_each_path_in_a_document_exists(page):
 
     assert [one for one in links if not (page.parent / one).exists()] == []
     assert sorted(one for one in places if not (ROOT / one).exists()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_test_in_a_document_exists(page):
+    """`FILE::NAME` leads to a function."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text(encoding="utf-8"))
+
+    assert [
+        f"{file}::{name}"
+        for file, name in named
+        if not (ROOT / file).exists() or f"def {name}(" not in (ROOT / file).read_text()
+    ] == []
