@@ -152,7 +152,7 @@ class Hosted:
         return State(self._rooms, place, self._owner)
 
     def _changes(self, state: Values, user_state: Values, app_state: Values) -> Changes:
-        from memdb.conversations.host_sessions import places_of
+        from memdb.records.state import places_of
 
-        places = places_of(self._owner.app, self._owner.user, self.name)
+        places = places_of(self._owner, self.name)
         return dict(zip(places, (state, user_state, app_state), strict=True))

@@ -16,6 +16,7 @@ from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_INT, MAX_SEQ, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
 from memdb.records import artifacts as records
+from memdb.records import sessions as session_records
 from memdb.records.artifacts import NewVersion
 from memdb.tables import artifacts, blobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
@@ -138,7 +139,7 @@ class Shelf:
         if name.startswith(SHARED_PREFIX):
             return Place(scope_no, SHARED, name), message_id
         if found is None:
-            found = sessions.add(tx, scope_no, session, self._db.ids(tx.now_ms))
+            found = session_records.ensure(tx, owner, session, self._db.ids)
         return Place(scope_no, session_no_of(found), name), message_id
 
     def _place(self, tx: Tx, owner: Owner, session: str | None, name: str) -> Place | None:

@@ -14,17 +14,19 @@ from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import Archived
-from memdb.tables import archive, sessions, words
+from memdb.records import messages as records
+from memdb.records.sessions import find as find_session
+from memdb.tables import archive
 from memdb.text.grams import bigrams_of
 from memdb.text.segment_codec import block_of
-from memdb.text.validate import int_value, name_value
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.sqlite.transaction import Row
     from memdb.records.scopes import Owner
     from memdb.tables.archive import Segment
     from memdb.text.segment_codec import Content
@@ -82,7 +84,7 @@ class Archivist:
         int_value(keep_last, "keep_last", 0, MAX_SEQ)
         total = Archived(0, 0, 0, 0)
         with self._db.read() as tx:
-            target = _find(tx, owner, session)
+            target = find_session(tx, owner, session)
             before = 0 if target is None else archive.first_kept(tx, target, keep_last)
         after = 0
         while target is not None:
@@ -129,11 +131,7 @@ class Archivist:
                 and archive.same(tx, target, step.span, step.old)
             ):
                 return None
-            words.drop_messages(tx, low, high)
-            archive.empty(tx, low, high)
-            words.index_range(tx, low, high)
-            words.index_archived(tx, _said(target, step.contents))
-            archive.replace(tx, target, step.old, step.made)
+            records.archive_rows(tx, target, step.contents, step.old, step.made)
         return Archived(
             len(step.contents),
             len(step.made),
@@ -155,7 +153,7 @@ class Archivist:
         """
         total = Archived(0, 0, 0, 0)
         with self._db.read() as tx:
-            target = _find(tx, owner, session)
+            target = find_session(tx, owner, session)
         after = 0
         while target is not None:
             with self._db.read() as tx:
@@ -193,22 +191,8 @@ class Archivist:
                     f"the segments of messages {span[0]} to {span[1]} hold others than are "
                     "archived: `memdb check` shows which; restore a backup"
                 )
-            words.drop_archived(tx, _said(target, contents))
-            words.drop_messages(tx, low, high)
-            archive.refill(tx, rows)
-            words.index_range(tx, low, high)
-            archive.replace(tx, target, old, [])
+            records.unarchive_rows(tx, target, old, rows)
         return True
-
-
-def _find(tx: Tx, owner: Owner, session: str) -> int | None:
-    name_value(session, "session")
-    scope_no = owner.find(tx)
-    return None if scope_no is None else sessions.find(tx, scope_no, session)
-
-
-def _said(target: int, contents: list[Content]) -> list[tuple[int, str]]:
-    return [(target + content[0], content[1]) for content in contents]
 
 
 def _chars(content: Content) -> int:

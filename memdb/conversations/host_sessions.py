@@ -12,6 +12,7 @@ from memdb.models.ids import MAX_SEQ, message_id, session_range
 from memdb.models.sessions import SessionHead, SessionSnapshot
 from memdb.records import messages as records
 from memdb.records import sessions as session_records
+from memdb.records import state as state_records
 from memdb.tables import messages, sessions, words
 from memdb.tables import state as states
 from memdb.text.validate import (
@@ -41,11 +42,6 @@ if TYPE_CHECKING:
     Changes = Mapping[Place, Mapping[str, Any] | None]
 
 NULL = "null"
-
-
-def places_of(app: str, user: str, session: str) -> tuple[Place, Place, Place]:
-    """Return where the state of a session, of its user and of its app stands."""
-    return (app, user, session), (app, user, ""), (app, "", "")
 
 
 class Hosting:
@@ -95,7 +91,7 @@ class Hosting:
             sessions.describe(tx, target, described, title)
             if made_ms is not None:
                 sessions.set_times(tx, target, made_ms, made_ms)
-            _put(tx, given)
+            self._put(tx, given)
             found = _find(tx, owner, session)
         assert found is not None
         return found[1]
@@ -113,7 +109,7 @@ class Hosting:
             if found is None:
                 return None
             said = _messages(tx, found[0], session, last, since_ms)
-            places = places_of(owner.app, owner.user, session)
+            places = state_records.places_of(owner, session)
             values = [_parsed(states.values(tx, place)) for place in places]
         return SessionSnapshot(found[1], tuple(said), *values)
 
@@ -160,7 +156,7 @@ class Hosting:
             if expected is not None and _moved(expected, head):
                 raise VersionConflict(expected.newest_seq, head.newest_seq)
             (stored,) = self._messages.insert(tx, target, session, [draft])
-            _put(tx, given)
+            self._put(tx, given)
             if described is not None:
                 sessions.describe(tx, target, described)
         return stored
@@ -214,18 +210,22 @@ class Hosting:
         with self._db.write() as tx:
             if owner is not None:
                 session_records.ensure(tx, owner, place[2], self._db.ids)
-            _put(tx, checked)
+            self._put(tx, checked)
 
     def remove(self, place: Place, key: str) -> bool:
         """Remove a key of a place; False if there was none."""
         text_value(key, "key")
         with self._db.write() as tx:
-            return states.delete(tx, place, key)
+            return state_records.remove(tx, place, key)
+
+    def _put(self, tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:
+        for place, values in given.items():
+            state_records.put(tx, None, place, values, self._db.ids)
 
     def clear(self, place: Place) -> None:
         """Remove every key of a place."""
         with self._db.write() as tx:
-            states.clear(tx, place)
+            state_records.remove(tx, place)
 
 
 def _find(tx: Tx, owner: Owner, session: str) -> tuple[int, SessionHead] | None:
@@ -263,11 +263,6 @@ def _checked(changes: Changes) -> dict[Place, dict[str, str]]:
             key: json_value(value, f"state[{key!r}]") or NULL for key, value in given.items()
         }
     return found
-
-
-def _put(tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:
-    for place, values in given.items():
-        states.put(tx, place, values)
 
 
 def _parsed(values: Mapping[str, str]) -> dict[str, Any]:

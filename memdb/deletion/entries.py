@@ -10,8 +10,6 @@ from __future__ import annotations
 from memdb.errors import InvalidInput
 from memdb.models.ids import SCOPE_SHIFT, scope_range, session_range
 from memdb.models.record import Record
-from memdb.records import artifacts as artifact_records
-from memdb.records import entries as ledger
 from memdb.tables import artifacts, blobs, entries, removal
 from memdb.tables import history as histories
 from memdb.tables import words as fulltext
@@ -102,11 +100,6 @@ def entry_values(tx: Tx, entry_id: int) -> Iterator[str | None]:
         yield from (old.text, *old.keywords, old.key, json_value(old.metadata, "metadata"))
 
 
-def remove_entry(tx: Tx, entry_id: int) -> bool:
-    """Remove an entry with its history, index row, vectors and jobs; False if it is absent."""
-    return ledger.remove(tx, entry_id)
-
-
 def version_values(rows: tuple[Row, ...]) -> Iterator[str | None]:
     """Yield what old versions of entries say."""
     for _, _, text, keywords, metadata in rows:
@@ -138,18 +131,3 @@ def artifact_values(tx: Tx, place: Place) -> Iterator[str | bytes | None]:
     for stored in artifacts.versions(tx, place):
         yield json_value(stored.info.metadata, "metadata")
         yield from blobs.forms(tx, stored.blob_no)
-
-
-def remove_artifact(tx: Tx, place: Place, digest: str) -> int:
-    """
-    Remove every version of an artifact, and its name with the counter; how many.
-
-    Unlike a delete, which keeps the counter: a name can say more than the bytes.
-    """
-    versions = [stored.info.version for stored in artifacts.versions(tx, place)]
-    artifact_records.remove_name(tx, place)
-    for version in versions:
-        removal.hide_ref(
-            tx, place.scope_no, "artifact", f"{place.name}@{version}", f"{digest}@{version}"
-        )
-    return len(versions)

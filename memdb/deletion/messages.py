@@ -9,13 +9,14 @@ is looked at again, so both happen or neither.
 
 from __future__ import annotations
 
-from memdb.models.ids import SCOPE_SHIFT, session_range
+from memdb.models.ids import session_range
 from memdb.models.record import Record
 from memdb.records import messages as records
+from memdb.records import summaries as summary_records
+from memdb.records.tombstones import digest_of
 from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
-from memdb.tables import archive, jobs, messages, removal, sessions, tombstones, vectors
+from memdb.tables import archive, messages, removal, sessions
 from memdb.tables import summaries as summary_rows
-from memdb.tables.tombstones import Tombstone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,24 +198,8 @@ def remove(tx: Tx, target: Target, planned: Rewriting, summaries: Summaries) -> 
 
     Transaction: joins the caller's, which made sure of `present` and `same`.
     """
-    scope_no = target.session >> SCOPE_SHIFT
-    digest = digest_of(target.name)
-    for row_id, uid in sorted(messages.uids(tx, target.ids).items()):
-        ref = f"sha256:{digest}#{row_id - target.session}"
-        tombstones.add(tx, scope_no, Tombstone(uid, "message", ref, tx.now_ms))
-    records.remove_rows(tx, target.session, target.seqs)
+    records.forget(tx, target.session, target.seqs, digest_of(target.name))
     for summary, made in planned.summaries:
-        vectors.delete_range(tx, "summary", summary.row_id, summary.row_id)
-        if made is not None:
-            summary_rows.improve(tx, summary, summaries.columns(made))
-            if summaries.may_improve(made) and made.text != FORGOTTEN:
-                jobs.add_summarize(tx, "summary", summary.row_id)
-    removal.clear_errors(tx, target.session)
-    sessions.raise_seq(tx, target.session, 0, tx.now_ms)
-
-
-def digest_of(name: str) -> str:
-    """Return the first 16 hexadecimal digits of the SHA-256 of a name."""
-    from hashlib import sha256
-
-    return sha256(name.encode()).hexdigest()[:16]
+        columns = None if made is None else summaries.columns(made)
+        improvable = made is not None and summaries.may_improve(made) and made.text != FORGOTTEN
+        summary_records.rewrite(tx, summary, columns, improvable=improvable)

@@ -22,7 +22,10 @@ from memdb.models.ids import (
 from memdb.models.receipts import Receipt
 from memdb.models.record import Record
 from memdb.records import artifacts as artifact_records
+from memdb.records import entries as entry_records
 from memdb.records import sessions as session_records
+from memdb.records import state as state_records
+from memdb.records import tombstones as tombstone_records
 from memdb.tables import entries, removal, sessions
 from memdb.text.validate import int_value, name_value
 
@@ -267,19 +270,18 @@ class Forgetter:
         for part in doomed.parts:
             said.remove(tx, part, plans[part.session], self._rooms.summaries)
         for entry_id in doomed.entries:
-            learned.remove_entry(tx, entry_id)
+            entry_records.remove(tx, entry_id)
         for entry_id, version, *_ in doomed.versions:
-            removal.delete_version(tx, entry_id, version)
+            entry_records.remove_version(tx, entry_id, version)
         for place in doomed.artifacts:
-            learned.remove_artifact(tx, place, said.digest_of(place.name))
-        for session, name in doomed.whole:
-            session_records.remove(tx, self._owner, name)
-            removal.hide_ref(tx, session >> SCOPE_SHIFT, "session", name, said.digest_of(name))
+            artifact_records.forget(tx, place)
+        for _, name in doomed.whole:
+            session_records.forget(tx, self._owner, name)
         for session_name in doomed.state:
-            removal.delete_state(tx, self._owner.app, self._owner.user, session_name)
+            state_records.remove_user(tx, self._owner, session_name)
         scope_no = self._owner.find(tx)
         if None in doomed.state and scope_no is not None:
-            removal.hide_all_refs(tx, scope_no)
+            tombstone_records.hide_all(tx, scope_no)
 
     def _counted(
         self, tx: Tx, doomed: Doomed, plans: dict[int, Rewriting]

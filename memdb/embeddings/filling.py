@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT, session_range
+from memdb.records import entries as entry_records
+from memdb.records import messages as message_records
 from memdb.records import spaces
 from memdb.records.spaces import SpaceName
 from memdb.tables import entries, jobs, messages, space_jobs
@@ -191,10 +193,7 @@ class Filler:
             moved = jobs.advance(tx, job, after - job.ref) if more else jobs.done(tx, job)
             if not moved:
                 return 0  # the session was deleted, or another process took over
-            # A message may have been taken back while it was embedded.
-            left = messages.uids(tx, f"[{','.join(str(ref) for ref, _ in found)}]")
-            put = [(ref, vector) for ref, vector in found if ref in left]
-            embeddings.put(tx, job.space_no, "message", put)
+            message_records.put_vectors(tx, job.space_no, found)
         return len(texts)
 
     def _embed_entries(self, taken: list[Job], skipped: list[PortError]) -> int:
@@ -207,9 +206,7 @@ class Filler:
                     jobs.fail(tx, job, str(vector))
                     skipped.append(vector)
                 elif jobs.done(tx, job):  # else it was changed or deleted meanwhile
-                    embeddings.delete_range(tx, "entry", job.ref, job.ref, job.space_no)
-                    if vector is not None:
-                        embeddings.put(tx, job.space_no, "entry", [(job.ref, vector)])
+                    entry_records.set_vector(tx, job.space_no, job.ref, vector)
         return sum(not isinstance(vector, PortError) for vector in vectors)
 
     def _embed_all(self, texts: Sequence[str]) -> list[bytes | PortError | None]:

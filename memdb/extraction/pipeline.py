@@ -19,6 +19,7 @@ from memdb.models.extraction import Extracted, Outcome
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT
 from memdb.models.record import Record
 from memdb.records.scopes import Owner
+from memdb.records.sessions import queue_extraction
 from memdb.tables import jobs, messages, scopes, sessions
 from memdb.text.validate import int_value, name_value
 
@@ -228,7 +229,7 @@ class ExtractionService:
                 return None
             if sessions.last_seq(tx, place.session) < jobs.watermark(tx, place.session).next_seq:
                 return None
-            jobs.begin_extract(tx, place.session)
+            queue_extraction(tx, place.session)
             job = jobs.watermark(tx, place.session)
             return job if jobs.lease(tx, job, LEASE_MS) else None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
+from memdb.records import tombstones
 from memdb.tables import artifacts, blobs, scopes, words
 from memdb.text.grams import bigrams_of
 
@@ -88,6 +89,8 @@ def insert(
             "created_ms": tx.now_ms if new.created_ms is None else new.created_ms,
         },
     )
+    if new.uid is not None:
+        tombstones.clear(tx, [new.uid])
     return number
 
 
@@ -138,6 +141,16 @@ def remove_name(tx: Tx, place: Place) -> int:
     words.drop_artifact(tx, known[0])
     artifacts.delete_name(tx, known[0])
     return len(doomed)
+
+
+def forget(tx: Tx, place: Place) -> None:
+    """Remove a name as `remove_name` does; its tombstones hold a digest in place of the name."""
+    versions = [stored.info.version for stored in artifacts.versions(tx, place)]
+    digest = tombstones.digest_of(place.name)
+    remove_name(tx, place)
+    for version in versions:
+        ref, hidden = f"{place.name}@{version}", f"{digest}@{version}"
+        tombstones.hide(tx, place.scope_no, "artifact", ref, hidden)
 
 
 def remove_session(tx: Tx, scope_no: int, session_no: int) -> None:

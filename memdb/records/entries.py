@@ -7,13 +7,22 @@ written and why. Every function joins the caller's transaction.
 
 from __future__ import annotations
 
-from memdb.tables import entries, history, jobs, scopes, vectors, words
+from memdb.records import tombstones
+from memdb.tables import (
+    entries,
+    history,
+    jobs,
+    removal,
+    scopes,
+    vectors,
+    words,
+)
 from memdb.text.grams import bigrams_of
 from memdb.text.hashing import said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Tx
@@ -105,6 +114,13 @@ def _embed(tx: Tx, entry_id: int, version: int, vector: SpaceVector | None) -> N
         vectors.put(tx, space_no, "entry", [(entry_id, embedding)])
 
 
+def set_vector(tx: Tx, space_no: int, entry_id: int, vector: bytes | None) -> None:
+    """Replace the vector of an entry in a space; None means that its text has none."""
+    vectors.delete_range(tx, "entry", entry_id, entry_id, space_no)
+    if vector is not None:
+        vectors.put(tx, space_no, "entry", [(entry_id, vector)])
+
+
 def end(tx: Tx, old: Entry, ended_ms: int) -> None:
     """
     End the validity of *old* at *ended_ms*, which frees its key for its successor.
@@ -121,12 +137,31 @@ def end(tx: Tx, old: Entry, ended_ms: int) -> None:
     )
 
 
+def restore(
+    tx: Tx,
+    scope_no: int,
+    row: Mapping[str, Any],
+    versions: Sequence[Mapping[str, Any]],
+    ids: Ids,
+) -> int:
+    """Add an entry as it was exported, with its old *versions*, and return its id."""
+    entry_id = insert(tx, scope_no, row, ids)
+    history.add(tx, [{**old, "entry_id": entry_id} for old in versions])
+    tombstones.clear(tx, [row["uid"]])
+    return entry_id
+
+
 def remove(tx: Tx, entry_id: int) -> bool:
     """Remove an entry with its history, index row, vectors and jobs; False if it is absent."""
     words.drop_entry(tx, entry_id)
     vectors.delete_range(tx, "entry", entry_id, entry_id)
     jobs.drop(tx, "entry", entry_id)
     return entries.delete(tx, entry_id)
+
+
+def remove_version(tx: Tx, entry_id: int, version: int) -> None:
+    """Remove what an entry said in an old version."""
+    removal.delete_version(tx, entry_id, version)
 
 
 def leave_session(tx: Tx, session: int) -> None:

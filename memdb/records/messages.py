@@ -10,21 +10,24 @@ from __future__ import annotations
 import json
 
 from memdb.errors import AlreadyExists, Corrupt, TooLarge
-from memdb.models.ids import MAX_INT, MAX_SEQ, session_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, SCOPE_SHIFT, session_range
 from memdb.models.messages import Message
 from memdb.models.record import Record
 from memdb.records import spaces
+from memdb.records import summaries as summary_records
+from memdb.records import tombstones as tombstone_records
 from memdb.tables import (
     archive,
     erased,
     jobs,
     messages,
+    removal,
     sessions,
-    summaries,
     tombstones,
     vectors,
     words,
 )
+from memdb.tables.tombstones import Tombstone
 from memdb.text.segment_codec import block_of, spans_of
 from memdb.text.validate import parse_json
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from memdb.models.clock import Ids
     from memdb.records.drafts import Draft
     from memdb.records.spaces import SpaceName
+    from memdb.tables.archive import Segment
     from memdb.text.segment_codec import Content
 
 # Segments that are read together while a session is removed.
@@ -125,7 +129,7 @@ def place(
     jobs.add_session(tx, session, first)
     jobs.grew(tx, session, first, last)
     if late < len(rows):
-        tombstones.drop(tx, json.dumps([row["uid"] for row in ordered]))
+        tombstone_records.clear(tx, [row["uid"] for row in ordered])
         _embed_from(tx, session, first)
     return rows
 
@@ -232,13 +236,12 @@ def remove(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     Raises:
         Corrupt: one is archived, and its segment is damaged.
     """
-    remove_rows(tx, session, seqs)
-    jobs.drop_nodes(tx, session, seqs[0])
-    summaries.delete_session(tx, session, seqs[0])
+    _remove_rows(tx, session, seqs)
+    summary_records.remove(tx, session, seqs[0])
     sessions.touch(tx, session)
 
 
-def remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
+def _remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     """Remove messages by their rising seqs, with words, vectors and copies, not the summaries."""
     _drop_archived(tx, session, seqs)
     for low, high in spans_of(seqs):
@@ -256,8 +259,77 @@ def remove_all(tx: Tx, session: int) -> None:
     messages.delete_range(tx, low, high)
     if words.has_archived(tx, low, high):
         _drop_all_archived(tx, session)
-    jobs.drop_nodes(tx, session)
-    summaries.delete_session(tx, session)
+    summary_records.remove(tx, session)
+
+
+def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
+    """
+    Remove messages by their rising seqs as `remove` does, but keep the summaries.
+
+    Each leaves a tombstone. The caller rewrites the summaries over them.
+
+    Args:
+        digest: Of the session's name, which the tombstones hold in its place.
+
+    Raises:
+        Corrupt: one is archived, and its segment is damaged.
+    """
+    ids = json.dumps([session | seq for seq in seqs])
+    for row_id, uid in sorted(messages.uids(tx, ids).items()):
+        ref = f"sha256:{digest}#{row_id - session}"
+        stone = Tombstone(uid, "message", ref, tx.now_ms)
+        tombstones.add(tx, session >> SCOPE_SHIFT, stone)
+    _remove_rows(tx, session, seqs)
+    removal.clear_errors(tx, session)
+    sessions.touch(tx, session)
+
+
+def put_vectors(tx: Tx, space_no: int, pairs: Sequence[tuple[int, bytes]]) -> int:
+    """Store vectors of messages, given as (id, vector), but for those that are gone; how many."""
+    here = messages.uids(tx, json.dumps([row_id for row_id, _ in pairs]))
+    kept = [(row_id, vector) for row_id, vector in pairs if row_id in here]
+    vectors.put(tx, space_no, "message", kept)
+    return len(kept)
+
+
+def archive_rows(
+    tx: Tx,
+    session: int,
+    contents: list[Content],
+    old: Sequence[Segment],
+    new: Sequence[Segment],
+) -> None:
+    """
+    Move messages from their rows into segments.
+
+    Args:
+        contents: What the rows say, by rising seq.
+        old: The segments that *new* replaces; *new* hold their messages too.
+    """
+    low, high = session + contents[0][0], session + contents[-1][0]
+    words.drop_messages(tx, low, high)
+    archive.empty(tx, low, high)
+    words.index_range(tx, low, high)
+    words.index_archived(tx, _texts(session, contents))
+    archive.replace(tx, session, old, new)
+
+
+def unarchive_rows(
+    tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[str, Any]]
+) -> None:
+    """
+    Move messages from segments back into their rows.
+
+    Args:
+        old: The segments, in order.
+        rows: What they hold: id, text, body, metadata and bigrams by name.
+    """
+    low, high = session + old[0].first_seq, session + old[-1].last_seq
+    words.drop_archived(tx, [(row["id"], row["text"]) for row in rows])
+    words.drop_messages(tx, low, high)
+    archive.refill(tx, rows)
+    words.index_range(tx, low, high)
+    archive.replace(tx, session, old, [])
 
 
 def erase(tx: Tx, session: int, message: Message) -> None:
@@ -271,9 +343,8 @@ def erase(tx: Tx, session: int, message: Message) -> None:
     erased.erase(tx, message.id, _hash_without_text(message))
     words.index_range(tx, message.id, message.id)
     vectors.delete_range(tx, "message", message.id, message.id)
-    jobs.drop_nodes(tx, session)
-    summaries.delete_session(tx, session)
-    jobs.add_summarize(tx, "session", session)
+    summary_records.remove(tx, session)
+    summary_records.queue_session(tx, session)
 
 
 def archived_blocks(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, int]]:

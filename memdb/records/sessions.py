@@ -9,12 +9,15 @@ transaction.
 from __future__ import annotations
 
 from memdb.models.ids import session_no_of
-from memdb.records import artifacts, entries, messages
+from memdb.records import artifacts, entries, messages, tombstones
 from memdb.tables import jobs, sessions, state
 from memdb.text.validate import name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.clock import Ids
     from memdb.records.scopes import Owner
@@ -32,6 +35,27 @@ def ensure(tx: Tx, owner: Owner, name: str, ids: Ids) -> int:
     scope_no = owner.ensure(tx)
     found = sessions.find(tx, scope_no, name)
     return sessions.add(tx, scope_no, name, ids(tx.now_ms)) if found is None else found
+
+
+def restore(tx: Tx, scope_no: int, name: str, uid: str, columns: Mapping[str, Any]) -> int:
+    """Make a session as it was exported, and return its id; it comes back, if it was removed."""
+    session = sessions.add(tx, scope_no, name, uid, **columns)
+    tombstones.clear(tx, [uid])
+    return session
+
+
+def queue_extraction(tx: Tx, session: int) -> None:
+    """Queue a session to be looked at for facts, from its first message on, unless it is."""
+    jobs.begin_extract(tx, session)
+
+
+def forget(tx: Tx, owner: Owner, name: str) -> bool:
+    """Remove a session as `remove` does; its tombstone holds a digest in place of the name."""
+    if not remove(tx, owner, name):
+        return False
+    digest = tombstones.digest_of(name)
+    tombstones.hide(tx, owner.ensure(tx), "session", name, digest)
+    return True
 
 
 def remove(tx: Tx, owner: Owner, name: str) -> bool:

@@ -12,6 +12,8 @@ from memdb.tables import space_jobs, vectors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from memdb.engine.sqlite.transaction import Tx
     from memdb.tables.vectors import Space
 
@@ -45,6 +47,27 @@ def ensure(tx: Tx, name: SpaceName) -> int:
         vectors.revive(tx, found.space_no)
         space_jobs.add_missing(tx, found.space_no)
     return found.space_no
+
+
+def restore(tx: Tx, name: SpaceName) -> int:
+    """Return the number of a space for imported vectors; one that is retired stays so."""
+    found = find(tx, name)
+    if found is not None:
+        return found.space_no
+    space_no = vectors.add_space(tx, name.model, name.dim)
+    space_jobs.add_everything(tx, space_no)
+    return space_no
+
+
+def put(tx: Tx, space_no: int, kind: str, pairs: Sequence[tuple[int, bytes]]) -> None:
+    """
+    Store the vectors of what is in the file, replacing older ones.
+
+    Args:
+        kind: "message", "entry" or "summary".
+        pairs: (id, vector as it is stored).
+    """
+    vectors.put(tx, space_no, kind, pairs)
 
 
 def complete(tx: Tx, space_no: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from memdb.errors import Busy, DiskFull, ReadOnly
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT
+from memdb.records import summaries as records
 from memdb.summaries.leases import Lease, Run
 from memdb.summaries.planning import Step, plan, step_above, still_due
 from memdb.summaries.summarizer import Stopped, items_of_messages
@@ -81,7 +82,7 @@ class Summaries:
             if known is None or not plan(tx, session, known[0], self.policy, 1):
                 return 0, run
         with self._db.write() as tx:
-            jobs.add_summarize(tx, "session", session)
+            records.queue_session(tx, session)
             lease = Lease.take(tx, jobs.summarize_session(session))
         return (0 if lease is None else self._work(lease, None, run)), run
 
@@ -217,11 +218,7 @@ class Summaries:
             "created_ms": tx.now_ms,
             **self.columns(made),
         }
-        summaries.add(tx, row)
-        if step.depth:
-            summaries.condense(tx, row)
-        if self.may_improve(made):
-            jobs.add_summarize(tx, "summary", row["id"])
+        records.insert(tx, row, improvable=self.may_improve(made))
         return True
 
     def columns(self, made: Made) -> dict[str, Any]:
@@ -261,10 +258,7 @@ class Summaries:
             if failure is not None:
                 lease.fail(tx, failure)
                 return 0
-            summaries.improve(tx, summary, self.columns(made))
-            above = summaries.above(tx, summary.row_id)
-            if above is not None:  # it was made from the text that is now a better one
-                jobs.redo_node(tx, above)
+            records.update(tx, summary, self.columns(made))
             lease.finish(tx)
         return 1
 
@@ -302,7 +296,7 @@ class Summaries:
         with self._db.write() as tx:
             found = summaries.improvable(tx, session)
             for row_id in found:
-                jobs.add_summarize(tx, "summary", row_id)
+                records.queue(tx, row_id)
         return len(found)
 
     def prune(self, session: int) -> int:
@@ -310,7 +304,7 @@ class Summaries:
         pruned = 0
         while True:
             with self._db.write() as tx:
-                some = summaries.prune(tx, session, PRUNE_BATCH)
+                some = records.prune(tx, session, PRUNE_BATCH)
             pruned += some
             if some < PRUNE_BATCH:
                 return pruned

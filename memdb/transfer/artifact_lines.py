@@ -4,7 +4,6 @@ Artifacts of an import: exported versions with their numbers, hand-written ones 
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -197,7 +196,6 @@ class ArtifactWriter:
             if maker is not None:
                 message_id = maker | self._target.seq_here(session, seq)
                 artifacts.set_message(tx, place, number, message_id)
-        tombstones.drop(tx, json.dumps([uid]))
         return True
 
     def _save_next(self, tx: Tx, line: ArtifactLine) -> bool:

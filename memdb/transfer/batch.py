@@ -58,7 +58,7 @@ class _Filling:
         if kind == "session":
             return message_lines.read_session(self.target, place, fields)
         if kind == "entry":
-            return entry_lines.read_entry(place, fields)
+            return entry_lines.read_entry(self.target, place, fields)
         reader = _READERS.get(kind)
         if reader is None:
             known = ("session", "message", "entry", *_READERS)

@@ -15,9 +15,10 @@ from memdb.models.entries import EntryChanges, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.messages import EntryVersion
 from memdb.models.record import Record
-from memdb.records import entries as ledger
-from memdb.tables import active_entries, entries, tombstones
+from memdb.records import entries as records
+from memdb.tables import active_entries, entries
 from memdb.tables import history as histories
+from memdb.text.secret_policy import ALLOW, REFUSE, screened_value
 from memdb.text.validate import (
     choice_value,
     int_value,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.transaction import Tx
     from memdb.entries.validation import Statement
+    from memdb.text.secret_policy import SecretPolicy
     from memdb.transfer.target import Target
 
 TOLD_FIELDS = frozenset(
@@ -98,10 +100,10 @@ class EntryLine(Record):
     message: str | None
 
 
-def read_entry(place: str, fields: dict[str, Any]) -> EntryLine:
-    """Return an entry line, checked."""
+def read_entry(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
+    """Return an entry line, checked; an exported one is screened here, as `remember` does it."""
     if fields.get("uid") is not None:
-        return _read_exported(place, fields)
+        return _read_exported(place, target.rooms.secrets, fields)
     refuse_unknown("entry", fields, TOLD_FIELDS)
     told = {"text": needed(fields, "text"), **fields}
     message = optional_name(told.pop("message", None), "message")
@@ -124,8 +126,9 @@ def _derived_uid(fields: dict[str, Any], created_ms: int) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _read_exported(place: str, fields: dict[str, Any]) -> EntryLine:
+def _read_exported(place: str, policy: SecretPolicy, fields: dict[str, Any]) -> EntryLine:
     refuse_unknown("entry", fields, EXPORTED_FIELDS)
+    fields = _screened(policy, fields)
     uid = name_value(fields["uid"], "uid")
     row = {
         **_held(fields),
@@ -140,7 +143,7 @@ def _read_exported(place: str, fields: dict[str, Any]) -> EntryLine:
         row,
         optional_name(fields.get("session"), "session"),
         optional_name(fields.get("superseded_by"), "superseded_by"),
-        _read_history(fields.get("history", [])),
+        _read_history(policy, fields.get("history", [])),
         {},
         None,
     )
@@ -149,6 +152,19 @@ def _read_exported(place: str, fields: dict[str, Any]) -> EntryLine:
 def _validated(told: dict[str, Any]) -> Statement:
     """Return the fact of a hand-written line, checked."""
     return validate(NewEntry(**{**told, "seq": None, "session_only": None}), now_ms=0)
+
+
+def _screened(policy: SecretPolicy, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an exported entry as the policy lets them pass."""
+    if policy.entries == ALLOW:
+        return fields
+    screened_value(fields.get("key"), REFUSE, "key", policy)  # redacted it names another fact
+    found = {
+        name: screened_value(fields[name], policy.entries, name, policy)
+        for name in ("text", "keywords", "metadata")
+        if name in fields
+    }
+    return {**fields, **found}
 
 
 def _held(fields: dict[str, Any]) -> dict[str, Any]:
@@ -176,14 +192,14 @@ def _held(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_history(given: object) -> list[dict[str, Any]]:
+def _read_history(policy: SecretPolicy, given: object) -> list[dict[str, Any]]:
     if not isinstance(given, list) or not all(isinstance(old, dict) for old in given):
         raise InvalidInput("history is not a list of objects: export the entry again")
     rows = []
     for old in given:
         refuse_unknown("history", old, HISTORY_FIELDS)
         row = {
-            **_held(old),
+            **_held(_screened(policy, old)),
             "session": optional_name(old.get("session"), "session"),
             "reason": choice_value(old.get("reason"), "reason", REASONS),
             "replaced_ms": needed_ms(old, "replaced_ms"),
@@ -250,12 +266,9 @@ class EntryWriter:
             rival = entries.open_key(tx, scope_no, row["key"])
         if rival is not None:
             self._yield_key(tx, rival, row)
-        entry_id = ledger.insert(tx, scope_no, row, self._target.rooms.db.ids)
         for old in line.history:
             self._place(tx, old, old.pop("session"))
-        histories.add(tx, [{**old, "entry_id": entry_id} for old in line.history])
-        tombstones.drop(tx, json.dumps([line.uid]))
-        return entry_id
+        return records.restore(tx, scope_no, row, line.history, self._target.rooms.db.ids)
 
     def _place(self, tx: Tx, row: dict[str, Any], session: str | None) -> None:
         """Say where it was told, by the session and the seqs of this file."""

@@ -16,9 +16,10 @@ from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.records import messages as message_records
+from memdb.records import sessions as session_records
 from memdb.records.drafts import Draft, count_drafts, read_draft
 from memdb.records.messages import Placed
-from memdb.tables import messages, sessions, tombstones
+from memdb.tables import messages, sessions
 from memdb.text.secret_policy import ALLOW
 from memdb.text.validate import json_object, name_value, text_value, time_value
 from memdb.transfer.items import count_of, located, needed, needed_ms, refuse_unknown
@@ -88,9 +89,7 @@ def write_sessions(target: Target, tx: Tx, lines: list[SessionLine]) -> None:
         given = {name: value for name, value in line.row.items() if value is not None}
         if session is None:
             uid = line.uid or target.rooms.db.ids(tx.now_ms)
-            session = sessions.add(tx, scope_no, line.name, uid, **given)
-            if line.uid is not None:
-                tombstones.drop(tx, json.dumps([uid]))
+            session = session_records.restore(tx, scope_no, line.name, uid, given)
             target.added["sessions"] += 1
         if line.last_seq is not None:
             ((_, info),) = sessions.list_by_id(tx, session - 1, session, limit=1)

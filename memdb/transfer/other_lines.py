@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ, session_range
 from memdb.models.record import Record
-from memdb.tables import entries, jobs, messages, space_jobs, vectors
-from memdb.tables import state as states
-from memdb.tables import tombstones as graves
+from memdb.records import spaces
+from memdb.records import state as state_records
+from memdb.records import tombstones as tombstone_records
+from memdb.records.spaces import SpaceName
+from memdb.tables import entries, jobs, messages, vectors
 from memdb.tables.state import StateRow
 from memdb.tables.tombstones import Tombstone
 from memdb.text.validate import choice_value, json_value, name_value, optional_name, text_value
@@ -79,12 +81,7 @@ def write_vectors(target: Target, tx: Tx, lines: list[VectorLine]) -> None:
     for line in lines:
         groups.setdefault((line.model, line.dim), []).append(line)
     for (model, dim), group in groups.items():
-        known = vectors.find_space(tx, model, dim)
-        if known is None:
-            space_no = vectors.add_space(tx, model, dim)
-            space_jobs.add_everything(tx, space_no)
-        else:
-            space_no = known.space_no
+        space_no = spaces.restore(tx, SpaceName(model, dim))
         _put(target, tx, space_no, "message", _message_refs(target, tx, space_no, group))
         entry_refs = _entry_refs(target, tx, group)
         due = [job for ref in entry_refs for job in embedding_jobs(tx, space_no, "entry", ref)]
@@ -131,7 +128,7 @@ def _put(
     """Store the vectors of what has none, and of what is in *anew*: it has an old one."""
     here = vectors.present(tx, space_no, kind, json.dumps(list(refs))) - anew
     fresh = [(ref, vector) for ref, vector in refs.items() if ref not in here]
-    vectors.put(tx, space_no, kind, fresh)
+    spaces.put(tx, space_no, kind, fresh)
     target.added["embeddings_added"] += len(fresh)
 
 
@@ -183,7 +180,7 @@ def write_state(target: Target, tx: Tx, lines: list[StateLine], app: str) -> Non
         row = StateRow(
             owner.app, user, line.session, line.key, line.value, line.revision, line.updated_ms
         )
-        target.added["state_added"] += states.add(tx, row)
+        target.added["state_added"] += state_records.restore(tx, owner, row, target.rooms.db.ids)
 
 
 def read_tombstone(place: str, fields: dict[str, Any]) -> Tombstone:
@@ -200,8 +197,4 @@ def read_tombstone(place: str, fields: dict[str, Any]) -> Tombstone:
 
 def write_tombstones(target: Target, tx: Tx, lines: list[Tombstone]) -> None:
     """Note what was removed, unless it is here: an import removes nothing."""
-    scope_no = target.scope_no(tx)
-    live = graves.live(tx, scope_no, json.dumps([line.uid for line in lines]))
-    for line in lines:
-        if line.uid not in live:
-            graves.add(tx, scope_no, line)
+    tombstone_records.restore(tx, target.scope_no(tx), lines)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, scope_range, session_no_of
+from memdb.records import sessions as session_records
 from memdb.tables import jobs, messages, scopes, sessions
 from memdb.tables.artifacts import SHARED, Place
 
@@ -120,15 +121,14 @@ class Target:
         if found is None or found.id != session:  # new, or deleted since the last chunk
             fresh = session is None
             if session is None:
-                session = sessions.add(tx, scope_no, name, self.rooms.db.ids(tx.now_ms))
+                session = session_records.ensure(tx, self.owner, name, self.rooms.db.ids)
                 self.added["sessions"] += 1
             found = self._seats[name] = Seat(session, own=False, fresh=fresh)
         return found
 
     def find_session(self, tx: Tx, name: str) -> int | None:
         """Return the id of a session, None where it is not here."""
-        scope_no = self.owner.find(tx)
-        return None if scope_no is None else sessions.find(tx, scope_no, name)
+        return session_records.find(tx, self.owner, name)
 
     def seq_here(self, session: str, seq: int) -> int:
         """Return the seq that a message of the file has here."""

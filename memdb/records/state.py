@@ -1,0 +1,55 @@
+"""
+State records: values that hosts keep under keys, for an app, a user or a session.
+
+The one way in and out of the table `state`. A value of a session needs that
+session, so that it goes with it. Every function joins the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.records import sessions
+from memdb.tables import removal, state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.clock import Ids
+    from memdb.records.scopes import Owner
+    from memdb.tables.state import Place, StateRow
+
+
+def places_of(owner: Owner, session: str) -> tuple[Place, Place, Place]:
+    """Return where the state of a session, of its user and of its app stands."""
+    return (owner.app, owner.user, session), (owner.app, owner.user, ""), (owner.app, "", "")
+
+
+def put(tx: Tx, owner: Owner | None, place: Place, values: Mapping[str, str], ids: Ids) -> None:
+    """
+    Set values of a place, given as JSON text by key; its other keys stay.
+
+    Args:
+        owner: The scope of the session that *place* names, which is made if it
+            is new; None if it names no session.
+    """
+    if owner is not None and place[2]:
+        sessions.ensure(tx, owner, place[2], ids)
+    state.put(tx, place, values)
+
+
+def restore(tx: Tx, owner: Owner, row: StateRow, ids: Ids) -> bool:
+    """Add a value as it was exported; False, and nothing changes, if its key has one."""
+    if row.session:
+        sessions.ensure(tx, owner, row.session, ids)
+    return state.add(tx, row)
+
+
+def remove(tx: Tx, place: Place, key: str | None = None) -> bool:
+    """Remove a key of a place, every key for None; False if there was none."""
+    return state.clear(tx, place) > 0 if key is None else state.delete(tx, place, key)
+
+
+def remove_user(tx: Tx, owner: Owner, session: str | None) -> int:
+    """Remove the values of a session, or all of a user's for None; return how many."""
+    return removal.delete_state(tx, owner.app, owner.user, session)

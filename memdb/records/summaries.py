@@ -1,0 +1,79 @@
+"""
+Summary records: a summary with its words, vector and jobs.
+
+The one way in and out of the summaries of a file. Every function joins the
+caller's transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.tables import jobs, summaries, vectors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.summaries import Summary
+
+
+def insert(tx: Tx, row: dict[str, Any], *, improvable: bool) -> None:
+    """
+    Add a summary, which from then on stands for those below it.
+
+    Args:
+        row: Every column but hash and link by name.
+        improvable: The model at hand would write a better one, so it is queued.
+    """
+    summaries.add(tx, row)
+    if row["depth"]:
+        summaries.condense(tx, row)
+    if improvable:
+        queue(tx, row["id"])
+
+
+def update(tx: Tx, summary: Summary, columns: dict[str, Any]) -> None:
+    """Replace the text of a summary by a better one; what was made from it is queued again."""
+    summaries.improve(tx, summary, columns)
+    above = summaries.above(tx, summary.row_id)
+    if above is not None:
+        jobs.redo_node(tx, above)
+
+
+def rewrite(
+    tx: Tx, summary: Summary, columns: dict[str, Any] | None, *, improvable: bool = False
+) -> None:
+    """
+    Replace the text of a summary after something that it stands for was forgotten.
+
+    Args:
+        columns: None for one that was pruned, which stays so.
+        improvable: As in `insert`.
+    """
+    vectors.delete_range(tx, "summary", summary.row_id, summary.row_id)
+    if columns is None:
+        return
+    summaries.improve(tx, summary, columns)
+    if improvable:
+        queue(tx, summary.row_id)
+
+
+def remove(tx: Tx, session: int, from_seq: int = 0) -> None:
+    """Remove the summaries of a session that stand for *from_seq* or later; 0 means all."""
+    jobs.drop_nodes(tx, session, from_seq)
+    summaries.delete_session(tx, session, from_seq)
+
+
+def prune(tx: Tx, session: int, limit: int) -> int:
+    """Drop the text of up to *limit* summaries that can be made again; return how many."""
+    return summaries.prune(tx, session, limit)
+
+
+def queue(tx: Tx, summary_id: int) -> None:
+    """Queue a summary to be written by a model."""
+    jobs.add_summarize(tx, "summary", summary_id)
+
+
+def queue_session(tx: Tx, session: int) -> None:
+    """Queue a session to be looked at for messages to summarise."""
+    jobs.add_summarize(tx, "session", session)

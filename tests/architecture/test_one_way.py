@@ -1,0 +1,130 @@
+"""
+One way in, one way out: only `records/` writes what hangs on a thing, and queues jobs.
+
+Read from the syntax trees: a function of a table counts as a writer if it runs
+an INSERT or DELETE (of words, vectors and tombstones also an UPDATE), itself or
+by another function of its module.
+"""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import memdb
+
+ROOT = Path(memdb.__file__).parent
+TABLES = "memdb.tables"
+
+# Tables where a change is as much as a row: they are derived, or say that something is gone.
+DERIVED = {"words", "vectors", "tombstones"}
+
+# Tables of things, and the queue.
+THINGS = {
+    "archive",
+    "artifacts",
+    "entries",
+    "erased",
+    "history",
+    "jobs",
+    "messages",
+    "removal",
+    "sessions",
+    "space_jobs",
+    "state",
+    "summaries",
+}
+
+# Finishing a job removes its row, which is not queueing; the others write in memory.
+OTHERS = {("jobs", "done"), ("words", "snippet"), ("words", "scratch_postings")}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def statements(module: ast.Module) -> dict[str, str]:
+    """Return the SQL constants of a module by name."""
+    return {
+        target.id: node.value.value
+        for node in module.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def writes(sql: str, *, derived: bool) -> bool:
+    """Return whether a statement adds or removes rows; with *derived* also whether it changes."""
+    verb = sql.split("*/")[-1].split(maxsplit=1)
+    return bool(verb) and verb[0] in {"INSERT", "DELETE", *(["UPDATE"] if derived else [])}
+
+
+@cache
+def writers(table: str) -> frozenset[str]:
+    """Return the functions of a table's module that write, directly or by another of them."""
+    module = tree(ROOT / "tables" / f"{table}.py")
+    sql = statements(module)
+    writing = {name for name, text in sql.items() if writes(text, derived=table in DERIVED)}
+    names = {
+        node.name: {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+        for node in module.body
+        if isinstance(node, ast.FunctionDef)
+    }
+    found: set[str] = set()
+    while more := {name for name, used in names.items() if used & (writing | found)} - found:
+        found |= more
+    return frozenset(found - {name for of, name in OTHERS if of == table})
+
+
+def calls(path: Path) -> set[str]:
+    """Return the writers, as `table.function`, that a file names."""
+    aliases: dict[str, str] = {}
+    functions: dict[str, tuple[str, str]] = {}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module == TABLES:
+            aliases |= {one.asname or one.name: one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{TABLES}."):
+            table = (node.module or "").rpartition(".")[2]
+            functions |= {one.asname or one.name: (table, one.name) for one in node.names}
+    named = {
+        (aliases[node.value.id], node.attr)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in aliases
+    } | set(functions.values())
+    return {
+        f"{table}.{name}"
+        for table, name in named
+        if table in DERIVED | THINGS and name in writers(table)
+    }
+
+
+FILES = sorted(
+    path
+    for path in ROOT.rglob("*.py")
+    if "data" not in path.parts and path.relative_to(ROOT).parts[0] not in {"tables", "records"}
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_records_write_what_hangs_on_a_thing(path: Path) -> None:
+    """No other file calls a function that adds or removes rows of these tables."""
+    assert calls(path) == set()
+
+
+def test_the_test_sees_the_writers() -> None:
+    """Those that everything depends on are among them, and readers are not."""
+    assert {"index_messages", "drop_messages", "index_entry", "drop_archived"} <= writers("words")
+    assert {"put", "delete_range"} <= writers("vectors")
+    assert {"add", "drop"} == writers("tombstones")
+    assert {"add_session", "add_entry", "grew", "redo_node"} <= writers("jobs")
+    assert not {"due", "lease", "fail", "advance"} & writers("jobs")
+    assert {"add", "delete_range"} <= writers("messages")
+    assert "postings" not in writers("words")
