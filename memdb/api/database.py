@@ -220,13 +220,13 @@ class MemDB(Working):
         Args:
             deep: Also read every page and the bytes of every artifact.
         """
-        from memdb.engine.sqlite.check import check
+        from memdb.records.integrity import check
 
         return check(self._db, deep=deep)
 
     def rebuild(self) -> None:
         """Make all that is derived anew from the rows: full text, sketches, counters."""
-        from memdb.engine.sqlite.rebuild import rebuild
+        from memdb.records.integrity import rebuild
 
         rebuild(self._db)
 

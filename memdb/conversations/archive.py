@@ -14,7 +14,7 @@ from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import Archived
-from memdb.records import messages as records
+from memdb.records import archive as records
 from memdb.records.sessions import find as find_session
 from memdb.tables import archive
 from memdb.text.grams import bigrams_of
@@ -131,7 +131,7 @@ class Archivist:
                 and archive.same(tx, target, step.span, step.old)
             ):
                 return None
-            records.archive_rows(tx, target, step.contents, step.old, step.made)
+            records.insert(tx, target, step.contents, step.old, step.made)
         return Archived(
             len(step.contents),
             len(step.made),
@@ -191,7 +191,7 @@ class Archivist:
                     f"the segments of messages {span[0]} to {span[1]} hold others than are "
                     "archived: `memdb check` shows which; restore a backup"
                 )
-            records.unarchive_rows(tx, target, old, rows)
+            records.restore(tx, target, old, rows)
         return True
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from memdb.models.ids import session_range
 from memdb.models.record import Record
+from memdb.records import archive as archive_records
 from memdb.records import messages as records
 from memdb.records import summaries as summary_records
 from memdb.records.tombstones import digest_of
@@ -137,7 +138,7 @@ def same(tx: Tx, target: Target, planned: Rewriting) -> bool:
 
 def values(tx: Tx, target: Target) -> Iterator[str | bytes | None]:
     """Yield what the messages of *target* say, as it is stored."""
-    for block in records.archived_blocks(tx, target.session, target.seqs):
+    for block in archive_records.find_blocks(tx, target.session, target.seqs):
         yield from (one.data for one in archive.touched(tx, target.session, *block))
     for one in messages.get_many(tx, target.ids).values():
         yield from _said(one)
@@ -188,7 +189,7 @@ def segments_of(tx: Tx, target: Target) -> int:
     """Return how many archive segments hold messages of *target*, or lie beside one that does."""
     return sum(
         len(archive.touched(tx, target.session, *block))
-        for block in records.archived_blocks(tx, target.session, target.seqs)
+        for block in archive_records.find_blocks(tx, target.session, target.seqs)
     )
 
 

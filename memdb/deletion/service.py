@@ -307,8 +307,9 @@ class Forgetter:
     def _proven(self, receipt: Receipt, probes: Probes) -> Receipt:
         """Return *receipt* with the proof, after everything was taken off the disk."""
         from memdb.engine.sqlite import byte_scan, purge
+        from memdb.records.integrity import reindex
 
-        notices = purge.purge(self._db)
+        notices = purge.purge(self._db, reindex)
         with self._db.read() as tx:
             scope_no = self._owner.find(tx)
         return receipt.replace(proof=byte_scan.prove(self._db, probes, notices, scope_no))

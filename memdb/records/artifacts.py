@@ -10,13 +10,16 @@ from __future__ import annotations
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
 from memdb.records import tombstones
-from memdb.tables import artifacts, blobs, scopes, words
+from memdb.tables import artifacts, blobs, checks, derived, scopes, words
 from memdb.text.grams import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.clock import Ids
+    from memdb.models.messages import Finding
     from memdb.tables.artifacts import Place, Stored
 
 # How much of a text is searched: a long novel.
@@ -202,3 +205,17 @@ def indexed_text(mime: str, head: bytes) -> dict[str, str | None]:
     if "\0" in text:
         return nothing
     return {"text": text, "bigrams": bigrams_of(text)}
+
+
+def derive(tx: Tx) -> None:
+    """Make bigrams and counters of names anew, and remove bytes that nothing refers to."""
+    derived.set_bigrams(tx, "artifact")
+    derived.raise_last_versions(tx)
+    blobs.delete_stale(tx)
+
+
+def check(tx: Tx, *, deep: bool) -> Iterator[Finding]:
+    """Yield names that count too few versions; if *deep*, bytes that do not match their hash."""
+    yield from checks.by_rule(tx, "version_above_last", rebuildable=True)
+    if deep:
+        yield from checks.by_hash("blob_hash", "blob", blobs.damaged(tx))

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from memdb.records import tombstones
 from memdb.tables import (
+    active_entries,
+    checks,
+    derived,
     entries,
     history,
     jobs,
@@ -22,12 +25,12 @@ from memdb.text.hashing import said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.clock import Ids
-    from memdb.models.messages import Entry
+    from memdb.models.messages import Entry, Finding
 
     SpaceVector = tuple[int, bytes]  # number of the space, vector as it is stored
 
@@ -170,3 +173,14 @@ def leave_session(tx: Tx, session: int) -> None:
         remove(tx, entry_id)
     entries.forget_session(tx, session)
     history.forget_session(tx, session)
+
+
+def derive(tx: Tx) -> None:
+    """Make the bigrams of entries anew, and queue those without a vector."""
+    derived.set_bigrams(tx, "entry")
+    derived.add_entry_jobs(tx)
+
+
+def check(tx: Tx) -> Iterator[Finding]:
+    """Yield the entries that do not match their hash."""
+    yield from checks.by_hash("entry_hash", "entry", active_entries.damaged(tx))

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 
-from memdb.errors import AlreadyExists, Corrupt, TooLarge
+from memdb.errors import AlreadyExists, TooLarge
 from memdb.models.ids import MAX_INT, MAX_SEQ, SCOPE_SHIFT, session_range
-from memdb.models.messages import Message
+from memdb.models.messages import Finding, Message
 from memdb.models.record import Record
-from memdb.records import spaces
+from memdb.records import archive, spaces
 from memdb.records import summaries as summary_records
 from memdb.records import tombstones as tombstone_records
 from memdb.tables import (
-    archive,
+    checks,
+    derived,
     erased,
     jobs,
     messages,
@@ -28,23 +29,18 @@ from memdb.tables import (
     words,
 )
 from memdb.tables.tombstones import Tombstone
-from memdb.text.segment_codec import block_of, spans_of
+from memdb.text.segment_codec import spans_of
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Tx
     from memdb.models.clock import Ids
     from memdb.records.drafts import Draft
     from memdb.records.spaces import SpaceName
-    from memdb.tables.archive import Segment
-    from memdb.text.segment_codec import Content
-
-# Segments that are read together while a session is removed.
-SEGMENT_PAGE = 16
 
 # Later than any lease or retry.
 ANY_TIME = MAX_INT
@@ -243,7 +239,7 @@ def remove(tx: Tx, session: int, seqs: Sequence[int]) -> None:
 
 def _remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     """Remove messages by their rising seqs, with words, vectors and copies, not the summaries."""
-    _drop_archived(tx, session, seqs)
+    archive.remove(tx, session, seqs)
     for low, high in spans_of(seqs):
         span = session | low, session | high
         words.drop_messages(tx, *span)
@@ -257,8 +253,7 @@ def remove_all(tx: Tx, session: int) -> None:
     words.drop_messages(tx, low, high)
     vectors.delete_range(tx, "message", low, high)
     messages.delete_range(tx, low, high)
-    if words.has_archived(tx, low, high):
-        _drop_all_archived(tx, session)
+    archive.remove_session(tx, session)
     summary_records.remove(tx, session)
 
 
@@ -292,46 +287,6 @@ def put_vectors(tx: Tx, space_no: int, pairs: Sequence[tuple[int, bytes]]) -> in
     return len(kept)
 
 
-def archive_rows(
-    tx: Tx,
-    session: int,
-    contents: list[Content],
-    old: Sequence[Segment],
-    new: Sequence[Segment],
-) -> None:
-    """
-    Move messages from their rows into segments.
-
-    Args:
-        contents: What the rows say, by rising seq.
-        old: The segments that *new* replaces; *new* hold their messages too.
-    """
-    low, high = session + contents[0][0], session + contents[-1][0]
-    words.drop_messages(tx, low, high)
-    archive.empty(tx, low, high)
-    words.index_range(tx, low, high)
-    words.index_archived(tx, _texts(session, contents))
-    archive.replace(tx, session, old, new)
-
-
-def unarchive_rows(
-    tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[str, Any]]
-) -> None:
-    """
-    Move messages from segments back into their rows.
-
-    Args:
-        old: The segments, in order.
-        rows: What they hold: id, text, body, metadata and bigrams by name.
-    """
-    low, high = session + old[0].first_seq, session + old[-1].last_seq
-    words.drop_archived(tx, [(row["id"], row["text"]) for row in rows])
-    words.drop_messages(tx, low, high)
-    archive.refill(tx, rows)
-    words.index_range(tx, low, high)
-    archive.replace(tx, session, old, [])
-
-
 def erase(tx: Tx, session: int, message: Message) -> None:
     """
     Remove what a message says; its row keeps its place, time and external id.
@@ -347,55 +302,20 @@ def erase(tx: Tx, session: int, message: Message) -> None:
     summary_records.queue_session(tx, session)
 
 
-def archived_blocks(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the blocks, by first and last seq, in which some of the rising *seqs* are archived."""
-    found: set[tuple[int, int]] = set()
-    for low, high in spans_of(seqs):
-        found |= {
-            block_of(row_id - session)
-            for row_id in archive.archived(tx, session | low, session | high)
-        }
-    return sorted(found)
-
-
-def _drop_archived(tx: Tx, session: int, seqs: Collection[int]) -> None:
-    """
-    Take archived messages out of their segments and their index, before their rows go.
-
-    Raises:
-        Corrupt: a segment is damaged.
-    """
-    gone = {*seqs}
-    for block in archived_blocks(tx, session, seqs):
-        old = archive.touched(tx, session, *block)
-        contents = archive.opened(session, old)
-        words.drop_archived(tx, _texts(session, [one for one in contents if one[0] in gone]))
-        kept = [one for one in contents if one[0] not in gone]
-        archive.replace(tx, session, old, archive.to_segments(kept))
-
-
-def _drop_all_archived(tx: Tx, session: int) -> None:
-    """Take the archived messages of a session out of segments and index, after their rows went."""
-    after = 0
-    while page := archive.after(tx, session, after, SEGMENT_PAGE):
-        for segment in page:
-            try:
-                words.drop_archived(tx, _texts(session, archive.opened(session, [segment])))
-            except Corrupt:
-                continue  # its words cannot be read, so the index is made anew below
-        after = page[-1].first_seq
-    archive.delete_session(tx, session)
-    if words.has_archived(tx, *session_range(session)):
-        from memdb.engine.sqlite.rebuild import rebuild_archived  # only for a damaged file
-
-        rebuild_archived(tx)
-
-
-def _texts(session: int, contents: list[Content]) -> list[tuple[int, str]]:
-    return [(session + content[0], content[1]) for content in contents]
-
-
 def _hash_without_text(message: Message) -> bytes:
     kept = ("uid", "role", "external_id", "created_ms")
     row = {"author": None, "text": "", "body": None, "metadata": None}
     return messages.hash_of(row | {field: getattr(message, field) for field in kept})
+
+
+def derive(tx: Tx) -> None:
+    """Make bigrams and counters of messages anew, and queue those without a vector."""
+    derived.set_bigrams(tx, "message")
+    derived.raise_last_seqs(tx)
+    derived.add_session_jobs(tx)
+
+
+def check(tx: Tx) -> Iterator[Finding]:
+    """Yield sessions that count too few messages, and messages that do not match their hash."""
+    yield from checks.by_rule(tx, "seq_above_last", rebuildable=True)
+    yield from checks.by_hash("message_hash", "message", messages.damaged(tx))

@@ -7,12 +7,13 @@ caller's transaction.
 
 from __future__ import annotations
 
+from memdb.models.messages import Finding
 from memdb.models.record import Record
-from memdb.tables import space_jobs, vectors
+from memdb.tables import checks, derived, space_jobs, vectors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from memdb.engine.sqlite.transaction import Tx
     from memdb.tables.vectors import Space
@@ -85,3 +86,25 @@ def retire(tx: Tx, space_no: int) -> None:
 def remove_piece(tx: Tx, space_no: int) -> bool:
     """Remove some vectors of a retired space, in the end its row; False once it is gone."""
     return vectors.drop_piece(tx, space_no)
+
+
+def derive(tx: Tx) -> None:
+    """Remove vectors that cannot be used, and make every sketch anew."""
+    derived.delete_bad_vectors(tx)
+    derived.delete_sketches(tx)
+    last: tuple[int, str, int] = (0, "", 0)
+    while rows := derived.vectors_after(tx, *last):
+        groups: dict[tuple[int, str], list[tuple[int, bytes]]] = {}
+        for space_no, kind, ref, vector in rows:
+            groups.setdefault((space_no, kind), []).append((ref, vector))
+        for (space_no, kind), pairs in groups.items():
+            vectors.put(tx, space_no, kind, pairs)
+        last = rows[-1][:3]
+
+
+def check(tx: Tx) -> Iterator[Finding]:
+    """Yield vectors of a wrong size, and sketches that differ from their vectors."""
+    yield from checks.by_rule(tx, "vector_size", rebuildable=True)
+    for space_no, kind, bucket in checks.list_buckets(tx):
+        if not vectors.sketches_match(tx, space_no, kind, bucket):
+            yield Finding("sketch_differs", f"{kind} bucket {bucket}", rebuildable=True)

@@ -7,13 +7,15 @@ caller's transaction.
 
 from __future__ import annotations
 
-from memdb.tables import jobs, summaries, vectors
+from memdb.tables import checks, jobs, summaries, vectors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Finding
     from memdb.models.summaries import Summary
 
 
@@ -77,3 +79,23 @@ def queue(tx: Tx, summary_id: int) -> None:
 def queue_session(tx: Tx, session: int) -> None:
     """Queue a session to be looked at for messages to summarise."""
     jobs.add_summarize(tx, "session", session)
+
+
+def check(tx: Tx) -> Iterator[Finding]:
+    """Yield gaps between summaries, wrong links, and texts that do not match their hash."""
+    for code in ("summary_gap", "summary_head", "summary_sources", "summary_link"):
+        yield from checks.by_rule(tx, code, rebuildable=False)
+    yield from checks.by_rule(tx, "node_beyond_session", rebuildable=True)
+    yield from checks.by_hash("summary_hash", "summary", _damaged(tx))
+
+
+def _damaged(tx: Tx) -> Iterator[str]:
+    """Yield the uid of each summary with a text that does not match its hash."""
+    from memdb.text.hashing import content_hash  # only for checking
+
+    after = 0
+    while rows := checks.list_summaries(tx, after):
+        for row in rows:
+            if row[-2] is not None and content_hash(*row[1:-1]) != row[-1]:
+                yield row[1]
+        after = rows[-1][0]

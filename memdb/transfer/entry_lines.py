@@ -159,7 +159,7 @@ def _screened(policy: SecretPolicy, fields: dict[str, Any]) -> dict[str, Any]:
     if policy.entries == ALLOW:
         return fields
     screened_value(fields.get("key"), REFUSE, "key", policy)  # redacted it names another fact
-    found = {
+    found: dict[str, Any] = {
         name: screened_value(fields[name], policy.entries, name, policy)
         for name in ("text", "keywords", "metadata")
         if name in fields

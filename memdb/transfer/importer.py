@@ -138,6 +138,8 @@ def _finish(store: Callable[[], None]) -> None:
     """Store what waits; an error of it says that its chunk may be stored in part."""
     try:
         store()
+    except SecretFound:
+        raise
     except InvalidInput as error:
         raise _Told(f"{error}. {REST}: mend it and import again") from error
 

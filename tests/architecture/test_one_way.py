@@ -23,6 +23,7 @@ DERIVED = {"words", "vectors", "tombstones"}
 # Tables of things, and the queue.
 THINGS = {
     "archive",
+    "derived",
     "artifacts",
     "entries",
     "erased",

@@ -9,7 +9,7 @@ import pytest
 
 import memdb
 from memdb.engine.sqlite import byte_scan, probes
-from memdb.engine.sqlite.check_archive import CREATE_WORDS
+from memdb.engine.sqlite.check import CREATE_WORDS
 from memdb.engine.sqlite.database import Database
 from memdb.engine.sqlite.transaction import Tx
 
@@ -18,7 +18,7 @@ CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 
 # Statements that read a whole ordinary table, each with its reason. Those of
 # check, rebuild and info look at everything: that is what they are for.
-WHOLE = ("check.", "check_archive.", "check_summaries.", "rebuild.", "info.", "byte_scan.")
+WHOLE = ("check.", "checks.", "derived.", "info.", "byte_scan.")
 MAY_SCAN = {
     "schema.marks": "asks whether there is any table",
     "purge.samples": "a file has a few dozen tables",

@@ -349,7 +349,7 @@ def test_forgetting_inside_a_write_is_refused(db, database):
     with database.write(), pytest.raises(InvalidInput, match="inside a write"):
         db.scope("ann").forget(everything=True)
     with database.write(), pytest.raises(InvalidInput, match="inside a write"):
-        purge.purge(database)
+        purge.purge(database, None)
 
 
 def test_the_receipt_says_what_and_never_the_text(db):
@@ -398,9 +398,9 @@ def test_the_proof_bites(path, open_db, monkeypatch):
     db = open_db(path)
     session = fill(db)
     real = purge.purge
-    monkeypatch.setattr(purge, "purge", lambda db: real(db, indexes=False))
+    monkeypatch.setattr(purge, "purge", lambda db, _: real(db, None))
     unindexed = session.forget([3, 4, 5, 6], prove=True)
-    monkeypatch.setattr(purge, "purge", lambda _: [])
+    monkeypatch.setattr(purge, "purge", lambda *_: [])
     unpacked = session.forget(range(10, 20), prove=True)
 
     assert unindexed.proof.found_bytes > 0

@@ -188,3 +188,65 @@ def test_a_fork_copies_what_was_let_in(open_db: Callable[..., MemDB], path: str)
     copy = db.scope("ann").session("s").fork("copy")
 
     assert copy.last(1)[0].text == TEXT
+
+
+ENTRY = {
+    "kind": "entry",
+    "category": "memories",
+    "text": TEXT,
+    "keywords": [],
+    "importance": 5,
+    "version": 1,
+    "active": True,
+    "use_count": 0,
+    "created_ms": 5,
+    "updated_ms": 5,
+    "stored_ms": 5,
+    "uid": UID,
+}
+
+
+def by_remember(db: MemDB, _folder: Path) -> None:
+    """State a fact."""
+    db.scope("ann").remember(TEXT)
+
+
+def by_import_of_a_fact(db: MemDB, folder: Path) -> None:
+    """Import a fact written by hand."""
+    import_lines(db, folder, {"kind": "entry", "text": TEXT})
+
+
+def by_import_of_an_exported_fact(db: MemDB, folder: Path) -> None:
+    """Import a fact as the export writes it."""
+    import_lines(db, folder, {"kind": "memdb", "export": 1}, ENTRY)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [by_remember, by_import_of_a_fact, by_import_of_an_exported_fact],
+    ids=lambda write: write.__name__,
+)
+@pytest.mark.parametrize("action", ["refuse", "redact", "allow"])
+def test_every_writer_of_entries_goes_by_the_policy(
+    open_db: Callable[..., MemDB],
+    tmp_path: Path,
+    write: Callable[[MemDB, Path], None],
+    action: str,
+) -> None:
+    """Stored as said, redacted, or not at all."""
+    db = open_db(":memory:", secrets=memdb.SecretPolicy(entries=action))
+    if action == "refuse":
+        with pytest.raises(memdb.SecretFound):
+            write(db, tmp_path)
+    else:
+        write(db, tmp_path)
+
+    texts = [one.text for one in db.scope("ann").entries.list()]
+    assert (
+        texts
+        == {
+            "refuse": [],
+            "redact": ["the key is [REDACTED github_token], keep it"],
+            "allow": [TEXT],
+        }[action]
+    )

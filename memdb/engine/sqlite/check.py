@@ -1,26 +1,26 @@
 """
-Proving a file: what is derived equals its rows, and rows equal their hashes.
-
-Every rule has a code. A finding that is `rebuildable` goes away with
-`rebuild`; the others mean that something stored is damaged or missing.
+What only SQLite can check: pages, keys, and full-text indexes, which are also made anew here.
 """
 
 from __future__ import annotations
 
-from memdb.engine.sqlite import check_archive, check_summaries
+from apsw import Connection
+
+from memdb.engine.sqlite import segments
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.transaction import Tx
 from memdb.errors import Corrupt, ReadOnly, StorageError
-from memdb.models.ids import MASKS
-from memdb.models.messages import Finding
+from memdb.text.grams import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Row
 
-MAX_PER_RULE = 20
+MAX_PER_INDEX = 20
 SQLITE_READONLY = 8
 
 QUICK_CHECK = """/* check.quick */
@@ -37,84 +37,9 @@ FROM pragma_foreign_key_check
 LIMIT 20
 """
 
-SELECT_LOST_MESSAGES = """/* check.message_without_session */
-SELECT 'message ' || id FROM messages
-WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = messages.id & ~:seq_mask)
-ORDER BY id
-LIMIT 20
-"""
-
-SELECT_LATE_SEQS = """/* check.seq_above_last */
-SELECT 'session ' || name FROM sessions
-WHERE EXISTS (
-  SELECT 1 FROM messages
-  WHERE messages.id > sessions.id + sessions.last_seq AND messages.id <= sessions.id | :seq_mask
-)
-ORDER BY id
-LIMIT 20
-"""
-
-SELECT_LATE_VERSIONS = """/* check.version_above_last */
-SELECT 'artifact ' || artifact_names.name
-FROM artifact_names
-JOIN artifacts
-  ON artifacts.scope_no = artifact_names.scope_no
-  AND artifacts.session_no = artifact_names.session_no
-  AND artifacts.name = artifact_names.name
-WHERE :max_int - rev_version > last_version
-ORDER BY artifact_names.id
-LIMIT 20
-"""
-
-SELECT_LOST_VECTORS = """/* check.vector_without_row */
-SELECT kind || ' ' || ref FROM vectors
-WHERE
-  (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
-  OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
-ORDER BY space_no, kind, ref
-LIMIT 20
-"""
-
-SELECT_WRONG_SIZES = """/* check.vector_size */
-SELECT kind || ' ' || ref
-FROM vectors
-JOIN embedding_spaces ON embedding_spaces.space_no = vectors.space_no
-WHERE length(vector) <> 4 * dim
-ORDER BY vectors.space_no, kind, ref
-LIMIT 20
-"""
-
-# Every bucket that should be or is there.
-SELECT_BUCKETS = """/* check.buckets */
-SELECT space_no, kind, ref >> 8 AS bucket FROM vectors
-UNION
-SELECT space_no, kind, bucket FROM sketches
-ORDER BY 1, 2, 3
-"""
-
-SELECT_LOST_JOBS = """/* check.job_without_subject */
-SELECT kind || ' of ' || subject || ' ' || ref FROM jobs
-WHERE
-  (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
-  OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
-ORDER BY kind, subject, ref, space_no
-LIMIT 20
-"""
-
-SELECT_UNUSED_BLOBS = """/* check.blob_unused */
-SELECT 'blob ' || blob_no FROM blobs
-WHERE
-  sha256 IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.blob_no = blobs.blob_no)
-ORDER BY blob_no
-LIMIT 20
-"""
-
 # Only the form with a rank compares the index with its content table; the one
 # without, and PRAGMA integrity_check, overlook a ghost row. Archived messages
-# have no content table: `check_archive` compares their index.
+# have no content table: `differing_words` compares their index.
 CHECK_FTS = {
     "messages_fts": """/* check.messages_fts */
 INSERT INTO messages_fts (messages_fts, rank) VALUES ('integrity-check', 1)
@@ -133,107 +58,166 @@ INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('integrity-check', 1)
 """,
 }
 
-# (code, statement, whether `rebuild` mends it)
-RULES = (
-    ("foreign_key", SELECT_BROKEN_KEYS, False),
-    ("message_without_session", SELECT_LOST_MESSAGES, False),
-    ("seq_above_last", SELECT_LATE_SEQS, True),
-    ("version_above_last", SELECT_LATE_VERSIONS, True),
-    ("vector_without_row", SELECT_LOST_VECTORS, True),
-    ("vector_size", SELECT_WRONG_SIZES, True),
-    ("job_without_subject", SELECT_LOST_JOBS, True),
-    ("blob_unused", SELECT_UNUSED_BLOBS, True),
-    *check_archive.RULES,
-    *check_summaries.RULES,
+REBUILD_FTS = (
+    """/* check.rebuild_messages_fts */
+INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')
+""",
+    """/* check.rebuild_entries_fts */
+INSERT INTO entries_fts (entries_fts) VALUES ('rebuild')
+""",
+    """/* check.rebuild_summaries_fts */
+INSERT INTO summaries_fts (summaries_fts) VALUES ('rebuild')
+""",
+    """/* check.rebuild_artifacts_fts */
+INSERT INTO artifacts_fts (artifacts_fts) VALUES ('rebuild')
+""",
 )
 
+SELECT_INDEX_DIFFERS = """/* check.index_differs */
+SELECT 'message ' || id FROM (
+  SELECT id FROM (SELECT id FROM messages WHERE text IS NULL EXCEPT SELECT rowid FROM archived_fts)
+  UNION ALL
+  SELECT id FROM (
+    SELECT rowid AS id FROM archived_fts EXCEPT SELECT id FROM messages WHERE text IS NULL
+  )
+)
+ORDER BY id
+LIMIT 20
+"""
 
-def check(db: Database, *, deep: bool = False) -> list[Finding]:
+SELECT_ARCHIVED = """/* check.archived */
+SELECT id, text FROM messages
+WHERE id > :after AND text IS NULL
+ORDER BY id
+LIMIT 1000
+"""
+
+SELECT_INDEX_SQL = """/* check.index_sql */
+SELECT sql FROM sqlite_schema WHERE name = 'archived_fts'
+"""
+
+CREATE_WORDS = """/* check.create_words */
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.archived_words USING fts5vocab (main, archived_fts, col)
+"""
+
+DROP_WORDS = """/* check.drop_words */
+DROP TABLE IF EXISTS temp.archived_words
+"""
+
+# FTS5 cuts a term after 32,766 bytes, in the middle of a character if need be.
+SELECT_WORDS = """/* check.words */
+SELECT CAST(term AS BLOB), col, doc, cnt FROM temp.archived_words ORDER BY term, col
+"""
+
+INSERT_TEXT = """/* check.insert_text */
+INSERT INTO archived_fts (rowid, text, bigrams) VALUES (:id, :text, :bigrams)
+"""
+
+
+def find_damaged_pages(db: Database, *, deep: bool) -> list[str]:
     """
-    Return every inconsistency, at most 20 per rule; [] when all is well.
-
-    Args:
-        deep: Also read every page, the bytes of every artifact, and the words
-            of archived messages.
-
-    Transaction: one read; the full-text rules need the write lock for a moment,
-    though they change nothing.
-    """
-    try:
-        damaged = _pages(db, INTEGRITY_CHECK if deep else QUICK_CHECK)
-        if damaged:
-            return damaged  # what the rules would read cannot be trusted
-        with db.read() as tx:
-            found = [*_rules(tx), *_hashes(tx, deep=deep)]
-        found += _full_text(db)
-        return [*found, *check_archive.words(db)] if deep and not found else found
-    except Corrupt as error:
-        return [Finding("page", str(error), rebuildable=False)]
-
-
-def _pages(db: Database, sql: str) -> list[Finding]:
-    """
-    Return what SQLite itself finds.
+    Return what SQLite itself finds, each page read if *deep*.
 
     On a connection of its own: FTS5 reports corruption from an older one whose
     picture of the index dates from before a rebuild (SQLite 3.54.1).
     """
+    sql = INTEGRITY_CHECK if deep else QUICK_CHECK
     if db.path == MEMORY:
         with db.read() as tx:
-            said = tx.all(sql)
+            rows = tx.all(sql)
     else:
         fresh = Tx(db.connection(writable=False))
         try:
-            said = fresh.all(sql)
+            rows = fresh.all(sql)
         finally:
             fresh.close()
-    return [Finding("page", row[0], rebuildable=False) for row in said if row[0] != "ok"]
+    return [row[0] for row in rows if row[0] != "ok"]
 
 
-def _rules(tx: Tx) -> Iterator[Finding]:
-    for code, sql, rebuildable in RULES:
-        for row in tx.all(sql, MASKS):
-            yield Finding(code, row[0], rebuildable)
+def find_broken_keys(tx: Tx) -> list[str]:
+    """Return the rows that point to a row that is not there, 20 at most."""
+    return [row[0] for row in tx.all(SELECT_BROKEN_KEYS)]
 
 
-def _hashes(tx: Tx, *, deep: bool) -> Iterator[Finding]:
-    from itertools import islice
-
-    from memdb.tables import active_entries, blobs, messages, vectors
-
-    yield from islice(check_archive.damaged(tx), MAX_PER_RULE)
-
-    for space_no, kind, bucket in tx.all(SELECT_BUCKETS):
-        if not vectors.sketches_match(tx, space_no, kind, bucket):
-            yield Finding("sketch_differs", f"{kind} bucket {bucket}", rebuildable=True)
-
-    for row_id in islice(messages.damaged(tx), MAX_PER_RULE):
-        yield Finding("message_hash", f"message {row_id}", rebuildable=False)
-    for row_id in islice(active_entries.damaged(tx), MAX_PER_RULE):
-        yield Finding("entry_hash", f"entry {row_id}", rebuildable=False)
-    for uid in islice(check_summaries.damaged(tx), MAX_PER_RULE):
-        yield Finding("summary_hash", f"summary {uid}", rebuildable=False)
-    if deep:
-        for blob_no in islice(blobs.damaged(tx), MAX_PER_RULE):
-            yield Finding("blob_hash", f"blob {blob_no}", rebuildable=False)
+def rebuild_indexes(tx: Tx) -> None:
+    """Make every index that has a content table anew; that of archived messages has none."""
+    for sql in REBUILD_FTS:
+        tx.run(sql)
 
 
-def _full_text(db: Database) -> Iterator[Finding]:
+def find_damaged_indexes(db: Database) -> Iterator[tuple[str, str]]:
     """
-    Compare each index with its rows; nothing where the file cannot be written.
+    Yield the name of each index that differs from its rows, and how.
+
+    Nothing is compared if the file cannot be written.
 
     Raises:
-        Busy: another process kept the write lock, which the comparing needs.
+        Busy: another process kept the write lock, which comparing needs.
     """
     for table, sql in CHECK_FTS.items():
         try:
             with db.write() as tx:
                 tx.run(sql)
         except Corrupt as error:
-            yield Finding(table, str(error), rebuildable=True)
+            yield table, str(error)
         except ReadOnly:
             return
         except StorageError as error:
             if error.sqlite_code & 0xFF == SQLITE_READONLY:
                 return
             raise
+
+
+def find_archived_differences(tx: Tx) -> list[str]:
+    """Return the archived messages without a row in their index, and rows without a message."""
+    return [row[0] for row in tx.all(SELECT_INDEX_DIFFERS)]
+
+
+def find_differing_words(db: Database) -> list[str]:
+    """
+    Return words of archived messages that their index has otherwise than the segments.
+
+    Their texts stand nowhere else in the file, so SQLite cannot compare them:
+    they are indexed again beside it.
+    """
+    if db.path == MEMORY:
+        with db.read() as tx:
+            return _differing_words(tx)
+    # Readers may not even make a temporary table.
+    fresh = Tx(db.connection(writable=True))
+    try:
+        fresh.run("BEGIN")
+        return _differing_words(fresh)
+    finally:
+        fresh.close()
+
+
+def _differing_words(tx: Tx) -> list[str]:
+    (sql,) = tx.one(SELECT_INDEX_SQL) or ("",)
+    beside = Tx(Connection(""))
+    try:
+        beside.run(sql)
+        beside.run("BEGIN")
+        after = 0
+        while rows := tx.all(SELECT_ARCHIVED, {"after": after}):
+            said = segments.fill(tx, rows, row_id=0, places=(1,), lost_ok=True)
+            beside.many(INSERT_TEXT, [_to_index(row_id, text or "") for row_id, text in said])
+            after = rows[-1][0]
+        expected, stored = set(_vocabulary(beside)), set(_vocabulary(tx))
+    finally:
+        beside.close()
+    terms = sorted({row[0] for row in expected ^ stored})[:MAX_PER_INDEX]
+    return [f"word {term.decode(errors='replace')!r}" for term in terms]
+
+
+def _to_index(row_id: int, text: str) -> dict[str, Any]:
+    return {"id": row_id, "text": text, "bigrams": bigrams_of(text)}
+
+
+def _vocabulary(tx: Tx) -> list[Row]:
+    """Return each word with the column, the number of its messages and of its places."""
+    tx.run(CREATE_WORDS)
+    try:
+        return tx.all(SELECT_WORDS)
+    finally:
+        tx.run(DROP_WORDS)

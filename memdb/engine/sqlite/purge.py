@@ -8,12 +8,13 @@ pages that are used, in the segments of a full-text index, and in the WAL.
 from __future__ import annotations
 
 from memdb.engine.sqlite.connection import MEMORY
-from memdb.engine.sqlite.rebuild import REBUILD_FTS, rebuild_archived
 from memdb.engine.sqlite.transaction import Tx
 from memdb.errors import Busy, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memdb.engine.sqlite.database import Database
 
 # What is deleted from here on is overwritten with zeros at once. It is of the
@@ -60,7 +61,7 @@ def end(tx: Tx) -> None:
     tx.run(INSECURE)
 
 
-def purge(db: Database, *, indexes: bool = True) -> list[str]:
+def purge(db: Database, reindex: Callable[[Tx], None] | None) -> list[str]:
     """
     Remove every byte that is not part of a row; return what stood in the way.
 
@@ -68,8 +69,8 @@ def purge(db: Database, *, indexes: bool = True) -> list[str]:
     waiting. Cost: 1 s per 20,000 messages, and 1 s per 100 MB.
 
     Args:
-        indexes: Make the full-text indexes anew; without it their segments
-            still hold the words (a control for tests, not a mode).
+        reindex: Makes the full-text indexes anew; None leaves the words in
+            their segments (a control for tests, not a mode).
 
     Transaction: several of its own, not inside another. Each leaves a sound file.
     """
@@ -77,10 +78,8 @@ def purge(db: Database, *, indexes: bool = True) -> list[str]:
         raise InvalidInput("purge was called inside a write: call it after the transaction")
     with db.write() as tx:
         begin(tx)
-        if indexes:
-            for sql in REBUILD_FTS:
-                tx.run(sql)
-            rebuild_archived(tx)
+        if reindex is not None:
+            reindex(tx)
         if tx.one(SELECT_SAMPLES) is not None:
             tx.run(ANALYZE)
         end(tx)

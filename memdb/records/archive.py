@@ -1,0 +1,159 @@
+"""
+Archive records: what cold messages say, in compressed segments with an index of their own.
+
+The one way in and out of the table `archive_segments`. Every function joins the
+caller's transaction.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from memdb.engine.sqlite import segments
+from memdb.errors import Corrupt
+from memdb.models.ids import session_range
+from memdb.models.messages import Finding
+from memdb.tables import archive, checks, derived, words
+from memdb.text.segment_codec import block_of, spans_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.tables.archive import Segment
+    from memdb.text.segment_codec import Content
+
+# Segments that are read together while a session is removed.
+SEGMENT_PAGE = 16
+
+
+def insert(
+    tx: Tx,
+    session: int,
+    contents: list[Content],
+    old: Sequence[Segment],
+    new: Sequence[Segment],
+) -> None:
+    """
+    Move messages from their rows into segments.
+
+    Args:
+        contents: What the rows say, by rising seq.
+        old: The segments that *new* replaces; *new* hold their messages too.
+    """
+    low, high = session + contents[0][0], session + contents[-1][0]
+    words.drop_messages(tx, low, high)
+    archive.empty(tx, low, high)
+    words.index_range(tx, low, high)
+    words.index_archived(tx, _texts(session, contents))
+    archive.replace(tx, session, old, new)
+
+
+def restore(tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[str, Any]]) -> None:
+    """
+    Move messages from segments back into their rows.
+
+    Args:
+        old: The segments, in order.
+        rows: What they hold: id, text, body, metadata and bigrams by name.
+    """
+    low, high = session + old[0].first_seq, session + old[-1].last_seq
+    words.drop_archived(tx, [(row["id"], row["text"]) for row in rows])
+    words.drop_messages(tx, low, high)
+    archive.refill(tx, rows)
+    words.index_range(tx, low, high)
+    archive.replace(tx, session, old, [])
+
+
+def find_blocks(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the blocks, by first and last seq, in which some of the rising *seqs* are archived."""
+    found: set[tuple[int, int]] = set()
+    for low, high in spans_of(seqs):
+        found |= {
+            block_of(row_id - session)
+            for row_id in archive.archived(tx, session | low, session | high)
+        }
+    return sorted(found)
+
+
+def remove(tx: Tx, session: int, seqs: Collection[int]) -> None:
+    """
+    Take archived messages out of their segments and their index, before their rows go.
+
+    Raises:
+        Corrupt: a segment is damaged.
+    """
+    gone = {*seqs}
+    for block in find_blocks(tx, session, seqs):
+        old = archive.touched(tx, session, *block)
+        contents = archive.opened(session, old)
+        words.drop_archived(tx, _texts(session, [one for one in contents if one[0] in gone]))
+        kept = [one for one in contents if one[0] not in gone]
+        archive.replace(tx, session, old, archive.to_segments(kept))
+
+
+def remove_session(tx: Tx, session: int) -> None:
+    """Remove the segments of a session and their words, after the rows of its messages went."""
+    if not words.has_archived(tx, *session_range(session)):
+        return
+    after = 0
+    while page := archive.after(tx, session, after, SEGMENT_PAGE):
+        for segment in page:
+            try:
+                words.drop_archived(tx, _texts(session, archive.opened(session, [segment])))
+            except Corrupt:
+                continue  # its words cannot be read, so the index is made anew below
+        after = page[-1].first_seq
+    archive.delete_session(tx, session)
+    if words.has_archived(tx, *session_range(session)):
+        derive(tx)  # only for a damaged file
+
+
+def _texts(session: int, contents: list[Content]) -> list[tuple[int, str]]:
+    return [(session + content[0], content[1]) for content in contents]
+
+
+def derive(tx: Tx) -> None:
+    """
+    Make the index of archived messages anew, from the segments.
+
+    A message whose segment is damaged gets no words; `check` names the segment.
+    """
+    words.clear_archived(tx)
+    after = 0
+    while rows := derived.archived(tx, after):
+        texts = segments.fill(tx, rows, row_id=0, places=(1,), lost_ok=True)
+        words.index_archived(tx, [(row_id, text or "") for row_id, text in texts])
+        after = rows[-1][0]
+
+
+def check(tx: Tx) -> Iterator[Finding]:
+    """Yield what is wrong with segments: which messages they hold, and their bytes."""
+    for code in ("archived_without_segment", "segment_rows", "segment_overlap"):
+        yield from checks.by_rule(tx, code, rebuildable=False)
+    yield from islice(_damaged(tx), checks.MAX_PER_RULE)
+
+
+def _damaged(tx: Tx) -> Iterator[Finding]:
+    """Open every segment; yield a finding for each that does not hold what it says."""
+    session = first_seq = 0
+    while rows := checks.list_segments(tx, session, first_seq):
+        for row in rows:
+            problem = _problem(row)
+            if problem is not None:
+                place = f"segment {row[1]} of session {row[0]}"
+                yield Finding("segment", f"{place}: {problem}", rebuildable=False)
+        session, first_seq = rows[-1][:2]
+
+
+def _problem(row: Row) -> str | None:
+    session, first_seq, last_seq, message_count, *stored = row
+    try:
+        held = segments.opened(session, first_seq, tuple(stored))
+    except Corrupt as error:
+        return str(error.__cause__)
+    if (held[0][0], held[-1][0], len(held)) != (first_seq, last_seq, message_count):
+        return "it holds other messages than it says"
+    return None

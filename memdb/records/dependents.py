@@ -1,0 +1,101 @@
+"""
+What hangs on what: for each kind of thing the rows that go with it.
+
+Whoever removes a thing in `records/` removes these rows in the same
+transaction, or a foreign key does it. `check` has a finding for each that was
+left behind, and a test walks every public removal and plants every orphan.
+"""
+
+from __future__ import annotations
+
+from memdb.models.record import Record
+from memdb.tables import checks, derived
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.engine.sqlite.transaction import Tx
+    from memdb.models.messages import Finding
+
+
+class Dependent(Record):
+    """
+    Rows of a table that go with a thing.
+
+    Attributes:
+        table: Where they are.
+        code: The finding of `check` for one whose thing is gone.
+        rebuildable: `rebuild` removes such a row, because it is derived.
+    """
+
+    table: str
+    code: str
+    rebuildable: bool = False
+
+
+KEY = "foreign_key"
+
+DEPENDENTS: dict[str, tuple[Dependent, ...]] = {
+    "session": (
+        Dependent("messages", "message_without_session"),
+        Dependent("summaries", KEY),
+        Dependent("archive_segments", KEY),
+        Dependent("artifact_names", "artifact_without_session"),
+        Dependent("state", "state_without_session"),
+        Dependent("entries", "entry_without_session"),  # those that only it recalls
+        Dependent("jobs", "job_without_subject", rebuildable=True),
+    ),
+    "message": (
+        Dependent("vectors", "vector_without_row", rebuildable=True),
+        Dependent("messages_fts", "messages_fts", rebuildable=True),
+        Dependent("archived_fts", "archived_fts", rebuildable=True),
+        Dependent("archive_segments", "segment_rows"),
+    ),
+    "summary": (
+        Dependent("vectors", "vector_without_row", rebuildable=True),
+        Dependent("summaries_fts", "summaries_fts", rebuildable=True),
+        Dependent("jobs", "job_without_subject", rebuildable=True),
+    ),
+    "entry": (
+        Dependent("entry_history", KEY),
+        Dependent("entry_decisions", KEY),
+        Dependent("vectors", "vector_without_row", rebuildable=True),
+        Dependent("entries_fts", "entries_fts", rebuildable=True),
+        Dependent("jobs", "job_without_subject", rebuildable=True),
+    ),
+    "artifact": (
+        Dependent("artifacts", KEY),
+        Dependent("artifacts_fts", "artifacts_fts", rebuildable=True),
+        Dependent("blobs", "blob_unused", rebuildable=True),
+    ),
+    "blob": (Dependent("blob_chunks", KEY),),
+    "space": (
+        Dependent("vectors", "vector_without_row", rebuildable=True),
+        Dependent("sketches", "sketch_differs", rebuildable=True),
+        Dependent("jobs", "job_without_space", rebuildable=True),
+    ),
+}
+
+# Those that a rule of `tables.checks` finds; the engine compares keys and indexes.
+RULES = (
+    ("message_without_session", False),
+    ("artifact_without_session", False),
+    ("state_without_session", False),
+    ("entry_without_session", False),
+    ("vector_without_row", True),
+    ("job_without_subject", True),
+    ("job_without_space", True),
+    ("blob_unused", True),
+)
+
+
+def check(tx: Tx) -> Iterator[Finding]:
+    """Yield a finding for each row whose thing is gone, 20 per rule at most."""
+    for code, rebuildable in RULES:
+        yield from checks.by_rule(tx, code, rebuildable=rebuildable)
+
+
+def derive(tx: Tx) -> None:
+    """Remove the derived rows whose thing is gone, but for those that each kind makes anew."""
+    derived.delete_lost_jobs(tx)

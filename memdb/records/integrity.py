@@ -1,0 +1,86 @@
+"""
+The whole file: what is derived is compared with its rows, and made anew from them.
+
+Every rule has a code. A finding that is `rebuildable` goes away with
+`rebuild`; the others mean that something stored is damaged or missing.
+"""
+
+from __future__ import annotations
+
+from memdb.engine.sqlite import check as sqlite
+from memdb.errors import Corrupt
+from memdb.models.messages import Finding
+from memdb.records import archive, artifacts, dependents, entries, messages, spaces, summaries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.engine.sqlite.database import Database
+    from memdb.engine.sqlite.transaction import Tx
+
+
+def check(db: Database, *, deep: bool = False) -> list[Finding]:
+    """
+    Return every inconsistency, at most 20 per rule; [] if all is well.
+
+    Args:
+        deep: Also read every page, the bytes of every artifact, and the words
+            of archived messages.
+
+    Transaction: one read; the full-text rules need the write lock for a moment,
+    though they change nothing.
+    """
+    try:
+        damaged = sqlite.find_damaged_pages(db, deep=deep)
+        if damaged:  # what the rules would read cannot be trusted
+            return [Finding("page", text, rebuildable=False) for text in damaged]
+        with db.read() as tx:
+            found = [*_check_rows(tx, deep=deep)]
+        for index, text in sqlite.find_damaged_indexes(db):
+            found += [Finding(index, text, rebuildable=True)]
+        if deep and not found:
+            found = [
+                Finding("archived_fts", text, rebuildable=True)
+                for text in sqlite.find_differing_words(db)
+            ]
+    except Corrupt as error:
+        return [Finding("page", str(error), rebuildable=False)]
+    return found
+
+
+def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
+    for text in sqlite.find_broken_keys(tx):
+        yield Finding("foreign_key", text, rebuildable=False)
+    yield from dependents.check(tx)
+    yield from messages.check(tx)
+    yield from archive.check(tx)
+    for text in sqlite.find_archived_differences(tx):
+        yield Finding("archived_fts", text, rebuildable=True)
+    yield from summaries.check(tx)
+    yield from entries.check(tx)
+    yield from artifacts.check(tx, deep=deep)
+    yield from spaces.check(tx)
+
+
+def rebuild(db: Database) -> None:
+    """
+    Make full text, bigrams, sketches and counters anew; queue missing vectors.
+
+    Nothing that was stored is changed. Cost: about 1 s per 20,000 messages.
+
+    Transaction: opens its own, so a crash leaves the file as it was.
+    """
+    with db.write() as tx:
+        spaces.derive(tx)
+        messages.derive(tx)
+        entries.derive(tx)
+        artifacts.derive(tx)
+        dependents.derive(tx)
+        reindex(tx)
+
+
+def reindex(tx: Tx) -> None:
+    """Make every full-text index anew."""
+    sqlite.rebuild_indexes(tx)
+    archive.derive(tx)

@@ -1,0 +1,335 @@
+"""
+Checks: what no row of a sound file does. Reads most tables, and owns none.
+
+Each statement returns a line per row that breaks its rule, 20 at most.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from memdb.models.ids import MASKS
+from memdb.models.messages import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from memdb.engine.sqlite.transaction import Row, Tx
+
+MAX_PER_RULE = 20
+
+MESSAGE_WITHOUT_SESSION = """/* checks.message_without_session */
+SELECT 'message ' || id FROM messages
+WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = messages.id & ~:seq_mask)
+ORDER BY id
+LIMIT 20
+"""
+
+ARTIFACT_WITHOUT_SESSION = """/* checks.artifact_without_session */
+SELECT 'artifact ' || name FROM artifact_names
+WHERE
+  session_no <> 0
+  AND NOT EXISTS (
+    SELECT 1 FROM sessions
+    WHERE sessions.id = (artifact_names.scope_no << 44) | (artifact_names.session_no << 24)
+  )
+ORDER BY id
+LIMIT 20
+"""
+
+STATE_WITHOUT_SESSION = """/* checks.state_without_session */
+SELECT 'state ' || session || ' ' || key FROM state
+WHERE
+  session <> ''
+  AND NOT EXISTS (
+    SELECT 1 FROM sessions
+    JOIN scopes ON scopes.scope_no = sessions.scope_no
+    WHERE
+      scopes.app = state.app
+      AND scopes.user_name = state.user_name
+      AND sessions.name = state.session
+  )
+ORDER BY app, user_name, session, key
+LIMIT 20
+"""
+
+ENTRY_WITHOUT_SESSION = """/* checks.entry_without_session */
+SELECT 'entry ' || id FROM entries
+WHERE session_only = 1 AND session_id IS NULL
+ORDER BY id
+LIMIT 20
+"""
+
+SEQ_ABOVE_LAST = """/* checks.seq_above_last */
+SELECT 'session ' || name FROM sessions
+WHERE EXISTS (
+  SELECT 1 FROM messages
+  WHERE messages.id > sessions.id + sessions.last_seq AND messages.id <= sessions.id | :seq_mask
+)
+ORDER BY id
+LIMIT 20
+"""
+
+VERSION_ABOVE_LAST = """/* checks.version_above_last */
+SELECT 'artifact ' || artifact_names.name
+FROM artifact_names
+JOIN artifacts
+  ON artifacts.scope_no = artifact_names.scope_no
+  AND artifacts.session_no = artifact_names.session_no
+  AND artifacts.name = artifact_names.name
+WHERE :max_int - rev_version > last_version
+ORDER BY artifact_names.id
+LIMIT 20
+"""
+
+VECTOR_WITHOUT_ROW = """/* checks.vector_without_row */
+SELECT kind || ' ' || ref FROM vectors
+WHERE
+  (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
+  OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
+  OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
+  OR NOT EXISTS (
+    SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = vectors.space_no
+  )
+ORDER BY space_no, kind, ref
+LIMIT 20
+"""
+
+VECTOR_SIZE = """/* checks.vector_size */
+SELECT kind || ' ' || ref
+FROM vectors
+JOIN embedding_spaces ON embedding_spaces.space_no = vectors.space_no
+WHERE length(vector) <> 4 * dim
+ORDER BY vectors.space_no, kind, ref
+LIMIT 20
+"""
+
+JOB_WITHOUT_SUBJECT = """/* checks.job_without_subject */
+SELECT kind || ' of ' || subject || ' ' || ref FROM jobs
+WHERE
+  (subject = 'session' AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ref))
+  OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
+  OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
+ORDER BY kind, subject, ref, space_no
+LIMIT 20
+"""
+
+JOB_WITHOUT_SPACE = """/* checks.job_without_space */
+SELECT kind || ' of ' || subject || ' ' || ref || ' in space ' || space_no FROM jobs
+WHERE
+  space_no <> 0
+  AND NOT EXISTS (
+    SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = jobs.space_no
+  )
+ORDER BY kind, subject, ref, space_no
+LIMIT 20
+"""
+
+BLOB_UNUSED = """/* checks.blob_unused */
+SELECT 'blob ' || blob_no FROM blobs
+WHERE
+  sha256 IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM artifacts WHERE artifacts.blob_no = blobs.blob_no)
+ORDER BY blob_no
+LIMIT 20
+"""
+
+ARCHIVED_WITHOUT_SEGMENT = """/* checks.archived_without_segment */
+SELECT 'message ' || id FROM messages
+WHERE
+  text IS NULL
+  AND coalesce(
+    (
+      SELECT last_seq FROM archive_segments
+      WHERE session_id = messages.id & ~:seq_mask AND first_seq <= messages.id & :seq_mask
+      ORDER BY first_seq DESC
+      LIMIT 1
+    ),
+    0
+  ) < messages.id & :seq_mask
+ORDER BY id
+LIMIT 20
+"""
+
+SEGMENT_ROWS = """/* checks.segment_rows */
+SELECT 'segment ' || first_seq || ' of session ' || session_id FROM archive_segments
+WHERE message_count <> (
+  SELECT count(*) FROM messages
+  WHERE
+    messages.id BETWEEN session_id + first_seq AND session_id + archive_segments.last_seq
+    AND text IS NULL
+)
+ORDER BY session_id, first_seq
+LIMIT 20
+"""
+
+SEGMENT_OVERLAP = """/* checks.segment_overlap */
+SELECT 'segment ' || first_seq || ' of session ' || session_id FROM archive_segments
+WHERE EXISTS (
+  SELECT 1 FROM archive_segments AS next
+  WHERE
+    next.session_id = archive_segments.session_id
+    AND next.first_seq > archive_segments.first_seq
+    AND next.first_seq <= archive_segments.last_seq
+)
+ORDER BY session_id, first_seq
+LIMIT 20
+"""
+
+SUMMARY_GAP = """/* checks.summary_gap */
+SELECT 'summary ' || uid || ' does not follow the leaf before it'
+FROM (
+  SELECT
+    id,
+    uid,
+    first_seq,
+    lag(last_seq) OVER (PARTITION BY session_id ORDER BY first_seq) AS before_seq
+  FROM summaries
+  WHERE depth = 0
+) AS leaves
+WHERE first_seq <> before_seq + 1
+ORDER BY id
+LIMIT 20
+"""
+
+# What begins a session and has no leaf is its system text; anything else there
+# would be in no context.
+SUMMARY_HEAD = """/* checks.summary_head */
+SELECT
+  'summary ' || summaries.uid || ' is the first leaf, and messages before it are not summarised'
+FROM summaries
+WHERE
+  depth = 0
+  AND first_seq = (
+    SELECT first_seq FROM summaries AS leaf
+    WHERE leaf.session_id = summaries.session_id AND leaf.depth = 0
+    ORDER BY first_seq
+    LIMIT 1
+  )
+  AND EXISTS (
+    SELECT 1 FROM messages
+    WHERE
+      messages.id
+      BETWEEN summaries.session_id + 1 AND summaries.session_id + summaries.first_seq - 1
+      AND messages.role <> 'system'
+  )
+ORDER BY summaries.id
+LIMIT 20
+"""
+
+SUMMARY_SOURCES = """/* checks.summary_sources */
+SELECT 'summary ' || summaries.uid || ' is not what its sources cover'
+FROM summaries
+LEFT JOIN summaries AS below
+  ON below.condensed_into = summaries.id
+  AND below.session_id = summaries.session_id
+  AND below.depth = summaries.depth - 1
+WHERE summaries.depth > 0
+GROUP BY summaries.id
+HAVING
+  min(below.first_seq) IS DISTINCT FROM summaries.first_seq
+  OR max(below.last_seq) IS DISTINCT FROM summaries.last_seq
+  OR sum(below.last_seq - below.first_seq + 1) <> summaries.last_seq - summaries.first_seq + 1
+ORDER BY summaries.id
+LIMIT 20
+"""
+
+SUMMARY_LINK = """/* checks.summary_link */
+SELECT 'summary ' || below.uid || ' is part of a summary that is not one above it'
+FROM summaries AS below
+JOIN summaries AS above ON above.id = below.condensed_into
+WHERE
+  above.session_id <> below.session_id
+  OR above.depth <> below.depth + 1
+  OR below.first_seq NOT BETWEEN above.first_seq AND above.last_seq
+ORDER BY below.id
+LIMIT 20
+"""
+
+NODE_BEYOND_SESSION = """/* checks.node_beyond_session */
+SELECT 'summary ' || summaries.uid || ' stands for messages that never were'
+FROM summaries
+JOIN sessions ON sessions.id = summaries.session_id
+WHERE summaries.last_seq > sessions.last_seq
+ORDER BY summaries.id
+LIMIT 20
+"""
+
+# Every bucket that should be or is there.
+SELECT_BUCKETS = """/* checks.buckets */
+SELECT space_no, kind, ref >> 8 AS bucket FROM vectors
+UNION
+SELECT space_no, kind, bucket FROM sketches
+ORDER BY 1, 2, 3
+"""
+
+SELECT_SEGMENTS = """/* checks.segments */
+SELECT session_id, first_seq, last_seq, message_count, codec, data, sha256
+FROM archive_segments
+WHERE (session_id, first_seq) > (:session, :first_seq)
+ORDER BY session_id, first_seq
+LIMIT 100
+"""
+
+SELECT_SUMMARIES = """/* checks.summaries */
+SELECT id, uid, depth, first_seq, last_seq, hint, quality, summarizer, text, content_hash
+FROM summaries
+WHERE id > :after
+ORDER BY id
+LIMIT 1000
+"""
+
+# By the code of the finding.
+RULES = {
+    "message_without_session": MESSAGE_WITHOUT_SESSION,
+    "artifact_without_session": ARTIFACT_WITHOUT_SESSION,
+    "state_without_session": STATE_WITHOUT_SESSION,
+    "entry_without_session": ENTRY_WITHOUT_SESSION,
+    "seq_above_last": SEQ_ABOVE_LAST,
+    "version_above_last": VERSION_ABOVE_LAST,
+    "vector_without_row": VECTOR_WITHOUT_ROW,
+    "vector_size": VECTOR_SIZE,
+    "job_without_subject": JOB_WITHOUT_SUBJECT,
+    "job_without_space": JOB_WITHOUT_SPACE,
+    "blob_unused": BLOB_UNUSED,
+    "archived_without_segment": ARCHIVED_WITHOUT_SEGMENT,
+    "segment_rows": SEGMENT_ROWS,
+    "segment_overlap": SEGMENT_OVERLAP,
+    "summary_gap": SUMMARY_GAP,
+    "summary_head": SUMMARY_HEAD,
+    "summary_sources": SUMMARY_SOURCES,
+    "summary_link": SUMMARY_LINK,
+    "node_beyond_session": NODE_BEYOND_SESSION,
+}
+
+
+def by_rule(tx: Tx, code: str, *, rebuildable: bool) -> Iterator[Finding]:
+    """Yield a finding for each row that breaks the rule *code*, 20 at most."""
+    for (text,) in tx.all(RULES[code], MASKS):
+        yield Finding(code, text, rebuildable)
+
+
+def by_hash(code: str, kind: str, damaged: Iterable[object]) -> Iterator[Finding]:
+    """Yield a finding for each row of *kind* that does not match its hash, 20 at most."""
+    for name in islice(damaged, MAX_PER_RULE):
+        yield Finding(code, f"{kind} {name}", rebuildable=False)
+
+
+def list_buckets(tx: Tx) -> list[Row]:
+    """Return (space, kind, bucket) of every sketch that is or should be there."""
+    return tx.all(SELECT_BUCKETS)
+
+
+def list_segments(tx: Tx, session: int, first_seq: int) -> list[Row]:
+    """
+    Return up to 100 segments behind the one of (*session*, *first_seq*).
+
+    Each is (session, first seq, last seq, number of messages, codec, data, sha256).
+    """
+    return tx.all(SELECT_SEGMENTS, {"session": session, "first_seq": first_seq})
+
+
+def list_summaries(tx: Tx, after: int) -> list[Row]:
+    """Return up to 1,000 summaries behind an id: it, what its hash covers, and the hash."""
+    return tx.all(SELECT_SUMMARIES, {"after": after})

@@ -1,0 +1,259 @@
+"""What hangs on what: every public removal takes it along, and `check` names what was left."""
+
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+import pytest
+
+import memdb
+from memdb import MemDB, Session
+from memdb.records.dependents import DEPENDENTS
+
+WORD = "pelican"
+TABLES = sorted({row.table for rows in DEPENDENTS.values() for row in rows} | {"sessions"})
+
+# Tables whose rows are counted by the word that the removed things hold.
+INDEXED = {"messages_fts", "archived_fts", "summaries_fts", "entries_fts", "artifacts_fts"}
+
+# A word that no removed thing holds.
+KEPT = "heron"
+
+
+def fill(db: MemDB, user: str, name: str, word: str) -> Session:
+    """Return a session with everything that can hang on one."""
+    ann = db.scope(user)
+    chat = ann.session(name)
+    chat.extend([{"role": "user", "text": f"{word} 北京 {n}"} for n in range(1, 41)])
+    chat.state["mood"] = word
+    chat.artifacts.save("n.txt", word)
+    chat.artifacts.save("n.txt", f"{word} twice")
+    ann.remember(f"Ann saw a {word}.", session=name, seq=3, key=f"{name} sight")
+    ann.remember(f"Ann saw a white {word}.", session=name, seq=4, key=f"{name} sight")
+    ann.remember(f"Only here a {word}.", session=name, seq=5, session_only=True)
+    db.run_pending()
+    chat.archive(keep_last=20)
+    chat.extend([{"role": "user", "text": f"{word} late {n}"} for n in range(12)])
+    return chat
+
+
+def counts(db: MemDB) -> dict[str, int]:
+    """Return how many rows each table holds; of an index, those with a word."""
+    found = {}
+    with db._db.read() as tx:
+        for table in TABLES:
+            sql = f"SELECT count(*) FROM {table}"
+            if table in INDEXED:
+                sql += f" WHERE {table} MATCH '{WORD}'"
+            found[table] = tx.one(sql)[0]
+    return found
+
+
+def idle(db: MemDB, action: str) -> None:
+    """Let retention remove the sessions that were longest without a message."""
+    from memdb.deletion.retention import SessionPolicy, retain_sessions
+
+    retain_sessions(db._rooms, SessionPolicy(max_count=0, action=action))
+
+
+def expire(db: MemDB) -> None:
+    """Let retention remove what is inactive."""
+    from memdb.entries.lifecycle import remove_inactive
+
+    for entry in db.scope("ann").entries.list():
+        db.scope("ann").remember("It is over.", key=entry.key or "none")
+    remove_inactive(db._db, 0)
+
+
+# Each public removal of a whole session: what it leaves of that session's rows.
+WHOLE: dict[str, Callable[[MemDB, Session], object]] = {
+    "session.delete": lambda _db, chat: chat.delete(),
+    "session.forget": lambda _db, chat: chat.forget(),
+    "scope.forget(session)": lambda db, _: db.scope("ann").forget(session="s"),
+    "scope.forget(everything)": lambda db, _: db.scope("ann").forget(everything=True),
+    "retention deletes": lambda db, _: idle(db, "delete"),
+    "retention forgets": lambda db, _: idle(db, "forget"),
+}
+
+# Removals of messages, which leave the session.
+MESSAGES: dict[str, Callable[[MemDB, Session], object]] = {
+    "pop": lambda _db, chat: [chat.pop() for _ in range(52)],
+    "replace": lambda _db, chat: chat.replace(range(1, 53)),
+    "clear": lambda _db, chat: chat.clear(),
+    "forget(seqs)": lambda _db, chat: chat.forget(range(1, 53)),
+    "scope.forget(query)": lambda db, _: db.scope("ann").forget(query=WORD),
+}
+
+# Removals of other things.
+OTHERS: dict[str, Callable[[MemDB, Session], object]] = {
+    "erase": lambda _db, chat: [chat.erase(seq) for seq in range(1, 53)],
+    "entries.delete": lambda db, _: [
+        db.scope("ann").entries.delete(one.id)
+        for one in db.scope("ann").entries.list(inactive=True)
+    ],
+    "scope.forget(entry)": lambda db, _: [
+        db.scope("ann").forget(entry=one.id) for one in db.scope("ann").entries.list(inactive=True)
+    ],
+    "artifacts.delete": lambda _db, chat: chat.artifacts.delete("n.txt"),
+    "state.clear": lambda _db, chat: chat.state.clear(),
+    "quota and retention of entries": lambda db, _: expire(db),
+    "drop_space": lambda db, _: db.drop_space("fake"),
+}
+
+EVERY = {**WHOLE, **MESSAGES, **OTHERS}
+
+
+@pytest.fixture
+def full(db: MemDB) -> tuple[MemDB, dict[str, int], Session]:
+    """Return a file with another user's things, their counts, and the session to remove."""
+    fill(db, "bob", "s", KEPT)
+    db.run_pending()
+    before = counts(db)
+    return db, before, fill(db, "ann", "s", WORD)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_with_a_session_goes_all_that_hangs_on_it(
+    full: tuple[MemDB, dict[str, int], Session], name: str
+) -> None:
+    """Every table holds what it held before the session was made; but for entries told in it."""
+    db, before, chat = full
+    entries_before = counts(db)["entries"]
+    WHOLE[name](db, chat)
+
+    after = counts(db)
+    told = after["entries"] - before["entries"]
+    kept = "delete" in name
+    apart = {
+        "entries",
+        "entries_fts",
+        "entry_history",
+        "entry_decisions",
+        "vectors",
+        "sketches",
+        "jobs",
+    }
+    if name.startswith("retention"):  # it takes the other user's session too
+        gone = ("sessions", "messages", "summaries", "artifacts", "blobs", "state")
+        assert [after[table] for table in gone] == [0] * len(gone)
+    else:
+        assert {key: value for key, value in after.items() if key not in apart} == {
+            key: value for key, value in before.items() if key not in apart
+        }
+    if not kept:
+        assert after["entries_fts"] == 0
+        assert told <= 0
+    assert after["entries"] < entries_before
+    assert db.check(deep=True) == []
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_with_messages_go_their_words_vectors_copies_and_summaries(
+    full: tuple[MemDB, dict[str, int], Session], name: str
+) -> None:
+    """Nothing that was derived from them says anything of them."""
+    db, before, chat = full
+    MESSAGES[name](db, chat)
+
+    after = counts(db)
+    gone = ("messages", "archive_segments", "messages_fts", "archived_fts", "summaries_fts")
+    assert {table: after[table] for table in gone} == {table: before[table] for table in gone}
+    with db._db.read() as tx:
+        rows = tx.all("SELECT ref FROM vectors WHERE kind = 'message'")
+        ids = {row[0] for row in tx.all("SELECT id FROM messages")}
+    assert {row[0] for row in rows} <= ids
+    assert db.check(deep=True) == []
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_removal_leaves_an_orphan(
+    full: tuple[MemDB, dict[str, int], Session], name: str
+) -> None:
+    """`check` finds nothing, now and after the work that was due."""
+    db, _, chat = full
+    EVERY[name](db, chat)
+
+    now = db.check(deep=True)
+    db.run_pending()
+    assert (now, db.check(deep=True)) == ([], [])
+
+
+# For each thing and table: SQL that leaves a row of the table behind.
+ORPHANS = {
+    ("session", "messages"): "DELETE FROM sessions",
+    ("session", "summaries"): "DELETE FROM sessions",
+    ("session", "archive_segments"): "DELETE FROM sessions",
+    ("session", "artifact_names"): "DELETE FROM sessions",
+    ("session", "state"): "DELETE FROM sessions",
+    (
+        "session",
+        "entries",
+    ): "DELETE FROM sessions; UPDATE entries SET session_id = NULL, first_seq = NULL, last_seq = NULL",
+    ("session", "jobs"): "DELETE FROM sessions",
+    ("message", "vectors"): "DELETE FROM messages",
+    ("message", "messages_fts"): "DELETE FROM messages WHERE text IS NOT NULL",
+    ("message", "archived_fts"): "DELETE FROM messages WHERE text IS NULL",
+    ("message", "archive_segments"): "DELETE FROM messages WHERE text IS NULL",
+    (
+        "summary",
+        "vectors",
+    ): "INSERT INTO vectors SELECT space_no, 'summary', 5, vector FROM vectors LIMIT 1",
+    ("summary", "summaries_fts"): "DELETE FROM summaries",
+    (
+        "summary",
+        "jobs",
+    ): "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('summarize', 'summary', 5, 0)",
+    ("entry", "entry_history"): "DELETE FROM entries",
+    ("entry", "entry_decisions"): "DELETE FROM entries",
+    ("entry", "vectors"): "DELETE FROM entries",
+    ("entry", "entries_fts"): "DELETE FROM entries",
+    (
+        "entry",
+        "jobs",
+    ): "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('embed', 'entry', 5, 0)",
+    ("artifact", "artifacts"): "DELETE FROM artifact_names",
+    ("artifact", "artifacts_fts"): "DELETE FROM artifact_names",
+    ("artifact", "blobs"): "DELETE FROM artifacts",
+    ("blob", "blob_chunks"): "DELETE FROM blobs",
+    ("space", "vectors"): "DELETE FROM embedding_spaces",
+    ("space", "sketches"): "DELETE FROM embedding_spaces; DELETE FROM vectors",
+    ("space", "jobs"): "DELETE FROM embedding_spaces",
+}
+
+
+def test_every_orphan_is_planted() -> None:
+    """A new line of the table needs its orphan here."""
+    assert set(ORPHANS) == {(kind, row.table) for kind, rows in DEPENDENTS.items() for row in rows}
+
+
+@pytest.mark.parametrize(("kind", "table"), ORPHANS)
+def test_check_names_every_orphan(
+    path: str, open_db: Callable[..., MemDB], kind: str, table: str
+) -> None:
+    """With the code of the table, and rebuild mends just what is derived."""
+    db = open_db(path)
+    fill(db, "ann", "s", WORD)
+    db.close()
+    connection = apsw.Connection(path)
+    connection.execute("PRAGMA foreign_keys = OFF").fetchall()
+    connection.execute(ORPHANS[kind, table]).fetchall()
+    connection.close()
+    (row,) = [one for one in DEPENDENTS[kind] if one.table == table]
+    db = open_db(path)
+
+    found = db.check(deep=True)
+    db.rebuild()
+
+    assert (row.code, row.rebuildable) in {(one.code, one.rebuildable) for one in found}
+    assert (row.code in {one.code for one in db.check(deep=True)}) is not row.rebuildable
+
+
+def test_a_state_of_an_imported_session_makes_the_session(db: MemDB, tmp_path: Any) -> None:
+    """So that it goes with it."""
+    file = tmp_path / "x.jsonl"
+    line = '{"kind":"state","session":"s","key":"k","value":1,"revision":1,"updated_ms":5}\n'
+    file.write_text(line, encoding="utf-8")
+    db.import_file(file, user="ann", format="jsonl")
+
+    assert [one.name for one in db.scope("ann").sessions()] == ["s"]
+    assert memdb.__version__
