@@ -1,5 +1,6 @@
 """Files of this repository that a document names are there."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -41,3 +42,26 @@ def test_each_test_in_a_document_exists(page):
         for file, name in named
         if not (ROOT / file).exists() or f"def {name}(" not in (ROOT / file).read_text()
     ] == []
+
+
+def test_the_tour_of_the_readme_leads_to_functions():
+    """Each name of "Reading the source" can be imported."""
+    tour = (ROOT / "README.md").read_text(encoding="utf-8").split("## Reading the source")[1]
+    names = re.findall(r"^\d\. `(memdb\.[\w.]+)`", tour, re.MULTILINE)
+
+    assert len(names) == 8
+    assert [name for name in names if not callable(resolve(name))] == []
+
+
+def resolve(name):
+    """Return what a dotted name leads to, None if it leads nowhere."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:size]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[size:]:
+            found = getattr(found, part, None)
+        return found
+    return None
