@@ -217,7 +217,6 @@ def cold(folder: Path) -> Iterator[Result]:
 
 def nearest(folder: Path) -> Iterator[Result]:
     """Vectors: sketches against measuring every one, 10,000 texts of 128 dimensions."""
-    from memdb.tables import nearest as nearest_rows
 
     with memdb.open(folder / "knn.db", durability="process") as db:
         fill(db, "ann", corpus.texts(10_000))
@@ -229,7 +228,7 @@ def nearest(folder: Path) -> Iterator[Result]:
             space = filler.space(tx).space_no
 
             def find(vector: bytes, *, exact: bool) -> list[int]:
-                found = nearest_rows.find(tx, space, "message", vector, span, limit=10, exact=exact)
+                found = tx.vectors.nearest(space, "message", vector, span, limit=10, exact=exact)
                 return [ref for ref, _ in found]
 
             find(asked[0], exact=False)

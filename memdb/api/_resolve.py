@@ -5,6 +5,7 @@ What an opened file is given: ports are looked at, and embedders found by their 
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
+from memdb.tables import spaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +60,10 @@ def _named(db: Database, choice: Embedder | str | None, field: str) -> Embedder 
     if not isinstance(choice, str):
         require(choice, field)
         return choice
-    from memdb.tables import vectors
 
     embedder = embedder_by_name(choice)
     with db.read() as tx:
-        dims = [one.dim for one in vectors.list_spaces(tx) if one.model == embedder.name]
+        dims = [one.dim for one in spaces.list_spaces(tx) if one.model == embedder.name]
     if len(dims) == 1 and hasattr(embedder, "expect"):
         embedder.expect(dims[0])  # so that a server that is down keeps no file shut
     return embedder

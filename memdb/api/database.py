@@ -14,6 +14,7 @@ from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.database import Database
 from memdb.models.clock import system_clock, uuid7
 from memdb.records.scopes import SHARED, Owner
+from memdb.tables import spaces
 from memdb.text.validate import name_value, text_value
 
 TYPE_CHECKING = False
@@ -192,10 +193,8 @@ class MemDB(Working):
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
-        from memdb.tables import vectors
-
         with self._db.read() as tx:
-            return vectors.list_spaces(tx)
+            return spaces.list_spaces(tx)
 
     def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
         """

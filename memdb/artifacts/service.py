@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Stored
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from memdb.context.blocks import Block
     from memdb.context.excerpts import Found, Pinned, Recall
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.records.scopes import Owner
     from memdb.summaries.builder import Summaries
     from memdb.text.counting import Counting

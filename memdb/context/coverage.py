@@ -33,7 +33,7 @@ from memdb.tables import summaries as summary_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.messages import Message
     from memdb.models.summaries import Summary
     from memdb.summaries.builder import Summaries

@@ -24,7 +24,7 @@ from memdb.tables import messages, sessions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.context.blocks import Block
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.messages import Message
     from memdb.summaries.builder import Summaries
     from memdb.text.counting import Counting

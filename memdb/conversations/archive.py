@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from memdb.engine.base import Row
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Row
     from memdb.records.scopes import Owner
     from memdb.tables.archive import Segment
     from memdb.text.segment_codec import Content

@@ -13,7 +13,7 @@ from memdb.models.sessions import SessionHead, SessionSnapshot
 from memdb.records import messages as records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
-from memdb.tables import messages, sessions, words
+from memdb.tables import messages, sessions
 from memdb.tables import state as states
 from memdb.text.validate import (
     MAX_MS,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.conversations.writer import MessageService
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import Message, NewMessage
     from memdb.records.scopes import Owner
     from memdb.tables.state import Place
@@ -184,7 +184,7 @@ class Hosting:
             if found is None:
                 return False
             row_id = message_id(found[0], int_value(seq, "seq", 1, MAX_SEQ))
-            return words.has_archived(tx, row_id, row_id)
+            return tx.words.has_archived(row_id, row_id)
 
     def values(self, place: Place) -> dict[str, Any]:
         """Return every value of a place, by key."""

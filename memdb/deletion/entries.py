@@ -12,7 +12,6 @@ from memdb.models.ids import SCOPE_SHIFT, scope_range, session_range
 from memdb.models.record import Record
 from memdb.tables import artifacts, blobs, entries, removal
 from memdb.tables import history as histories
-from memdb.tables import words as fulltext
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.validate import json_value, text_value
@@ -21,7 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
+    from memdb.text.terms import Term
 
 # Most words of a query: more would be a text, not what it is about.
 MAX_WORDS = 64
@@ -68,8 +68,8 @@ def matching(tx: Tx, scope_no: int, words: list[str]) -> Matches:
     """
     span = scope_range(scope_no)
     terms = word_terms(words)
-    said = [f"{{text bigrams}} : {term}" for term in terms]
-    found = _holding_all(tx, "message", said, span)
+    in_text = [term.replace(fields=("text",)) for term in terms]
+    found = _holding_all(tx, "message", in_text, span)
     known = _holding_all(tx, "entry", terms, span)
     versions = [
         row for row in removal.history(tx, *span) if row[0] not in known and _holds(row[2:], words)
@@ -80,8 +80,8 @@ def matching(tx: Tx, scope_no: int, words: list[str]) -> Matches:
     )
 
 
-def _holding_all(tx: Tx, kind: str, terms: list[str], span: tuple[int, int]) -> set[int]:
-    found = [set(ids) for ids in fulltext.postings(tx, kind, terms, *span).values()]
+def _holding_all(tx: Tx, kind: str, terms: list[Term], span: tuple[int, int]) -> set[int]:
+    found = [set(ids) for ids in tx.words.postings(kind, terms, *span).values()]
     return set.intersection(*found)
 
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from memdb.api._container import Rooms
+    from memdb.engine.base import Row, Tx
     from memdb.engine.sqlite.probes import Probes
-    from memdb.engine.sqlite.transaction import Row, Tx
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Place
 
@@ -307,9 +307,8 @@ class Forgetter:
     def _proven(self, receipt: Receipt, probes: Probes) -> Receipt:
         """Return *receipt* with the proof, after everything was taken off the disk."""
         from memdb.engine.sqlite import byte_scan, purge
-        from memdb.records.integrity import reindex
 
-        notices = purge.purge(self._db, reindex)
+        notices = purge.purge(self._db)
         with self._db.read() as tx:
             scope_no = self._owner.find(tx)
         return receipt.replace(proof=byte_scan.prove(self._db, probes, notices, scope_no))

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT, session_range
+from memdb.models.vectors import to_vector
 from memdb.records import entries as entry_records
 from memdb.records import messages as message_records
 from memdb.records import spaces
 from memdb.records.spaces import SpaceName
 from memdb.tables import entries, jobs, messages, space_jobs
-from memdb.tables import vectors as embeddings
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.models.protocols import Embedder
     from memdb.tables.jobs import Job
-    from memdb.tables.vectors import Space
+    from memdb.tables.spaces import Space
 
 # Texts per call of the embedder and per write transaction.
 BATCH = 256
@@ -262,8 +262,6 @@ class Filler:
             raise PortError(name, f"gave {len(vectors)} vectors for {len(texts)} texts")
         dim = self.embedder.dim
         try:
-            return [
-                None if vector is None else embeddings.to_vector(vector, dim) for vector in vectors
-            ]
+            return [None if vector is None else to_vector(vector, dim) for vector in vectors]
         except InvalidInput as error:
             raise PortError(name, str(error)) from error

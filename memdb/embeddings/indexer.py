@@ -12,19 +12,20 @@ from memdb.embeddings.filling import MAX_DIM, Filler
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.record import Record
 from memdb.records import spaces
-from memdb.tables import space_jobs, vectors
+from memdb.tables import space_jobs
+from memdb.tables import spaces as space_rows
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import SpaceInfo
     from memdb.models.protocols import Embedder
     from memdb.records.spaces import SpaceName
-    from memdb.tables.vectors import Space
+    from memdb.tables.spaces import Space
 
 # Texts that a search embeds by itself before it answers: 40 ms with the static table.
 DRAIN_TEXTS = 256
@@ -115,7 +116,7 @@ class Indexer:
     @staticmethod
     def _progress(tx: Tx, space: Space) -> str | None:
         """Return how far a space is filled; None when nothing is left to do."""
-        known = vectors.list_spaces(tx)
+        known = space_rows.list_spaces(tx)
         left = sum(one.due for one in known if (one.model, one.dim) == (space.model, space.dim))
         if not left:
             return None
@@ -183,7 +184,7 @@ class Indexer:
         with self._db.write() as tx:
             found = [
                 info
-                for info in vectors.list_spaces(tx)
+                for info in space_rows.list_spaces(tx)
                 if info.model == model and dim in (None, info.dim)
             ]
             if not found:
@@ -191,7 +192,7 @@ class Indexer:
             if len(found) > 1:
                 known = ", ".join(str(info.dim) for info in found)
                 raise InvalidInput(f"dim is None: {model!r} has spaces of {known} dimensions")
-            space = vectors.find_space(tx, model, found[0].dim)
+            space = space_rows.find_space(tx, model, found[0].dim)
             assert space is not None
             spaces.retire(tx, space.space_no)
         more = True

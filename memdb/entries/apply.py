@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.entries.arbitration import Resolution
     from memdb.entries.categories import Categories
     from memdb.entries.lifecycle import Quota, UsageCounter

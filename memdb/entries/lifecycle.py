@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from memdb.engine.base import Row, Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Row, Tx
     from memdb.entries.categories import Categories
     from memdb.models.messages import Entry
 

@@ -23,8 +23,8 @@ from memdb.tables import active_entries
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.english.rules import RuleArbiter
     from memdb.entries.arbitration import Resolution
     from memdb.entries.categories import Categories

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.models.entries import EntryChanges, NewEntry
     from memdb.models.messages import Decision, Entry, EntryVersion, Remembered
     from memdb.records.scopes import Owner

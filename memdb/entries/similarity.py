@@ -14,7 +14,7 @@ from memdb.errors import PortError
 from memdb.models.ids import scope_range
 from memdb.models.protocols import Claim
 from memdb.models.record import Record
-from memdb.tables import active_entries, entries, nearest, words
+from memdb.tables import active_entries, entries
 from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from memdb.embeddings.filling import Filler
     from memdb.embeddings.indexer import Indexer
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.entries.validation import Statement
     from memdb.models.messages import Entry
 
@@ -198,7 +198,7 @@ def _find_neighbors(
     cosines: dict[int, float] = {}
     if vector is not None:
         space_no, values = vector
-        cosines = dict(nearest.find(tx, space_no, "entry", values, span, limit=BY_VECTOR))
+        cosines = dict(tx.vectors.nearest(space_no, "entry", values, span, limit=BY_VECTOR))
     ids = {*cosines, *_find_by_words(tx, span, statement.text, related)}
     found = entries.get_many(tx, f"{sorted(ids)}") if ids else {}
     before = _find_successors(tx, found, cosines)
@@ -238,7 +238,7 @@ def _find_by_words(tx: Tx, span: tuple[int, int], text: str, related: Sequence[s
     """Return the entries that share the rarest words, and the newest of each related word."""
     own = word_terms(content_words(query_words(text)), MAX_TERMS)
     more = word_terms(related, len(related)) if related else []
-    postings = words.postings(tx, "entry", [*own, *more], *span)
+    postings = tx.words.postings("entry", [*own, *more], *span)
     scores: dict[int, float] = {}
     for term in dict.fromkeys(own):
         ids = postings[term]

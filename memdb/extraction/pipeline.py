@@ -27,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.extraction.candidates import Batch, CandidateFinder
     from memdb.extraction.resolution import CandidateResolver, ResolvedBatch
     from memdb.models.extraction import ExtractPolicy

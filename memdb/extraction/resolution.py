@@ -17,7 +17,7 @@ from memdb.models.entries import NewEntry
 from memdb.models.extraction import Candidate, Outcome
 from memdb.models.ids import scope_range
 from memdb.models.record import Record
-from memdb.tables import entries, words
+from memdb.tables import entries
 from memdb.text.hashing import said_hash
 from memdb.text.terms import content_words, query_words, word_terms
 
@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.entries.categories import Categories
     from memdb.entries.remember import PreparedStatement, RememberService
     from memdb.entries.similarity import Neighbor, SimilarEntries
@@ -154,7 +154,7 @@ class CandidateResolver:
                 return []
             terms = word_terms(content_words(query_words(text)), MAX_ECHO_TERMS)
             counts: dict[int, int] = {}
-            for ids in words.postings(tx, "entry", terms, *scope_range(scope_no)).values():
+            for ids in tx.words.postings("entry", terms, *scope_range(scope_no)).values():
                 for entry_id in ids:
                     counts[entry_id] = counts.get(entry_id, 0) + 1
             best = sorted(counts, key=lambda entry_id: (-counts[entry_id], -entry_id))

@@ -13,7 +13,7 @@ from memdb.engine.sqlite import segments
 from memdb.errors import Corrupt
 from memdb.models.ids import session_range
 from memdb.models.messages import Finding
-from memdb.tables import archive, checks, derived, words
+from memdb.tables import archive, checks
 from memdb.text.segment_codec import block_of, spans_of
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
     from memdb.tables.archive import Segment
     from memdb.text.segment_codec import Content
 
@@ -44,10 +44,10 @@ def insert(
         old: The segments that *new* replaces; *new* hold their messages too.
     """
     low, high = session + contents[0][0], session + contents[-1][0]
-    words.drop_messages(tx, low, high)
+    tx.words.drop("message", low, high)
     archive.empty(tx, low, high)
-    words.index_range(tx, low, high)
-    words.index_archived(tx, _texts(session, contents))
+    tx.words.add("message", low, high)
+    tx.words.add_archived(_texts(session, contents))
     archive.replace(tx, session, old, new)
 
 
@@ -60,10 +60,10 @@ def restore(tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[st
         rows: What they hold: id, text, body, metadata and bigrams by name.
     """
     low, high = session + old[0].first_seq, session + old[-1].last_seq
-    words.drop_archived(tx, [(row["id"], row["text"]) for row in rows])
-    words.drop_messages(tx, low, high)
+    tx.words.drop_archived([(row["id"], row["text"]) for row in rows])
+    tx.words.drop("message", low, high)
     archive.refill(tx, rows)
-    words.index_range(tx, low, high)
+    tx.words.add("message", low, high)
     archive.replace(tx, session, old, [])
 
 
@@ -89,25 +89,25 @@ def remove(tx: Tx, session: int, seqs: Collection[int]) -> None:
     for block in find_blocks(tx, session, seqs):
         old = archive.touched(tx, session, *block)
         contents = archive.opened(session, old)
-        words.drop_archived(tx, _texts(session, [one for one in contents if one[0] in gone]))
+        tx.words.drop_archived(_texts(session, [one for one in contents if one[0] in gone]))
         kept = [one for one in contents if one[0] not in gone]
         archive.replace(tx, session, old, archive.to_segments(kept))
 
 
 def remove_session(tx: Tx, session: int) -> None:
     """Remove the segments of a session and their words, after the rows of its messages went."""
-    if not words.has_archived(tx, *session_range(session)):
+    if not tx.words.has_archived(*session_range(session)):
         return
     after = 0
     while page := archive.after(tx, session, after, SEGMENT_PAGE):
         for segment in page:
             try:
-                words.drop_archived(tx, _texts(session, archive.opened(session, [segment])))
+                tx.words.drop_archived(_texts(session, archive.opened(session, [segment])))
             except Corrupt:
                 continue  # its words cannot be read, so the index is made anew below
         after = page[-1].first_seq
     archive.delete_session(tx, session)
-    if words.has_archived(tx, *session_range(session)):
+    if tx.words.has_archived(*session_range(session)):
         derive(tx)  # only for a damaged file
 
 
@@ -121,12 +121,7 @@ def derive(tx: Tx) -> None:
 
     A message whose segment is damaged gets no words; `check` names the segment.
     """
-    words.clear_archived(tx)
-    after = 0
-    while rows := derived.archived(tx, after):
-        texts = segments.fill(tx, rows, row_id=0, places=(1,), lost_ok=True)
-        words.index_archived(tx, [(row_id, text or "") for row_id, text in texts])
-        after = rows[-1][0]
+    tx.words.rebuild_archived()
 
 
 def check(tx: Tx) -> Iterator[Finding]:

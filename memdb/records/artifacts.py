@@ -10,14 +10,14 @@ from __future__ import annotations
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
 from memdb.records import tombstones
-from memdb.tables import artifacts, blobs, checks, derived, scopes, words
+from memdb.tables import artifacts, blobs, checks, derived, scopes
 from memdb.text.grams import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.clock import Ids
     from memdb.models.messages import Finding
     from memdb.tables.artifacts import Place, Stored
@@ -141,7 +141,7 @@ def remove_name(tx: Tx, place: Place) -> int:
         return 0
     doomed = artifacts.versions(tx, place)
     _remove_versions(tx, place, doomed)
-    words.drop_artifact(tx, known[0])
+    tx.words.drop("artifact", known[0])
     artifacts.delete_name(tx, known[0])
     return len(doomed)
 
@@ -185,9 +185,9 @@ def _set_name(tx: Tx, place: Place, last_version: int, searched: dict[str, str |
         artifacts.add_name(tx, name_id, place, last_version, searched)
     else:
         name_id = known[0]
-        words.drop_artifact(tx, name_id)
+        tx.words.drop("artifact", name_id)
         artifacts.set_name(tx, name_id, last_version, searched)
-    words.index_artifact(tx, name_id)
+    tx.words.add("artifact", name_id)
 
 
 def is_text_mime(mime: str) -> bool:

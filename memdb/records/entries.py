@@ -17,8 +17,6 @@ from memdb.tables import (
     jobs,
     removal,
     scopes,
-    vectors,
-    words,
 )
 from memdb.text.grams import bigrams_of
 from memdb.text.hashing import said_hash
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.clock import Ids
     from memdb.models.messages import Entry, Finding
 
@@ -74,7 +72,7 @@ def insert(
     }
     hashes = {"content_hash": entries.hash_of(filled), "said_hash": said_hash(filled["text"])}
     entries.add(tx, filled | hashes)
-    words.index_entry(tx, entry_id)
+    tx.words.add("entry", entry_id)
     _embed(tx, entry_id, filled["version"], vector)
     return entry_id
 
@@ -97,13 +95,13 @@ def update(
     reworded = (new["text"], new["keywords"]) != (old["text"], old["keywords"])
     if reworded:
         new["bigrams"] = bigrams_of(f"{new['text']}\n{new['keywords']}")
-        words.drop_entry(tx, entry_id)
+        tx.words.drop("entry", entry_id)
     new["content_hash"] = entries.hash_of(new)
     new["said_hash"] = said_hash(new["text"])
     history.keep(tx, entry_id, reason)
     version = entries.update(tx, entry_id, new)
     if reworded:
-        words.index_entry(tx, entry_id)
+        tx.words.add("entry", entry_id)
         if vector is not None:
             jobs.drop(tx, "entry", entry_id)  # a worker may hold it, with the old words
         _embed(tx, entry_id, version, vector)
@@ -114,14 +112,14 @@ def _embed(tx: Tx, entry_id: int, version: int, vector: SpaceVector | None) -> N
     space_no, embedding = vector or (0, None)
     jobs.add_entry(tx, entry_id, version, embedded_in=space_no)
     if embedding is not None:
-        vectors.put(tx, space_no, "entry", [(entry_id, embedding)])
+        tx.vectors.put(space_no, "entry", [(entry_id, embedding)])
 
 
 def set_vector(tx: Tx, space_no: int, entry_id: int, vector: bytes | None) -> None:
     """Replace the vector of an entry in a space; None means that its text has none."""
-    vectors.delete_range(tx, "entry", entry_id, entry_id, space_no)
+    tx.vectors.drop("entry", entry_id, entry_id, space_no)
     if vector is not None:
-        vectors.put(tx, space_no, "entry", [(entry_id, vector)])
+        tx.vectors.put(space_no, "entry", [(entry_id, vector)])
 
 
 def end(tx: Tx, old: Entry, ended_ms: int) -> None:
@@ -156,8 +154,8 @@ def restore(
 
 def remove(tx: Tx, entry_id: int) -> bool:
     """Remove an entry with its history, index row, vectors and jobs; False if it is absent."""
-    words.drop_entry(tx, entry_id)
-    vectors.delete_range(tx, "entry", entry_id, entry_id)
+    tx.words.drop("entry", entry_id)
+    tx.vectors.drop("entry", entry_id, entry_id)
     jobs.drop(tx, "entry", entry_id)
     return entries.delete(tx, entry_id)
 

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
 
 
 def check(db: Database, *, deep: bool = False) -> list[Finding]:
@@ -77,10 +77,4 @@ def rebuild(db: Database) -> None:
         entries.derive(tx)
         artifacts.derive(tx)
         dependents.derive(tx)
-        reindex(tx)
-
-
-def reindex(tx: Tx) -> None:
-    """Make every full-text index anew."""
-    sqlite.rebuild_indexes(tx)
-    archive.derive(tx)
+        tx.words.rebuild()

@@ -25,9 +25,8 @@ from memdb.tables import (
     removal,
     sessions,
     tombstones,
-    vectors,
-    words,
 )
+from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.segment_codec import spans_of
 from memdb.text.validate import parse_json
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.clock import Ids
     from memdb.records.drafts import Draft
     from memdb.records.spaces import SpaceName
@@ -120,7 +119,7 @@ def place(
         rows.append(_to_row(session + (one.seq or seq), one.draft, ids, tx.now_ms))
     ordered = rows if late == len(rows) else sorted(rows, key=lambda row: int(row["id"]))
     messages.add(tx, ordered)
-    words.index_messages(tx, ordered)
+    tx.words.add_messages(ordered)
     first, last = ordered[0]["id"] - session, ordered[-1]["id"] - session
     jobs.add_session(tx, session, first)
     jobs.grew(tx, session, first, last)
@@ -176,7 +175,7 @@ def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
 
 def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
     """Let embedding jobs that are past *first_seq* begin with it again."""
-    for space_no, _, _ in vectors.list_numbers(tx):
+    for space_no, _, _ in space_rows.list_numbers(tx):
         for job in jobs.due(tx, space_no, session, session, ANY_TIME, 2):
             if job.subject == "session" and job.next_seq > first_seq:
                 jobs.advance(tx, job, first_seq)
@@ -242,16 +241,16 @@ def _remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     archive.remove(tx, session, seqs)
     for low, high in spans_of(seqs):
         span = session | low, session | high
-        words.drop_messages(tx, *span)
-        vectors.delete_range(tx, "message", *span)
+        tx.words.drop("message", *span)
+        tx.vectors.drop("message", *span)
         messages.delete_range(tx, *span)
 
 
 def remove_all(tx: Tx, session: int) -> None:
     """Remove every message of a session, with everything that is derived from them."""
     low, high = session_range(session)
-    words.drop_messages(tx, low, high)
-    vectors.delete_range(tx, "message", low, high)
+    tx.words.drop("message", low, high)
+    tx.vectors.drop("message", low, high)
     messages.delete_range(tx, low, high)
     archive.remove_session(tx, session)
     summary_records.remove(tx, session)
@@ -283,7 +282,7 @@ def put_vectors(tx: Tx, space_no: int, pairs: Sequence[tuple[int, bytes]]) -> in
     """Store vectors of messages, given as (id, vector), but for those that are gone; how many."""
     here = messages.uids(tx, json.dumps([row_id for row_id, _ in pairs]))
     kept = [(row_id, vector) for row_id, vector in pairs if row_id in here]
-    vectors.put(tx, space_no, "message", kept)
+    tx.vectors.put(space_no, "message", kept)
     return len(kept)
 
 
@@ -294,10 +293,10 @@ def erase(tx: Tx, session: int, message: Message) -> None:
     Every summary of the session goes: each may quote it, directly or through
     another one. The message is not archived: the caller brings it back before.
     """
-    words.drop_messages(tx, message.id, message.id)
+    tx.words.drop("message", message.id, message.id)
     erased.erase(tx, message.id, _hash_without_text(message))
-    words.index_range(tx, message.id, message.id)
-    vectors.delete_range(tx, "message", message.id, message.id)
+    tx.words.add("message", message.id, message.id)
+    tx.vectors.drop("message", message.id, message.id)
     summary_records.remove(tx, session)
     summary_records.queue_session(tx, session)
 

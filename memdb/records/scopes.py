@@ -11,8 +11,8 @@ from memdb.tables import scopes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
 
 
 # Whose entries all users of an app see. Nobody can be called so: a name is not empty.

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from memdb.models.messages import Finding
 from memdb.models.record import Record
-from memdb.tables import checks, derived, space_jobs, vectors
+from memdb.tables import checks, space_jobs, spaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from memdb.engine.sqlite.transaction import Tx
-    from memdb.tables.vectors import Space
+    from memdb.engine.base import Tx
+    from memdb.tables.spaces import Space
 
 
 class SpaceName(Record):
@@ -28,7 +28,7 @@ class SpaceName(Record):
 
 def find(tx: Tx, name: SpaceName) -> Space | None:
     """Return the space, None if it is new; another process may have dropped it."""
-    return vectors.find_space(tx, name.model, name.dim)
+    return spaces.find_space(tx, name.model, name.dim)
 
 
 def ensure(tx: Tx, name: SpaceName) -> int:
@@ -40,12 +40,12 @@ def ensure(tx: Tx, name: SpaceName) -> int:
     """
     found = find(tx, name)
     if found is None:
-        space_no = vectors.add_space(tx, name.model, name.dim)
+        space_no = spaces.add_space(tx, name.model, name.dim)
         if not space_jobs.add_everything(tx, space_no):
             complete(tx, space_no)
         return space_no
     if found.retired:
-        vectors.revive(tx, found.space_no)
+        spaces.revive(tx, found.space_no)
         space_jobs.add_missing(tx, found.space_no)
     return found.space_no
 
@@ -55,7 +55,7 @@ def restore(tx: Tx, name: SpaceName) -> int:
     found = find(tx, name)
     if found is not None:
         return found.space_no
-    space_no = vectors.add_space(tx, name.model, name.dim)
+    space_no = spaces.add_space(tx, name.model, name.dim)
     space_jobs.add_everything(tx, space_no)
     return space_no
 
@@ -68,43 +68,36 @@ def put(tx: Tx, space_no: int, kind: str, pairs: Sequence[tuple[int, bytes]]) ->
         kind: "message", "entry" or "summary".
         pairs: (id, vector as it is stored).
     """
-    vectors.put(tx, space_no, kind, pairs)
+    tx.vectors.put(space_no, kind, pairs)
 
 
 def complete(tx: Tx, space_no: int) -> None:
     """Note that a space has all its vectors for the first time, which retires the others."""
-    for retired in vectors.complete(tx, space_no) or ():
+    for retired in spaces.complete(tx, space_no) or ():
         space_jobs.drop_space(tx, retired)
 
 
 def retire(tx: Tx, space_no: int) -> None:
     """Take a space out of use, with its jobs; `remove_piece` then removes it."""
-    vectors.abandon(tx, space_no)
+    spaces.abandon(tx, space_no)
     space_jobs.drop_space(tx, space_no)
 
 
 def remove_piece(tx: Tx, space_no: int) -> bool:
     """Remove some vectors of a retired space, in the end its row; False once it is gone."""
-    return vectors.drop_piece(tx, space_no)
+    if tx.vectors.drop_some(space_no):
+        return True
+    spaces.delete(tx, space_no)
+    return False
 
 
 def derive(tx: Tx) -> None:
     """Remove vectors that cannot be used, and make every sketch anew."""
-    derived.delete_bad_vectors(tx)
-    derived.delete_sketches(tx)
-    last: tuple[int, str, int] = (0, "", 0)
-    while rows := derived.vectors_after(tx, *last):
-        groups: dict[tuple[int, str], list[tuple[int, bytes]]] = {}
-        for space_no, kind, ref, vector in rows:
-            groups.setdefault((space_no, kind), []).append((ref, vector))
-        for (space_no, kind), pairs in groups.items():
-            vectors.put(tx, space_no, kind, pairs)
-        last = rows[-1][:3]
+    tx.vectors.rebuild()
 
 
 def check(tx: Tx) -> Iterator[Finding]:
     """Yield vectors of a wrong size, and sketches that differ from their vectors."""
     yield from checks.by_rule(tx, "vector_size", rebuildable=True)
-    for space_no, kind, bucket in checks.list_buckets(tx):
-        if not vectors.sketches_match(tx, space_no, kind, bucket):
-            yield Finding("sketch_differs", f"{kind} bucket {bucket}", rebuildable=True)
+    for kind, bucket in tx.vectors.wrong_sketches():
+        yield Finding("sketch_differs", f"{kind} bucket {bucket}", rebuildable=True)

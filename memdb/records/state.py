@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.clock import Ids
     from memdb.records.scopes import Owner
     from memdb.tables.state import Place, StateRow

@@ -7,14 +7,14 @@ caller's transaction.
 
 from __future__ import annotations
 
-from memdb.tables import checks, jobs, summaries, vectors
+from memdb.tables import checks, jobs, summaries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.messages import Finding
     from memdb.models.summaries import Summary
 
@@ -52,7 +52,7 @@ def rewrite(
         columns: None for one that was pruned, which stays so.
         improvable: As in `insert`.
     """
-    vectors.delete_range(tx, "summary", summary.row_id, summary.row_id)
+    tx.vectors.drop("summary", summary.row_id, summary.row_id)
     if columns is None:
         return
     summaries.improve(tx, summary, columns)

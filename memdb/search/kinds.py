@@ -26,14 +26,14 @@ from memdb.search.retrieve import (
     restricted,
 )
 from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
-from memdb.tables import active_entries, artifacts, entries, messages, sessions, summaries, words
+from memdb.tables import active_entries, artifacts, entries, messages, sessions, summaries
 from memdb.text.hashing import said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Postings, Tx
     from memdb.models.messages import Entry
     from memdb.search.question import Question, Vector
     from memdb.search.rank import Candidates, Ranking
@@ -131,7 +131,7 @@ def _past_entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
         past |= {entry.id: entry for entry in held if entry.key not in keys}
         keys = {entry.key for entry in held} - {None}
         texts = {said_hash(entry.text) for entry in held}
-    return [past_corpus(question, past)]
+    return [past_corpus(tx, question, past)]
 
 
 def _entries_at(tx: Tx, after: int, high: int, at_ms: int) -> list[Entry]:
@@ -150,7 +150,7 @@ def _artifact_corpora(tx: Tx, question: Question) -> list[Corpus]:
     allowed: set[int] = set()
     session = question.request.session
 
-    def keep(postings: dict[str, list[int]]) -> dict[str, list[int]]:
+    def keep(postings: Postings) -> Postings:
         ids = {key for keys in postings.values() for key in keys}
         if not ids:
             return postings
@@ -212,7 +212,7 @@ def _read_artifacts(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[in
         newest = artifacts.find(tx, place)
         if newest is None:
             continue
-        text = words.snippet(tx, "artifact", key, terms) or ""
+        text = tx.words.snippet("artifact", key, terms) or ""
         source = Source(
             session=name.session,
             created_ms=newest.info.created_ms,

@@ -13,9 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from memdb.engine.base import Postings
     from memdb.models.messages import Entry
     from memdb.search.parse import Query
     from memdb.search.request import SearchRequest
+    from memdb.text.terms import Term
 
 NO_SPAN = (0, -1)
 """First and last id of a scope that does not exist."""
@@ -50,7 +52,7 @@ class Question(Record):
     messages_of: int | None
     visible: int | None
     total: int
-    terms: list[str]
+    terms: list[Term]
     now_ms: int
     half_lives_ms: Mapping[str, int | None]
 
@@ -74,11 +76,11 @@ class Corpus(Record):
     span: tuple[int, int]
     allowed: set[int] | None
     total: int
-    postings: dict[str, list[int]]
+    postings: Postings
     excluded: frozenset[int] = frozenset()
     past: dict[int, Entry] | None = None
 
-    def terms(self) -> list[str]:
+    def terms(self) -> list[Term]:
         """Return the terms that at least one row holds."""
         return [term for term, ids in self.postings.items() if ids]
 

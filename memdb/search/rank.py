@@ -32,7 +32,7 @@ from memdb.search.weights import (
     SIMILAR_WORDS,
     WIDEST_CONTEXT,
 )
-from memdb.text.terms import STOP_WORDS
+from memdb.text.terms import STOP_WORDS, Term
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ def idf(frequency: int, total: int) -> float:
 
 
 def lexical_scores(
-    postings: Mapping[str, Collection[int]], total: int, weights: Weights = MESSAGES
+    postings: Mapping[Term, Collection[int]], total: int, weights: Weights = MESSAGES
 ) -> dict[int, float]:
     """Return `Lexical(...).scores`."""
     return Lexical(postings, total, weights).scores
@@ -380,7 +380,7 @@ class Lexical:
     __slots__ = ("_spread", "_words", "scores")
 
     def __init__(
-        self, postings: Mapping[str, Collection[int]], total: int, weights: Weights = MESSAGES
+        self, postings: Mapping[Term, Collection[int]], total: int, weights: Weights = MESSAGES
     ) -> None:
         """
         Score the messages of a scope.
@@ -397,7 +397,7 @@ class Lexical:
             for message in ids if len(own) < weights.pool else ids & own.keys():
                 own[message] = own.get(message, 0.0) + weight
         self._spread = ((0, 1.0), *weights.context)
-        self._words: dict[str, tuple[float, Mapping[int, float]]] = {}
+        self._words: dict[Term, tuple[float, Mapping[int, float]]] = {}
         if not weights.context:
             self.scores = own
             for ids, weight, term in weighted:
@@ -417,7 +417,7 @@ class Lexical:
             self._words[term] = (weight, reach)
         self.scores = {message: value for message, value in scores.items() if is_place(message)}
 
-    def similar(self, near: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+    def similar(self, near: Mapping[Term, Mapping[int, float]]) -> dict[int, float]:
         """
         Return what words of similar meaning add to the scores, by id.
 
@@ -614,10 +614,10 @@ def quality(candidates: Candidates) -> float:
 
 def _near_terms(
     query: Query, candidates: Candidates, weights: Weights
-) -> dict[str, dict[int, float]]:
+) -> dict[Term, dict[int, float]]:
     """Return, for each term, which rows hold a word of about its meaning, and how near."""
     names, postings = query.names(), candidates.corpus.postings
-    words = [word for word in query.content if word not in names and postings.get(f'"{word}"')]
+    words = [word for word in query.content if word not in names and postings.get(Term((word,)))]
     texts = {key: row.text for key, row in candidates.rows.items()}
     near = near_words(words, texts, weights.similar_floor)
-    return {f'"{word}"': nearness for word, nearness in near.items()}
+    return {Term((word,)): nearness for word, nearness in near.items()}

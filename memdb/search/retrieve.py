@@ -15,14 +15,14 @@ from memdb.search.parse import parse_query
 from memdb.search.question import NO_SPAN, Corpus, Question
 from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
-from memdb.tables import active_entries, entries, messages, nearest, sessions, words
-from memdb.text.terms import phrase_terms, word_terms
+from memdb.tables import active_entries, entries, messages, sessions
+from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, word_terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Postings, Tx
     from memdb.models.messages import Entry
     from memdb.records.scopes import Owner
     from memdb.search.parse import Query
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
 
-    Keep = Callable[[dict[str, list[int]]], dict[str, list[int]]]
+    Keep = Callable[[Postings], Postings]
 
 
 class Authors:
@@ -77,7 +77,7 @@ def read_question(
     talk = span if session is None else session_range(session)
     query = _parse(tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms)
     terms = word_terms(query.content, MAX_TERMS)
-    if len(terms) > words.TERMS_AT_ONCE:
+    if len(terms) > TERMS_AT_ONCE:
         terms.sort(key=len, reverse=True)  # long words are rare, and say most
     return Question(
         request=request,
@@ -136,7 +136,7 @@ def read_corpus(
     if not total:
         return Corpus(kind, span, set(), 0, {})
 
-    def keep(postings: dict[str, list[int]]) -> dict[str, list[int]]:
+    def keep(postings: Postings) -> Postings:
         return postings if allowed is None else restricted(postings, allowed)
 
     postings, excluded = read_postings(tx, question, kind, span, keep, newest)
@@ -150,15 +150,15 @@ def read_postings(
     span: tuple[int, int],
     keep: Keep,
     newest: int | None = None,
-) -> tuple[dict[str, list[int]], frozenset[int]]:
+) -> tuple[Postings, frozenset[int]]:
     """Return the posting lists of the terms, and the ids that hold an excluded word."""
-    unwanted = word_terms(question.query.excluded, words.TERMS_AT_ONCE)
-    excluded = words.postings(tx, kind, unwanted, *span) if unwanted else {}
-    postings = words.first_postings(tx, kind, question.terms, span, keep, newest)
+    unwanted = word_terms(question.query.excluded, TERMS_AT_ONCE)
+    excluded = tx.words.postings(kind, unwanted, *span) if unwanted else {}
+    postings = tx.words.first_postings(kind, question.terms, span, keep, newest)
     return postings, frozenset(key for ids in excluded.values() for key in ids)
 
 
-def past_corpus(question: Question, past: dict[int, Entry]) -> Corpus:
+def past_corpus(tx: Tx, question: Question, past: dict[int, Entry]) -> Corpus:
     """
     Return past entries as a corpus, indexed in memory: no index holds what they said.
 
@@ -172,13 +172,11 @@ def past_corpus(question: Question, past: dict[int, Entry]) -> Corpus:
         and request.session in {None, entry.session}
     }
     texts = [(key, entry.text, "\n".join(entry.keywords)) for key, entry in past.items()]
-    postings = words.scratch_postings(texts, question.terms)
+    postings = tx.words.postings_in(texts, question.terms)
     return Corpus("entry", question.span, set(past), len(past), postings, past=past)
 
 
-def restricted(
-    postings: dict[str, list[int]], allowed: set[int] | Mapping[int, object]
-) -> dict[str, list[int]]:
+def restricted(postings: Postings, allowed: set[int] | Mapping[int, object]) -> Postings:
     """Return *postings* with the ids in *allowed* only."""
     return {term: [key for key in ids if key in allowed] for term, ids in postings.items()}
 
@@ -194,7 +192,7 @@ def find_messages(
         # The best by words get their cosine too, or the vector arm would pass over them.
         missing = [key for key in top(scores, weights.arm) if key not in cosine]
         if missing:
-            near = nearest.measure(tx, vector.space_no, "message", vector.data, missing)
+            near = tx.vectors.measure(vector.space_no, "message", vector.data, missing)
             cosine |= _without_noise(near, vector.model)
     with_neighbours = question.request.by != "words"
     if not with_neighbours:
@@ -256,8 +254,7 @@ def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) 
         or (corpus.allowed is not None and not corpus.allowed)
     ):
         return {}
-    near = nearest.find(
-        tx,
+    near = tx.vectors.nearest(
         vector.space_no,
         corpus.kind,
         vector.data,

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from memdb.embeddings.indexer import Indexer, Serving
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.models.messages import Hit, Why
     from memdb.records.scopes import Owner
     from memdb.search.embed import Embedding

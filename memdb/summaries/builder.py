@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Tx
     from memdb.models.summaries import Summary, SummaryPolicy
     from memdb.summaries.summarizer import Made, SummaryMaker
     from memdb.tables.jobs import Job

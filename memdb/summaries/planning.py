@@ -15,7 +15,7 @@ from memdb.tables import messages, sessions, summaries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.messages import Message
     from memdb.models.summaries import SourceItem, Summary, SummaryPolicy
 

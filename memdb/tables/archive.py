@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
     from memdb.text.segment_codec import Content
 
 SELECT_KEPT = """/* archive.first_kept */

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 CHUNK_BYTES = 256 << 10
 

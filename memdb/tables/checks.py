@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
 
 MAX_PER_RULE = 20
 
@@ -256,14 +256,6 @@ ORDER BY summaries.id
 LIMIT 20
 """
 
-# Every bucket that should be or is there.
-SELECT_BUCKETS = """/* checks.buckets */
-SELECT space_no, kind, ref >> 8 AS bucket FROM vectors
-UNION
-SELECT space_no, kind, bucket FROM sketches
-ORDER BY 1, 2, 3
-"""
-
 SELECT_SEGMENTS = """/* checks.segments */
 SELECT session_id, first_seq, last_seq, message_count, codec, data, sha256
 FROM archive_segments
@@ -314,11 +306,6 @@ def by_hash(code: str, kind: str, damaged: Iterable[object]) -> Iterator[Finding
     """Yield a finding for each row of *kind* that does not match its hash, 20 at most."""
     for name in islice(damaged, MAX_PER_RULE):
         yield Finding(code, f"{kind} {name}", rebuildable=False)
-
-
-def list_buckets(tx: Tx) -> list[Row]:
-    """Return (space, kind, bucket) of every sketch that is or should be there."""
-    return tx.all(SELECT_BUCKETS)
 
 
 def list_segments(tx: Tx, session: int, first_seq: int) -> list[Row]:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 INSERT_DECISION = """/* decisions.add */
 INSERT INTO entry_decisions (

@@ -8,7 +8,7 @@ from memdb.models.ids import MASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Tx
 
 SELECT_MESSAGE_TEXTS = """/* derived.message_texts */
 SELECT id, text, '', bigrams FROM messages
@@ -41,13 +41,6 @@ LIMIT 100
 
 UPDATE_ARTIFACT_BIGRAMS = """/* derived.artifact_bigrams */
 UPDATE artifact_names SET bigrams = :bigrams WHERE id = :id
-"""
-
-SELECT_ARCHIVED = """/* derived.archived_texts */
-SELECT id, text FROM messages
-WHERE id > :after AND text IS NULL
-ORDER BY id
-LIMIT 1000
 """
 
 UPDATE_LAST_SEQS = """/* derived.last_seqs */
@@ -92,31 +85,6 @@ WHERE last_version < coalesce(
   ),
   1
 )
-"""
-
-DELETE_BAD_VECTORS = """/* derived.bad_vectors */
-DELETE FROM vectors
-WHERE
-  (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
-  OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
-  OR NOT EXISTS (
-    SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = vectors.space_no
-  )
-  OR length(vector) <> 4 * (
-    SELECT dim FROM embedding_spaces WHERE embedding_spaces.space_no = vectors.space_no
-  )
-"""
-
-DELETE_SKETCHES = """/* derived.delete_sketches */
-DELETE FROM sketches
-"""
-
-SELECT_VECTORS = """/* derived.vectors */
-SELECT space_no, kind, ref, vector FROM vectors
-WHERE (space_no, kind, ref) > (:space_no, :kind, :ref)
-ORDER BY space_no, kind, ref
-LIMIT 1000
 """
 
 DELETE_LOST_JOBS = """/* derived.lost_jobs */
@@ -194,11 +162,6 @@ def set_bigrams(tx: Tx, kind: str) -> None:
         after = rows[-1][0]
 
 
-def archived(tx: Tx, after: int) -> list[Row]:
-    """Return (id, None) of up to 1,000 archived messages behind an id."""
-    return tx.all(SELECT_ARCHIVED, {"after": after})
-
-
 def raise_last_seqs(tx: Tx) -> None:
     """Count the seqs of all messages as given out."""
     tx.run(UPDATE_LAST_SEQS, MASKS)
@@ -207,21 +170,6 @@ def raise_last_seqs(tx: Tx) -> None:
 def raise_last_versions(tx: Tx) -> None:
     """Count the numbers of all versions as given out."""
     tx.run(UPDATE_LAST_VERSIONS, MASKS)
-
-
-def delete_bad_vectors(tx: Tx) -> None:
-    """Remove vectors of a wrong size, and those of rows that are gone."""
-    tx.run(DELETE_BAD_VECTORS)
-
-
-def delete_sketches(tx: Tx) -> None:
-    """Remove every sketch."""
-    tx.run(DELETE_SKETCHES)
-
-
-def vectors_after(tx: Tx, space_no: int, kind: str, ref: int) -> list[Row]:
-    """Return (space, kind, ref, vector) of up to 1,000 vectors behind one."""
-    return tx.all(SELECT_VECTORS, {"space_no": space_no, "kind": kind, "ref": ref})
 
 
 def delete_lost_jobs(tx: Tx) -> None:

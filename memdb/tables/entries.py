@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
 
 # Where the fields of an Entry stand that a row holds in another form.
 KEYWORDS, METADATA = (Entry._fields.index(name) for name in ("keywords", "metadata"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 UPDATE_ERASED = """/* erased.message */
 UPDATE messages

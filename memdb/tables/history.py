@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
 
 # Where the fields of an EntryVersion stand that a row holds in another form.
 KEYWORDS, METADATA = (EntryVersion._fields.index(name) for name in ("keywords", "metadata"))

@@ -13,7 +13,7 @@ from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 # How long a job stays with the process that took it. A batch of embeddings
 # takes well under a second; a process that died gives its jobs back after this.

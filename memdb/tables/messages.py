@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
 
 INSERT_MESSAGE = """/* messages.insert */
 INSERT INTO messages (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
 
 SELECT_NODES = """/* removal.summaries */
 SELECT id FROM summaries

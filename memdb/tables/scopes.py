@@ -13,7 +13,7 @@ from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 INSERT_SCOPE = """/* scopes.insert */
 INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
 
 # No name sorts after it: names have 1,024 characters at most.
 LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)

@@ -8,7 +8,7 @@ from memdb.models.ids import MASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 # An entry that failed so often keeps its space from being complete no longer.
 GIVEN_UP = 3

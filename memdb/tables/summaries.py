@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.base import Row, Tx
 
 INSERT_NODE = """/* summaries.insert */
 INSERT INTO summaries (
@@ -186,20 +186,8 @@ WHERE
   AND (:session_id IS NULL OR session_id = :session_id)
 """
 
-INSERT_WORDS = """/* summaries.index */
-INSERT INTO summaries_fts (rowid, text, bigrams)
-SELECT id, text, bigrams FROM summaries WHERE id = :id
-"""
-
-DELETE_WORDS = """/* summaries.unindex */
-INSERT INTO summaries_fts (summaries_fts, rowid, text, bigrams)
-SELECT 'delete', id, text, bigrams FROM summaries WHERE id = :id
-"""
-
-DELETE_WORDS_FROM = """/* summaries.unindex_from */
-INSERT INTO summaries_fts (summaries_fts, rowid, text, bigrams)
-SELECT 'delete', id, text, bigrams FROM summaries
-WHERE session_id = :session_id AND last_seq >= :seq
+SELECT_FROM = """/* summaries.from */
+SELECT id FROM summaries WHERE session_id = :session_id AND last_seq >= :seq ORDER BY id
 """
 
 DELETE_FROM = """/* summaries.delete_from */
@@ -257,7 +245,7 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
 def add(tx: Tx, row: dict[str, Any]) -> None:
     """Add a node, with its words; *row* holds every column but hash and link by name."""
     tx.run(INSERT_NODE, {**row, "content_hash": _hash_of(row)})
-    tx.run(INSERT_WORDS, {"id": row["id"]})
+    tx.words.add("summary", row["id"])
 
 
 def condense(tx: Tx, row: dict[str, Any]) -> int:
@@ -277,9 +265,9 @@ def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
     """Replace a node's text, and what goes with it, by a better one."""
     place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
     row = {**changes, **place, "id": node.row_id, "uid": node.id}
-    tx.run(DELETE_WORDS, {"id": node.row_id})
+    tx.words.drop("summary", node.row_id)
     tx.run(UPDATE_TEXT, {**row, "content_hash": _hash_of(row)})
-    tx.run(INSERT_WORDS, {"id": node.row_id})
+    tx.words.add("summary", node.row_id)
 
 
 def find(tx: Tx, session: int, uid: str) -> Summary | None:
@@ -383,13 +371,15 @@ def prune(tx: Tx, session: int, limit: int) -> int:
     """
     found = tx.all(SELECT_PRUNABLE, {"session_id": session, "limit": limit})
     for (row_id,) in found:
-        tx.run(DELETE_WORDS, {"id": row_id})
+        tx.words.drop("summary", row_id)
         tx.run(UPDATE_PRUNED, {"id": row_id})
-        tx.run(INSERT_WORDS, {"id": row_id})
+        tx.words.add("summary", row_id)
     return len(found)
 
 
 def delete_session(tx: Tx, session: int, from_seq: int = 0) -> None:
     """Remove the nodes that stand for *from_seq* or later, with their words: 0 for all."""
-    tx.run(DELETE_WORDS_FROM, {"session_id": session, "seq": from_seq})
-    tx.run(DELETE_FROM, {"session_id": session, "seq": from_seq})
+    values = {"session_id": session, "seq": from_seq}
+    for (row_id,) in tx.all(SELECT_FROM, values):
+        tx.words.drop("summary", row_id)
+    tx.run(DELETE_FROM, values)

@@ -11,7 +11,7 @@ from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 INSERT_TOMBSTONE = """/* tombstones.insert */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)

@@ -11,7 +11,7 @@ from memdb.models.ids import MAX_INT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
 
 MAX_ERROR_CHARS = 500
 

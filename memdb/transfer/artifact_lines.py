@@ -26,7 +26,7 @@ from memdb.transfer.items import (
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.tables.artifacts import Place
     from memdb.transfer.target import Target
 

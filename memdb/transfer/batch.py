@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.api._container import Rooms
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.transfer.items import Item
 
 # Holds the write lock for 0.06 s; half as many cost a quarter more per line.

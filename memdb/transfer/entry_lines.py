@@ -33,7 +33,7 @@ from memdb.transfer.target import digest_of
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.entries.validation import Statement
     from memdb.text.secret_policy import SecretPolicy
     from memdb.transfer.target import Target

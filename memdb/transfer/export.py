@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import AlreadyExists, FileError
 from memdb.models.ids import MAX_INT, scope_range, seq_of, session_id, session_of
-from memdb.tables import artifacts, blobs, entries, jobs, messages, scopes, sessions, vectors
+from memdb.tables import (
+    artifacts,
+    blobs,
+    entries,
+    jobs,
+    messages,
+    scopes,
+    sessions,
+    spaces,
+)
 from memdb.tables import history as histories
 from memdb.tables import state as states
 from memdb.tables import tombstones as graves
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.api._container import Rooms
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.messages import Entry, Message, SessionInfo
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Place, Stored
@@ -288,10 +297,10 @@ def _data_field(data: bytes) -> dict[str, str]:
 
 
 def _embedding_lines(tx: Tx, scope_no: int) -> Iterator[str]:
-    for space_no, model, dim in vectors.list_numbers(tx):
+    for space_no, model, dim in spaces.list_numbers(tx):
         for of in ("message", "entry"):
             after, high = scope_range(scope_no)
-            while page := vectors.list_page(tx, space_no, of, after, high, PAGE):
+            while page := tx.vectors.list_page(space_no, of, after, high, PAGE):
                 refs = [ref for ref, _ in page]
                 named = _named(tx, of, refs if of == "message" else _settled(tx, space_no, refs))
                 for ref, vector in page:

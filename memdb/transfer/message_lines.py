@@ -28,7 +28,7 @@ from memdb.transfer.target import Seat
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.transfer.target import Target
 
 SESSION_FIELDS = frozenset(

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ, session_range
 from memdb.models.record import Record
+from memdb.models.vectors import to_vector
 from memdb.records import spaces
 from memdb.records import state as state_records
 from memdb.records import tombstones as tombstone_records
 from memdb.records.spaces import SpaceName
-from memdb.tables import entries, jobs, messages, vectors
+from memdb.tables import entries, jobs, messages
 from memdb.tables.state import StateRow
 from memdb.tables.tombstones import Tombstone
 from memdb.text.validate import choice_value, json_value, name_value, optional_name, text_value
@@ -24,7 +25,7 @@ from memdb.transfer.target import digest_of, embedding_jobs
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.transfer.target import Target
 
 VECTOR_FIELDS = frozenset(("model", "dim", "of", "session", "seq", "entry", "vector"))
@@ -71,7 +72,7 @@ def read_vector(place: str, fields: dict[str, Any]) -> VectorLine:
         name_value(needed(fields, "session"), "session") if of_message else None,
         count_of(fields, "seq", 1, MAX_SEQ) if of_message else 0,
         None if of_message else name_value(needed(fields, "entry"), "entry"),
-        vectors.to_vector(bytes_of(fields, "vector"), dim),
+        to_vector(bytes_of(fields, "vector"), dim),
     )
 
 
@@ -126,7 +127,7 @@ def _put(
     anew: frozenset[int] | set[int] = frozenset(),
 ) -> None:
     """Store the vectors of what has none, and of what is in *anew*: it has an old one."""
-    here = vectors.present(tx, space_no, kind, json.dumps(list(refs))) - anew
+    here = tx.vectors.present(space_no, kind, refs) - anew
     fresh = [(ref, vector) for ref, vector in refs.items() if ref not in here]
     spaces.put(tx, space_no, kind, fresh)
     target.added["embeddings_added"] += len(fresh)
@@ -138,7 +139,7 @@ def settle_sessions(target: Target, tx: Tx) -> None:
         _, high = session_range(session)
         for job in embedding_jobs(tx, space_no, "session", session):
             start = session | job.next_seq
-            missing = vectors.first_missing(tx, space_no, start, high)
+            missing = tx.vectors.first_missing(space_no, start, high)
             if missing is None:
                 jobs.done(tx, job)
             else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from memdb.api._container import Rooms
-    from memdb.engine.sqlite.transaction import Tx
+    from memdb.engine.base import Tx
     from memdb.models.messages import Message
     from memdb.records.scopes import Owner
     from memdb.tables.jobs import Job

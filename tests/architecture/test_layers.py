@@ -107,7 +107,7 @@ TO_TURN: dict[str, set[str]] = {
     "deletion/retention.py": {"api._container"},
     "deletion/secrets.py": {"api.scope"},
     "deletion/service.py": {"api._container"},
-    "engine/sqlite/info.py": {"tables.upkeep", "tables.vectors"},
+    "engine/sqlite/info.py": {"tables.spaces", "tables.upkeep"},
     "jobs/steps.py": {"api._container"},
     "summaries/tree.py": {"context.blocks"},
     "transfer/batch.py": {"api._container"},

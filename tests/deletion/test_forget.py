@@ -349,7 +349,7 @@ def test_forgetting_inside_a_write_is_refused(db, database):
     with database.write(), pytest.raises(InvalidInput, match="inside a write"):
         db.scope("ann").forget(everything=True)
     with database.write(), pytest.raises(InvalidInput, match="inside a write"):
-        purge.purge(database, None)
+        purge.purge(database, indexes=False)
 
 
 def test_the_receipt_says_what_and_never_the_text(db):

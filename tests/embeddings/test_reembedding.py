@@ -8,6 +8,8 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, MemDB, NotFound
+from memdb.engine.sqlite.vectors import SqliteVectors
+from memdb.tables import spaces
 
 ENTRIES = {"kinds": ["entry"]}
 
@@ -338,9 +340,7 @@ def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
         new.before = lambda: None
         other.drop_space("new")
         with other._db.write() as tx:
-            from memdb.tables import vectors
-
-            assert vectors.add_space(tx, "third", 8) == 3
+            assert spaces.add_space(tx, "third", 8) == 3
 
     new.before = drop_and_make
     db.run_pending(kinds=["embed"])
@@ -358,19 +358,17 @@ def test_a_drop_that_ends_halfway_leaves_a_sound_file(
     filled: str, open_db: Callable[..., MemDB], new: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is retired: nobody serves from it, and it can be dropped again or filled again."""
-    from memdb.tables import vectors
-
     db = open_db(filled, embedder=new)
     db.run_pending(kinds=["embed"])
-    plain, calls = vectors.drop_piece, []
+    plain, calls = SqliteVectors.drop_some, []
 
-    def drop_piece(tx: Any, space_no: int) -> bool:
+    def drop_some(self: SqliteVectors, space_no: int) -> bool:
         calls.append(space_no)
         if len(calls) == 2:
             raise memdb.Interrupted("stopped")
-        return plain(tx, space_no)
+        return plain(self, space_no)
 
-    monkeypatch.setattr(vectors, "drop_piece", drop_piece)
+    monkeypatch.setattr(SqliteVectors, "drop_some", drop_some)
     with pytest.raises(memdb.Interrupted):
         db.drop_space("fake")
     monkeypatch.undo()

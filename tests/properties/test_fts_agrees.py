@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memdb
-from memdb.tables import words as fulltext
-from memdb.text.terms import match_terms
+from memdb.text.terms import Term, match_terms
 
 # Words that Porter's stemmer leaves alone, so that a scan can compare them.
+TEA = Term(("tea",))
+
 WORDS = ["tea", "oslo", "xyz", "café", "京都", "3", "b2b", "ann", "zürich", "rok"]
 SEPARATORS = [" ", ", ", "-", "_", ".\n", "/", '" ', " (", "* "]
 
@@ -39,7 +40,7 @@ def test_postings_are_those_of_a_scan(stored: list[str], query: str) -> None:
         chat.extend([{"role": "user", "text": text} for text in stored])
         (term,) = match_terms(query)
         with db._db.read() as tx:
-            found = fulltext.postings(tx, "message", [term], 0, 1 << 62)[term]
+            found = tx.words.postings("message", [term], 0, 1 << 62)[term]
 
     wanted = words_of(query)
     expected = {seq for seq, text in enumerate(stored, start=1) if wanted <= words_of(text)}
@@ -89,6 +90,6 @@ def test_a_cut_list_holds_the_newest(newest: int) -> None:
     with memdb.open(":memory:", embedder=None, counter="estimate") as db:
         db.scope("ann").session("s").extend([{"role": "user", "text": "tea"} for _ in range(30)])
         with db._db.read() as tx:
-            found = fulltext.postings(tx, "message", ['"tea"'], 0, 1 << 62, newest)['"tea"']
+            found = tx.words.postings("message", [TEA], 0, 1 << 62, newest)[TEA]
 
     assert sorted(one & 0xFFFFFF for one in found) == list(range(max(1, 31 - newest), 31))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from memdb.engine.sqlite.database import Database
-from memdb.tables import nearest
-from memdb.tables import vectors as embeddings
+from memdb.tables import spaces
 
 ROWS = 3_000
 FIRST = 1 << 44
@@ -39,15 +38,17 @@ class Filled:
         self.refs = FIRST + np.sort(random.choice(ROWS * 3, ROWS, replace=False))
         self.database = database
         with database.write() as tx:
-            self.space = embeddings.add_space(tx, "model", dim)
+            self.space = spaces.add_space(tx, "model", dim)
             pairs = zip(self.refs.tolist(), self.vectors, strict=True)
-            embeddings.put(tx, self.space, "message", [(ref, row.tobytes()) for ref, row in pairs])
+            tx.vectors.put(self.space, "message", [(ref, row.tobytes()) for ref, row in pairs])
 
     def nearest(self, query: Any, limit: int, **options: Any) -> list[tuple[int, float]]:
         """Ask the store."""
         options = {"span": (0, 1 << 62), **options}
         with self.database.read() as tx:
-            return nearest.find(tx, self.space, "message", query.tobytes(), limit=limit, **options)
+            return tx.vectors.nearest(
+                self.space, "message", query.tobytes(), limit=limit, **options
+            )
 
     def brute(self, query: Any, limit: int, where: Any = slice(None)) -> list[tuple[int, float]]:
         """Ask numpy."""
@@ -154,8 +155,8 @@ def test_another_kind_or_space_is_not_searched(filled: Filled) -> None:
     """Vectors of messages are no entries."""
     with filled.database.read() as tx:
         args = (filled.queries[0].tobytes(), (0, 1 << 62))
-        assert nearest.find(tx, filled.space, "entry", *args, limit=5) == []
-        assert nearest.find(tx, filled.space + 1, "message", *args, limit=5) == []
+        assert tx.vectors.nearest(filled.space, "entry", *args, limit=5) == []
+        assert tx.vectors.nearest(filled.space + 1, "message", *args, limit=5) == []
 
 
 def test_random_deletes_and_puts_keep_the_search_right(
@@ -166,7 +167,7 @@ def test_random_deletes_and_puts_keep_the_search_right(
     database = make_database(path)
     truth: dict[int, Any] = {}
     with database.write() as tx:
-        space = embeddings.add_space(tx, "model", 16)
+        space = spaces.add_space(tx, "model", 16)
     for _ in range(40):
         low = int(random.integers(0, 900))
         high = low + int(random.integers(0, 300))
@@ -175,20 +176,16 @@ def test_random_deletes_and_puts_keep_the_search_right(
             for ref in random.integers(0, 1_000, 30)
         }
         with database.write() as tx:
-            embeddings.delete_range(tx, "message", low, high)
-            embeddings.put(
-                tx, space, "message", [(ref, row.tobytes()) for ref, row in fresh.items()]
-            )
+            tx.vectors.drop("message", low, high)
+            tx.vectors.put(space, "message", [(ref, row.tobytes()) for ref, row in fresh.items()])
         truth = {ref: row for ref, row in truth.items() if not low <= ref <= high} | fresh
         query = random.normal(size=16).astype(np.float32)
         with database.read() as tx:
-            found = nearest.find(tx, space, "message", query.tobytes(), (0, 1 << 62), limit=2_000)
-            buckets = [
-                embeddings.sketches_match(tx, space, "message", bucket) for bucket in range(5)
-            ]
+            found = tx.vectors.nearest(space, "message", query.tobytes(), (0, 1 << 62), limit=2_000)
+            wrong = list(tx.vectors.wrong_sketches())
 
         assert sorted(refs(found)) == sorted(truth)
-        assert buckets == [True] * 5
+        assert wrong == []
 
 
 def test_picked_rows_are_measured_exactly(filled: Filled) -> None:
@@ -197,7 +194,7 @@ def test_picked_rows_are_measured_exactly(filled: Filled) -> None:
     query = filled.queries[0]
 
     with filled.database.read() as tx:
-        found = nearest.measure(tx, filled.space, "message", query.tobytes(), [*picked, 3])
+        found = tx.vectors.measure(filled.space, "message", query.tobytes(), [*picked, 3])
 
     expected = dict(filled.brute(query, ROWS))
     assert dict(found) == pytest.approx({ref: expected[ref] for ref in picked}, abs=1e-5)

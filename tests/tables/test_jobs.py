@@ -7,7 +7,7 @@ import pytest
 from memdb.engine.sqlite.database import Database
 from memdb.engine.sqlite.transaction import Tx
 from memdb.models.ids import session_id
-from memdb.tables import jobs, scopes, sessions, space_jobs, vectors
+from memdb.tables import jobs, scopes, sessions, space_jobs, spaces
 
 SESSION = session_id(1, 1)
 ALL = (0, 1 << 62)
@@ -18,7 +18,7 @@ def tx(database: Database) -> Any:
     """Return a write with two spaces and a session."""
     with database.write() as tx:
         sessions.add(tx, scopes.ensure(tx, "app", "ann", "u"), "trip", "s")
-        [vectors.add_space(tx, model, 8) for model in ("one", "two")]
+        [spaces.add_space(tx, model, 8) for model in ("one", "two")]
         yield tx
 
 

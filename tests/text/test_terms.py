@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memdb.engine.sqlite.words import query_of
 from memdb.text.terms import (
     MAX_TERMS,
     STOP_WORDS,
+    Term,
     cjk_grams,
     content_words,
     has_cjk,
@@ -55,7 +57,9 @@ def index() -> Iterator[apsw.Connection]:
 def found(index: apsw.Connection, query: str) -> set[int]:
     """Return the rows that match any term of *query*."""
     return {
-        row[0] for term in match_terms(query) for row in index.execute(FIND_ROWS, {"term": term})
+        row[0]
+        for term in match_terms(query)
+        for row in index.execute(FIND_ROWS, {"term": query_of(term)})
     }
 
 
@@ -152,16 +156,22 @@ def test_has_cjk() -> None:
     ("text", "terms"),
     [
         pytest.param("", [], id="empty"),
-        pytest.param("Where is Kyoto?", ['"kyoto"'], id="content only"),
-        pytest.param("to be or not to be", ['"to"', '"be"', '"or"', '"not"'], id="stop words only"),
-        pytest.param("猫", ['"猫" *'], id="one character"),
-        pytest.param("京都市", ['"京都"', '"都市"'], id="pairs"),
-        pytest.param("tea OR NOT milk*", ['"tea"', '"milk"'], id="operators are words"),
+        pytest.param("Where is Kyoto?", [Term(("kyoto",))], id="content only"),
+        pytest.param(
+            "to be or not to be",
+            [Term((word,)) for word in ("to", "be", "or", "not")],
+            id="stop words only",
+        ),
+        pytest.param("猫", [Term(("猫",), prefix=True)], id="one character"),
+        pytest.param("京都市", [Term(("京都",)), Term(("都市",))], id="pairs"),
+        pytest.param(
+            "tea OR NOT milk*", [Term(("tea",)), Term(("milk",))], id="operators are words"
+        ),
         pytest.param("\u0e31 \u0e48", [], id="only signs"),
     ],
 )
-def test_match_terms(text: str, terms: list[str]) -> None:
-    """Each content word becomes one quoted term, each run its pairs."""
+def test_match_terms(text: str, terms: list[Term]) -> None:
+    """Each content word becomes one term, each run its pairs."""
     assert match_terms(text) == terms
 
 
@@ -171,7 +181,7 @@ def test_match_terms_stops_at_the_limit() -> None:
 
     assert len(match_terms(text)) == MAX_TERMS == 64
     assert len(match_terms("京都" * 300 + "市", limit=1)) == 1
-    assert word_terms(["a", "b", "c"], limit=2) == ['"a"', '"b"']
+    assert word_terms(["a", "b", "c"], limit=2) == [Term(("a",)), Term(("b",))]
 
 
 @pytest.mark.parametrize(
@@ -214,8 +224,8 @@ def test_no_text_fails(text: str) -> None:
     words = query_words(text)
 
     assert words == list(dict.fromkeys(words))
-    parts = [part for term in match_terms(text) for part in term.split(" OR ")]
-    assert all(part[0] == '"' and part.count('"') == 2 for part in parts)
+    parts = [part for term in match_terms(text) for part in (*term.words, *term.any_of)]
+    assert all(part and '"' not in part for part in parts)
     assert cjk_grams(text).encode() is not None
 
 
@@ -226,6 +236,4 @@ def test_every_part_of_a_run_is_found(run: str, data: st.DataObject) -> None:
     part = run[start : data.draw(st.integers(start + 1, len(run)))]
     grams = cjk_grams("x" + run).split()
 
-    assert all(
-        any(gram.startswith(term.strip('" *')) for gram in grams) for term in match_terms(part)
-    )
+    assert all(any(gram.startswith(term.words[0]) for gram in grams) for term in match_terms(part))

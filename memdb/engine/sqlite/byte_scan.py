@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from memdb.engine.base import Row
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.probes import Probes
-    from memdb.engine.sqlite.transaction import Row, Tx
+    from memdb.engine.sqlite.transaction import Tx
 
 STEP_BYTES = 4 << 20
 OVERLAP_BYTES = 64

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from memdb.engine.base import Row
+    from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.transaction import Row
 
 MAX_PER_INDEX = 20
 SQLITE_READONLY = 8
@@ -57,21 +58,6 @@ INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('integrity-check', 1)
 INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('integrity-check', 1)
 """,
 }
-
-REBUILD_FTS = (
-    """/* check.rebuild_messages_fts */
-INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')
-""",
-    """/* check.rebuild_entries_fts */
-INSERT INTO entries_fts (entries_fts) VALUES ('rebuild')
-""",
-    """/* check.rebuild_summaries_fts */
-INSERT INTO summaries_fts (summaries_fts) VALUES ('rebuild')
-""",
-    """/* check.rebuild_artifacts_fts */
-INSERT INTO artifacts_fts (artifacts_fts) VALUES ('rebuild')
-""",
-)
 
 SELECT_INDEX_DIFFERS = """/* check.index_differs */
 SELECT 'message ' || id FROM (
@@ -134,15 +120,9 @@ def find_damaged_pages(db: Database, *, deep: bool) -> list[str]:
     return [row[0] for row in rows if row[0] != "ok"]
 
 
-def find_broken_keys(tx: Tx) -> list[str]:
+def find_broken_keys(tx: AnyTx) -> list[str]:
     """Return the rows that point to a row that is not there, 20 at most."""
     return [row[0] for row in tx.all(SELECT_BROKEN_KEYS)]
-
-
-def rebuild_indexes(tx: Tx) -> None:
-    """Make every index that has a content table anew; that of archived messages has none."""
-    for sql in REBUILD_FTS:
-        tx.run(sql)
 
 
 def find_damaged_indexes(db: Database) -> Iterator[tuple[str, str]]:
@@ -168,7 +148,7 @@ def find_damaged_indexes(db: Database) -> Iterator[tuple[str, str]]:
             raise
 
 
-def find_archived_differences(tx: Tx) -> list[str]:
+def find_archived_differences(tx: AnyTx) -> list[str]:
     """Return the archived messages without a row in their index, and rows without a message."""
     return [row[0] for row in tx.all(SELECT_INDEX_DIFFERS)]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 from memdb.models.file import FileInfo
+from memdb.tables import spaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ COUNTED = (
 
 def info(db: Database) -> FileInfo:
     """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
-    from memdb.tables import upkeep, vectors
+    from memdb.tables import upkeep
 
     with db.read() as tx:
         counts = tx.one(SELECT_COUNTS) or ()
@@ -102,7 +103,7 @@ def info(db: Database) -> FileInfo:
             wal_bytes=_size(f"{db.path}-wal"),
             counts=dict(zip(COUNTED, counts, strict=True)),
             bytes_per_store=dict(tx.all(SELECT_BYTES)),
-            spaces=vectors.list_spaces(tx),
+            spaces=spaces.list_spaces(tx),
             oldest_ms=oldest_ms,
             newest_ms=newest_ms,
             pending_jobs=sum(pending.values()),

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.transaction import Tx
+from memdb.engine.sqlite.words import MERGE
 from memdb.errors import Busy
 
 TYPE_CHECKING = False
@@ -19,25 +20,6 @@ if TYPE_CHECKING:
 CHECKPOINT = """/* maintenance.checkpoint */
 PRAGMA wal_checkpoint(TRUNCATE)
 """
-
-# Each merges some of the parts that an index grew by, and drops marks of deletion.
-MERGE = (
-    """/* maintenance.messages_fts */
-INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', 500)
-""",
-    """/* maintenance.archived_fts */
-INSERT INTO archived_fts (archived_fts, rank) VALUES ('merge', 500)
-""",
-    """/* maintenance.entries_fts */
-INSERT INTO entries_fts (entries_fts, rank) VALUES ('merge', 500)
-""",
-    """/* maintenance.summaries_fts */
-INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('merge', 500)
-""",
-    """/* maintenance.artifacts_fts */
-INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('merge', 500)
-""",
-)
 
 
 @contextmanager

@@ -13,8 +13,6 @@ from memdb.errors import Busy, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from memdb.engine.sqlite.database import Database
 
 # What is deleted from here on is overwritten with zeros at once. It is of the
@@ -61,7 +59,7 @@ def end(tx: Tx) -> None:
     tx.run(INSECURE)
 
 
-def purge(db: Database, reindex: Callable[[Tx], None] | None) -> list[str]:
+def purge(db: Database, *, indexes: bool = True) -> list[str]:
     """
     Remove every byte that is not part of a row; return what stood in the way.
 
@@ -69,8 +67,8 @@ def purge(db: Database, reindex: Callable[[Tx], None] | None) -> list[str]:
     waiting. Cost: 1 s per 20,000 messages, and 1 s per 100 MB.
 
     Args:
-        reindex: Makes the full-text indexes anew; None leaves the words in
-            their segments (a control for tests, not a mode).
+        indexes: Make the full-text indexes anew; without it their segments
+            still hold the words (a control for tests, not a mode).
 
     Transaction: several of its own, not inside another. Each leaves a sound file.
     """
@@ -78,8 +76,8 @@ def purge(db: Database, reindex: Callable[[Tx], None] | None) -> list[str]:
         raise InvalidInput("purge was called inside a write: call it after the transaction")
     with db.write() as tx:
         begin(tx)
-        if reindex is not None:
-            reindex(tx)
+        if indexes:
+            tx.words.rebuild()
         if tx.one(SELECT_SAMPLES) is not None:
             tx.run(ANALYZE)
         end(tx)

@@ -100,7 +100,7 @@ def _summed(buckets: Sequence[tuple[bytes, int]], query: bytes, places: range) -
     return total.to_bytes(sum(count for _, count in buckets), "little")
 
 
-def nearest(measured: bytes, limit: int, mask: bytes | None = None) -> bytes:
+def nearest_places(measured: bytes, limit: int, mask: bytes | None = None) -> bytes:
     """
     Return 1 for each position with one of the *limit* smallest distances, else 0.
 

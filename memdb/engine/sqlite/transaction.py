@@ -11,11 +11,12 @@ from memdb.errors import Closed, MemDBError, from_sqlite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from typing import Any
 
-    Row = tuple[Any, ...]
-    Values = Mapping[str, Any]
+    from memdb.engine.base import Row, Values
+    from memdb.engine.sqlite.vectors import SqliteVectors
+    from memdb.engine.sqlite.words import SqliteWords
 
 
 class Tx:
@@ -76,6 +77,20 @@ class Tx:
             self._connection.executemany(sql, rows)
         except apsw.Error as error:
             raise self._failed(error) from error
+
+    @property
+    def words(self) -> SqliteWords:
+        """The full-text indexes; loaded at their first use."""
+        from memdb.engine.sqlite.words import SqliteWords
+
+        return SqliteWords(self)
+
+    @property
+    def vectors(self) -> SqliteVectors:
+        """The stored vectors; loaded at their first use."""
+        from memdb.engine.sqlite.vectors import SqliteVectors
+
+        return SqliteVectors(self)
 
     def begin(self) -> None:
         """Take the write lock, waiting for other writers."""

@@ -5,22 +5,13 @@ Giving free pages back: after archiving or deleting, the file is made smaller.
 from __future__ import annotations
 
 from memdb.engine.sqlite.maintenance import apart
+from memdb.engine.sqlite.words import OPTIMIZE
 from memdb.errors import Busy, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.sqlite.database import Database
     from memdb.engine.sqlite.transaction import Tx
-
-# What left an index lies in it as marks of deletion until its parts are merged.
-OPTIMIZE = (
-    """/* vacuum.messages_fts */
-INSERT INTO messages_fts (messages_fts) VALUES ('optimize')
-""",
-    """/* vacuum.archived_fts */
-INSERT INTO archived_fts (archived_fts) VALUES ('optimize')
-""",
-)
 
 VACUUM = """/* vacuum.vacuum */
 VACUUM

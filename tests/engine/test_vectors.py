@@ -1,4 +1,4 @@
-"""The room of vectors; agreement with numpy is in properties/test_knn_agrees.py."""
+"""Vectors and sketches; agreement with numpy is in properties/test_knn_agrees.py."""
 
 from array import array
 from typing import Any
@@ -9,7 +9,8 @@ import memdb
 from memdb.engine.sqlite.database import Database
 from memdb.engine.sqlite.sketches import sketch_of
 from memdb.engine.sqlite.transaction import Tx
-from memdb.tables import nearest, vectors
+from memdb.models.vectors import to_vector
+from memdb.tables import spaces
 
 
 def vector(*numbers: float) -> bytes:
@@ -21,8 +22,8 @@ def vector(*numbers: float) -> bytes:
 def tx(database: Database) -> Any:
     """Return a write with two spaces, of 2 and of 12 dimensions."""
     with database.write() as tx:
-        vectors.add_space(tx, "small", 2)
-        vectors.add_space(tx, "large", 12)
+        spaces.add_space(tx, "small", 2)
+        spaces.add_space(tx, "large", 12)
         yield tx
 
 
@@ -31,11 +32,11 @@ ALL = (0, 1 << 62)
 
 def test_spaces_are_by_model_and_dimension(tx: Tx) -> None:
     """Numbered from 1; a model of another dimension is another space."""
-    found = [vectors.find_space(tx, *key) for key in (("small", 2), ("large", 12), ("small", 12))]
+    found = [spaces.find_space(tx, *key) for key in (("small", 2), ("large", 12), ("small", 12))]
 
     assert [space and space.space_no for space in found] == [1, 2, None]
-    assert vectors.add_space(tx, "small", 12) == 3
-    assert [(space.model, space.dim, space.vectors) for space in vectors.list_spaces(tx)] == [
+    assert spaces.add_space(tx, "small", 12) == 3
+    assert [(space.model, space.dim, space.vectors) for space in spaces.list_spaces(tx)] == [
         ("small", 2, 0),
         ("large", 12, 0),
         ("small", 12, 0),
@@ -59,7 +60,7 @@ def test_spaces_are_by_model_and_dimension(tx: Tx) -> None:
 )
 def test_to_vector_takes_numbers_and_bytes(value: Any, expected: bytes) -> None:
     """Float32, little-endian."""
-    assert vectors.to_vector(value, 2) == expected
+    assert to_vector(value, 2) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,35 +92,35 @@ def test_to_vector_takes_numbers_and_bytes(value: Any, expected: bytes) -> None:
 def test_to_vector_refuses(value: Any, error: type[Exception]) -> None:
     """What no distance can be measured from."""
     with pytest.raises(error):
-        vectors.to_vector(value, 2)
+        to_vector(value, 2)
 
 
 def test_a_vector_of_zeros_is_told_from_a_short_one() -> None:
     """The fix is another one."""
     with pytest.raises(memdb.InvalidInput, match="all zero"):
-        vectors.to_vector([0, 0], 2)
+        to_vector([0, 0], 2)
     with pytest.raises(memdb.InvalidInput, match="scale it"):
-        vectors.to_vector([1e-20, 0], 2)
+        to_vector([1e-20, 0], 2)
 
 
 def test_put_and_find(tx: Tx) -> None:
     """By space, kind and ref; a second put replaces."""
-    vectors.put(tx, 1, "entry", [(5, vector(1, 0)), (6, vector(0, 1))])
-    vectors.put(tx, 1, "entry", [(5, vector(-1, 0))])
+    tx.vectors.put(1, "entry", [(5, vector(1, 0)), (6, vector(0, 1))])
+    tx.vectors.put(1, "entry", [(5, vector(-1, 0))])
 
-    assert vectors.find(tx, 1, "entry", 5) == vector(-1, 0)
-    assert vectors.find(tx, 1, "message", 5) is None
-    assert vectors.find(tx, 2, "entry", 5) is None
-    assert vectors.sketches_match(tx, 1, "entry", 0)
-    assert vectors.list_spaces(tx)[0].vectors == 2
+    assert tx.vectors.find(1, "entry", 5) == vector(-1, 0)
+    assert tx.vectors.find(1, "message", 5) is None
+    assert tx.vectors.find(2, "entry", 5) is None
+    assert list(tx.vectors.wrong_sketches()) == []
+    assert spaces.list_spaces(tx)[0].vectors == 2
 
 
 def test_a_ref_given_twice_is_stored_once(tx: Tx) -> None:
     """The last one counts."""
-    vectors.put(tx, 1, "entry", [(5, vector(1, 0)), (5, vector(0, 1))])
+    tx.vectors.put(1, "entry", [(5, vector(1, 0)), (5, vector(0, 1))])
 
-    assert vectors.find(tx, 1, "entry", 5) == vector(0, 1)
-    assert vectors.sketches_match(tx, 1, "entry", 0)
+    assert tx.vectors.find(1, "entry", 5) == vector(0, 1)
+    assert list(tx.vectors.wrong_sketches()) == []
 
 
 def test_nearest_measures_the_cosine(tx: Tx) -> None:
@@ -131,9 +132,9 @@ def test_nearest_measures_the_cosine(tx: Tx) -> None:
         (4, vector(5, 5)),
         (5, vector(1, 1)),
     ]
-    vectors.put(tx, 1, "entry", rows)
+    tx.vectors.put(1, "entry", rows)
 
-    found = nearest.find(tx, 1, "entry", vector(1, 0), ALL, limit=9)
+    found = tx.vectors.nearest(1, "entry", vector(1, 0), ALL, limit=9)
 
     assert [ref for ref, _ in found] == [2, 4, 5, 1, 3]
     assert [cosine for _, cosine in found] == pytest.approx([1, 0.7071, 0.7071, 0, -1], abs=1e-4)
@@ -142,27 +143,27 @@ def test_nearest_measures_the_cosine(tx: Tx) -> None:
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "sketch"])
 def test_spaces_and_kinds_are_searched_apart(tx: Tx, exact: bool) -> None:
     """A message's vector is no entry's; another model's vector is not compared."""
-    vectors.put(tx, 1, "entry", [(1, vector(1, 0))])
-    vectors.put(tx, 1, "message", [(2, vector(1, 0))])
-    vectors.put(tx, 2, "entry", [(3, vector(*range(12)))])
+    tx.vectors.put(1, "entry", [(1, vector(1, 0))])
+    tx.vectors.put(1, "message", [(2, vector(1, 0))])
+    tx.vectors.put(2, "entry", [(3, vector(*range(12)))])
 
     assert [
-        ref for ref, _ in nearest.find(tx, 1, "entry", vector(1, 0), ALL, limit=9, exact=exact)
+        ref for ref, _ in tx.vectors.nearest(1, "entry", vector(1, 0), ALL, limit=9, exact=exact)
     ] == [1]
     assert [
         ref
-        for ref, _ in nearest.find(tx, 2, "entry", vector(*range(12)), ALL, limit=9, exact=exact)
+        for ref, _ in tx.vectors.nearest(2, "entry", vector(*range(12)), ALL, limit=9, exact=exact)
     ] == [3]
 
 
 def test_delete_range_is_of_every_space(tx: Tx) -> None:
     """Both ends inclusive, with the sketches, across buckets."""
     refs = [1, 255, 256, 257, 700, 1_000]
-    vectors.put(tx, 1, "entry", [(ref, vector(1, ref)) for ref in refs])
-    vectors.put(tx, 2, "entry", [(ref, vector(*range(ref, ref + 12))) for ref in refs])
-    vectors.put(tx, 1, "message", [(256, vector(1, 1))])
+    tx.vectors.put(1, "entry", [(ref, vector(1, ref)) for ref in refs])
+    tx.vectors.put(2, "entry", [(ref, vector(*range(ref, ref + 12))) for ref in refs])
+    tx.vectors.put(1, "message", [(256, vector(1, 1))])
 
-    vectors.delete_range(tx, "entry", 255, 700)
+    tx.vectors.drop("entry", 255, 700)
 
     assert tx.all("SELECT space_no, kind, ref FROM vectors ORDER BY 1, 2, 3") == [
         (1, "entry", 1),
@@ -171,20 +172,16 @@ def test_delete_range_is_of_every_space(tx: Tx) -> None:
         (2, "entry", 1),
         (2, "entry", 1_000),
     ]
-    assert all(
-        vectors.sketches_match(tx, space, "entry", bucket)
-        for space in (1, 2)
-        for bucket in range(4)
-    )
+    assert list(tx.vectors.wrong_sketches()) == []
 
 
 def test_deleting_a_space_deletes_its_vectors(tx: Tx) -> None:
     """And no other's."""
-    vectors.put(tx, 1, "entry", [(1, vector(1, 0))])
-    vectors.put(tx, 2, "entry", [(1, vector(*range(12)))])
+    tx.vectors.put(1, "entry", [(1, vector(1, 0))])
+    tx.vectors.put(2, "entry", [(1, vector(*range(12)))])
     tx.run("DELETE FROM embedding_spaces WHERE space_no = 1")
 
-    assert [space.vectors for space in vectors.list_spaces(tx)] == [1]
+    assert [space.vectors for space in spaces.list_spaces(tx)] == [1]
     assert tx.all("SELECT space_no FROM sketches") == [(2,)]
 
 

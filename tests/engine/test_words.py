@@ -1,0 +1,127 @@
+"""The full-text indexes; agreement with a scan is in properties/test_fts_agrees.py."""
+
+import pytest
+
+from memdb import MemDB
+from memdb.engine.sqlite.database import Database
+from memdb.text.terms import Term
+
+ALL = (0, 1 << 62)
+TEA, NOWHERE = Term(("tea",)), Term(("nowhere",))
+
+
+@pytest.fixture
+def filled(db: MemDB) -> MemDB:
+    """Return a file in which each kind says something about tea."""
+    ann = db.scope("ann")
+    ann.session("trip").extend(
+        [{"role": "user", "text": "green tea", "author": "Zoe"}, {"role": "user", "text": "coffee"}]
+    )
+    ann.remember("likes tea", keywords=["beverage"])
+    ann.artifacts.save("tealist.md", "tea, cake and more tea")
+    return db
+
+
+@pytest.mark.parametrize("kind", ["message", "entry", "artifact"])
+def test_postings_are_the_ids_that_hold_a_term(
+    filled: MemDB, database: Database, kind: str
+) -> None:
+    """A list per term; an unknown word has an empty one."""
+    with database.read() as tx:
+        found = tx.words.postings(kind, [TEA, NOWHERE], *ALL)
+
+    assert (len(found[TEA]), found[NOWHERE]) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [("message", "zoe"), ("entry", "beverage"), ("artifact", "tealist")],
+    ids=["author", "keyword", "name"],
+)
+def test_other_columns_are_searched_too(
+    filled: MemDB, database: Database, kind: str, word: str
+) -> None:
+    """Who said it, what else to find it by, what it is called."""
+    term = Term((word,))
+    with database.read() as tx:
+        assert len(tx.words.postings(kind, [term], *ALL)[term]) == 1
+
+
+def test_postings_keep_to_their_range(filled: MemDB, database: Database) -> None:
+    """Both ends inclusive."""
+    with database.read() as tx:
+        ((one,),) = tx.words.postings("message", [TEA], *ALL).values()
+        inside = tx.words.postings("message", [TEA], one, one)
+        outside = tx.words.postings("message", [TEA], one + 1, one + 9)
+
+    assert (inside, outside) == ({TEA: [one]}, {TEA: []})
+
+
+def test_a_snippet_is_the_place_that_matches(filled: MemDB, database: Database) -> None:
+    """With marks where they are asked for; None where nothing matches."""
+    with database.read() as tx:
+        ((one,),) = tx.words.postings("message", [TEA], *ALL).values()
+
+        assert tx.words.snippet("message", one, [TEA], before="[", after="]") == "green [tea]"
+        assert tx.words.snippet("message", one, [NOWHERE]) is None
+        assert tx.words.snippet("message", one, []) is None
+
+
+def test_a_snippet_takes_hundreds_of_terms(filled: MemDB, database: Database) -> None:
+    """A long question does not break the engine's parser."""
+    terms = [*(Term((f"w{n}",)) for n in range(1_500)), TEA]
+    with database.read() as tx:
+        ((one,),) = tx.words.postings("artifact", [TEA], *ALL).values()
+
+        assert "tea" in (tx.words.snippet("artifact", one, terms) or "")
+
+
+def test_what_is_dropped_is_not_found(filled: MemDB, database: Database) -> None:
+    """Before its row goes; undone with the transaction."""
+    with pytest.raises(KeyError), database.write() as tx:
+        tx.words.drop("message", *ALL)
+        assert tx.words.postings("message", [TEA], *ALL) == {TEA: []}
+        raise KeyError
+
+    with database.read() as tx:
+        assert len(tx.words.postings("message", [TEA], *ALL)[TEA]) == 1
+
+
+@pytest.mark.parametrize(
+    "word",
+    ['"', 'tea" OR "coffee', "tea OR coffee", "author : zoe", "tea*", "NEAR(tea)", "^tea", ""],
+)
+def test_a_word_is_never_syntax(filled: MemDB, database: Database, word: str) -> None:
+    """Whatever stands in a term is looked for as a word; only the values say more."""
+    with database.read() as tx:
+        found = tx.words.postings("message", [Term((word,))], *ALL)
+        ((tea,),) = tx.words.postings("message", [TEA], *ALL).values()
+
+    assert found[Term((word,))] in ([], [tea])
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("term", "texts"),
+    [
+        pytest.param(Term(("green", "tea")), {"green tea"}, id="side by side"),
+        pytest.param(Term(("tea", "green")), set(), id="the other way round"),
+        pytest.param(Term(("cof",), prefix=True), {"coffee"}, id="a beginning"),
+        pytest.param(Term(("cof",)), set(), id="no whole word"),
+        pytest.param(Term(("kaffee",), any_of=("coffee",)), {"coffee"}, id="another spelling"),
+        pytest.param(Term(("zoe",)), {"green tea"}, id="any field"),
+        pytest.param(Term(("zoe",), fields=("text",)), set(), id="one field"),
+        pytest.param(
+            Term(("coffee",), any_of=("zoe",), fields=("text",)), {"coffee"}, id="each in the field"
+        ),
+    ],
+)
+def test_a_term_is_what_it_says(
+    filled: MemDB, database: Database, term: Term, texts: set[str]
+) -> None:
+    """Words, prefix, other spellings and fields."""
+    with database.read() as tx:
+        (ids,) = tx.words.postings("message", [term], *ALL).values()
+        rows = tx.all("SELECT id, text FROM messages")
+
+    assert {text for row_id, text in rows if row_id in ids} == texts
