@@ -22,7 +22,7 @@ import zlib
 from pathlib import Path
 
 import memdb
-from memdb.engine.sqlite import purge
+from memdb.engine.sqlite import proof as proofs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 KINDS = ("messages", "archived messages", "session", "entry", "query", "artifact", "everything")
@@ -129,7 +129,7 @@ def trial(folder: Path, number: int, seed: int, *, indexes: bool) -> tuple[str, 
         began = time.perf_counter()
         wanted, receipt = forget(db, kind, rng, prove=indexes)
         if not indexes:
-            purge.purge(db._db, indexes=False)  # the control has no public name
+            proofs.purge(db._db, indexes=False)  # the control has no public name
         seconds = time.perf_counter() - began
         sound = not db.check(deep=True)
     # All connections of this process are closed: another library may look now.

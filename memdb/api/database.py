@@ -241,7 +241,7 @@ class MemDB(Working):
                 when they have closed it, or at the next vacuum.
             InvalidInput: called inside a transaction.
         """
-        from memdb.engine.sqlite.vacuum import vacuum
+        from memdb.engine.sqlite.maintenance import vacuum
 
         return vacuum(self._db)
 

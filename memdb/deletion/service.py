@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from memdb.api._container import Rooms
     from memdb.engine.base import Row, Tx
-    from memdb.engine.sqlite.probes import Probes
+    from memdb.engine.sqlite.proof import Probes
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Place
 
@@ -232,7 +232,7 @@ class Forgetter:
         self, choose: Callable[[Tx], Doomed], plans: dict[int, Rewriting], probes: Probes | None
     ) -> tuple[dict[str, int], dict[str, int], int] | None:
         """Forget in one transaction; None where the file is no longer as it was planned."""
-        from memdb.engine.sqlite import purge
+        from memdb.engine.sqlite.proof import begin_purge, end_purge
 
         with self._db.write() as tx:
             doomed = choose(tx)
@@ -242,10 +242,10 @@ class Forgetter:
                     return None
             if probes is not None:
                 self._collect(tx, doomed, plans, probes)
-            purge.begin(tx)
+            begin_purge(tx)
             removed, rewritten = self._counted(tx, doomed, plans)
             self._remove(tx, doomed, plans)
-            purge.end(tx)
+            end_purge(tx)
             return removed, rewritten, tx.now_ms
 
     def _collect(self, tx: Tx, doomed: Doomed, plans: dict[int, Rewriting], probes: Probes) -> None:
@@ -306,16 +306,16 @@ class Forgetter:
 
     def _proven(self, receipt: Receipt, probes: Probes) -> Receipt:
         """Return *receipt* with the proof, after everything was taken off the disk."""
-        from memdb.engine.sqlite import byte_scan, purge
+        from memdb.engine.sqlite.proof import prove, purge
 
-        notices = purge.purge(self._db)
+        notices = purge(self._db)
         with self._db.read() as tx:
             scope_no = self._owner.find(tx)
-        return receipt.replace(proof=byte_scan.prove(self._db, probes, notices, scope_no))
+        return receipt.replace(proof=prove(self._db, probes, notices, scope_no))
 
 
 def _new_probes() -> Probes:
-    from memdb.engine.sqlite.probes import Probes as NewProbes
+    from memdb.engine.sqlite.proof import Probes as NewProbes
 
     return NewProbes()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.engine.sqlite import byte_scan, probes
+from memdb.engine.sqlite import proof
 from memdb.engine.sqlite.check import CREATE_WORDS
 from memdb.engine.sqlite.database import Database
 from memdb.engine.sqlite.transaction import Tx
@@ -18,10 +18,9 @@ CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 
 # Statements that read a whole ordinary table, each with its reason. Those of
 # check, rebuild and info look at everything: that is what they are for.
-WHOLE = ("check.", "checks.", "derived.", "info.", "byte_scan.")
+WHOLE = ("check.", "checks.", "derived.", "info.", "proof.")
 MAY_SCAN = {
     "schema.marks": "asks whether there is any table",
-    "purge.samples": "a file has a few dozen tables",
     "scopes.list": "lists every scope of the file",
     "spaces.list_spaces": "a file has a handful of spaces",
     "spaces.list_numbers": "a file has a handful of spaces",
@@ -66,9 +65,9 @@ def tx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tx]:
     writer.use_vectors()
     for sql in (
         CREATE_WORDS,
-        *byte_scan.CREATE_WORDS,
-        probes.CREATE_TEXTS,
-        probes.CREATE_VOCABULARY,
+        *proof.CREATE_WORDS,
+        proof.CREATE_TEXTS,
+        proof.CREATE_VOCABULARY,
     ):
         writer.run(sql)  # some statements read tables that only they make
     yield writer

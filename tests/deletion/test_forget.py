@@ -12,8 +12,8 @@ import pytest
 import memdb
 from memdb import Busy, InvalidInput, NotFound
 from memdb.deletion.messages import FORGOTTEN
-from memdb.engine.sqlite import byte_scan, purge
-from memdb.engine.sqlite.probes import Probes
+from memdb.engine.sqlite import proof as proofs
+from memdb.engine.sqlite.proof import Probes
 from memdb.models.summaries import SummaryPolicy, SummaryText
 
 SMALL = SummaryPolicy(chunk=4, group=2, condense_at=3, max_depth=3)
@@ -349,7 +349,7 @@ def test_forgetting_inside_a_write_is_refused(db, database):
     with database.write(), pytest.raises(InvalidInput, match="inside a write"):
         db.scope("ann").forget(everything=True)
     with database.write(), pytest.raises(InvalidInput, match="inside a write"):
-        purge.purge(database, indexes=False)
+        proofs.purge(database)
 
 
 def test_the_receipt_says_what_and_never_the_text(db):
@@ -397,10 +397,10 @@ def test_the_proof_bites(path, open_db, monkeypatch):
     """Without making the indexes anew, and without packing the file, it finds what is left."""
     db = open_db(path)
     session = fill(db)
-    real = purge.purge
-    monkeypatch.setattr(purge, "purge", lambda db, _: real(db, None))
+    real = proofs.purge
+    monkeypatch.setattr(proofs, "purge", lambda db: real(db, indexes=False))
     unindexed = session.forget([3, 4, 5, 6], prove=True)
-    monkeypatch.setattr(purge, "purge", lambda *_: [])
+    monkeypatch.setattr(proofs, "purge", lambda _: [])
     unpacked = session.forget(range(10, 20), prove=True)
 
     assert unindexed.proof.found_bytes > 0
@@ -490,7 +490,7 @@ sys.stdin.readline()
 """
     db = open_db(path, timeout_ms=300)
     session = fill(db)
-    real = purge.Tx
+    real = proofs.Tx
     started = []
 
     def tx(connection):
@@ -499,11 +499,11 @@ sys.stdin.readline()
             assert started[0].stdout.readline() == "writing\n"
         return real(connection)
 
-    monkeypatch.setattr(purge, "Tx", tx)
+    monkeypatch.setattr(proofs, "Tx", tx)
     receipt = session.forget([3, 4], prove=True)
     started[0].communicate("go\n", timeout=30)
 
-    assert purge.WRITING in receipt.proof.notices
+    assert proofs.WRITING in receipt.proof.notices
     assert [one.seq for one in session.messages(limit=3)] == [1, 2, 5]
 
 
@@ -595,7 +595,7 @@ def test_a_place_without_an_interpreter_says_what_was_not_read(path, open_db, mo
 
     proof = session.forget(2, prove=True).proof
 
-    assert proof.notices == (byte_scan.PAGE_NUMBERS_ONLY,)
+    assert proof.notices == (proofs.PAGE_NUMBERS_ONLY,)
     assert proof.found_bytes == 0
 
 

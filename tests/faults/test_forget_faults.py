@@ -12,7 +12,7 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.engine.sqlite import purge
+from memdb.engine.sqlite import proof
 from memdb.engine.sqlite.transaction import Tx
 
 FORGET = """
@@ -86,7 +86,7 @@ def test_a_failure_after_the_deletion_leaves_it_done(file_db: MemDB, monkeypatch
                 raise memdb.DiskFull("the disk is full")
             return super().run(sql, values)
 
-    monkeypatch.setattr(purge, "Tx", Failing)
+    monkeypatch.setattr(proof, "Tx", Failing)
     with pytest.raises(memdb.DiskFull):
         session.forget(3, prove=True)
     monkeypatch.undo()

@@ -1,5 +1,5 @@
 """
-Keeping an open file small and fast, beside those who use it.
+Maintenance of an open file beside those who use it: checkpoint, merge of indexes, vacuum.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.transaction import Tx
-from memdb.engine.sqlite.words import MERGE
-from memdb.errors import Busy
+from memdb.engine.sqlite.words import MERGE, OPTIMIZE
+from memdb.errors import Busy, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 
 CHECKPOINT = """/* maintenance.checkpoint */
 PRAGMA wal_checkpoint(TRUNCATE)
+"""
+
+VACUUM = """/* maintenance.vacuum */
+VACUUM
+"""
+
+# Makes anew the samples of keys that the planner keeps, if somebody ran ANALYZE.
+ANALYZE = """/* maintenance.analyze */
+ANALYZE
+"""
+
+SELECT_BYTES = """/* maintenance.bytes */
+SELECT page_count * page_size FROM pragma_page_count, pragma_page_size
 """
 
 
@@ -71,3 +84,44 @@ def merge_indexes(db: Database) -> int:
         with db.write() as tx:
             tx.run(sql)
     return len(MERGE)
+
+
+def vacuum(db: Database) -> int:
+    """
+    Rewrite the file without free pages; return how many bytes it lost.
+
+    Needs as much free disk as the file is large, and keeps other writers
+    waiting: 1 s per 100 MB.
+
+    Transaction: its own; not inside another.
+
+    Raises:
+        InvalidInput: it was called inside `with db.write()`.
+        Busy: somebody else writes or reads. Where a reader is in the way the
+            work is done, and the file shrinks when the last one has closed it,
+            or at the next vacuum.
+    """
+    if db.writing:
+        raise InvalidInput("vacuum was called inside a write: call it after the transaction")
+    with db.write() as tx:
+        for sql in OPTIMIZE:
+            tx.run(sql)
+    with apart(db) as tx:
+        return _shrink(tx)
+
+
+def _shrink(tx: Tx) -> int:
+    before = _bytes(tx)
+    tx.run(VACUUM)
+    (busy, _, _) = tx.all(CHECKPOINT)[0]
+    if busy:
+        raise Busy(
+            "somebody is reading, so the file could not be cut yet: it was packed, and gets "
+            "smaller when the readers have closed it"
+        )
+    return max(0, before - _bytes(tx))
+
+
+def _bytes(tx: Tx) -> int:
+    row = tx.one(SELECT_BYTES)
+    return 0 if row is None else int(row[0])

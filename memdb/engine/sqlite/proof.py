@@ -1,8 +1,10 @@
 """
-Searching the bytes of a file: on the disk, free pages, WAL and copies, and unpacked.
+Proof that a text is gone from the file: take its bytes off the disk, then search for them.
 
-What is found and is also said by a row that stays was not left behind, it is
-said twice; everything else was.
+A DELETE leaves bytes in four places: in pages that are free, in the slack of pages that are used,
+in the segments of a full-text index, and in the WAL. `purge` removes them. `prove` searches the
+disk, the WAL and the copies for pieces and words of the text (`Probes`). What is found and is also
+said by a row that stays was not left behind, it is said twice; everything else was.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import apsw
 
 from memdb.engine.sqlite import segments
 from memdb.engine.sqlite.connection import MEMORY
-from memdb.engine.sqlite.maintenance import apart
+from memdb.engine.sqlite.maintenance import ANALYZE, CHECKPOINT, VACUUM, apart
+from memdb.engine.sqlite.transaction import Tx
+from memdb.errors import Busy, InvalidInput
 from memdb.models.ids import SCOPE_SHIFT, seq_of, session_of
 from memdb.models.receipts import Proof
 
@@ -25,46 +29,97 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row
     from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.probes import Probes
-    from memdb.engine.sqlite.transaction import Tx
+
+PIECE_BYTES = 32
+PIECES_PER_TEXT = 16
+MIN_BYTES = 8
+MAX_PIECES = 400
+MIN_WORD_BYTES = 8
+SHARED_BYTES = 2
+MAX_WORDS = 100
+
+# Of so much of each text words are taken.
+WORDS_OF_CHARS = 20_000
+
+CREATE_TEXTS = """/* proof.create_texts */
+CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
+  text, tokenize="porter unicode61 remove_diacritics 2"
+)
+"""
+
+CREATE_VOCABULARY = """/* proof.create_vocabulary */
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5vocab (texts, row)
+"""
+
+INSERT_TEXT = """/* proof.insert_text */
+INSERT INTO texts (text) VALUES (:text)
+"""
+
+SELECT_LONGEST = """/* proof.longest */
+SELECT term FROM words
+WHERE length(CAST(term AS BLOB)) >= :least
+ORDER BY length(term) DESC, term
+LIMIT :most
+"""
+
+# What is deleted from here on is overwritten with zeros at once. It is of the
+# connection, and costs writes that other work need not pay for.
+SECURE = """/* proof.secure */
+PRAGMA secure_delete = ON
+"""
+
+INSECURE = """/* proof.insecure */
+PRAGMA secure_delete = OFF
+"""
+
+# Samples of keys that SQLite's planner keeps, if somebody ran ANALYZE.
+SELECT_SAMPLES = """/* proof.samples */
+SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'
+"""
+
+READING = (
+    "another reader holds the WAL: it still has the bytes, and goes on having them until that "
+    "program closes the file; then prove again"
+)
+WRITING = "another program kept writing, so the file could not be packed: prove again"
 
 STEP_BYTES = 4 << 20
 OVERLAP_BYTES = 64
 MAX_PLACES = 10
 
-SELECT_SEGMENTS = """/* byte_scan.segments */
+SELECT_SEGMENTS = """/* proof.segments */
 SELECT session_id, first_seq, codec, data, sha256 FROM archive_segments
 WHERE (session_id, first_seq) > (:session, :first_seq)
 ORDER BY session_id, first_seq
 LIMIT 100
 """
 
-SELECT_CHUNKS = """/* byte_scan.chunks */
+SELECT_CHUNKS = """/* proof.chunks */
 SELECT blob_no, chunk_no, codec, data FROM blob_chunks
 WHERE (blob_no, chunk_no) > (:blob_no, :chunk_no)
 ORDER BY blob_no, chunk_no
 LIMIT 20
 """
 
-SELECT_USED = """/* byte_scan.used_blob */
+SELECT_USED = """/* proof.used_blob */
 SELECT scope_no, name FROM artifacts WHERE blob_no = :blob_no ORDER BY scope_no, name LIMIT 1
 """
 
-SELECT_MESSAGES = """/* byte_scan.messages */
+SELECT_MESSAGES = """/* proof.messages */
 SELECT id, text, body, metadata, author, external_id FROM messages
 WHERE id > :after
 ORDER BY id
 LIMIT 1000
 """
 
-SELECT_ENTRIES = """/* byte_scan.entries */
+SELECT_ENTRIES = """/* proof.entries */
 SELECT id, text, keywords, key, metadata, category, source FROM entries
 WHERE id > :after
 ORDER BY id
 LIMIT 1000
 """
 
-SELECT_HISTORY = """/* byte_scan.history */
+SELECT_HISTORY = """/* proof.history */
 SELECT entry_id, version, text, keywords, key, metadata, category, source FROM entry_history
 WHERE (entry_id, version) > (:entry_id, :version)
 ORDER BY entry_id, version
@@ -72,7 +127,7 @@ LIMIT 1000
 """
 
 # What is small: names of any kind, titles, metadata of artifacts, and what hosts keep.
-SELECT_NAMES = """/* byte_scan.names */
+SELECT_NAMES = """/* proof.names */
 SELECT id, coalesce(name, '') || char(10) || coalesce(title, '') || coalesce(metadata, '')
 FROM sessions
 UNION ALL
@@ -101,37 +156,37 @@ UNION ALL
 SELECT 0, counter FROM (SELECT DISTINCT counter FROM messages)
 """
 
-SELECT_SESSION_NAME = """/* byte_scan.session_name */
+SELECT_SESSION_NAME = """/* proof.session_name */
 SELECT name FROM sessions WHERE id = :id
 """
 
-SELECT_SUMMARIES = """/* byte_scan.summaries */
+SELECT_SUMMARIES = """/* proof.summaries */
 SELECT text || char(10) || coalesce(hint, '') FROM summaries WHERE text IS NOT NULL
 """
 
-SELECT_FREE = """/* byte_scan.free_pages */
+SELECT_FREE = """/* proof.free_pages */
 SELECT freelist_count FROM pragma_freelist_count
 """
 
 CREATE_WORDS = (
-    """/* byte_scan.create_words_of_messages */
+    """/* proof.create_words_of_messages */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_messages USING fts5vocab (main, messages_fts, row)
 """,
-    """/* byte_scan.create_words_of_archived */
+    """/* proof.create_words_of_archived */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_archived USING fts5vocab (main, archived_fts, row)
 """,
-    """/* byte_scan.create_words_of_entries */
+    """/* proof.create_words_of_entries */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_entries USING fts5vocab (main, entries_fts, row)
 """,
-    """/* byte_scan.create_words_of_nodes */
+    """/* proof.create_words_of_summaries */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_summaries USING fts5vocab (main, summaries_fts, row)
 """,
-    """/* byte_scan.create_words_of_artifacts */
+    """/* proof.create_words_of_artifacts */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_artifacts USING fts5vocab (main, artifacts_fts, row)
 """,
 )
 
-SELECT_WORDS = """/* byte_scan.words */
+SELECT_WORDS = """/* proof.words */
 SELECT term FROM temp.scan_messages
 UNION SELECT term FROM temp.scan_archived
 UNION SELECT term FROM temp.scan_entries
@@ -140,6 +195,128 @@ UNION SELECT term FROM temp.scan_artifacts
 """
 
 PAGE_NUMBERS_ONLY = "its -shm file was not read: it holds page numbers only"
+
+
+class Probes:
+    """
+    The pieces and words of forgotten texts.
+
+    Attributes:
+        short: How many texts were too short to give one.
+    """
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._pieces: dict[bytes, bool] = {}
+        self._stride = 1
+        self._seen = 0
+        self._texts: list[str] = []
+        self.short = 0
+
+    def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
+        """
+        Add texts, or bytes as they are stored; None and "" are nothing.
+
+        Args:
+            summary: They are of summaries: a piece that reaches over two
+                messages may be in one that stays, or is written anew, too.
+        """
+        for value in values:
+            if not value:
+                continue
+            data = value if isinstance(value, bytes) else value.encode()
+            if isinstance(value, str):
+                self._texts.append(value[:WORDS_OF_CHARS])
+            if len(data) < MIN_BYTES:
+                self.short += 1
+                continue
+            for piece in _pieces(data):
+                self._keep(piece, summary=summary)
+
+    def _keep(self, piece: bytes, *, summary: bool) -> None:
+        """Keep every n-th piece; n doubles whenever there are too many."""
+        self._seen += 1
+        if self._seen % self._stride:
+            return
+        self._pieces[piece] = summary and self._pieces.get(piece, True)
+        if len(self._pieces) > MAX_PIECES:
+            self._pieces = dict(list(self._pieces.items())[::2])
+            self._stride *= 2
+
+    def pieces(self) -> dict[bytes, bool]:
+        """Return the pieces, and whether each comes from a summary alone."""
+        return self._pieces
+
+    def words(self) -> list[bytes]:
+        """Return the longest words as an index holds them, without their first two bytes."""
+        scratch = Tx(apsw.Connection(":memory:"))
+        try:
+            scratch.run(CREATE_TEXTS)
+            scratch.run(CREATE_VOCABULARY)
+            scratch.many(INSERT_TEXT, [{"text": text} for text in self._texts])
+            rows = scratch.all(SELECT_LONGEST, {"least": MIN_WORD_BYTES, "most": MAX_WORDS})
+        finally:
+            scratch.close()
+        return [row[0].encode()[SHARED_BYTES:PIECE_BYTES] for row in rows]
+
+
+def _pieces(data: bytes) -> list[bytes]:
+    """Return up to 16 pieces, the first and the last among them; a short text whole."""
+    last = len(data) - PIECE_BYTES
+    if last <= PIECE_BYTES // 2:
+        return [data]
+    count = min(PIECES_PER_TEXT, -(-len(data) // PIECE_BYTES))
+    starts = {last * n // (count - 1) for n in range(count)}
+    return [data[start : start + PIECE_BYTES] for start in sorted(starts)]
+
+
+def begin_purge(tx: Tx) -> None:
+    """Let what this transaction deletes be overwritten."""
+    tx.run(SECURE)
+
+
+def end_purge(tx: Tx) -> None:
+    """Delete as usual again."""
+    tx.run(INSECURE)
+
+
+def purge(db: Database, *, indexes: bool = True) -> list[str]:
+    """
+    Remove every byte that is not part of a row; return what stood in the way.
+
+    Needs as much free disk as the file is large, and keeps other writers
+    waiting. Cost: 1 s per 20,000 messages, and 1 s per 100 MB.
+
+    Args:
+        indexes: Make the full-text indexes anew; without it their segments
+            still hold the words (a control for tests, not a mode).
+
+    Transaction: several of its own, not inside another. Each leaves a sound file.
+    """
+    if db.writing:
+        raise InvalidInput("purge was called inside a write: call it after the transaction")
+    with db.write() as tx:
+        begin_purge(tx)
+        if indexes:
+            tx.words.rebuild()
+        if tx.one(SELECT_SAMPLES) is not None:
+            tx.run(ANALYZE)
+        end_purge(tx)
+    if db.path == MEMORY:
+        with db.read() as tx:  # holds the lock of the one connection
+            tx.run(VACUUM)
+        return []
+    fresh = Tx(db.connection(writable=True))
+    try:
+        fresh.run(SECURE)
+        try:
+            fresh.run(VACUUM)
+        except Busy:
+            return [WRITING]
+        (busy, _, _) = fresh.all(CHECKPOINT)[0]
+    finally:
+        fresh.close()
+    return [READING] if busy else []
 
 
 def prove(db: Database, probes: Probes, notices: list[str], scope_no: int | None) -> Proof:
