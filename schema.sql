@@ -130,8 +130,8 @@ CREATE TABLE archive_segments (
 
 
 -- Long-term memory: one record of a category. What it was before is kept in
--- entry_history; deleting the entry deletes its history too. It holds while it
--- is active, not expired, and between valid_from_ms and valid_to_ms.
+-- entry_history; deleting the entry deletes its history too. The one definition
+-- of "holds": holds_from_ms <= now < holds_until_ms (NULL: inactive, it never does).
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY,
   uid TEXT NOT NULL,
@@ -163,6 +163,17 @@ CREATE TABLE entries (
   updated_ms INTEGER NOT NULL,         -- when it was last said or changed
   stored_ms INTEGER NOT NULL,          -- when the file learnt this version
   bigrams TEXT,                        -- derived, as in messages
+  holds_from_ms INTEGER NOT NULL GENERATED ALWAYS AS (
+    coalesce(valid_from_ms, -0x7FFFFFFFFFFFFFFF)
+  ),
+  holds_until_ms INTEGER GENERATED ALWAYS AS (
+    CASE
+      WHEN active = 0 THEN NULL
+      WHEN valid_to_ms IS NULL OR expires_ms < valid_to_ms
+        THEN coalesce(expires_ms, 0x7FFFFFFFFFFFFFFF)
+      ELSE valid_to_ms
+    END
+  ),
   CHECK (id >> 44 = scope_no),
   CHECK ((first_seq IS NULL) = (last_seq IS NULL))
 ) STRICT;
@@ -204,6 +215,17 @@ CREATE TABLE entry_history (
     reason IN ('update', 'merge', 'supersede', 'expire', 'evict', 'restore', 'pin', 'trust')
   ),
   replaced_ms INTEGER NOT NULL CHECK (replaced_ms >= stored_ms),
+  holds_from_ms INTEGER NOT NULL GENERATED ALWAYS AS (
+    coalesce(valid_from_ms, -0x7FFFFFFFFFFFFFFF)
+  ),
+  holds_until_ms INTEGER GENERATED ALWAYS AS (
+    CASE
+      WHEN active = 0 THEN NULL
+      WHEN valid_to_ms IS NULL OR expires_ms < valid_to_ms
+        THEN coalesce(expires_ms, 0x7FFFFFFFFFFFFFFF)
+      ELSE valid_to_ms
+    END
+  ),
   PRIMARY KEY (entry_id, version)
 ) STRICT, WITHOUT ROWID;
 

@@ -269,7 +269,7 @@ def dump(raw: Callable[[str], apsw.Connection]) -> Callable[[str], list[Any]]:
     def read(path: str) -> list[Any]:
         connection = raw(path)
         names = connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' "
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
             "AND name NOT GLOB '*_fts_*' ORDER BY name"
         ).fetchall()
         rows = [

@@ -246,7 +246,7 @@ def _messages(
         return messages.last(tx, target, session, MAX_SEQ if last is None else last)
     ids = messages.ids_between(tx, *session_range(target), since_ms, MAX_MS + 1)
     chosen = sorted(ids)[len(ids) - min(len(ids), MAX_SEQ if last is None else last) :]
-    found = messages.get_many(tx, f"[{','.join(map(str, chosen))}]")
+    found = messages.get_many(tx, chosen)
     return [found[one] for one in chosen]
 
 

@@ -108,12 +108,12 @@ def version_values(rows: tuple[Row, ...]) -> Iterator[str | None]:
 
 def places_of(tx: Tx, ids: tuple[int, ...]) -> list[Place]:
     """Return where the artifact names with these ids stand."""
-    found = artifacts.get_many(tx, f"{list(ids)}")
+    found = artifacts.get_many(tx, list(ids))
     return [Place(one.id >> SCOPE_SHIFT, one.session_no, one.name) for one in found.values()]
 
 
-def places_made_by(tx: Tx, scope_no: int, message_ids: str) -> list[Place]:
-    """Return the artifact names that messages of a JSON array saved a version of."""
+def places_made_by(tx: Tx, scope_no: int, message_ids: list[int]) -> list[Place]:
+    """Return the artifact names that the messages *message_ids* saved a version of."""
     made = removal.made_by(tx, scope_no, message_ids)
     return [Place(scope_no, number, name) for number, name in made]
 

@@ -9,7 +9,7 @@ is looked at again, so both happen or neither.
 
 from __future__ import annotations
 
-from memdb.models.ids import session_range
+from memdb.models.ids import MAX_INT, session_range
 from memdb.models.record import Record
 from memdb.records import archive as archive_records
 from memdb.records import messages as records
@@ -43,14 +43,9 @@ class Target(Record):
     seqs: tuple[int, ...]
 
     @property
-    def json(self) -> str:
-        """The seqs as a JSON array."""
-        return f"[{','.join(map(str, self.seqs))}]"
-
-    @property
-    def ids(self) -> str:
-        """The ids of the messages as a JSON array."""
-        return f"[{','.join(str(self.session | seq) for seq in self.seqs)}]"
+    def ids(self) -> list[int]:
+        """The ids of the messages."""
+        return [self.session | seq for seq in self.seqs]
 
 
 class Rewriting(Record):
@@ -85,7 +80,7 @@ def rewriting(tx: Tx, target: Target, summaries: Summaries) -> Rewriting:
     fresh: dict[int, Made] = {}
     planned: list[tuple[Summary, Made | None]] = []
     left: list[int] = []
-    for row_id in removal.nodes_over(tx, target.session, target.json):
+    for row_id in removal.nodes_over(tx, target.session, target.seqs):
         summary = summary_rows.get(tx, row_id)
         assert summary is not None
         if summary.depth:
@@ -127,12 +122,12 @@ def same(tx: Tx, target: Target, planned: Rewriting) -> bool:
     """Say whether the summaries over *target*, and what they keep, are as they were planned."""
     if planned.seqs != target.seqs:
         return False
-    found = removal.nodes_over(tx, target.session, target.json)
+    found = removal.nodes_over(tx, target.session, target.seqs)
     if [summary_rows.get(tx, row_id) for row_id in found] != [
         summary for summary, _ in planned.summaries
     ]:
         return False
-    ids = f"[{','.join(str(target.session | seq) for seq in planned.left)}]"
+    ids = [target.session | seq for seq in planned.left]
     return len(messages.uids(tx, ids)) == len(planned.left)
 
 
@@ -162,7 +157,7 @@ def whole_values(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None
         for one in page:
             yield from _said(one)
         after = page[-1].seq
-    yield from (one.data for one in archive.after(tx, session, 0, -1))
+    yield from (one.data for one in archive.after(tx, session, 0, MAX_INT))
 
 
 def whole_summaries(tx: Tx, session: int) -> Iterator[str | None]:

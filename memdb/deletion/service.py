@@ -139,7 +139,9 @@ class Forgetter:
             if scope_no is None:
                 return Doomed(state=(None,))
             low, high = scope_range(scope_no)
-            known = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=-1)]
+            known = [
+                (one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=MAX_INT)
+            ]
             places = artifact_records.list_places(tx, scope_no)
             every = tuple(removal.entry_ids(tx, low, high))
             return Doomed((), tuple(known), every, (), tuple(places), (None,))
@@ -176,8 +178,8 @@ class Forgetter:
         versions = []
         places: dict[Place, None] = {}
         for target in targets:
-            told |= dict.fromkeys(removal.told_in(tx, target.session, target.json))
-            versions += removal.told_before(tx, target.session, target.json)
+            told |= dict.fromkeys(removal.told_in(tx, target.session, target.seqs))
+            versions += removal.told_before(tx, target.session, target.seqs)
             here = said.present(tx, target)
             if here.seqs:
                 parts.append(here)
@@ -325,7 +327,7 @@ def _targets(tx: Tx, ids: Iterable[int]) -> list[Target]:
     by_session: dict[int, list[int]] = {}
     for one in ids:
         by_session.setdefault(session_of(one), []).append(seq_of(one))
-    names = sessions.names(tx, f"{list(by_session)}")
+    names = sessions.names(tx, list(by_session))
     return [Target(one, names[one], tuple(seqs)) for one, seqs in by_session.items()]
 
 

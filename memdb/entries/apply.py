@@ -261,7 +261,7 @@ def locate(tx: Tx, owner: Owner, statement: Statement) -> tuple[int, Statement]:
         raise NotFound("session", statement.session)
     seqs = [seq for seq in (statement.first_seq, statement.last_seq) if seq is not None]
     if seqs:
-        stored = messages.uids(tx, f"{[session_id | seq for seq in seqs]}")
+        stored = messages.uids(tx, [session_id | seq for seq in seqs])
         for seq in seqs:
             if session_id | seq not in stored:
                 raise NotFound("message", f"{statement.session}#{seq}")

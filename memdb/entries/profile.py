@@ -16,7 +16,7 @@ from memdb.models.record import Record
 from memdb.search.request import search_request
 from memdb.tables import entries, pinned
 from memdb.text.sanitize import prompt_line
-from memdb.text.validate import int_value, json_value, text_value
+from memdb.text.validate import int_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Profiles:
         Those that are pinned themselves, and those of a pinned category; not
         what looks like an order to a model, unless somebody pinned it.
         """
-        names = json_value([one.name for one in self._categories if one.pinned], "category") or ""
+        names = [one.name for one in self._categories if one.pinned]
         found: list[Entry] = []
         for one in (owner, owner.shared()):
             found += self._pinned_of(one, names, session)
@@ -123,22 +123,26 @@ class Profiles:
         )
         return found[:MOST_PINNED]
 
-    def _pinned_of(self, owner: Owner, names: str, session: str | None) -> list[Entry]:
+    def _pinned_of(self, owner: Owner, names: list[str], session: str | None) -> list[Entry]:
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []
             ids = pinned.list_ids(tx, scope_no, names, self._db.clock(), MOST_PINNED)
-            found = entries.get_many(tx, f"{ids}")
+            found = entries.get_many(tx, ids)
         return [found[one] for one in ids if _may_show(found[one], session)]
 
     def _found(self, owner: Owner, query: str, known: set[int], session: str | None) -> list[Entry]:
         """Return the entries that a question is about, by category, then as well as they match."""
         request = search_request(query, MOST_RECALLED, kinds=("entry",), visible=session)
         hits = self._recall(owner, request)
-        ids = [hit.source.entry_id for hit in hits if hit.source.entry_id not in known]
+        ids = [
+            one
+            for one in (hit.source.entry_id for hit in hits)
+            if one is not None and one not in known
+        ]
         with self._db.read() as tx:
-            by_id = entries.get_many(tx, f"{ids}")
+            by_id = entries.get_many(tx, ids)
         found = [by_id[one] for one in ids if one in by_id]  # it may be gone since
         ranks = {name: place for place, name in enumerate(self._categories.names())}
         found.sort(key=lambda entry: (ranks.get(entry.category, len(ranks)), entry.category))

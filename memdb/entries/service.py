@@ -164,7 +164,7 @@ class EntryService:
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
             ids = active_entries.replaced_by(tx, entry_id)
-            found = entries.get_many(tx, f"{ids}")
+            found = entries.get_many(tx, ids)
             return [found[old_id] for old_id in ids]
 
     def decisions(self, owner: Owner, entry_id: int) -> list[Decision]:

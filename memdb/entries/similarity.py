@@ -168,7 +168,7 @@ def find_similar(
 def _with_same_words(tx: Tx, scope_no: int, statement: Statement) -> Entry | None:
     """Return the entry with the same normalised text; active ones first, then newer ones."""
     ids = active_entries.said(tx, scope_no, statement.text)
-    found = entries.get_many(tx, f"{ids}") if ids else {}
+    found = entries.get_many(tx, ids) if ids else {}
     fitting = (
         found[entry_id]
         for entry_id in ids
@@ -200,7 +200,7 @@ def _find_neighbors(
         space_no, values = vector
         cosines = dict(tx.vectors.nearest(space_no, "entry", values, span, limit=BY_VECTOR))
     ids = {*cosines, *_find_by_words(tx, span, statement.text, related)}
-    found = entries.get_many(tx, f"{sorted(ids)}") if ids else {}
+    found = entries.get_many(tx, sorted(ids)) if ids else {}
     before = _find_successors(tx, found, cosines)
     duplicate, ask = thresholds
     neighbors = []
@@ -226,11 +226,11 @@ def _find_successors(
         return {}
     gone.sort(key=lambda entry_id: (-cosines.get(entry_id, 0.0), -entry_id))
     before: dict[int, list[str]] = {}
-    for entry_id, last in active_entries.successors(tx, f"{gone[:MAX_SUPERSEDED]}").items():
+    for entry_id, last in active_entries.successors(tx, gone[:MAX_SUPERSEDED]).items():
         before.setdefault(last, []).append(found[entry_id].text)
     missing = sorted(before.keys() - found.keys())
     if missing:
-        found |= entries.get_many(tx, f"{missing}")
+        found |= entries.get_many(tx, missing)
     return before
 
 

@@ -158,7 +158,7 @@ class CandidateResolver:
                 for entry_id in ids:
                     counts[entry_id] = counts.get(entry_id, 0) + 1
             best = sorted(counts, key=lambda entry_id: (-counts[entry_id], -entry_id))
-            return [one.text for one in entries.get_many(tx, f"{best[:MAX_ECHOED]}").values()]
+            return [one.text for one in entries.get_many(tx, best[:MAX_ECHOED]).values()]
 
     def _find_offered(self, candidates: Sequence[ResolvedCandidate]) -> list[dict[str, Entry]]:
         """Return the entries that a model compares with each candidate, by label: "1a", "1b" ..."""

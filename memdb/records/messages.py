@@ -7,8 +7,6 @@ function joins the caller's transaction.
 
 from __future__ import annotations
 
-import json
-
 from memdb.errors import AlreadyExists, TooLarge
 from memdb.models.ids import MAX_INT, MAX_SEQ, SCOPE_SHIFT, session_range
 from memdb.models.messages import Finding, Message
@@ -268,7 +266,7 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
     Raises:
         Corrupt: one is archived, and its segment is damaged.
     """
-    ids = json.dumps([session | seq for seq in seqs])
+    ids = [session | seq for seq in seqs]
     for row_id, uid in sorted(messages.uids(tx, ids).items()):
         ref = f"sha256:{digest}#{row_id - session}"
         stone = Tombstone(uid, "message", ref, tx.now_ms)
@@ -280,7 +278,7 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
 
 def put_vectors(tx: Tx, space_no: int, pairs: Sequence[tuple[int, bytes]]) -> int:
     """Store vectors of messages, given as (id, vector), but for those that are gone; how many."""
-    here = messages.uids(tx, json.dumps([row_id for row_id, _ in pairs]))
+    here = messages.uids(tx, [row_id for row_id, _ in pairs])
     kept = [(row_id, vector) for row_id, vector in pairs if row_id in here]
     tx.vectors.put(space_no, "message", kept)
     return len(kept)

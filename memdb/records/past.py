@@ -23,7 +23,7 @@ def page(tx: Tx, after: int, high: int, *, at_ms: int, **asked: Any) -> list[Ent
     used by then is not known, so that is 0. Arguments as in `standing.as_of`.
     """
     found = active_entries.as_of(tx, after, high, at_ms=at_ms, **asked)
-    now = entries.get_many(tx, f"{[entry_id for entry_id, _ in found]}")
+    now = entries.get_many(tx, [entry_id for entry_id, _ in found])
     made = []
     for entry_id, version in found:
         entry = now[entry_id].replace(use_count=0, last_used_ms=None)

@@ -7,8 +7,6 @@ written to them. Every function joins the caller's transaction.
 
 from __future__ import annotations
 
-import json
-
 from memdb.tables import removal, tombstones
 
 TYPE_CHECKING = False
@@ -38,12 +36,12 @@ def hide_all(tx: Tx, scope_no: int) -> None:
 
 def clear(tx: Tx, uids: Sequence[str]) -> None:
     """Remove the tombstones of what is back in the file."""
-    tombstones.drop(tx, json.dumps(list(uids)))
+    tombstones.drop(tx, list(uids))
 
 
 def restore(tx: Tx, scope_no: int, stones: Sequence[Tombstone]) -> None:
     """Add tombstones as they were exported, but for what the scope holds."""
-    live = tombstones.live(tx, scope_no, json.dumps([stone.uid for stone in stones]))
+    live = tombstones.live(tx, scope_no, [stone.uid for stone in stones])
     for stone in stones:
         if stone.uid not in live:
             tombstones.add(tx, scope_no, stone)

@@ -19,7 +19,6 @@ from memdb.search.retrieve import (
     find_messages,
     find_past_entries,
     find_texts,
-    json_ids,
     past_corpus,
     read_corpus,
     read_postings,
@@ -154,7 +153,7 @@ def _artifact_corpora(tx: Tx, question: Question) -> list[Corpus]:
         ids = {key for keys in postings.values() for key in keys}
         if not ids:
             return postings
-        named = artifacts.get_many(tx, json_ids(ids))
+        named = artifacts.get_many(tx, ids)
         allowed.update(key for key, name in named.items() if session in {None, name.session})
         return restricted(postings, allowed)
 
@@ -178,12 +177,12 @@ def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Conte
             row.text,
             Source(row.session, row.seq, row.external_id, row.author, row.created_ms),
         )
-        for key, row in messages.get_many(tx, json_ids(ids)).items()
+        for key, row in messages.get_many(tx, ids).items()
     }
 
 
 def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
-    found = entries.get_many(tx, json_ids(ids)) if corpus.past is None else corpus.past
+    found = entries.get_many(tx, ids) if corpus.past is None else corpus.past
     low, high = question.span
     return {
         key: (
@@ -207,7 +206,7 @@ def _read_artifacts(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[in
     terms = corpus.terms()
     found: Contents = {}
     assert question.scope_no is not None
-    for key, name in artifacts.get_many(tx, json_ids(ids)).items():
+    for key, name in artifacts.get_many(tx, ids).items():
         place = artifacts.Place(question.scope_no, name.session_no, name.name)
         newest = artifacts.find(tx, place)
         if newest is None:

@@ -201,7 +201,7 @@ def find_messages(
     candidates = Candidates(corpus, lexical, scores, cosine)
     fused = fuse_candidates(candidates, weights, with_neighbours=with_neighbours)
     ids = best(fused, max(SECOND_STAGE, 2 * question.request.depth))
-    rows = {key: Row(*row) for key, *row in messages.features(tx, json_ids(ids))} if ids else {}
+    rows = {key: Row(*row) for key, *row in messages.features(tx, ids)} if ids else {}
     return candidates.replace(fused=fused, rows=rows)
 
 
@@ -216,7 +216,7 @@ def find_entries(
     worths = {
         key: Worth(importance, decay_of(category, updated_ms, now_ms, half_lives_ms), uses)
         for key, importance, category, updated_ms, uses in (
-            active_entries.worths(tx, json_ids(ids)) if ids else ()
+            active_entries.worths(tx, ids) if ids else ()
         )
     }
     return Candidates(corpus, lexical, lexical.scores, cosine, worths=worths)
@@ -268,8 +268,3 @@ def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) 
 def _without_noise(near: Iterable[tuple[int, float]], model: str) -> dict[int, float]:
     floor = NOISE.get(model, 0.0)
     return {key: cosine for key, cosine in near if cosine > floor}
-
-
-def json_ids(ids: Iterable[int]) -> str:
-    """Return *ids* as the JSON array that statements take."""
-    return f"[{','.join(map(str, ids))}]"

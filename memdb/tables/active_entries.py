@@ -7,12 +7,12 @@ deciding what goes. The room of the table is `entries`.
 
 from __future__ import annotations
 
-from memdb.models.ids import SCOPE_SHIFT
+from memdb.models.ids import SCOPE_SHIFT, scope_range
 from memdb.text.hashing import content_hash, said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from memdb.engine.base import Row, Tx
 
@@ -30,7 +30,7 @@ ORDER BY id
 
 SELECT_LEADS_TO = """/* active_entries.leads_to */
 WITH RECURSIVE chain (id) AS (
-  SELECT :start
+  SELECT CAST(:start AS BIGINT)
   UNION
   SELECT entries.superseded_by
   FROM chain
@@ -42,11 +42,11 @@ SELECT 1 FROM chain WHERE id = :wanted
 
 SELECT_REPLACED = """/* active_entries.replaced */
 WITH RECURSIVE chain (id) AS (
-  SELECT :start
+  SELECT CAST(:start AS BIGINT)
   UNION
   SELECT entries.id
   FROM chain
-  JOIN entries ON entries.superseded_by = chain.id
+  JOIN entries ON entries.superseded_by = chain.id AND entries.id BETWEEN :low AND :high
 )
 SELECT id FROM chain WHERE id <> :start ORDER BY id DESC
 """
@@ -54,35 +54,27 @@ SELECT id FROM chain WHERE id <> :start ORDER BY id DESC
 # What superseded an entry, and that one, and so on to the one that stands.
 SELECT_SUCCESSORS = """/* active_entries.successors */
 WITH RECURSIVE chain (start, id, depth) AS (
-  SELECT value, value, 0 FROM json_each(:ids)
+  SELECT id, id, 0 FROM entries WHERE id IN (SELECT value FROM json_each(:ids))
   UNION
   SELECT chain.start, entries.superseded_by, chain.depth + 1
   FROM chain
   JOIN entries ON entries.id = chain.id
   WHERE entries.superseded_by IS NOT NULL AND chain.depth < 100
 )
-SELECT start, id, max(depth) FROM chain GROUP BY start ORDER BY start
+SELECT start, id FROM chain ORDER BY start, depth
 """
 
 # The version of each entry that the file held at a time: the row itself where it was
 # stored by then, else the version of its history that was replaced after it.
 SELECT_AS_OF = """/* active_entries.as_of */
-SELECT id, NULL AS version FROM entries
+SELECT id, CAST(NULL AS BIGINT) AS version FROM entries
 WHERE
   id > :after
   AND id <= :high
   AND stored_ms <= :at_ms
-  AND (:category IS NULL OR category = :category)
-  AND (:pinned IS NULL OR pinned = :pinned)
-  AND (
-    :inactive
-    OR (
-      active = 1
-      AND (expires_ms IS NULL OR expires_ms > :at_ms)
-      AND (valid_from_ms IS NULL OR valid_from_ms <= :at_ms)
-      AND (valid_to_ms IS NULL OR valid_to_ms > :at_ms)
-    )
-  )
+  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
+  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
+  AND (:inactive OR (holds_from_ms <= :at_ms AND holds_until_ms > :at_ms))
 UNION ALL
 SELECT entry_id, version FROM entry_history
 WHERE
@@ -90,24 +82,19 @@ WHERE
   AND entry_id <= :high
   AND stored_ms <= :at_ms
   AND replaced_ms > :at_ms
-  AND (:category IS NULL OR category = :category)
-  AND (:pinned IS NULL OR pinned = :pinned)
-  AND (
-    :inactive
-    OR (
-      active = 1
-      AND (expires_ms IS NULL OR expires_ms > :at_ms)
-      AND (valid_from_ms IS NULL OR valid_from_ms <= :at_ms)
-      AND (valid_to_ms IS NULL OR valid_to_ms > :at_ms)
-    )
-  )
+  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
+  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
+  AND (:inactive OR (holds_from_ms <= :at_ms AND holds_until_ms > :at_ms))
 ORDER BY 1
 LIMIT :limit
 """
 
 SELECT_ACTIVE = """/* active_entries.active */
 SELECT count(*) FROM entries
-WHERE scope_no = :scope_no AND active = 1 AND (:category IS NULL OR category = :category)
+WHERE
+  scope_no = :scope_no
+  AND active = 1
+  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
 """
 
 SELECT_WORTH = """/* active_entries.worth */
@@ -116,15 +103,15 @@ SELECT
   category,
   importance,
   use_count,
-  max(updated_ms, coalesce(last_used_ms, updated_ms)),
-  expires_ms <= :now_ms OR valid_to_ms <= :now_ms
+  CASE WHEN last_used_ms > updated_ms THEN last_used_ms ELSE updated_ms END,
+  holds_until_ms <= :now_ms
 FROM entries
 WHERE
   scope_no = :scope_no
   AND active = 1
   AND pinned = 0
   AND id <> :keep
-  AND (:category IS NULL OR category = :category)
+  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
 ORDER BY id
 """
 
@@ -133,7 +120,7 @@ SELECT id FROM entries
 WHERE
   id > :after
   AND active = 1
-  AND (expires_ms <= :now_ms OR valid_to_ms <= :now_ms)
+  AND holds_until_ms <= :now_ms
 ORDER BY id
 LIMIT :limit
 """
@@ -153,7 +140,7 @@ UPDATE_USED = """/* active_entries.used */
 UPDATE entries
 SET
   use_count = use_count + :times,
-  last_used_ms = max(coalesce(last_used_ms, :used_ms), :used_ms)
+  last_used_ms = CASE WHEN last_used_ms > :used_ms THEN last_used_ms ELSE :used_ms END
 WHERE id = :id
 """
 
@@ -161,14 +148,12 @@ SELECT_LIVE = """/* active_entries.live */
 SELECT id FROM entries
 WHERE
   id BETWEEN :low AND :high
-  AND active = 1
-  AND (expires_ms IS NULL OR expires_ms > :now_ms)
-  AND (valid_from_ms IS NULL OR valid_from_ms <= :now_ms)
-  AND (valid_to_ms IS NULL OR valid_to_ms > :now_ms)
+  AND holds_from_ms <= :now_ms
+  AND holds_until_ms > :now_ms
   AND created_ms >= :since_ms
   AND created_ms < :until_ms
-  AND (:session_id IS NULL OR session_id = :session_id)
-  AND (:visible IS NULL OR session_only = 0 OR session_id = :visible)
+  AND (CAST(:session_id AS BIGINT) IS NULL OR session_id = :session_id)
+  AND (CAST(:visible AS BIGINT) IS NULL OR session_only = 0 OR session_id = :visible)
 """
 
 # Entries of a range whose key or words an entry of another range, which holds, has too.
@@ -178,10 +163,8 @@ FROM entries AS shared
 JOIN entries AS own ON own.scope_no = :own_no AND own.said_hash = shared.said_hash
 WHERE
   shared.id BETWEEN :low AND :high
-  AND own.active = 1
-  AND (own.expires_ms IS NULL OR own.expires_ms > :now_ms)
-  AND (own.valid_from_ms IS NULL OR own.valid_from_ms <= :now_ms)
-  AND (own.valid_to_ms IS NULL OR own.valid_to_ms > :now_ms)
+  AND own.holds_from_ms <= :now_ms
+  AND own.holds_until_ms > :now_ms
 UNION
 SELECT shared.id
 FROM entries AS shared
@@ -189,10 +172,8 @@ JOIN entries AS own ON own.scope_no = :own_no AND own.key = shared.key
 WHERE
   shared.id BETWEEN :low AND :high
   AND shared.key IS NOT NULL
-  AND own.active = 1
-  AND (own.expires_ms IS NULL OR own.expires_ms > :now_ms)
-  AND (own.valid_from_ms IS NULL OR own.valid_from_ms <= :now_ms)
-  AND (own.valid_to_ms IS NULL OR own.valid_to_ms > :now_ms)
+  AND own.holds_from_ms <= :now_ms
+  AND own.holds_until_ms > :now_ms
 """
 
 SELECT_WORTHS = """/* active_entries.worths */
@@ -243,12 +224,14 @@ def leads_to(tx: Tx, start: int, wanted: int) -> bool:
 
 def replaced_by(tx: Tx, entry_id: int) -> list[int]:
     """Return the ids of the entries that led to this one by being superseded, newest first."""
-    return [row[0] for row in tx.all(SELECT_REPLACED, {"start": entry_id})]
+    low, high = scope_range(entry_id >> SCOPE_SHIFT)
+    values = {"start": entry_id, "low": low, "high": high}
+    return [row[0] for row in tx.all(SELECT_REPLACED, values)]
 
 
-def successors(tx: Tx, ids: str) -> dict[int, int]:
-    """Return, for each id of a JSON array, the entry that stands where it was superseded."""
-    return {int(start): int(last) for start, last, _ in tx.all(SELECT_SUCCESSORS, {"ids": ids})}
+def successors(tx: Tx, ids: Collection[int]) -> dict[int, int]:
+    """Return, for each of *ids*, the entry that stands where it was superseded."""
+    return dict(tx.all(SELECT_SUCCESSORS, {"ids": ids}))  # the last of each chain wins
 
 
 def as_of(
@@ -318,8 +301,8 @@ def used(tx: Tx, uses: Iterable[tuple[int, int, int]]) -> None:
     )
 
 
-def worths(tx: Tx, ids: str) -> list[Row]:
-    """Return (id, importance, category, updated_ms, use count) of those in a JSON array."""
+def worths(tx: Tx, ids: Collection[int]) -> list[Row]:
+    """Return (id, importance, category, updated_ms, use count) of those with these *ids*."""
     return tx.all(SELECT_WORTHS, {"ids": ids})
 
 

@@ -224,7 +224,7 @@ def to_segments(contents: Sequence[Content]) -> list[Segment]:
 
 def replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment]) -> None:
     """Remove the segments *old* and add *new*."""
-    tx.run(DELETE_SEGMENTS, {"session": session, "firsts": _firsts(old)})
+    tx.run(DELETE_SEGMENTS, {"session": session, "firsts": [one.first_seq for one in old]})
     for one in new:
         tx.run(
             INSERT_SEGMENT,
@@ -245,7 +245,3 @@ def refill(tx: Tx, rows: Sequence[dict[str, Any]]) -> None:
 def delete_session(tx: Tx, session: int) -> None:
     """Remove every segment of a session."""
     tx.run(DELETE_SESSION, {"session": session})
-
-
-def _firsts(known: Sequence[Segment]) -> str:
-    return f"[{','.join(str(one.first_seq) for one in known)}]"

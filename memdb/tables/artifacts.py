@@ -15,6 +15,7 @@ from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -84,7 +85,7 @@ SELECT
 FROM artifacts
 JOIN blobs ON blobs.blob_no = artifacts.blob_no
 LEFT JOIN sessions ON sessions.id = (artifacts.scope_no << 44) | (artifacts.session_no << 24)
-LEFT JOIN sessions AS makers ON makers.id = message_id & ~:seq_mask
+LEFT JOIN sessions AS makers ON makers.id = message_id & ~CAST(:seq_mask AS BIGINT)
 WHERE
   artifacts.scope_no = :scope_no
   AND session_no = :session_no
@@ -130,7 +131,9 @@ WHERE
 """
 
 UPDATE_LAST_VERSION = """/* artifacts.raise_version */
-UPDATE artifact_names SET last_version = max(last_version, :version) WHERE id = :id
+UPDATE artifact_names SET
+  last_version = CASE WHEN last_version < :version THEN :version ELSE last_version END
+WHERE id = :id
 """
 
 SELECT_MANY = """/* artifacts.get_many */
@@ -234,7 +237,7 @@ def find(tx: Tx, place: Place, version: int | None = None) -> Stored | None:
 
 def versions(tx: Tx, place: Place) -> list[Stored]:
     """Return every version, newest first."""
-    values = {**place.key(), "low": 0, "high": MAX_INT, "limit": -1, **MASKS}
+    values = {**place.key(), "low": 0, "high": MAX_INT, "limit": MAX_INT, **MASKS}
     return [_to_stored(row) for row in tx.all(SELECT_VERSIONS, values)]
 
 
@@ -268,8 +271,8 @@ def raise_version(tx: Tx, name_id: int, version: int) -> None:
     tx.run(UPDATE_LAST_VERSION, {"id": name_id, "version": version})
 
 
-def get_many(tx: Tx, ids: str) -> dict[int, Named]:
-    """Return the names with a version whose id is in the JSON array *ids*, by id."""
+def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Named]:
+    """Return the names with a version with these *ids*, by id."""
     return {row[0]: Named(*row) for row in tx.all(SELECT_MANY, {"ids": ids})}
 
 

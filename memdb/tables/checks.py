@@ -21,7 +21,9 @@ MAX_PER_RULE = 20
 
 MESSAGE_WITHOUT_SESSION = """/* checks.message_without_session */
 SELECT 'message ' || id FROM messages
-WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = messages.id & ~:seq_mask)
+WHERE NOT EXISTS (
+  SELECT 1 FROM sessions WHERE sessions.id = messages.id & ~CAST(:seq_mask AS BIGINT)
+)
 ORDER BY id
 LIMIT 20
 """
@@ -142,7 +144,9 @@ WHERE
   AND coalesce(
     (
       SELECT last_seq FROM archive_segments
-      WHERE session_id = messages.id & ~:seq_mask AND first_seq <= messages.id & :seq_mask
+      WHERE
+        session_id = messages.id & ~CAST(:seq_mask AS BIGINT)
+        AND first_seq <= messages.id & :seq_mask
       ORDER BY first_seq DESC
       LIMIT 1
     ),

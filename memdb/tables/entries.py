@@ -13,6 +13,7 @@ from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -100,10 +101,9 @@ FROM entries
 WHERE
   scope_no = :scope_no
   AND key = :key
-  AND active = 1
-  AND (valid_from_ms IS NULL OR valid_from_ms <= :now_ms)
-  AND (valid_to_ms IS NULL OR valid_to_ms > :now_ms)
-ORDER BY valid_from_ms DESC, id DESC
+  AND holds_from_ms <= :now_ms
+  AND holds_until_ms > :now_ms
+ORDER BY holds_from_ms DESC, id DESC
 LIMIT 1
 """
 
@@ -128,16 +128,11 @@ FROM entries
 WHERE
   id > :after
   AND id <= :high
-  AND (:category IS NULL OR category = :category)
-  AND (:pinned IS NULL OR pinned = :pinned)
+  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
+  AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
   AND (
     :inactive
-    OR (
-      active = 1
-      AND (expires_ms IS NULL OR expires_ms > :now_ms)
-      AND (valid_from_ms IS NULL OR valid_from_ms <= :now_ms)
-      AND (valid_to_ms IS NULL OR valid_to_ms > :now_ms)
-    )
+    OR (holds_from_ms <= :now_ms AND holds_until_ms > :now_ms)
   )
 ORDER BY id
 LIMIT :limit
@@ -234,7 +229,7 @@ SET
   content_hash = :content_hash,
   said_hash = :said_hash,
   version = version + 1,
-  stored_ms = max(stored_ms, :now_ms)
+  stored_ms = CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END
 WHERE id = :id
 RETURNING version
 """
@@ -293,7 +288,7 @@ def add(tx: Tx, row: dict[str, Any]) -> None:
 
 def find(tx: Tx, entry_id: int) -> Entry | None:
     """Return an entry, None if there is none with this id."""
-    return get_many(tx, f"[{entry_id}]").get(entry_id)
+    return get_many(tx, [entry_id]).get(entry_id)
 
 
 def find_key(tx: Tx, scope_no: int, key: str, now_ms: int) -> int | None:
@@ -314,8 +309,8 @@ def find_uid(tx: Tx, low: int, high: int, uid: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def find_uids(tx: Tx, low: int, high: int, uids: str) -> dict[str, int]:
-    """Return the id by uid, for those in the JSON array that an id range holds. Reads it whole."""
+def find_uids(tx: Tx, low: int, high: int, uids: list[str]) -> dict[str, int]:
+    """Return the id by uid, for those of *uids* that an id range holds. Reads it whole."""
     return dict(tx.all(SELECT_BY_UIDS, {"low": low, "high": high, "uids": uids}))
 
 
@@ -348,12 +343,12 @@ def list_page(
         "now_ms": now_ms,
     }
     ids = [row[0] for row in tx.all(SELECT_PAGE, values)]
-    found = get_many(tx, f"{ids}")
+    found = get_many(tx, ids)
     return [found[one] for one in ids]
 
 
-def get_many(tx: Tx, ids: str) -> dict[int, Entry]:
-    """Return the entries whose id is in the JSON array *ids*, by id."""
+def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Entry]:
+    """Return the entries with these *ids*, by id."""
     return {row[0]: _to_entry(row) for row in tx.all(SELECT_MANY, {"ids": ids})}
 
 

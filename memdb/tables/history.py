@@ -70,7 +70,7 @@ SELECT
   updated_ms,
   stored_ms,
   :reason,
-  max(stored_ms, :now_ms)
+  CASE WHEN stored_ms < :now_ms THEN :now_ms ELSE stored_ms END
 FROM entries
 WHERE id = :id
 """

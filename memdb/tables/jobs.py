@@ -8,7 +8,7 @@ that nothing moved meanwhile (`next_seq`), so nothing is done twice.
 
 from __future__ import annotations
 
-from memdb.models.ids import MAX_INT
+from memdb.models.ids import MAX_INT, SCOPE_SHIFT, scope_range
 from memdb.models.record import Record
 
 TYPE_CHECKING = False
@@ -145,6 +145,7 @@ DELETE FROM jobs
 WHERE
   kind = 'summarize'
   AND subject = 'summary'
+  AND ref BETWEEN :low AND :high
   AND ref IN (SELECT id FROM summaries WHERE session_id = :session AND last_seq >= :seq)
 """
 
@@ -314,7 +315,8 @@ def drop(tx: Tx, subject: str, ref: int) -> None:
 
 def drop_nodes(tx: Tx, session: int, from_seq: int = 0) -> None:
     """Remove every job about a node that stands for *from_seq* or later, before the nodes go."""
-    tx.run(DELETE_OF_NODES, {"session": session, "seq": from_seq})
+    low, high = scope_range(session >> SCOPE_SHIFT)
+    tx.run(DELETE_OF_NODES, {"session": session, "seq": from_seq, "low": low, "high": high})
 
 
 def watermark(tx: Tx, session: int) -> Job:

@@ -14,7 +14,7 @@ from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -125,7 +125,7 @@ SELECT
   external_id,
   created_ms,
   metadata,
-  (SELECT name FROM sessions WHERE sessions.id = messages.id & ~:seq_mask),
+  (SELECT name FROM sessions WHERE sessions.id = messages.id & ~CAST(:seq_mask AS BIGINT)),
   id,
   uid
 FROM messages
@@ -148,13 +148,19 @@ SELECT
   id,
   uid
 FROM messages
-WHERE id >> 24 = :session >> 24 AND external_id = :external_id
+WHERE
+  id >> 24 = CAST(:session AS BIGINT) >> 24
+  AND id BETWEEN :session AND :high
+  AND external_id = :external_id
 """
 
 SELECT_EXTERNALS = """/* messages.by_externals */
 SELECT external_id, id, role, text
 FROM messages
-WHERE id >> 24 = :session >> 24 AND external_id IN (SELECT value FROM json_each(:external_ids))
+WHERE
+  id >> 24 = CAST(:session AS BIGINT) >> 24
+  AND id BETWEEN :session AND :high
+  AND external_id IN (SELECT value FROM json_each(:external_ids))
 """
 
 SELECT_UIDS = """/* messages.uids */
@@ -288,26 +294,36 @@ def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
 
 def find_external(tx: Tx, session: int, session_name: str, external_id: str) -> Message | None:
     """Return the message with the host's id *external_id*, None if there is none."""
-    values = {"session": session, "session_name": session_name, "external_id": external_id}
+    values = {
+        "session": session,
+        "high": session_range(session)[1],
+        "session_name": session_name,
+        "external_id": external_id,
+    }
     rows = tx.all(SELECT_BY_EXTERNAL, {**values, **MASKS})
     return _to_messages(tx, rows)[0] if rows else None
 
 
-def by_externals(tx: Tx, session: int, external_ids: str) -> dict[str, tuple[int, str, str]]:
-    """Return (id, role, text) by external id, for those in the JSON array that are stored."""
-    rows = tx.all(SELECT_EXTERNALS, {"session": session, "external_ids": external_ids})
+def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tuple[int, str, str]]:
+    """Return (id, role, text) by external id, for those that are stored."""
+    values = {
+        "session": session,
+        "high": session_range(session)[1],
+        "external_ids": external_ids,
+    }
+    rows = tx.all(SELECT_EXTERNALS, values)
     if any(row[3] is None for row in rows):
         rows = _filled(tx, rows, row_id=1, places=(3,))
     return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
 
-def uids(tx: Tx, ids: str) -> dict[int, str]:
-    """Return the uid of each message whose id is in the JSON array *ids*."""
+def uids(tx: Tx, ids: Collection[int]) -> dict[int, str]:
+    """Return the uid of each message with these *ids*."""
     return dict(tx.all(SELECT_UIDS, {"ids": ids}))
 
 
-def find_uids(tx: Tx, session: int, uids: str) -> dict[str, int]:
-    """Return the id by uid, for those in the JSON array that the session holds. Reads it whole."""
+def find_uids(tx: Tx, session: int, uids: list[str]) -> dict[str, int]:
+    """Return the id by uid, for those of *uids* that the session holds. Reads it whole."""
     low, high = session_range(session)
     return dict(tx.all(SELECT_BY_UIDS, {"low": low, "high": high, "uids": uids}))
 
@@ -338,14 +354,14 @@ def last(
     return _to_messages(tx, rows)
 
 
-def get_many(tx: Tx, ids: str) -> dict[int, Message]:
-    """Return the messages whose id is in the JSON array *ids*, by id."""
+def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
+    """Return the messages with these *ids*, by id."""
     rows = tx.all(SELECT_MANY, {"ids": ids, **MASKS})
     return {message.id: message for message in _to_messages(tx, rows)}
 
 
-def features(tx: Tx, ids: str) -> list[Row]:
-    """Return (id, text, author, created_ms) of the messages in the JSON array *ids*."""
+def features(tx: Tx, ids: Collection[int]) -> list[Row]:
+    """Return (id, text, author, created_ms) of the messages with these *ids*."""
     rows = tx.all(SELECT_FEATURES, {"ids": ids})
     if any(row[1] is None for row in rows):
         return _filled(tx, rows, row_id=0, places=(1,))

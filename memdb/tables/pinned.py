@@ -18,21 +18,19 @@ WHERE
     SELECT id FROM entries
     WHERE scope_no = :scope_no AND category IN (SELECT value FROM json_each(:categories))
   )
-  AND active = 1
-  AND (expires_ms IS NULL OR expires_ms > :now_ms)
-  AND (valid_from_ms IS NULL OR valid_from_ms <= :now_ms)
-  AND (valid_to_ms IS NULL OR valid_to_ms > :now_ms)
+  AND holds_from_ms <= :now_ms
+  AND holds_until_ms > :now_ms
 ORDER BY pinned DESC, importance DESC, updated_ms DESC, id DESC
 LIMIT :limit
 """
 
 
-def list_ids(tx: Tx, scope_no: int, categories: str, now_ms: int, limit: int) -> list[int]:
+def list_ids(tx: Tx, scope_no: int, categories: list[str], now_ms: int, limit: int) -> list[int]:
     """
     Return the ids of entries that belong into every prompt, the most important ones first.
 
     Args:
-        categories: JSON array of those whose entries are pinned all of them.
+        categories: Those whose entries are all pinned.
     """
     values = {"scope_no": scope_no, "categories": categories, "now_ms": now_ms, "limit": limit}
     return [row[0] for row in tx.all(SELECT_PINNED, values)]

@@ -8,15 +8,18 @@ rooms of the tables are `nodes`, `entries`, `history`, `artifacts`, `state`,
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from memdb.engine.base import Row, Tx
 
 SELECT_NODES = """/* removal.summaries */
-SELECT id FROM summaries
-WHERE
-  session_id = :session
-  AND EXISTS (SELECT 1 FROM json_each(:seqs) WHERE value BETWEEN first_seq AND last_seq)
+SELECT id, first_seq, last_seq
+FROM summaries
+WHERE session_id = :session
 ORDER BY depth, first_seq
 """
 
@@ -25,24 +28,16 @@ SELECT id, text, hint FROM summaries WHERE session_id = :session ORDER BY id
 """
 
 SELECT_TOLD = """/* removal.told */
-SELECT id FROM entries
-WHERE
-  session_id = :session
-  AND (
-    :seqs IS NULL
-    OR EXISTS (SELECT 1 FROM json_each(:seqs) WHERE value BETWEEN first_seq AND last_seq)
-  )
+SELECT id, first_seq, last_seq
+FROM entries
+WHERE session_id = :session
 ORDER BY id
 """
 
 SELECT_TOLD_BEFORE = """/* removal.told_before */
-SELECT entry_id, version, text, keywords, metadata FROM entry_history
-WHERE
-  session_id = :session
-  AND (
-    :seqs IS NULL
-    OR EXISTS (SELECT 1 FROM json_each(:seqs) WHERE value BETWEEN first_seq AND last_seq)
-  )
+SELECT entry_id, version, text, keywords, metadata, first_seq, last_seq
+FROM entry_history
+WHERE session_id = :session
 ORDER BY entry_id, version
 """
 
@@ -74,13 +69,13 @@ SELECT id FROM entries WHERE id BETWEEN :low AND :high ORDER BY id
 
 SELECT_STATE = """/* removal.state */
 SELECT key, value FROM state
-WHERE app = :app AND user_name = :user AND (:session IS NULL OR session = :session)
+WHERE app = :app AND user_name = :user AND (CAST(:session AS TEXT) IS NULL OR session = :session)
 ORDER BY session, key
 """
 
 DELETE_STATE = """/* removal.delete_state */
 DELETE FROM state
-WHERE app = :app AND user_name = :user AND (:session IS NULL OR session = :session)
+WHERE app = :app AND user_name = :user AND (CAST(:session AS TEXT) IS NULL OR session = :session)
 """
 
 UPDATE_ERRORS = """/* removal.errors */
@@ -110,9 +105,19 @@ LIMIT 1
 """
 
 
-def nodes_over(tx: Tx, session: int, seqs: str) -> list[int]:
-    """Return the nodes that stand for some seq of the JSON array, those of lower depth first."""
-    return [row[0] for row in tx.all(SELECT_NODES, {"session": session, "seqs": seqs})]
+def _holds_any(first: int | None, last: int | None, seqs: list[int]) -> bool:
+    """Say whether the span *first* to *last* holds one of *seqs*, which rise; None: no span."""
+    if first is None or last is None:
+        return False
+    place = bisect_left(seqs, first)
+    return place < len(seqs) and seqs[place] <= last
+
+
+def nodes_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:
+    """Return the nodes that stand for some of *seqs*, those of lower depth first."""
+    rising = sorted(seqs)
+    rows = tx.all(SELECT_NODES, {"session": session})
+    return [row_id for row_id, first, last in rows if _holds_any(first, last, rising)]
 
 
 def node_texts(tx: Tx, session: int) -> list[Row]:
@@ -120,14 +125,24 @@ def node_texts(tx: Tx, session: int) -> list[Row]:
     return tx.all(SELECT_SESSION_NODES, {"session": session})
 
 
-def told_in(tx: Tx, session: int, seqs: str | None) -> list[int]:
-    """Return the entries told in a session, or by the seqs of a JSON array in it."""
-    return [row[0] for row in tx.all(SELECT_TOLD, {"session": session, "seqs": seqs})]
+def told_in(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
+    """Return the entries told in a session, or by some of *seqs* in it."""
+    rising = sorted(seqs or ())
+    rows = tx.all(SELECT_TOLD, {"session": session})
+    return [
+        entry_id
+        for entry_id, first, last in rows
+        if seqs is None or _holds_any(first, last, rising)
+    ]
 
 
-def told_before(tx: Tx, session: int, seqs: str | None) -> list[Row]:
+def told_before(tx: Tx, session: int, seqs: Collection[int] | None) -> list[Row]:
     """Return (entry, version, text, keywords, metadata) of old versions told there."""
-    return tx.all(SELECT_TOLD_BEFORE, {"session": session, "seqs": seqs})
+    rising = sorted(seqs or ())
+    rows = tx.all(SELECT_TOLD_BEFORE, {"session": session})
+    return [
+        tuple(row) for *row, first, last in rows if seqs is None or _holds_any(first, last, rising)
+    ]
 
 
 def history(tx: Tx, low: int, high: int) -> list[Row]:
@@ -140,8 +155,8 @@ def delete_version(tx: Tx, entry_id: int, version: int) -> int:
     return tx.run(DELETE_VERSION, {"entry_id": entry_id, "version": version})
 
 
-def made_by(tx: Tx, scope_no: int, ids: str) -> list[tuple[int, str]]:
-    """Return (session number, name) of what the messages of a JSON array saved."""
+def made_by(tx: Tx, scope_no: int, ids: Collection[int]) -> list[tuple[int, str]]:
+    """Return (session number, name) of what the messages with these *ids* saved."""
     return tx.all(SELECT_MADE, {"scope_no": scope_no, "ids": ids})
 
 

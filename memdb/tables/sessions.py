@@ -16,7 +16,7 @@ from memdb.text.validate import MAX_NAME_CHARS, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -121,11 +121,13 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_TOTAL = """/* sessions.total */
-SELECT coalesce(sum(last_seq), 0) FROM sessions WHERE scope_no = :scope_no
+SELECT CAST(coalesce(sum(last_seq), 0) AS BIGINT) FROM sessions WHERE scope_no = :scope_no
 """
 
 SELECT_TOKENS = """/* sessions.tokens */
-SELECT coalesce(sum(tokens), 0), count(*) FROM messages WHERE id BETWEEN :low AND :high
+SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT), count(*)
+FROM messages
+WHERE id BETWEEN :low AND :high
 """
 
 # Not RETURNING: it makes FTS5 write out what it holds, 70 µs that the messages of
@@ -156,7 +158,11 @@ SELECT updated_ms FROM sessions WHERE id = :id
 """
 
 UPDATE_SEQ_TO = """/* sessions.raise_seq */
-UPDATE sessions SET last_seq = max(last_seq, :last_seq), updated_ms = :updated_ms WHERE id = :id
+UPDATE sessions
+SET
+  last_seq = CASE WHEN last_seq < :last_seq THEN :last_seq ELSE last_seq END,
+  updated_ms = :updated_ms
+WHERE id = :id
 """
 
 DELETE_SESSION = """/* sessions.delete */
@@ -260,8 +266,8 @@ def list_by_id(
     return [(row[0], _to_info(row[1:])) for row in rows]
 
 
-def names(tx: Tx, ids: str) -> dict[int, str]:
-    """Return the name of each session whose id is in the JSON array *ids*."""
+def names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
+    """Return the name of each session with these *ids*."""
     return dict(tx.all(SELECT_NAMES, {"ids": ids}))
 
 
@@ -273,7 +279,7 @@ def identity(tx: Tx, session: int) -> tuple[str, str] | None:
 
 def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:
     """Return what names each of these sessions, by id; those without messages are left out."""
-    rows = tx.all(SELECT_CARDS, {"ids": f"[{','.join(map(str, ids))}]"})
+    rows = tx.all(SELECT_CARDS, {"ids": ids})
     return {row[0]: Card(*row[1:]) for row in rows if row[3] is not None}
 
 

@@ -15,9 +15,11 @@ GIVEN_UP = 3
 
 INSERT_WHOLE_SPACE = """/* space_jobs.embed_everything */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', id, :space_no, 1, :now_ms FROM sessions WHERE last_seq > 0
+SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), 1, CAST(:now_ms AS BIGINT)
+FROM sessions WHERE last_seq > 0
 UNION ALL
-SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries WHERE true
+SELECT 'embed', 'entry', id, :space_no, version, :now_ms
+FROM entries WHERE true
 ON CONFLICT DO NOTHING
 """
 
@@ -25,7 +27,13 @@ ON CONFLICT DO NOTHING
 # vectors meanwhile, so all of them are done again; messages never change.
 INSERT_MISSING = """/* space_jobs.embed_missing */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', id >> 24 << 24, :space_no, min(id & :seq_mask), :now_ms
+SELECT
+  'embed',
+  'session',
+  id >> 24 << 24,
+  CAST(:space_no AS BIGINT),
+  min(id & :seq_mask),
+  CAST(:now_ms AS BIGINT)
 FROM messages
 WHERE
   (text <> '' OR text IS NULL)
@@ -35,7 +43,8 @@ WHERE
   )
 GROUP BY id >> 24
 UNION ALL
-SELECT 'embed', 'entry', id, :space_no, version, :now_ms FROM entries WHERE true
+SELECT 'embed', 'entry', id, :space_no, version, :now_ms
+FROM entries WHERE true
 ON CONFLICT DO NOTHING
 """
 
@@ -49,7 +58,7 @@ LIMIT 1
 
 SELECT_TEXTS = """/* space_jobs.texts */
 SELECT
-  (SELECT coalesce(sum(last_seq), 0) FROM sessions) + (SELECT count(*) FROM entries)
+  (SELECT CAST(coalesce(sum(last_seq), 0) AS BIGINT) FROM sessions) + (SELECT count(*) FROM entries)
 """
 
 DELETE_OF_SPACE = """/* space_jobs.drop_space */
@@ -93,5 +102,5 @@ def drop_space(tx: Tx, space_no: int) -> None:
 
 def count(tx: Tx, *spaces: int) -> int:
     """Return how many jobs of *spaces* wait, leased and failed ones included; 0: of no space."""
-    row = tx.one(SELECT_COUNT, {"spaces": f"[{','.join(map(str, spaces))}]"})
+    row = tx.one(SELECT_COUNT, {"spaces": spaces})
     return 0 if row is None else int(row[0])

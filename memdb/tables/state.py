@@ -55,8 +55,8 @@ UPSERT_STATE = """/* state.put */
 INSERT INTO state (app, user_name, session, key, value, updated_ms)
 VALUES (:app, :user, :session, :key, :value, :now_ms)
 ON CONFLICT (app, user_name, session, key) DO UPDATE
-SET value = excluded.value, revision = revision + 1, updated_ms = excluded.updated_ms
-WHERE value <> excluded.value
+SET value = excluded.value, revision = state.revision + 1, updated_ms = excluded.updated_ms
+WHERE state.value <> excluded.value
 """
 
 DELETE_KEY = """/* state.delete */

@@ -9,6 +9,7 @@ end of the session.
 
 from __future__ import annotations
 
+from memdb.models.ids import MAX_INT
 from memdb.models.summaries import Summary
 
 TYPE_CHECKING = False
@@ -183,7 +184,7 @@ SELECT id FROM summaries
 WHERE
   id BETWEEN :low AND :high
   AND text IS NOT NULL
-  AND (:session_id IS NULL OR session_id = :session_id)
+  AND (CAST(:session_id AS BIGINT) IS NULL OR session_id = :session_id)
 """
 
 SELECT_FROM = """/* summaries.from */
@@ -220,7 +221,7 @@ def _fetch(tx: Tx, found: list[Row]) -> list[Summary]:
     if not found:
         return []
     ids = [row[0] for row in found]
-    rows = tx.all(SELECT_NODES, {"ids": f"[{','.join(map(str, ids))}]"})
+    rows = tx.all(SELECT_NODES, {"ids": ids})
     by_id = {row[-1]: Summary.make(row) for row in rows}
     return [by_id[one] for one in ids if one in by_id]
 
@@ -310,7 +311,7 @@ def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Summary]:
     return found
 
 
-def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = -1) -> list[Summary]:
+def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = MAX_INT) -> list[Summary]:
     """Return the nodes that *node* was made from, oldest first; [] for a leaf."""
     values = {"id": node.row_id, "after_seq": after_seq, "limit": limit}
     return _fetch(tx, tx.all(SELECT_SOURCES, values))

@@ -7,6 +7,7 @@ takes; a row that comes back takes its tombstone away.
 
 from __future__ import annotations
 
+from memdb.models.ids import scope_range
 from memdb.models.record import Record
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
 UNION ALL
 SELECT uid FROM entries
 WHERE
-  id BETWEEN :scope_no << 44 AND (:scope_no + 1 << 44) - 1
+  id BETWEEN :low AND :high
   AND uid IN (SELECT value FROM json_each(:uids))
 UNION ALL
 SELECT uid FROM artifacts
@@ -83,11 +84,13 @@ def list_page(tx: Tx, scope_no: int, *, after: str = "", limit: int = 1000) -> l
     return [Tombstone(*row) for row in tx.all(SELECT_PAGE, values)]
 
 
-def live(tx: Tx, scope_no: int, uids: str) -> set[str]:
-    """Return those of the JSON array *uids* that a session, entry or artifact here has."""
-    return {row[0] for row in tx.all(SELECT_LIVE, {"scope_no": scope_no, "uids": uids})}
+def live(tx: Tx, scope_no: int, uids: list[str]) -> set[str]:
+    """Return those of *uids* that a session, entry or artifact here has."""
+    low, high = scope_range(scope_no)
+    values = {"scope_no": scope_no, "low": low, "high": high, "uids": uids}
+    return {row[0] for row in tx.all(SELECT_LIVE, values)}
 
 
-def drop(tx: Tx, uids: str) -> None:
-    """Remove the tombstones of the JSON array *uids*: those rows are back."""
+def drop(tx: Tx, uids: list[str]) -> None:
+    """Remove the tombstones of *uids*: those rows are back."""
     tx.run(DELETE_MANY, {"uids": uids})

@@ -45,7 +45,7 @@ WHERE
 UPDATE_DONE = """/* upkeep.done */
 UPDATE jobs
 SET
-  next_seq = CASE WHEN :error IS NULL THEN :now_ms ELSE next_seq END,
+  next_seq = CASE WHEN CAST(:error AS TEXT) IS NULL THEN :now_ms ELSE next_seq END,
   attempts = CASE WHEN :error IS NULL THEN 0 ELSE attempts + 1 END,
   error = :error,
   due_ms = :due_ms,

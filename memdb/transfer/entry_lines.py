@@ -230,7 +230,7 @@ class EntryWriter:
                 is not here.
         """
         self._target.rooms.indexer.ensure_space(tx)
-        uids = json.dumps([line.uid for line in lines])
+        uids = [line.uid for line in lines]
         known = entries.find_uids(tx, *self._target.span(tx), uids)
         for line in lines:
             if line.row is None:
@@ -249,7 +249,7 @@ class EntryWriter:
         """Set the successors that are here by now."""
         if not self._open_links:
             return
-        uids = json.dumps(sorted({uid for _, uid in self._open_links}))
+        uids = sorted({uid for _, uid in self._open_links})
         here = entries.find_uids(tx, *self._target.span(tx), uids)
         for entry_id, uid in self._open_links:
             found = entries.find(tx, entry_id)
@@ -327,7 +327,7 @@ class EntryWriter:
         the file is told again.
         """
         ids = active_entries.of_key(tx, *self._target.span(tx), key)
-        known = entries.get_many(tx, f"{ids}")
+        known = entries.get_many(tx, ids)
         said = [_saying(old) for one in ids for old in (*histories.list_all(tx, one), known[one])]
         chain = [saying for saying, _ in groupby(said)]
         statement = _validated(told)

@@ -208,7 +208,7 @@ def _entry_lines(tx: Tx, scope_no: int) -> Iterator[str]:
     after, high = scope_range(scope_no)
     while page := entries.list_page(tx, after, high, limit=PAGE, now_ms=0, inactive=True):
         winners = [entry.superseded_by for entry in page if entry.superseded_by is not None]
-        found = entries.get_many(tx, f"{winners}")
+        found = entries.get_many(tx, winners)
         uids = {entry_id: entry.uid for entry_id, entry in found.items()}
         for entry in page:
             yield _entry_line(tx, entry, uids)
@@ -257,7 +257,7 @@ def _version_lines(tx: Tx, place: Place, last: int) -> Iterator[str]:
     session = None
     if place.session_no != artifacts.SHARED:
         target = session_id(place.scope_no, place.session_no)
-        session = sessions.names(tx, f"[{target}]").get(target)
+        session = sessions.names(tx, [target]).get(target)
         if session is None:
             return  # its session was deleted: the name cannot be used again
     newest = 0
@@ -314,7 +314,7 @@ def _embedding_lines(tx: Tx, scope_no: int) -> Iterator[str]:
 
 def _settled(tx: Tx, space_no: int, refs: list[int]) -> list[int]:
     """Return the entries whose vector is that of what they say now: no job is due."""
-    found = jobs.due(tx, space_no, refs[0], refs[-1], MAX_INT, -1)
+    found = jobs.due(tx, space_no, refs[0], refs[-1], MAX_INT, MAX_INT)
     changed = {job.ref for job in found if job.subject == "entry"}
     return [ref for ref in refs if ref not in changed]
 
@@ -322,9 +322,9 @@ def _settled(tx: Tx, space_no: int, refs: list[int]) -> list[int]:
 def _named(tx: Tx, of: str, refs: list[int]) -> dict[int, dict[str, Any]]:
     """Return what names each message or entry in any file, without those that are gone."""
     if of == "entry":
-        return {ref: {"entry": entry.uid} for ref, entry in entries.get_many(tx, f"{refs}").items()}
-    found = messages.uids(tx, f"{refs}")
-    names = sessions.names(tx, f"{sorted({session_of(ref) for ref in found})}")
+        return {ref: {"entry": entry.uid} for ref, entry in entries.get_many(tx, refs).items()}
+    found = messages.uids(tx, refs)
+    names = sessions.names(tx, sorted({session_of(ref) for ref in found}))
     return {ref: {"session": names[session_of(ref)], "seq": seq_of(ref)} for ref in found}
 
 

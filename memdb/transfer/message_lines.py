@@ -8,7 +8,6 @@ seq if that is free.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, TooLarge
@@ -166,7 +165,7 @@ def _known_externals(
     for session, external_ids in given.items():
         found = target.find_session(tx, session)
         if found is not None:
-            known[session] = messages.by_externals(tx, found, json.dumps(external_ids))
+            known[session] = messages.by_externals(tx, found, external_ids)
     return known
 
 
@@ -230,19 +229,19 @@ class _Group:
         self._lines = lines
         external_ids = [line.draft.external_id for line in lines]
         given = [external_id for external_id in external_ids if external_id is not None]
-        self._by_external = messages.by_externals(tx, seat.id, json.dumps(given)) if given else {}
+        self._by_external = messages.by_externals(tx, seat.id, given) if given else {}
         placed = [line for line in lines if line.seq is not None]
         self._uids: dict[int, str] = {}
         self._by_uid: dict[str, int] = {}
         if placed and not seat.fresh:
             ids = [seat.id | (line.seq or 0) for line in placed]
-            self._uids = messages.uids(tx, json.dumps(ids))
+            self._uids = messages.uids(tx, ids)
             if not seat.own or any(
                 self._uids.get(row_id, line.draft.uid) != line.draft.uid
                 for row_id, line in zip(ids, placed, strict=True)
             ):
-                uids = [line.draft.uid for line in placed]
-                self._by_uid = messages.find_uids(tx, seat.id, json.dumps(uids))
+                uids = [line.draft.uid for line in placed if line.draft.uid is not None]
+                self._by_uid = messages.find_uids(tx, seat.id, uids)
 
     def fresh(self) -> list[tuple[MessageLine, int | None]]:
         """

@@ -4,7 +4,6 @@ Vectors, state and tombstones of an import.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
@@ -102,15 +101,15 @@ def _message_refs(
             if session is not None:
                 refs[session | target.seq_here(line.session, line.seq)] = line.vector
                 target.embedded.add((space_no, session))
-    here = messages.uids(tx, json.dumps(list(refs)))
+    here = messages.uids(tx, list(refs))
     return {ref: vector for ref, vector in refs.items() if ref in here}
 
 
 def _entry_refs(target: Target, tx: Tx, lines: list[VectorLine]) -> dict[int, bytes]:
     """Return vector by entry id, for the entries here that say what they say in the file."""
     by_uid = {line.entry: line.vector for line in lines if line.entry is not None}
-    here = entries.find_uids(tx, *target.span(tx), json.dumps(list(by_uid))) if by_uid else {}
-    found = entries.get_many(tx, json.dumps(list(here.values())))
+    here = entries.find_uids(tx, *target.span(tx), list(by_uid)) if by_uid else {}
+    found = entries.get_many(tx, list(here.values()))
     return {
         entry_id: by_uid[uid]
         for uid, entry_id in here.items()

@@ -421,3 +421,21 @@ def test_a_stamp_changes_with_the_file_and_only_then(make_database, path):
 def test_memory_has_no_stamp(make_database):
     """Its one connection belongs to whoever works."""
     assert make_database(":memory:").stamp(start=True) is None
+
+
+@pytest.mark.parametrize("given", [["a1", "b\u00e9"], ("a1", "b\u00e9"), {"a1", "b\u00e9"}])
+def test_a_list_is_bound_as_it_is(database: Database, given: Any) -> None:
+    """A list, tuple or set of texts goes in as a Python value."""
+    with database.read() as tx:
+        rows = tx.all("SELECT value FROM json_each(:texts) ORDER BY value", {"texts": given})
+
+    assert rows == [("a1",), ("b\u00e9",)]
+
+
+def test_a_list_of_ids_keeps_64_bits(database: Database) -> None:
+    """The largest id comes out as it went in; no ids give no rows."""
+    with database.read() as tx:
+        assert tx.all("SELECT value FROM json_each(:ids)", {"ids": [(1 << 63) - 1]}) == [
+            ((1 << 63) - 1,)
+        ]
+        assert tx.all("SELECT value FROM json_each(:ids)", {"ids": []}) == []

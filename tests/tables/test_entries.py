@@ -1,5 +1,6 @@
 """The room of entries."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -226,3 +227,24 @@ def test_damaged_names_the_rows(tx: Tx) -> None:
     tx.run("UPDATE entries SET importance = 6 WHERE id & 255 IN (2, 5)")
 
     assert list(active_entries.damaged(tx)) == [ID | 2, ID | 5]
+
+
+def test_the_schema_and_the_model_agree_on_what_holds(database: Database) -> None:
+    """`holds_from_ms` and `holds_until_ms` say what `Entry.holds` says, for every combination."""
+    now = 1_700_000_000_000
+    times = (None, now - 1, now, now + 1)
+    names = ("active", "valid_from_ms", "valid_to_ms", "expires_ms")
+    cases = list(itertools.product((0, 1), times, times, times))
+    with database.write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+        for number, values in enumerate(cases, 1):
+            entries.add(tx, row(number, **dict(zip(names, values, strict=True))))
+
+    for at_ms in (now - 1, now, now + 1):
+        with database.read() as tx:
+            span = (1 << 44, (2 << 44) - 1)
+            every = entries.list_page(tx, *span, limit=1000, now_ms=at_ms, inactive=True)
+            held = entries.list_page(tx, *span, limit=1000, now_ms=at_ms)
+
+        assert len(every) == len(cases)
+        assert [entry.id for entry in held] == [entry.id for entry in every if entry.holds(at_ms)]

@@ -23,6 +23,9 @@ class Tx:
     """
     A transaction in progress: runs statements, all under one fixed time.
 
+    A statement takes a list of ids or texts as `IN (SELECT value FROM
+    json_each(:ids))`; callers pass a Python list (or tuple, or set).
+
     Attributes:
         now_ms: The time of everything written in it.
         kept: What readers keep for the next transaction of this connection, by
@@ -35,6 +38,7 @@ class Tx:
         """Run statements on *connection*."""
         self._connection = connection
         self._execute = connection.execute
+        connection.convert_binding = _encode_list
         self._has_vectors = False
         self._open = False
         self._lost: MemDBError | None = None
@@ -132,6 +136,16 @@ class Tx:
             self._connection.close()
         except apsw.ThreadingViolationError:
             return
+
+
+def _encode_list(_cursor: object, _number: int, values: Iterable[int | str]) -> str:
+    """Return the ids or texts bound to a list parameter as the JSON array that SQLite reads."""
+    items = list(values)
+    if items and isinstance(items[0], str):
+        from json import dumps  # rarely needed
+
+        return dumps(items)
+    return f"[{','.join(map(str, items))}]"
 
 
 def translate(error: apsw.Error | UnicodeDecodeError) -> MemDBError:

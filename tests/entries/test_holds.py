@@ -1,0 +1,87 @@
+"""Every public read answers with the entries that hold at its time, and with no others."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+
+HOUR_MS = 3_600_000
+START_MS = 1_700_000_000_000  # of the clock
+TEXT = "The wifi code is 4471."
+
+# How an entry comes not to hold, and when it is read.
+CASES = {
+    "expired": ({"expires": "1h"}, None, 2),
+    "not yet valid": ({"valid_from": START_MS + 2 * HOUR_MS}, None, 1),
+    "valid no more": ({}, {"valid_from": START_MS + HOUR_MS}, 2),
+    "superseded": ({}, {}, 0),
+}
+
+
+def read_key(scope: memdb.Scope) -> list[str]:
+    """Return what `entries.find` says."""
+    found = scope.entries.find("wifi")
+    return [] if found is None else [found.text]
+
+
+def read_context(scope: memdb.Scope) -> list[str]:
+    """Return the text of a context about the entry, if it says it."""
+    session = scope.session("chat")
+    session.append("user", "Hello.")
+    said = str(session.context(2000, query="wifi code").messages)
+    return [TEXT] if TEXT in said else []
+
+
+# Every public read of entries that says what holds now.
+READS: dict[str, Callable[[memdb.Scope], list[str]]] = {
+    "find": read_key,
+    "list": lambda scope: [entry.text for entry in scope.entries.list()],
+    "list a category": lambda scope: [
+        entry.text for entry in scope.entries.list(category="entities")
+    ],
+    "list pinned": lambda scope: [entry.text for entry in scope.entries.list(pinned=True)],
+    "recall": lambda scope: [hit.text for hit in scope.recall("wifi code", kinds=("entry",))],
+    "context": read_context,
+}
+
+
+@pytest.fixture
+def ann(open_db: Callable[..., MemDB]) -> memdb.Scope:
+    """Return a scope without an embedder, so that words alone decide."""
+    return open_db(":memory:", embedder=None).scope("ann")
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize(("given", "successor", "hours"), CASES.values(), ids=CASES)
+def test_a_read_leaves_out_what_does_not_hold(
+    ann: memdb.Scope,
+    clock: Any,
+    given: dict[str, Any],
+    successor: dict[str, Any] | None,
+    hours: int,
+    read: Callable[[memdb.Scope], list[str]],
+) -> None:
+    """Expired, not yet valid, valid no more, or superseded: no read answers with it."""
+    same: dict[str, Any] = {"key": "wifi", "category": "entities", "pinned": True}
+    ann.remember(TEXT, **same, **given)
+    if successor is not None:
+        ann.remember("The wifi code is 9032 now.", **same, **successor)
+    clock.advance(hours * HOUR_MS)
+
+    assert TEXT not in read(ann)
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_read_answers_with_what_holds(
+    ann: memdb.Scope, clock: Any, read: Callable[[memdb.Scope], list[str]]
+) -> None:
+    """Within its time, every read does."""
+    same: dict[str, Any] = {"key": "wifi", "category": "entities", "pinned": True}
+    ann.remember(TEXT, expires="3h", valid_from=START_MS - HOUR_MS, **same)
+    ann.remember("The wifi code is 9032 now.", valid_from=START_MS + 3 * HOUR_MS, **same)
+    clock.advance(HOUR_MS)
+
+    assert read(ann) == [TEXT]
