@@ -18,15 +18,15 @@ import tempfile
 from pathlib import Path
 
 import locomo_data
-
-import memdb
-from memdb.evaluation.scores import measure
-from memdb.search import ranking
 from memdb.search.fields import field_of
 from memdb.search.lexical import Lexical, top
 from memdb.search.question_vector import Told, meant_by
 from memdb.search.results import json_ids
 from memdb.search.retrieval import SECOND_STAGE, _measured, _near, _nearest
+
+import memdb
+from memdb.evaluation.scores import measure
+from memdb.search import ranking
 from memdb.search.weights import Weights, for_messages
 from memdb.tables import messages
 
