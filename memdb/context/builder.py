@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # Of the budget that the system text leaves, for what is found for the question, or
 # for what is pinned where nothing is; of the rest, for the fresh tail. Per mille.
-# Source: 0.6 for recent messages as in flowcraft; bench/context.py for recall.
+# Source: docs/seeds/flowcraft.md (0.6 for recent messages); bench/context.py for recall.
 RECALL_PER_MILLE = 500
 PINNED_PER_MILLE = 150
 TAIL_PER_MILLE = 600

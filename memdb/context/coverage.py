@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from memdb.text.counting import Counting
 
 # Of the summaries' budget, for summaries of depth 2 and more; the rest is for what
-# was said more lately. Source: flowcraft's shares 0.3 (mid) and 0.1 (far).
+# was said more lately. Source: docs/seeds/flowcraft.md (0.3 mid, 0.1 far).
 FAR_PER_MILLE = 250
 FAR_DEPTH = 2
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memdb.text.counting import Counting
 
 # What a chat format adds to each message: role and separators.
-# Source: OpenAI's cookbook on counting tokens for chat models.
+# Source: https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken
 MESSAGE_OVERHEAD_TOKENS = 4
 
 # What to do where a budget cannot hold what it must.

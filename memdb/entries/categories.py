@@ -54,7 +54,7 @@ class Category(Record):
 
 
 # Most important first: the order in which a prompt spends its budget.
-# Source: half-lives of flowcraft (profile to cases) and koopa (the others).
+# Source: half-lives of docs/seeds/flowcraft.md (profile to cases) and docs/seeds/koopa.md.
 BUILT_IN = (
     Category("identity", "lasting traits: name, home, role, languages", None, pinned=True),
     Category("profile", "who the user is: background, family, health", 365, pinned=True),

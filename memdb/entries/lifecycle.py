@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memdb.entries.categories import Categories
     from memdb.models.messages import Entry
 
-# Active entries of a scope. Source: koopa.
+# Active entries of a scope. Source: docs/seeds/koopa.md.
 DEFAULT_QUOTA = 1_000
 MAX_QUOTA = 1_000_000
 

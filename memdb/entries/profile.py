@@ -42,7 +42,7 @@ MOST_PINNED = 100
 MOST_RECALLED = 30
 
 # What is looked up: the last so many messages of the user, their newest characters.
-# Source: flowcraft's three messages and 500 characters, which it took from the oldest.
+# Source: docs/seeds/flowcraft.md (three messages, 500 characters; there the oldest).
 QUERY_MESSAGES = 3
 QUERY_CHARS = 500
 

@@ -1,5 +1,5 @@
 """
-Data sets that a user has on disk, made into the format of the yardstick.
+Convert published data sets to the format of `memdb bench recall`.
 
 Formats: LoCoMo (Maharana et al. 2024, github.com/snap-research/locomo), LongMemEval (Wu et
 al. 2024, github.com/xiaowu0162/LongMemEval), REALTALK (Lee et al. 2025), BEIR (Thakur et al.

@@ -1,5 +1,5 @@
 """
-Data sets of the yardstick: JSON lines of messages, sessions, documents and questions.
+Data sets for recall measurements: JSON lines of messages, sessions, documents and questions.
 
 The format is told in docs/evaluation.md. Everything is checked before a file is
 made; a split in which nothing but evidence can be found is refused.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Hits
     from memdb.models.protocols import Embedder
 
-APP = "yardstick"
+APP = "bench"
 DAY_MS = 86_400_000
 
 

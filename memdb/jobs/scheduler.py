@@ -30,7 +30,7 @@ RETRY_MS = MINUTE_MS
 MAX_DOUBLINGS = 10
 
 # How often each is due.
-# Source: koopa looks for what expired and for what is to be removed each hour.
+# Source: docs/seeds/koopa.md (expiry and retention each hour).
 EVERY_MS = {
     "expire": HOUR_MS,
     "retain": HOUR_MS,

@@ -7,7 +7,7 @@ Packed row ids: a row's integer id says whose it is and where it stands.
 
 with 19, 20 and 24 bits, so an id is never negative. A scope and a session are
 contiguous ranges: `WHERE id BETWEEN` filters a tenant at no cost.
-Source: architecture, section 5; measured 0.7 ms against 4 s for a join.
+Source: ADR-0005; measured 0.7 ms against 4 s for a join.
 """
 
 from __future__ import annotations

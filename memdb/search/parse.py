@@ -69,7 +69,7 @@ class Query(Record):
         Return the text to embed: without author names and without the words in *drop*.
 
         Names and words that stand in every other message draw the vector to all of them; leaving
-        them out is worth 0.19 of recall at 10 on LoCoMo (docs: retrieval evidence). Falls back to
+        them out is worth 0.19 of recall at 10 on LoCoMo. Falls back to
         the whole text when no content word would remain.
 
         Args:

@@ -109,7 +109,7 @@ word are read: such a word says little, and 20,000 rows take 8 ms."""
 SECOND_STAGE = 200
 """Messages whose text the second stage reads; 1,000 find no more.
 
-Source: LoCoMo development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
+Source: bench/recall.py on LoCoMo's development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
 """
 
 VECTOR_ARM = 200
@@ -134,7 +134,7 @@ Source: bench/recall.py, R@10 of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
 
 COMMON_SHARE = 0.15
 """A word in more than this share of the messages is left out of the text that is embedded.
-Source: retrieval evidence, worth 0.19 of recall at 10."""
+Source: bench/recall.py on LoCoMo's development split, worth 0.19 of recall at 10."""
 
 # What counts besides words and meaning
 
@@ -152,8 +152,8 @@ FADE = 0.5
 FADE_COUNT = 8
 """What each next message of a session counts for, and how many do at all.
 
-Source: LoCoMo development split, all evidence sessions among the first five: 0.863 by the best
-message alone, 0.867 with 0.5, 0.853 with 0.7.
+Source: bench/recall.py on LoCoMo's development split, all evidence sessions among the first
+five: 0.863 by the best message alone, 0.867 with 0.5, 0.853 with 0.7.
 """
 
 SHOWN_MESSAGES = 3

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HINT_MARK = "[Expand for details about:"
 
 # Deeper summaries tell less of how and more of what stays true.
-# Source: the four levels of flowcraft's summary DAG, in words of our own.
+# Source: docs/seeds/flowcraft.md (a template per level), in words of our own.
 LEAF = (
     "Tell what happened, in order: what was asked, said and decided and why, what was changed, "
     "which tools ran and what came of it. Keep every name, number, date and file name that "

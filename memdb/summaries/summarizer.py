@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memdb.text.counting import Counting
 
 # A summary is accepted up to this share of its source's tokens.
-# Source: flowcraft, section 7.2. In per mille: no rounding of floats.
+# Source: docs/seeds/flowcraft.md (0.8). In per mille: no rounding of floats.
 ACCEPTED_PER_MILLE = 800
 
 # Shorter ones are accepted whatever the source: a summary of three short lines

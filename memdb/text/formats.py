@@ -39,8 +39,8 @@ OPENER = "(The conversation continues.)"
 UNKNOWN_RESULT = "[result of an unknown tool call]"
 EMPTY_RESULT = "(empty)"
 
-# Source: the error messages of both APIs; Anthropic takes these characters
-# only, OpenAI at most 40.
+# Source: https://docs.anthropic.com/en/api/messages (these characters only) and
+# https://platform.openai.com/docs/api-reference/chat (at most 40).
 MAX_ID_CHARS = 40
 MAX_NAME_CHARS = 64
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")

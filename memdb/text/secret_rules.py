@@ -5,8 +5,8 @@ A rule is only tried on a text that holds one of its hints, in lower case, so an
 ordinary text costs a few substring searches. Every repetition is bounded or
 cannot fail once it has begun: no text makes a rule slower than linear.
 
-Source: classes and gaps of the seed (koopa, section 10), formats as the services
-document them. The patterns are our own.
+Source: docs/seeds/koopa.md (classes and gaps), formats as the services document
+them. The patterns are our own.
 """
 
 from __future__ import annotations

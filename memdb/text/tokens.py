@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import tiktoken
 
 # Patterns and special tokens are part of the encodings' definition
-# (Source: tiktoken_ext/openai_public.py of tiktoken 0.14); not ours to reword.
+# (Source: https://github.com/openai/tiktoken 0.14, tiktoken_ext/openai_public.py).
 _CL100K_PATTERN: Final = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"

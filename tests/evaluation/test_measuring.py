@@ -115,7 +115,7 @@ def test_documents_are_measured_as_entries(save):
 
 
 def test_relative_dates_count_from_when_the_question_is_asked(save, lines):
-    """Not from the day on which the yardstick runs."""
+    """Not from the day on which the measurement runs."""
     asked = {
         "type": "question",
         "scope": "ann",

@@ -22,7 +22,7 @@ MEMORY = ":memory:"
 
 # Longest sleep between two tries for the write lock. Random short sleeps kept
 # the longest wait of 8 writers at 92 ms; SQLite's own back-off let one starve
-# for 1.5 s. Source: architecture, section 6.
+# for 1.5 s. Source: ADR-0002.
 BUSY_SLEEP_S = 0.0004
 
 # Pages in the WAL before a commit copies them back: 16 MB. With SQLite's 1,000
