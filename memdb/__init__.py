@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from memdb.api.scope import Scope
     from memdb.api.session import Session
     from memdb.api.tools import Tools
-    from memdb.deletion.retention import SessionPolicy
     from memdb.entries.categories import Categories, Category
     from memdb.errors import (
         AlreadyExists,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
         VersionConflict,
         WrongProcess,
     )
-    from memdb.jobs.steps import UpkeepPolicy
     from memdb.jobs.worker import Worker
     from memdb.models.extraction import Candidate, Extracted, ExtractPolicy, Outcome
     from memdb.models.file import FileInfo, Upkeep
@@ -70,6 +68,7 @@ if TYPE_CHECKING:
         SpaceInfo,
         Why,
     )
+    from memdb.models.policies import SessionPolicy, UpkeepPolicy
     from memdb.models.receipts import Proof, Receipt
     from memdb.models.summaries import (
         Archived,
@@ -179,9 +178,9 @@ _HOMES = {
     "Receipt": ("memdb.models.receipts",),
     "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.api.session",),
-    "SessionPolicy": ("memdb.deletion.retention",),
+    "SessionPolicy": ("memdb.models.policies",),
     "Tools": ("memdb.api.tools",),
-    "UpkeepPolicy": ("memdb.jobs.steps",),
+    "UpkeepPolicy": ("memdb.models.policies",),
     "Worker": ("memdb.jobs.worker",),
 }
 

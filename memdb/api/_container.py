@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
 from memdb.conversations.reader import Conversations
+from memdb.errors import PortError
+from memdb.models.policies import UpkeepPolicy
 from memdb.text.secret_policy import policy_of
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from memdb.artifacts.service import Shelf
     from memdb.context.builder import Contexts
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
     from memdb.entries.profile import Profiles
     from memdb.entries.remember import RememberService
     from memdb.entries.service import EntryService
+    from memdb.errors import MemDBError
     from memdb.extraction.pipeline import ExtractionService
-    from memdb.jobs.scheduler import Scheduler
-    from memdb.jobs.steps import UpkeepPolicy
+    from memdb.jobs.runner import JobRunner, Work, WorkRequest
     from memdb.models.extraction import ExtractPolicy
     from memdb.models.model_client import Caller
     from memdb.models.protocols import Arbiter, Embedder, Model, Summarizer, TokenCounter
@@ -106,7 +108,7 @@ class Rooms:
         self.extracts = bool(extract)
         self._extractions: ExtractionService | None = None
         self._profiles: Profiles | None = None
-        self._scheduler: Scheduler | None = None
+        self._jobs: JobRunner | None = None
         if self._more_categories:
             self.categories  # noqa: B018 (refuses what is no category)
 
@@ -318,14 +320,58 @@ class Rooms:
         return self._profiles
 
     @property
-    def scheduler(self) -> Scheduler:
-        """What keeps the file."""
-        if self._scheduler is None:
-            from memdb.jobs.scheduler import Scheduler
-            from memdb.jobs.steps import steps_of
+    def jobs(self) -> JobRunner:
+        """Runner of background work."""
+        if self._jobs is None:
+            from memdb.jobs.runner import JobRunner
 
-            self._scheduler = Scheduler(self.db, steps_of(self, self._upkeep))
-        return self._scheduler
+            work: dict[str, Work] = {"embed": self._embed_due, "summarize": self._summarize_due}
+            if self.extracts:
+                work["extract"] = self._extract_due
+            self._jobs = JobRunner(self.db, work, self._upkeep_steps())
+        return self._jobs
+
+    def _embed_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
+        try:
+            return self.indexer.run_pending(
+                request.limit, request.progress, early=request.early
+            ), None
+        except PortError as error:
+            return 0, error
+
+    def _summarize_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
+        from memdb.summaries.builder import Run
+
+        run = Run(request.status, request.cancelled, request.progress)
+        done, _ = self.summaries.run_pending(request.limit, run, early=request.early)
+        return done, run.first
+
+    def _extract_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
+        return self.extractions.run_pending(
+            request.limit,
+            request.progress,
+            request.status,
+            early=request.early,
+            cancelled=request.cancelled,
+        )
+
+    def _upkeep_steps(self) -> list[tuple[str, Callable[[], int]]]:
+        """Return the steps of upkeep, in order: expiry, removal, then maintenance of the file."""
+        from memdb.engine.sqlite.maintenance import checkpoint, merge_indexes
+        from memdb.entries.lifecycle import expire, remove_inactive
+
+        steps: list[tuple[str, Callable[[], int]]] = [("expire", lambda: expire(self.db))]
+        policy = self._upkeep or UpkeepPolicy()
+        age_ms, sessions = policy.inactive_ms, policy.sessions
+        if age_ms is not None:
+            steps.append(("retain", lambda: remove_inactive(self.db, age_ms)))
+        if sessions is not None:
+            from memdb.deletion.retention import retain_sessions
+
+            steps.append(("sessions", lambda: len(retain_sessions(self, sessions))))
+        steps.append(("optimize", lambda: merge_indexes(self.db)))
+        steps.append(("checkpoint", lambda: checkpoint(self.db)))
+        return steps
 
     @property
     def trees(self) -> Trees:
@@ -376,7 +422,7 @@ def _rule_extractor() -> RuleExtractor:
 
 def _checked_upkeep(upkeep: UpkeepPolicy | None) -> UpkeepPolicy | None:
     if upkeep is not None:
-        from memdb.jobs.steps import checked_upkeep
+        from memdb.models.policies import checked_upkeep
 
         checked_upkeep(upkeep)
     return upkeep

@@ -5,7 +5,7 @@ The part of `memdb.MemDB` that does what is due: at once, or in a thread. Delega
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
-from memdb.jobs.steps import WORK, run_due, run_pending
+from memdb.jobs.runner import WORK, WorkRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Working:
                 was done, extracts stand in for the summaries, and what failed
                 is due again later.
         """
-        return run_pending(self._rooms, limit, progress, status, kinds=kinds)
+        return self._rooms.jobs.run_pending(WorkRequest(limit, progress, status), kinds)
 
     def run_due(self) -> int:
         """
@@ -58,7 +58,7 @@ class Working:
         Raises:
             MemDBError: the first of what failed; it is tried again later.
         """
-        return run_due(self._rooms)
+        return self._rooms.jobs.run_due(WorkRequest())
 
     def start_worker(self, interval_s: float = 1.0) -> Worker:
         """
@@ -82,7 +82,7 @@ class Working:
         if self._worker is None or not self._worker.running:
             from memdb.jobs.worker import Worker
 
-            self._worker = Worker(lambda *told: run_due(self._rooms, *told), interval_s)
+            self._worker = Worker(self._rooms.jobs.run_due, interval_s)
             self._worker.start()
         return self._worker
 

@@ -186,9 +186,10 @@ def _upgraded(chat: Session, line: Line) -> int:
     """Let the model improve what it can; how many summaries that were."""
     if not chat.upgrade():
         return 0
-    from memdb.jobs.steps import run_pending
+    from memdb.jobs.runner import WorkRequest
 
-    return run_pending(chat._rooms, status=lambda _, doing: line.say(doing), kinds=("summarize",))
+    request = WorkRequest(status=lambda _, doing: line.say(doing))
+    return chat._rooms.jobs.run_pending(request, ("summarize",))
 
 
 @click.command(cls=Command, epilog=example("memdb chat archive agent.db trip --keep-last 500"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from memdb.deletion.service import Forgetter
 from memdb.models.ids import MAX_INT
-from memdb.models.record import Record
 from memdb.records.scopes import Owner
 from memdb.tables import scopes
 from memdb.text.validate import choice_value, int_value
@@ -17,28 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.api._container import Rooms
     from memdb.models.messages import SessionInfo
+    from memdb.models.policies import SessionPolicy
 
 ACTIONS = ("archive", "delete", "forget")
-
-
-class SessionPolicy(Record):
-    """
-    Limits of a session, and what happens to one that exceeds them.
-
-    Attributes:
-        max_age_ms: Milliseconds since it was created; None means no limit.
-        max_idle_ms: Milliseconds since a message was last added or removed;
-            None means no limit.
-        max_count: Sessions per scope; those longest without a message exceed
-            it first. None means no limit.
-        action: "archive" keeps every word, compressed; "delete" does what
-            `Session.delete` does, and "forget" what `Scope.forget` does.
-    """
-
-    max_age_ms: int | None = None
-    max_idle_ms: int | None = None
-    max_count: int | None = None
-    action: str = "archive"
 
 
 def retain_sessions(rooms: Rooms, policy: SessionPolicy) -> list[tuple[str, str, str]]:

@@ -163,7 +163,7 @@ class Filler:
 
     def _run(self, due: list[Job], batch: int, skipped: list[PortError]) -> int:
         with self._db.write() as tx:
-            taken = [job for job in due if jobs.lease(tx, job)]
+            taken = [held for job in due if (held := jobs.lease(tx, job)) is not None]
         if not taken:
             return 0
         try:

@@ -230,8 +230,7 @@ class ExtractionService:
             if sessions.last_seq(tx, place.session) < jobs.watermark(tx, place.session).next_seq:
                 return None
             queue_extraction(tx, place.session)
-            job = jobs.watermark(tx, place.session)
-            return job if jobs.lease(tx, job, LEASE_MS) else None
+            return jobs.lease(tx, jobs.watermark(tx, place.session), LEASE_MS)
 
     def _pass_over(self, place: Place, job: Job) -> None:
         """Move the watermark behind messages that were deleted."""
@@ -239,12 +238,12 @@ class ExtractionService:
             jobs.advance(tx, job, sessions.last_seq(tx, place.session) + 1)
 
     def _give_back(self, job: Job) -> None:
-        """Let the next one have the lease; the error on the way is the one that counts."""
+        """Release the lease; an error on the way does not hide the first one."""
         try:
             with self._db.write() as tx:
-                jobs.advance(tx, job, job.next_seq)
+                jobs.release(tx, job)
         except MemDBError:
-            return  # it ends by itself
+            return  # the lease ends by itself
 
     def _batch(self, tx: Tx, place: Place, next_seq: int) -> Batch | None:
         new = messages.list_after(tx, place.session, place.name, next_seq - 1, self._policy.chunk)

@@ -1,5 +1,5 @@
 """
-A thread that does due work in the background: embedding and summarising.
+Worker: a thread that does the work that is due in a file.
 """
 
 from __future__ import annotations
@@ -8,22 +8,19 @@ import threading
 from typing import TYPE_CHECKING
 
 from memdb.errors import Closed, MemDBError
+from memdb.jobs.runner import WorkRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Made = Callable[[int], None]
-    Asks = Callable[[str, str], None]
-    Work = Callable[[int, Made, Asks, Callable[[], bool]], int]
-
 # Longest pause after failures: a model that is down is asked once a minute.
 MAX_PAUSE_S = 60.0
 
-# Work per look at the jobs.
+# Pieces of work per run.
 BATCH = 64
 
-# Longest wait of one that gives up: an embedder that hangs is left to itself, in a
-# thread that does not keep the interpreter from ending.
+# Longest wait of `stop(give_up=True)`. An embedder that hangs keeps its thread,
+# which does not keep the interpreter from ending.
 STOP_S = 5.0
 
 
@@ -36,20 +33,17 @@ class Worker:
     Runs due work until it is stopped; `MemDB.start_worker` gives it.
 
     Attributes:
-        done: How many texts and summaries it made so far.
-        doing: What a model is asked for now, None while none is.
-        error: The last failure, None if the last run went well.
+        done: Number of texts embedded, summaries made and messages read so far.
+        doing: What a model is asked for now; None means that no model is asked.
+        error: The last failure; None if the last run had none.
     """
 
-    def __init__(self, run: Work, interval_s: float) -> None:
+    def __init__(self, run: Callable[[WorkRequest], int], interval_s: float) -> None:
         """
-        Call *run* again and again, after *interval_s* when it did nothing.
+        Call *run* again and again, after *interval_s* if it did nothing.
 
         Args:
-            run: Called with the most to do at once; with what to call after
-                each piece with its size; with what to call with status and
-                message before a model is asked; and with a function that says
-                whether a model is to be given up.
+            run: Does the work that is due; returns how many pieces.
             interval_s: Seconds, over 0.
         """
         self._run = run
@@ -62,16 +56,16 @@ class Worker:
         self.error: MemDBError | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, *, give_up: bool = False) -> None:
         """
-        End after the piece of work in progress, and wait for that.
+        Stop after the piece of work in progress, and wait for that.
 
         Args:
-            give_up: Wait 5 seconds at most. A model that is being asked is given
-                up at once; what it was asked for stays due.
+            give_up: Wait 5 seconds at most. A request to a model is cancelled at
+                once; its job stays due.
         """
         self._stop.set()
         if give_up:
@@ -81,15 +75,16 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether it still works."""
+        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def _loop(self) -> None:
         pause_s = self._interval_s
+        request = WorkRequest(BATCH, self._count, self._note, cancelled=self._cancel.is_set)
         while not self._stop.is_set():
             before = self.done
             try:
-                self._run(BATCH, self._made, self._asks, self._cancel.is_set)
+                self._run(request)
             except (Closed, _Stopped):
                 return
             except MemDBError as error:
@@ -103,16 +98,17 @@ class Worker:
             if self.done == before:
                 self._stop.wait(pause_s)
 
-    def _made(self, count: int) -> None:
-        """Count a piece that is stored; between pieces a run can end."""
-        self.done += count
-        self._go_on(None)
+    def _count(self, pieces: int) -> None:
+        """Count pieces that are stored; between pieces a run can end."""
+        self.done += pieces
+        self._continue(None)
 
-    def _asks(self, _status: str, doing: str) -> None:
-        """Note what a model is to be asked for."""
-        self._go_on(doing)
+    def _note(self, _status: str, doing: str) -> None:
+        """Note what a model is asked for."""
+        self._continue(doing)
 
-    def _go_on(self, doing: str | None) -> None:
+    def _continue(self, doing: str | None) -> None:
+        """Set what is done now, unless the worker is to stop."""
         if self._stop.is_set():
             raise _Stopped
         self.doing = doing

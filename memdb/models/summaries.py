@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.models.messages import Message
 
+# Messages per leaf of the summary tree, and after how many a session is looked at for new ones.
+SUMMARIZE_EVERY = 10
+
 # From worst to best: 'fallback' stands in for a model that failed, 'extractive'
 # is made without a model, 'model' by one.
 QUALITIES = ("fallback", "extractive", "model")
@@ -164,7 +167,7 @@ class SummaryPolicy(Record):
         max_depth: Depth of the deepest summary, 0 to 31.
     """
 
-    chunk: int = 10
+    chunk: int = SUMMARIZE_EVERY
     condense_at: int = 6
     group: int = 3
     max_depth: int = 3

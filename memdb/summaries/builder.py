@@ -12,7 +12,6 @@ from __future__ import annotations
 from memdb.errors import Busy, DiskFull, ReadOnly
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT
 from memdb.records import summaries as records
-from memdb.summaries.leases import Lease, Run
 from memdb.summaries.planning import Step, plan, step_above, still_due
 from memdb.summaries.summarizer import Stopped, items_of_messages
 from memdb.tables import jobs, messages, scopes, sessions, summaries
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
+    from memdb.errors import PortError
     from memdb.models.summaries import Summary, SummaryPolicy
     from memdb.summaries.summarizer import Made, SummaryMaker
     from memdb.tables.jobs import Job
@@ -37,6 +37,71 @@ LOCAL_BATCH = 64
 
 # Texts dropped per transaction.
 PRUNE_BATCH = 1000
+
+# Failures in a row after which the model counts as gone for this run.
+MAX_FAILURES = 3
+
+# Longer than the attempts of one summary take; renewed with each summary.
+LEASE_MS = 150_000
+
+
+class Run:
+    """
+    One call that makes summaries: its callbacks, and how often the model failed.
+
+    Attributes:
+        cancelled: Called between summaries and while one is made; None means
+            that the run cannot be cancelled.
+        progress: Called with the number of summaries that a transaction stored.
+        status: Called with ("active", what is done) before a model is asked.
+        count: How many summaries a model failed to make.
+        first: The first failure, None if there was none.
+    """
+
+    __slots__ = ("_in_a_row", "cancelled", "count", "first", "progress", "status")
+
+    def __init__(
+        self,
+        status: Callable[[str, str], object] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> None:
+        """Start without failures."""
+        self.status = status
+        self.progress = progress
+        self.cancelled = cancelled
+        self.count = 0
+        self.first: PortError | None = None
+        self._in_a_row = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing more is wanted."""
+        return self.cancelled is not None and self.cancelled()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the model failed so often in a row that asking again is of no use now."""
+        return self._in_a_row >= MAX_FAILURES
+
+    def note(self, failure: PortError | None) -> None:
+        """Count the outcome of one summary; None: it went well."""
+        if failure is None:
+            self._in_a_row = 0
+            return
+        self.count += 1
+        self._in_a_row += 1
+        self.first = self.first or failure
+
+    def stored(self, made: int) -> None:
+        """Say how many summaries are in the file now that were not before."""
+        if made and self.progress is not None:
+            self.progress(made)
+
+    def tell(self, message: str) -> None:
+        """Say what is done now."""
+        if self.status is not None:
+            self.status("active", message)
 
 
 class Summaries:
@@ -62,7 +127,8 @@ class Summaries:
         done = 0
         while done < most and not self._db.writing:
             try:
-                stored = self._advance(session, min(LOCAL_BATCH, most - done), Run(), local=True)
+                most_now = min(LOCAL_BATCH, most - done)
+                stored, _ = self._advance(session, most_now, Run(), local=True)
             except (Busy, DiskFull, ReadOnly):
                 break
             if not stored:
@@ -83,8 +149,8 @@ class Summaries:
                 return 0, run
         with self._db.write() as tx:
             records.queue_session(tx, session)
-            lease = Lease.take(tx, jobs.summarize_session(session))
-        return (0 if lease is None else self._work(lease, None, run)), run
+            job = jobs.lease(tx, jobs.summarize_session(session), LEASE_MS)
+        return (0 if job is None else self._work(job, None, run)), run
 
     def run_pending(
         self,
@@ -112,10 +178,9 @@ class Summaries:
                 break
             low = job.ref + 1
             with self._db.write() as tx:
-                lease = Lease.take(tx, job)
-            if lease is None:
-                continue
-            done += self._work(lease, None if limit is None else limit - done, run)
+                held = jobs.lease(tx, job, LEASE_MS)
+            if held is not None:
+                done += self._work(held, None if limit is None else limit - done, run)
         return done, run
 
     @property
@@ -135,17 +200,18 @@ class Summaries:
                 return None
             low = found[-1].ref + 1
 
-    def _work(self, lease: Lease, limit: int | None, run: Run) -> int:
-        """Do a leased job, as far as *limit* allows, and give the lease back."""
+    def _work(self, job: Job, limit: int | None, run: Run) -> int:
+        """Do a leased job, as far as *limit* allows, and release it."""
         done = 0
+        held: Job | None = job
         try:
-            if lease.job.subject == "summary":
-                done = self._improve(lease, run)
+            if job.subject == "summary":
+                done = self._improve(job, run)
                 run.stored(done)
                 return done
-            while (limit is None or done < limit) and not run.stopped:
+            while held is not None and (limit is None or done < limit) and not run.stopped:
                 most = self._batch if limit is None else min(self._batch, limit - done)
-                stored = self._advance(lease.job.ref, most, run, lease=lease)
+                stored, held = self._advance(held.ref, most, run, job=held)
                 if not stored:
                     break
                 done += stored
@@ -153,17 +219,18 @@ class Summaries:
         except Stopped:  # what was being made stays due
             return done
         finally:
-            self._settle(lease)
+            if held is not None:
+                self._release(held)
         return done
 
-    def _settle(self, lease: Lease) -> None:
-        """Remove a session's job when nothing is due any more; else leave it to the next."""
-        job = lease.job
+    def _release(self, job: Job) -> None:
+        """Release a job; that of a session is removed if no summary is due any more."""
         with self._db.write() as tx:
-            if lease.give_back(tx) and job.subject == "session":
+            released = jobs.release(tx, job)
+            if released is not None and job.subject == "session":
                 known = sessions.identity(tx, job.ref)
                 if known is None or not plan(tx, job.ref, known[0], self.policy, 1):
-                    jobs.done(tx, job)
+                    jobs.done(tx, released)
 
     def _advance(
         self,
@@ -172,24 +239,30 @@ class Summaries:
         run: Run,
         *,
         local: bool = False,
-        lease: Lease | None = None,
-    ) -> int:
-        """Make the next summaries of a session, *most* at most; 0 when none is due."""
+        job: Job | None = None,
+    ) -> tuple[int, Job | None]:
+        """
+        Make the next summaries of a session, *most* at most.
+
+        Returns:
+            How many; and *job* with its lease renewed, None if another process has it.
+        """
         with self._db.read() as tx:
             known = sessions.identity(tx, session)
             steps = [] if known is None else plan(tx, session, known[0], self.policy, most)
         if known is None or not steps:
-            return 0
+            return 0, job
         made = [self._made(known[0], step, run, local=local) for step in steps]
         with self._db.write() as tx:
-            if lease is not None and not lease.renew(tx):
-                return 0
+            held = None if job is None else jobs.renew(tx, job, LEASE_MS)
+            if job is not None and held is None:
+                return 0, None
             stored = 0
             for step, summary in zip(steps, made, strict=True):
                 if not self._store(tx, session, known, step, summary):
                     break
                 stored += 1
-            return stored
+        return stored, held
 
     def _made(self, name: str, step: Step, run: Run, *, local: bool) -> Made:
         if run.gone:
@@ -238,14 +311,14 @@ class Summaries:
         port = self.maker.port
         return port is not None and port.quality == "model" and made.quality != "model"
 
-    def _improve(self, lease: Lease, run: Run) -> int:
+    def _improve(self, job: Job, run: Run) -> int:
         """Let the model write a summary anew; a failure leaves it as it is, for later."""
         with self._db.read() as tx:
-            summary = summaries.get(tx, lease.job.ref)
+            summary = summaries.get(tx, job.ref)
             step = None if summary is None else self.step_of(tx, summary)
         if summary is None or step is None:
             with self._db.write() as tx:
-                lease.finish(tx)
+                jobs.done(tx, job)
             return 0
         if run.gone:
             return 0
@@ -253,13 +326,12 @@ class Summaries:
         made, failure = self.maker.make(step.source, step.depth, cancelled=run.cancelled)
         run.note(failure)
         with self._db.write() as tx:
-            if not lease.renew(tx):
-                return 0
             if failure is not None:
-                lease.fail(tx, failure)
+                jobs.fail(tx, job, str(failure))
                 return 0
+            if not jobs.done(tx, job):
+                return 0  # another process has it, or its sources changed
             records.update(tx, summary, self.columns(made))
-            lease.finish(tx)
         return 1
 
     def step_of(self, tx: Tx, summary: Summary) -> Step | None:

@@ -46,7 +46,7 @@ EXTRACT_MOST_TOKENS = 240
 EXTRACT_LEAST_TOKENS = 24
 
 # A summariser that hangs is given up after this time; two tries are shorter
-# than the lease of the job (`memdb.summaries.leases.LEASE_MS`).
+# than the lease of the job (`memdb.summaries.builder.LEASE_MS`).
 PORT_TIMEOUT_S = 60.0
 
 # Longest hint: a line of topics, not a second summary.

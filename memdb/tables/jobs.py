@@ -1,19 +1,22 @@
 """
-Jobs: work that is due. Owns the table `jobs`; `upkeep` has its rows about the file.
+Jobs: work that is due. Owns the table `jobs`.
 
-A job is written in the transaction that made it due, so a crash forgets none.
-A lease keeps two processes from doing the same work; whoever finishes proves
-that nothing moved meanwhile (`next_seq`), so nothing is done twice.
+A job is written in the transaction that made it due, so a crash loses none. A
+process takes a job by a lease (`lease`), may renew it, and ends it by `advance`,
+`done`, `fail`, `reschedule` or `release`. Each of these changes the row only if
+it is as the process left it (`next_seq`, `lease_ms`), so no work is done twice.
 """
 
 from __future__ import annotations
 
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT, scope_range
 from memdb.models.record import Record
+from memdb.models.summaries import SUMMARIZE_EVERY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
+    from memdb.models.file import Upkeep
 
 # How long a job stays with the process that took it. A batch of embeddings
 # takes well under a second; a process that died gives its jobs back after this.
@@ -23,8 +26,7 @@ LEASE_MS = 60_000
 RETRY_MS = 2_000
 MAX_RETRY_MS = 3_600_000
 
-# A session is looked at for summaries each time it grew by so many messages.
-SUMMARIZE_EVERY = 10
+MAX_ERROR_CHARS = 500
 
 INSERT_SESSION = """/* jobs.embed_session */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
@@ -69,7 +71,7 @@ DO UPDATE SET due_ms = excluded.due_ms, attempts = 0, error = NULL, lease_ms = 0
 """
 
 SELECT_DUE = """/* jobs.due */
-SELECT kind, subject, ref, space_no, next_seq, attempts
+SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
 FROM jobs
 WHERE
   space_no = :space_no
@@ -83,7 +85,7 @@ LIMIT :limit
 """
 
 UPDATE_LEASE = """/* jobs.lease */
-UPDATE jobs SET lease_ms = :until_ms
+UPDATE jobs SET lease_ms = :lease_ms
 WHERE
   kind = :kind
   AND subject = :subject
@@ -101,6 +103,20 @@ WHERE
   AND ref = :ref
   AND space_no = :space_no
   AND next_seq = :next_seq
+  AND lease_ms = :lease_ms
+"""
+
+# Work on the file comes round again: it keeps when it was done last, and gets its next time.
+UPDATE_DUE = """/* jobs.reschedule */
+UPDATE jobs
+SET next_seq = :now_ms, due_ms = :due_ms, attempts = 0, error = NULL, lease_ms = 0
+WHERE
+  kind = :kind
+  AND subject = :subject
+  AND ref = :ref
+  AND space_no = :space_no
+  AND next_seq = :next_seq
+  AND lease_ms = :lease_ms
 """
 
 UPDATE_FAILED = """/* jobs.fail */
@@ -111,6 +127,7 @@ WHERE
   AND ref = :ref
   AND space_no = :space_no
   AND next_seq = :next_seq
+  AND lease_ms = :lease_ms
 """
 
 UPDATE_RENEWED = """/* jobs.renew */
@@ -120,7 +137,8 @@ WHERE
   AND subject = :subject
   AND ref = :ref
   AND space_no = :space_no
-  AND lease_ms = :held_ms
+  AND next_seq = :next_seq
+  AND lease_ms = :lease_ms
 """
 
 DELETE_JOB = """/* jobs.done */
@@ -131,6 +149,7 @@ WHERE
   AND ref = :ref
   AND space_no = :space_no
   AND next_seq = :next_seq
+  AND lease_ms = :lease_ms
 """
 
 DELETE_SUBJECT = """/* jobs.drop */
@@ -162,7 +181,8 @@ SELECT
   sessions.id,
   0,
   coalesce(jobs.next_seq, 1) AS next_seq,
-  coalesce(jobs.attempts, 0)
+  coalesce(jobs.attempts, 0),
+  coalesce(jobs.lease_ms, 0)
 FROM sessions
 LEFT JOIN jobs ON
   jobs.kind = 'extract'
@@ -183,20 +203,44 @@ LIMIT :limit
 """
 
 SELECT_WATERMARK = """/* jobs.watermark */
-SELECT kind, subject, ref, space_no, next_seq, attempts
+SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
 FROM jobs
 WHERE kind = 'extract' AND subject = 'session' AND ref = :ref AND space_no = 0
+"""
+
+INSERT_UPKEEP = """/* jobs.add_upkeep */
+INSERT INTO jobs (kind, subject, ref, due_ms) VALUES (:kind, 'file', 0, 0)
+ON CONFLICT DO NOTHING
+"""
+
+SELECT_UPKEEP = """/* jobs.find_upkeep */
+SELECT kind, subject, ref, space_no, next_seq, attempts, lease_ms
+FROM jobs
+WHERE kind = :kind AND subject = 'file' AND ref = 0 AND space_no = 0 AND due_ms <= :due_ms
+"""
+
+SELECT_ALL_UPKEEP = """/* jobs.list_upkeep */
+SELECT kind, nullif(next_seq, 0), due_ms, lease_ms, attempts, error
+FROM jobs
+WHERE
+  kind IN ('expire', 'retain', 'sessions', 'optimize', 'checkpoint')
+  AND subject = 'file'
+  AND ref = 0
+  AND space_no = 0
+ORDER BY kind
 """
 
 
 class Job(Record):
     """
-    A piece of due work.
+    A piece of due work, as its row was when it was read or changed last.
 
     Attributes:
+        subject: "session", "entry", "summary" or "file".
         next_seq: For a session the first seq still to do; for an entry the
-            version to do.
-        attempts: How often it failed.
+            version to do; for the file the time when it was done last.
+        attempts: How often it failed in a row.
+        lease_ms: When the lease of the process that has it ends; 0 means none.
     """
 
     kind: str
@@ -205,15 +249,17 @@ class Job(Record):
     space_no: int
     next_seq: int
     attempts: int
+    lease_ms: int = 0
 
     def key(self) -> dict[str, object]:
-        """Return the values that name this job in the state it was read in."""
+        """Return the values that name this job and the state that its row must have."""
         return {
             "kind": self.kind,
             "subject": self.subject,
             "ref": self.ref,
             "space_no": self.space_no,
             "next_seq": self.next_seq,
+            "lease_ms": self.lease_ms,
         }
 
 
@@ -281,31 +327,54 @@ def due(
     return [Job(*row) for row in tx.all(SELECT_DUE, values)]
 
 
-def lease(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> bool:
-    """Take *job* for *lease_ms*; False when somebody else was faster."""
-    values = {**job.key(), "now_ms": tx.now_ms, "until_ms": tx.now_ms + lease_ms}
-    return tx.run(UPDATE_LEASE, values) > 0
+def lease(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
+    """Take *job* for *lease_ms* and return it; None if another process has it, or it moved."""
+    held = job.replace(lease_ms=tx.now_ms + lease_ms)
+    taken = tx.run(UPDATE_LEASE, {**held.key(), "now_ms": tx.now_ms}) > 0
+    return held if taken else None
 
 
-def renew(tx: Tx, job: Job, held_ms: int, until_ms: int) -> bool:
-    """Keep a lease that ends at *held_ms* until *until_ms*; False when it is another's by now."""
-    return tx.run(UPDATE_RENEWED, {**job.key(), "held_ms": held_ms, "until_ms": until_ms}) > 0
+def renew(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
+    """Hold *job* for another *lease_ms* and return it; None if another process has it now."""
+    until_ms = tx.now_ms + lease_ms
+    renewed = tx.run(UPDATE_RENEWED, {**job.key(), "until_ms": until_ms}) > 0
+    return job.replace(lease_ms=until_ms) if renewed else None
+
+
+def release(tx: Tx, job: Job) -> Job | None:
+    """Give *job* back, still due, and return it; None if another process has it now."""
+    released = tx.run(UPDATE_RENEWED, {**job.key(), "until_ms": 0}) > 0
+    return job.replace(lease_ms=0) if released else None
 
 
 def advance(tx: Tx, job: Job, new_seq: int) -> bool:
-    """Note that *job* is done below *new_seq*; False when it moved meanwhile."""
+    """Note that *job* is done below *new_seq*, and give it back; False if it moved meanwhile."""
     return tx.run(UPDATE_NEXT_SEQ, {**job.key(), "new_seq": new_seq}) > 0
 
 
 def done(tx: Tx, job: Job) -> bool:
-    """Remove *job*; False when it moved meanwhile."""
+    """Remove *job*; False if it moved meanwhile."""
     return tx.run(DELETE_JOB, job.key()) > 0
 
 
-def fail(tx: Tx, job: Job, error: str) -> None:
-    """Keep *job* for later, with the *error* that stopped it."""
-    wait_ms = min(RETRY_MS << min(job.attempts, 20), MAX_RETRY_MS)
-    tx.run(UPDATE_FAILED, {**job.key(), "error": error[:500], "due_ms": tx.now_ms + wait_ms})
+def fail(tx: Tx, job: Job, error: str, wait_ms: int | None = None) -> bool:
+    """
+    Keep *job* for later, with the *error* that stopped it; False if it moved meanwhile.
+
+    Args:
+        wait_ms: Until it is due again; None means 2 seconds, doubled per
+            failure up to an hour.
+    """
+    if wait_ms is None:
+        wait_ms = min(RETRY_MS << min(job.attempts, 20), MAX_RETRY_MS)
+    values = {"error": error[:MAX_ERROR_CHARS], "due_ms": tx.now_ms + wait_ms}
+    return tx.run(UPDATE_FAILED, {**job.key(), **values}) > 0
+
+
+def reschedule(tx: Tx, job: Job, wait_ms: int) -> bool:
+    """Note that work on the file is done, and due again after *wait_ms*; False if it moved."""
+    values = {"now_ms": tx.now_ms, "due_ms": tx.now_ms + wait_ms}
+    return tx.run(UPDATE_DUE, {**job.key(), **values}) > 0
 
 
 def drop(tx: Tx, subject: str, ref: int) -> None:
@@ -351,3 +420,22 @@ def extract_due(
         "quiet_ms": quiet_ms,
     }
     return [Job(*row) for row in tx.all(SELECT_EXTRACT, values)]
+
+
+def lease_upkeep(tx: Tx, kind: str, lease_ms: int, *, early: bool = False) -> Job | None:
+    """
+    Take a kind of work on the file; None if it is not due or another process has it.
+
+    Args:
+        early: Also if it is not due yet.
+    """
+    tx.run(INSERT_UPKEEP, {"kind": kind})
+    row = tx.one(SELECT_UPKEEP, {"kind": kind, "due_ms": MAX_INT if early else tx.now_ms})
+    return None if row is None else lease(tx, Job(*row), lease_ms)
+
+
+def list_upkeep(tx: Tx) -> tuple[Upkeep, ...]:
+    """Return the state of each kind of work on the file that was ever taken, by kind."""
+    from memdb.models.file import Upkeep  # only `info` and upkeep need it
+
+    return tuple(Upkeep(*row) for row in tx.all(SELECT_ALL_UPKEEP))

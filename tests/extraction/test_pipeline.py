@@ -12,7 +12,7 @@ import pytest
 import memdb
 from memdb.context import blocks
 from memdb.extraction.candidates import INJECTED, without_injected
-from memdb.jobs.steps import run_pending
+from memdb.jobs.runner import WorkRequest
 from memdb.models.extraction import Candidate, ExtractPolicy
 
 if TYPE_CHECKING:
@@ -591,12 +591,12 @@ class TestFailures:
         say(db, *["x"] * 9)
         model.facts = [ValueError("boom")]
         with pytest.raises(memdb.PortError):
-            run_pending(db._rooms, kinds=("extract",), early=False)
+            db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
         asked = len(model.asked)
-        run_pending(db._rooms, kinds=("extract",), early=False)
+        db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
         waiting = len(model.asked)
         clock.advance(10 * MINUTE_MS)
-        run_pending(db._rooms, kinds=("extract",), early=False)
+        db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
 
         assert (waiting, len(model.asked)) == (asked, asked + 1)
 
@@ -787,7 +787,7 @@ class TestInTheBackground:
         say(db, "I live in Oslo.")
 
         def run() -> int:
-            return run_pending(db._rooms, kinds=("extract",), early=False)
+            return db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
 
         soon = run()
         clock.advance(2 * MINUTE_MS)

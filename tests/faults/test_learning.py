@@ -50,7 +50,7 @@ import json, sys, memdb
 with memdb.open(sys.argv[1], embedder=None, counter="estimate") as db:
     print("ready", flush=True)
     sys.stdin.readline()
-    ran = [step.kind for _ in range(5) for step in db._rooms.scheduler.run_due()]
+    ran = [step.kind for _ in range(5) for step in db._rooms.jobs.run_upkeep()]
     print(json.dumps(ran), flush=True)
 """
 

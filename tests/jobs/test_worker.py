@@ -11,6 +11,7 @@ import pytest
 import memdb
 from memdb import MemDB
 from memdb.errors import PortError
+from memdb.jobs.runner import WorkRequest
 from memdb.jobs.worker import Worker
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.tables import jobs
@@ -126,7 +127,7 @@ def test_stopping_twice_and_from_its_own_thread(db: MemDB) -> None:
     """Neither waits for itself."""
     stopped = threading.Event()
 
-    def run(*_told: Any) -> int:
+    def run(_request: WorkRequest) -> int:
         worker.stop()
         stopped.set()
         return 0
@@ -254,13 +255,14 @@ def test_a_worker_waits_longer_after_each_failure(monkeypatch: pytest.MonkeyPatc
     waits: list[float] = []
     outcomes = iter([PortError("m", "down")] * 3 + [1, 0] + [PortError("m", "down")] * 2)
 
-    def run(_most: int, made: Any, _asks: Any, _stopped: Any) -> int:
+    def run(request: WorkRequest) -> int:
         outcome = next(outcomes, None)
         if outcome is None:
             raise memdb.Closed("memdb is closed")
         if isinstance(outcome, Exception):
             raise outcome
-        made(outcome)
+        assert request.progress is not None
+        request.progress(outcome)
         return outcome
 
     worker = Worker(run, 25.0)

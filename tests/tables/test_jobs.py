@@ -72,8 +72,49 @@ def test_a_lease_keeps_others_away_until_it_ends(tx: Tx) -> None:
     jobs.add_session(tx, SESSION, 1)
     (job,) = due(tx)
 
-    assert [jobs.lease(tx, job), jobs.lease(tx, job)] == [True, False]
-    assert (due(tx), due(tx, now_ms=tx.now_ms + jobs.LEASE_MS)) == ([], [job])
+    held = jobs.lease(tx, job)
+
+    assert (held, jobs.lease(tx, job)) == (job.replace(lease_ms=tx.now_ms + jobs.LEASE_MS), None)
+    assert (due(tx), due(tx, now_ms=tx.now_ms + jobs.LEASE_MS)) == ([], [held])
+
+
+@pytest.mark.parametrize("end", ["done", "advance", "fail", "renew", "release", "reschedule"])
+def test_a_lost_lease_changes_nothing(tx: Tx, end: str) -> None:
+    """A process that slept through its lease does not undo what the next one does."""
+    jobs.add_session(tx, SESSION, 1)
+    (job,) = due(tx)
+    slow = jobs.lease(tx, job)
+    assert slow is not None
+    tx.now_ms += jobs.LEASE_MS
+    quick = jobs.lease(tx, job)
+    ends = {
+        "done": lambda: jobs.done(tx, slow),
+        "advance": lambda: jobs.advance(tx, slow, 9),
+        "fail": lambda: jobs.fail(tx, slow, "late"),
+        "renew": lambda: jobs.renew(tx, slow),
+        "release": lambda: jobs.release(tx, slow),
+        "reschedule": lambda: jobs.reschedule(tx, slow, 9),
+    }
+
+    assert not ends[end]()
+    assert due(tx, now_ms=tx.now_ms + jobs.LEASE_MS) == [quick]
+
+
+def test_a_renewed_lease_lasts_longer_and_a_released_one_ends(tx: Tx) -> None:
+    """Each returns the job as its row is now."""
+    jobs.add_session(tx, SESSION, 1)
+    (job,) = due(tx)
+    held = jobs.lease(tx, job, 10)
+    assert held is not None
+    tx.now_ms += 5
+    renewed = jobs.renew(tx, held, 10)
+    assert renewed is not None
+    tx.now_ms += 5
+
+    assert due(tx) == []
+    assert jobs.release(tx, held) is None
+    assert jobs.release(tx, renewed) == job
+    assert due(tx) == [job]
 
 
 @pytest.mark.parametrize("finish", ["done", "advance"])
@@ -103,8 +144,9 @@ def test_a_failed_job_rests_and_says_why(tx: Tx) -> None:
     """The error is cut to what a listing can show."""
     jobs.add_session(tx, SESSION, 1)
     (job,) = due(tx)
-    jobs.lease(tx, job)
-    jobs.fail(tx, job, "e" * 900)
+    held = jobs.lease(tx, job)
+    assert held is not None
+    jobs.fail(tx, held, "e" * 900)
 
     assert tx.all(
         "SELECT attempts, length(error), lease_ms, due_ms - :now FROM jobs WHERE space_no = 1",

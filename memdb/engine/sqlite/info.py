@@ -88,7 +88,7 @@ COUNTED = (
 
 def info(db: Database) -> FileInfo:
     """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
-    from memdb.tables import upkeep
+    from memdb.tables import jobs
 
     with db.read() as tx:
         counts = tx.one(SELECT_COUNTS) or ()
@@ -111,7 +111,7 @@ def info(db: Database) -> FileInfo:
             summaries=dict(tx.all(SELECT_SUMMARIES)),
             archived_messages=archived[0],
             meta=dict(tx.all(SELECT_META)),
-            upkeep=upkeep.list_all(tx),
+            upkeep=jobs.list_upkeep(tx),
         )
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.jobs.scheduler import EVERY_MS, LEASE_MS, RETRY_MS, Scheduler
+from memdb.jobs.runner import EVERY_MS, LEASE_MS, RETRY_MS, JobRunner
+from memdb.tables import jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +47,13 @@ def steps() -> Steps:
 
 def test_each_step_is_done_when_it_is_due(database: Database, clock: Clock, steps: Steps) -> None:
     """At once, then again after its interval, in order."""
-    scheduler = Scheduler(database, steps.make("expire", "checkpoint"))
-    scheduler.run_due()
-    scheduler.run_due()
+    runner = JobRunner(database, {}, steps.make("expire", "checkpoint"))
+    runner.run_upkeep()
+    runner.run_upkeep()
     clock.advance(EVERY_MS["checkpoint"])
-    scheduler.run_due()
+    runner.run_upkeep()
     clock.advance(EVERY_MS["expire"])
-    ran = scheduler.run_due()
+    ran = runner.run_upkeep()
 
     assert steps.ran == ["expire", "checkpoint", "checkpoint", "expire", "checkpoint"]
     assert [(one.kind, one.done, one.error) for one in ran] == [
@@ -63,9 +64,9 @@ def test_each_step_is_done_when_it_is_due(database: Database, clock: Clock, step
 
 def test_early_does_what_is_not_due(database: Database, steps: Steps) -> None:
     """As a command asks for that is run by hand."""
-    scheduler = Scheduler(database, steps.make("expire"))
-    scheduler.run_due()
-    scheduler.run_due(early=True)
+    runner = JobRunner(database, {}, steps.make("expire"))
+    runner.run_upkeep()
+    runner.run_upkeep(early=True)
 
     assert steps.ran == ["expire", "expire"]
 
@@ -75,21 +76,19 @@ def test_an_error_in_one_step_does_not_stop_the_next(
 ) -> None:
     """It is recorded, and tried again after a minute, then two; success clears it."""
     steps.fail["expire"] = memdb.StorageError("no luck")
-    scheduler = Scheduler(database, steps.make("expire", "retain"))
-    first = scheduler.run_due()
+    runner = JobRunner(database, {}, steps.make("expire", "retain"))
+    first = runner.run_upkeep()
     clock.advance(RETRY_MS)
-    scheduler.run_due()
+    runner.run_upkeep()
     clock.advance(RETRY_MS)
-    scheduler.run_due()
-    from memdb.tables import upkeep
-
+    runner.run_upkeep()
     with database.read() as tx:
-        (failed, _) = upkeep.list_all(tx)
+        (failed, _) = jobs.list_upkeep(tx)
     clock.advance(RETRY_MS)
     steps.fail.clear()
-    scheduler.run_due()
+    runner.run_upkeep()
     with database.read() as tx:
-        (well, _) = upkeep.list_all(tx)
+        (well, _) = jobs.list_upkeep(tx)
 
     assert [str(one.error) for one in first] == ["no luck", "None"]
     assert steps.ran == ["expire", "retain", "expire", "expire"]
@@ -102,7 +101,7 @@ def test_an_error_in_one_step_does_not_stop_the_next(
 def test_a_bug_in_a_step_is_recorded_too(database: Database, steps: Steps) -> None:
     """Not only errors of memdb."""
     steps.fail["expire"] = ZeroDivisionError("division by zero")
-    ran = Scheduler(database, steps.make("expire", "retain")).run_due()
+    ran = JobRunner(database, {}, steps.make("expire", "retain")).run_upkeep()
 
     assert [type(one.error) for one in ran] == [ZeroDivisionError, type(None)]
 
@@ -111,33 +110,29 @@ def test_what_another_process_is_at_is_left_to_it(
     database: Database, clock: Clock, steps: Steps
 ) -> None:
     """Until its lease ends: then it is taken over."""
-    from memdb.tables import upkeep
-
-    scheduler = Scheduler(database, steps.make("expire"))
+    runner = JobRunner(database, {}, steps.make("expire"))
     with database.write() as tx:
-        upkeep.take(tx, "expire", LEASE_MS, early=False)
-    scheduler.run_due()
+        jobs.lease_upkeep(tx, "expire", LEASE_MS)
+    runner.run_upkeep()
     before = list(steps.ran)
     clock.advance(LEASE_MS)
-    scheduler.run_due()
+    runner.run_upkeep()
 
     assert (before, steps.ran) == ([], ["expire"])
 
 
 def test_who_lost_its_lease_changes_nothing(database: Database, clock: Clock) -> None:
     """A process that slept through its lease does not undo what the next one noted."""
-    from memdb.tables import upkeep
-
     with database.write() as tx:
-        slow = upkeep.take(tx, "expire", LEASE_MS, early=False)
+        slow = jobs.lease_upkeep(tx, "expire", LEASE_MS)
     clock.advance(LEASE_MS)
     with database.write() as tx:
-        quick = upkeep.take(tx, "expire", LEASE_MS, early=False)
+        quick = jobs.lease_upkeep(tx, "expire", LEASE_MS)
     assert slow is not None
     assert quick is not None
     with database.write() as tx:
-        late = upkeep.done(tx, "expire", slow, clock.now_ms, "late")
-        fine = upkeep.done(tx, "expire", quick, clock.now_ms + HOUR_MS)
+        late = jobs.fail(tx, slow, "late", 0)
+        fine = jobs.reschedule(tx, quick, HOUR_MS)
 
     assert (late, fine) == (False, True)
 
@@ -146,11 +141,11 @@ def test_nothing_due_needs_no_lock(
     path: str, make_database: Callable[..., Database], steps: Steps, raw: Any
 ) -> None:
     """Looking costs a read: ten workers that poll neither wait for writers nor delay them."""
-    scheduler = Scheduler(make_database(path, timeout_ms=1), steps.make("expire"))
-    scheduler.run_due()
+    runner = JobRunner(make_database(path, timeout_ms=1), {}, steps.make("expire"))
+    runner.run_upkeep()
     raw(path).execute("BEGIN IMMEDIATE")
 
-    assert scheduler.run_due() == []
+    assert runner.run_upkeep() == []
 
 
 DAY_MS = 86_400_000

@@ -1,0 +1,182 @@
+"""
+Job runner: does the background work that is due in a file.
+
+Work is a kind of job ("embed", "summarize", "extract"). Upkeep is work on the
+whole file that comes round again: of all processes the one that takes the
+lease of a step does it. A failure of one kind or step keeps no other from
+being done. The container gives both as lists of functions.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput, StorageError
+from memdb.models.record import Record
+from memdb.tables import jobs
+from memdb.text.validate import int_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from memdb.engine.sqlite.database import Database
+    from memdb.errors import MemDBError
+    from memdb.tables.jobs import Job
+
+    # Does work of one kind; the answer is how much, and the first failure.
+    Work = Callable[["WorkRequest"], tuple[int, MemDBError | None]]
+    # Does one step of upkeep in transactions of its own; the answer is how much.
+    Step = Callable[[], int]
+
+# Kinds of work, in the order in which they are done.
+WORK = ("embed", "summarize", "extract")
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+# A step that takes longer may be done twice, which costs time and nothing else.
+LEASE_MS = 10 * MINUTE_MS
+
+# Wait before a failed step is tried again: doubled per failure, up to its own interval.
+RETRY_MS = MINUTE_MS
+MAX_DOUBLINGS = 10
+
+# How often each step of upkeep is due. Source: docs/seeds/koopa.md.
+EVERY_MS = {
+    "expire": HOUR_MS,
+    "retain": HOUR_MS,
+    "sessions": HOUR_MS,
+    "optimize": DAY_MS,
+    "checkpoint": 5 * MINUTE_MS,
+}
+
+
+class WorkRequest(Record):
+    """
+    How much work to do, and who is called meanwhile.
+
+    Attributes:
+        limit: Stop after about this many pieces; None means all of them.
+        progress: Called after each batch with its number of pieces.
+        status: Called with ("active", what is done) before a model is asked.
+        early: Also what failed and waits to be tried again, and sessions that
+            still get messages.
+        cancelled: Called between pieces, and while a model answers.
+    """
+
+    limit: int | None = None
+    progress: Callable[[int], object] | None = None
+    status: Callable[[str, str], object] | None = None
+    early: bool = True
+    cancelled: Callable[[], bool] | None = None
+
+
+class StepRun(Record):
+    """Result of a step of upkeep: how much it did, or why it failed (None: it did not)."""
+
+    kind: str
+    done: int
+    error: Exception | None = None
+
+
+class JobRunner:
+    """Does the work and the upkeep of a file."""
+
+    def __init__(
+        self,
+        db: Database,
+        work: Mapping[str, Work],
+        upkeep: Sequence[tuple[str, Step]],
+    ) -> None:
+        """
+        Work on *db*.
+
+        Args:
+            work: Does each kind of `WORK` that this process can do.
+            upkeep: Steps in order, each with its kind of `EVERY_MS`.
+        """
+        self._db = db
+        self._work = work
+        self._upkeep = upkeep
+
+    def run_pending(self, request: WorkRequest, kinds: Sequence[str] = WORK) -> int:
+        """
+        Do the work that is due and return how many pieces that were.
+
+        Raises:
+            InvalidInput: an unknown kind, or a limit below 0.
+            MemDBError: the first failure; all else was done.
+        """
+        if request.limit is not None:
+            int_value(request.limit, "limit", 0, 1 << 62)
+        for kind in kinds:
+            if kind not in WORK:
+                raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
+        done, failure = self._run_work(request, kinds)
+        if failure is not None:
+            raise failure
+        return done
+
+    def run_due(self, request: WorkRequest) -> int:
+        """
+        Do the work and the upkeep that are due now; return how many pieces of work.
+
+        Raises:
+            MemDBError: the first failure; all else was done.
+        """
+        done, failure = self._run_work(request.replace(early=False), WORK)
+        for step in self.run_upkeep():
+            if step.error is not None and failure is None:
+                failure = StorageError(f"upkeep {step.kind!r} failed: {step.error}")
+        if failure is not None:
+            raise failure
+        return done
+
+    def run_upkeep(self, *, early: bool = False) -> list[StepRun]:
+        """
+        Do every step that is due and that no other process does; return what they did.
+
+        The error of a step is recorded with it. It is tried again after a
+        minute, then after two, four ...
+
+        Args:
+            early: Also steps that are not due yet.
+        """
+        with self._db.read() as tx:
+            due_ms = {state.kind: state.due_ms for state in jobs.list_upkeep(tx)}
+        runs = []
+        for kind, step in self._upkeep:
+            if not early and due_ms.get(kind, 0) > self._db.clock():
+                continue  # without a write: this is the usual case
+            with self._db.write() as tx:
+                job = jobs.lease_upkeep(tx, kind, LEASE_MS, early=early)
+            if job is not None:
+                runs.append(self._run_step(job, step))
+        return runs
+
+    def _run_work(
+        self, request: WorkRequest, kinds: Sequence[str]
+    ) -> tuple[int, MemDBError | None]:
+        """Do work of each kind; return how many pieces, and the first failure."""
+        total = 0
+        failure: MemDBError | None = None
+        for kind in WORK:
+            if kind in kinds and kind in self._work:
+                rest = None if request.limit is None else max(request.limit - total, 0)
+                done, problem = self._work[kind](request.replace(limit=rest))
+                total += done
+                failure = failure or problem
+        return total, failure
+
+    def _run_step(self, job: Job, step: Step) -> StepRun:
+        every_ms = EVERY_MS[job.kind]
+        try:
+            done = step()
+        except Exception as error:  # noqa: BLE001 (no step may stop the next)
+            wait_ms = min(RETRY_MS << min(job.attempts, MAX_DOUBLINGS), every_ms)
+            with self._db.write() as tx:
+                jobs.fail(tx, job, str(error), wait_ms)
+            return StepRun(job.kind, 0, error)
+        with self._db.write() as tx:
+            jobs.reschedule(tx, job, every_ms)
+        return StepRun(job.kind, done)
