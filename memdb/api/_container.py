@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memdb.conversations.archive import Archivist
     from memdb.conversations.host_sessions import Hosting
     from memdb.conversations.writer import MessageService
+    from memdb.deletion.service import DeletionService
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.sqlite.database import Database
     from memdb.english.rule_extractor import RuleExtractor
@@ -294,6 +295,13 @@ class Rooms:
         return self.indexer.pending() + waiting
 
     @property
+    def deletion(self) -> DeletionService:
+        """The deletion service, made at each access."""
+        from memdb.deletion.service import DeletionService
+
+        return DeletionService(self.db, lambda: self.summaries)
+
+    @property
     def extractions(self) -> ExtractionService:
         """What learns from what was said."""
         if self._extractions is None:
@@ -368,7 +376,8 @@ class Rooms:
         if sessions is not None:
             from memdb.deletion.retention import retain_sessions
 
-            steps.append(("sessions", lambda: len(retain_sessions(self, sessions))))
+            services = (self.db, self.conversations, self.archivist, self.deletion)
+            steps.append(("sessions", lambda: len(retain_sessions(*services, sessions))))
         steps.append(("optimize", lambda: merge_indexes(self.db)))
         steps.append(("checkpoint", lambda: checkpoint(self.db)))
         return steps

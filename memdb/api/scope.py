@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from memdb.api.session import Session
-from memdb.errors import InvalidInput
 from memdb.text.validate import name_value
 
 TYPE_CHECKING = False
@@ -350,21 +349,12 @@ class Scope:
         ...     receipt.removed["messages"], receipt.proven
         (1, True)
         """
-        from memdb.deletion.service import Forgetter
+        from memdb.deletion.selectors import select
 
-        given = (entry, session, query, everything or None)
-        if sum(one is not None for one in given) != 1:
-            raise InvalidInput("forget needs one of entry, session, query and everything")
-        forgetter = Forgetter(self._rooms, self._owner)
-        if entry is not None:
-            return forgetter.entry(entry, prove=prove, dry_run=dry_run)
-        if everything:
-            return forgetter.everything(prove=prove, dry_run=dry_run)
-        options = {"artifacts": artifacts, "prove": prove, "dry_run": dry_run}
-        if session is not None:
-            return forgetter.session(session, **options)
-        assert query is not None
-        return forgetter.query(query, **options)
+        selector = select(
+            entry=entry, session=session, query=query, everything=everything, artifacts=artifacts
+        )
+        return self._rooms.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
 
     def find_secrets(self, *, entropy: bool = False) -> Iterator[SecretPlace]:
         """
@@ -377,9 +367,11 @@ class Scope:
 
         Cost: 50 µs per message.
         """
-        from memdb.deletion.secrets import places
+        from memdb.deletion.secrets import Sources, places
 
-        return places(self, self._rooms.secrets, entropy=entropy)
+        rooms = self._rooms
+        sources = Sources(rooms.conversations, rooms.entries, rooms.shelf)
+        return places(sources, self._owner, rooms.secrets, entropy=entropy)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """

@@ -356,13 +356,10 @@ class Session(Hosted, Learning, Revising):
             Busy: others kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
-        from memdb.deletion.service import Forgetter
+        from memdb.deletion.selectors import select
 
-        forgetter = Forgetter(self._rooms, self._owner)
-        options = {"artifacts": artifacts, "prove": prove, "dry_run": dry_run}
-        if seqs is None:
-            return forgetter.session(self.name, **options)
-        return forgetter.messages(self.name, [seqs] if isinstance(seqs, int) else seqs, **options)
+        selector = select(session=self.name, seqs=seqs, artifacts=artifacts)
+        return self._rooms.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

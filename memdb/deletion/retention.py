@@ -6,7 +6,7 @@ Off unless a policy is given, because nothing stored is lost without being asked
 
 from __future__ import annotations
 
-from memdb.deletion.service import Forgetter
+from memdb.deletion.selectors import select
 from memdb.models.ids import MAX_INT
 from memdb.records.scopes import Owner
 from memdb.tables import scopes
@@ -14,16 +14,25 @@ from memdb.text.validate import choice_value, int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.api._container import Rooms
+    from memdb.conversations.archive import Archivist
+    from memdb.conversations.reader import Conversations
+    from memdb.deletion.service import DeletionService
+    from memdb.engine.sqlite.database import Database
     from memdb.models.messages import SessionInfo
     from memdb.models.policies import SessionPolicy
 
 ACTIONS = ("archive", "delete", "forget")
 
 
-def retain_sessions(rooms: Rooms, policy: SessionPolicy) -> list[tuple[str, str, str]]:
+def retain_sessions(
+    db: Database,
+    reader: Conversations,
+    archivist: Archivist,
+    deletion: DeletionService,
+    policy: SessionPolicy,
+) -> list[tuple[str, str, str]]:
     """
-    Archive or delete the sessions that *policy* does not keep, in all scopes.
+    Archive, delete or forget the sessions that *policy* does not keep, in all scopes.
 
     Returns:
         (app, user, session) of each that changed, least recently used first.
@@ -36,14 +45,24 @@ def retain_sessions(rooms: Rooms, policy: SessionPolicy) -> list[tuple[str, str,
         value = getattr(policy, field)
         if value is not None:
             int_value(value, field, 0, MAX_INT)
-    with rooms.db.read() as tx:
-        owners = [Owner(rooms.db, app, user) for _, app, user in scopes.list_all(tx)]
-    return [
-        (owner.app, owner.user, info.name)
+    with db.read() as tx:
+        owners = [Owner(db, app, user) for _, app, user in scopes.list_all(tx)]
+    found = [
+        (owner, info.name)
         for owner in owners
-        for info in due(rooms.conversations.sessions(owner), policy, rooms.db.clock())
-        if _apply(rooms, owner, info.name, policy.action)
+        for info in due(reader.sessions(owner), policy, db.clock())
     ]
+    changed = []
+    for owner, name in found:
+        if policy.action == "archive":
+            done = archivist.archive(owner, name, keep_last=0).messages
+        elif policy.action == "delete":
+            done = deletion.delete(owner, select(session=name)).removed["sessions"]
+        else:
+            done = deletion.forget(owner, select(session=name)).removed["sessions"]
+        if done:
+            changed.append((owner.app, owner.user, name))
+    return changed
 
 
 def due(infos: list[SessionInfo], policy: SessionPolicy, now_ms: int) -> list[SessionInfo]:
@@ -57,12 +76,3 @@ def due(infos: list[SessionInfo], policy: SessionPolicy, now_ms: int) -> list[Se
         or (policy.max_age_ms is not None and now_ms - info.created_ms > policy.max_age_ms)
         or (policy.max_idle_ms is not None and now_ms - info.updated_ms > policy.max_idle_ms)
     ]
-
-
-def _apply(rooms: Rooms, owner: Owner, session: str, action: str) -> bool:
-    if action == "archive":
-        return rooms.archivist.archive(owner, session, keep_last=0).messages > 0
-    if action == "delete":
-        return rooms.writer.delete(owner, session)
-    receipt = Forgetter(rooms, owner).session(session, artifacts=False, prove=False, dry_run=False)
-    return receipt.removed["sessions"] > 0

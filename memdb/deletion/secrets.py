@@ -1,7 +1,7 @@
 """
-Looking for secrets in what a scope holds already: messages, entries, artifacts.
+Secret scan: finds keys and passwords that a scope holds in messages, entries and artifacts.
 
-Reads page by page; nothing is changed, and no secret is repeated in full.
+It reads page by page, changes nothing, and returns no secret in full.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.api.scope import Scope
+    from memdb.artifacts.service import Shelf
+    from memdb.conversations.reader import Conversations
+    from memdb.entries.service import EntryService
     from memdb.models.messages import ArtifactVersion
+    from memdb.records.scopes import Owner
     from memdb.text.secret_policy import SecretPolicy
 
 # Bytes of an artifact that are looked at together, and how many of them again
@@ -42,10 +45,20 @@ class SecretPlace(Record):
     shown: str
 
 
-def places(scope: Scope, policy: SecretPolicy, *, entropy: bool) -> Iterator[SecretPlace]:
-    """Yield every secret of a scope: its messages first, then entries, then artifacts."""
-    for session in scope.sessions():
-        for message in scope.session(session.name).messages():
+class Sources(Record):
+    """The services that a scan for secrets reads."""
+
+    reader: Conversations
+    entries: EntryService
+    artifacts: Shelf
+
+
+def places(
+    sources: Sources, owner: Owner, policy: SecretPolicy, *, entropy: bool
+) -> Iterator[SecretPlace]:
+    """Yield every secret of a scope: in messages first, then in entries, then in artifacts."""
+    for session in sources.reader.sessions(owner):
+        for message in sources.reader.messages(owner, session.name):
             where = f"message {session.name}#{message.seq}"
             parts: dict[str, Any] = {
                 "": message.text,
@@ -53,16 +66,16 @@ def places(scope: Scope, policy: SecretPolicy, *, entropy: bool) -> Iterator[Sec
                 "metadata": message.metadata,
             }
             yield from _in_parts(where, parts, policy, entropy=entropy)
-    for entry in scope.entries.list(inactive=True):
+    for entry in sources.entries.list(owner, inactive=True):
         parts = {"": entry.text, "keywords": entry.keywords, "metadata": entry.metadata}
         yield from _in_parts(f"entry {entry.id}", parts, policy, entropy=entropy)
-        for old in scope.entries.history(entry.id):
+        for old in sources.entries.history(owner, entry.id):
             before = {"": old.text, "keywords": old.keywords, "metadata": old.metadata}
             where = f"entry {entry.id} version {old.version}"
             yield from _in_parts(where, before, policy, entropy=entropy)
-    for newest in scope.artifacts.list():
-        for version in scope.artifacts.versions(newest.name, session=newest.session):
-            yield from _in_artifact(scope, version, policy, entropy=entropy)
+    for newest in sources.artifacts.list(owner, None):
+        for version in sources.artifacts.versions(owner, newest.session, newest.name):
+            yield from _in_artifact(sources, owner, version, policy, entropy=entropy)
 
 
 def _in_parts(
@@ -93,12 +106,17 @@ def _texts(value: Any, name: str = "") -> Iterator[str]:
 
 
 def _in_artifact(
-    scope: Scope, version: ArtifactVersion, policy: SecretPolicy, *, entropy: bool
+    sources: Sources,
+    owner: Owner,
+    version: ArtifactVersion,
+    policy: SecretPolicy,
+    *,
+    entropy: bool,
 ) -> Iterator[SecretPlace]:
     where = f"artifact {version.name}@{version.version}"
     yield from _in_parts(where, {"metadata": version.metadata}, policy, entropy=entropy)
     seen: set[tuple[str, int]] = set()
-    with scope.artifacts.open(version.name, version.version, session=version.session) as stream:
+    with sources.artifacts.open(owner, version.session, version.name, version.version) as stream:
         start, data = 0, stream.read(STEP_BYTES)
         while data and b"\0" not in data[:4096]:
             text = data.decode("utf-8", errors="replace")

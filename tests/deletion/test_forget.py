@@ -11,7 +11,7 @@ import pytest
 
 import memdb
 from memdb import Busy, InvalidInput, NotFound
-from memdb.deletion.messages import FORGOTTEN
+from memdb.deletion.rewriting import FORGOTTEN
 from memdb.engine.sqlite import proof as proofs
 from memdb.engine.sqlite.proof import Probes
 from memdb.models.summaries import SummaryPolicy, SummaryText
@@ -532,7 +532,7 @@ def test_summaries_that_keep_changing_end_in_busy(path, open_db, monkeypatch):
     db = open_db(path, summaries=SMALL)
     session = fill(db)
     db.run_pending()
-    monkeypatch.setattr("memdb.deletion.messages.same", lambda *_: False)
+    monkeypatch.setattr("memdb.deletion.rewriting.is_current", lambda *_: False)
 
     with pytest.raises(Busy, match="kept changing"):
         session.forget(2)
@@ -544,8 +544,8 @@ def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
     """What was planned before another summarised is not written."""
     db = open_db(path, summaries=SMALL)
     session = fill(db)
-    forgetting = memdb.deletion.messages
-    real, runs = forgetting.rewriting, []
+    forgetting = memdb.deletion.rewriting
+    real, runs = forgetting.plan, []
 
     def rewriting(*given):
         done = real(*given)
@@ -556,7 +556,7 @@ def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
             other.join()
         return done
 
-    monkeypatch.setattr(forgetting, "rewriting", rewriting)
+    monkeypatch.setattr(forgetting, "plan", rewriting)
     session.forget([2, 3])
 
     assert session.tree().summaries

@@ -376,6 +376,12 @@ def test_recall_of_now_is_recall_of_the_past_at_this_time(
     assert [hit.source.entry_id for hit in past] == [hit.source.entry_id for hit in now]
 
 
+def retain(db: MemDB, policy: SessionPolicy) -> list[tuple[str, str, str]]:
+    """Apply a policy to the sessions of a file."""
+    rooms = db._rooms
+    return retain_sessions(db._db, rooms.conversations, rooms.archivist, rooms.deletion, policy)
+
+
 @pytest.mark.parametrize(
     ("policy", "gone"),
     [
@@ -395,8 +401,8 @@ def test_sessions_are_retained_by_count_idle_time_and_age(
         clock.advance(10_000)
     clock.advance(-5_000)
 
-    archived = retain_sessions(db._rooms, policy)
-    forgotten = retain_sessions(db._rooms, policy.replace(action="forget"))
+    archived = retain(db, policy)
+    forgotten = retain(db, policy.replace(action="forget"))
 
     assert archived == forgotten == [("default", "ann", name) for name in gone]
     left = {info.name for info in db.scope("ann").sessions()}
@@ -408,7 +414,7 @@ def test_an_archived_session_says_what_it_said(db: MemDB) -> None:
     db.scope("ann").session("s").append("user", "hello")
     policy = SessionPolicy(max_count=0)
 
-    done = [retain_sessions(db._rooms, policy) for _ in range(2)]
+    done = [retain(db, policy) for _ in range(2)]
 
     assert done == [[("default", "ann", "s")], []]
     assert db.scope("ann").session("s").last(1)[0].text == "hello"
@@ -418,4 +424,4 @@ def test_an_archived_session_says_what_it_said(db: MemDB) -> None:
 def test_a_session_policy_is_checked(db: MemDB, given: dict[str, Any]) -> None:
     """Before anything is touched."""
     with pytest.raises(memdb.InvalidInput, match=next(iter(given))):
-        retain_sessions(db._rooms, SessionPolicy(**given))
+        retain(db, SessionPolicy(**given))

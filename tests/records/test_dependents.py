@@ -51,9 +51,12 @@ def counts(db: MemDB) -> dict[str, int]:
 
 def idle(db: MemDB, action: str) -> None:
     """Let retention remove the sessions that were longest without a message."""
-    from memdb.deletion.retention import SessionPolicy, retain_sessions
+    from memdb.deletion.retention import retain_sessions
+    from memdb.models.policies import SessionPolicy
 
-    retain_sessions(db._rooms, SessionPolicy(max_count=0, action=action))
+    rooms = db._rooms
+    services = (db._db, rooms.conversations, rooms.archivist, rooms.deletion)
+    retain_sessions(*services, SessionPolicy(max_count=0, action=action))
 
 
 def expire(db: MemDB) -> None:

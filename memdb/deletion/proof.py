@@ -1,0 +1,111 @@
+"""
+Proof values: every text and byte of what is forgotten, read while it is still there.
+
+The engine searches the file for them afterwards. Every function joins the
+caller's transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.models.ids import MAX_INT
+from memdb.records import archive as archive_records
+from memdb.tables import archive, artifacts, blobs, entries, history, messages, removal, sessions
+from memdb.text.validate import json_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.deletion.rewriting import Rewriting
+    from memdb.deletion.selectors import Part, Selection
+    from memdb.engine.base import Row, Tx
+    from memdb.engine.sqlite.proof import Probes
+    from memdb.models.messages import Message
+    from memdb.records.scopes import Owner
+    from memdb.tables.artifacts import Place
+
+PAGE = 500
+
+
+def collect(
+    tx: Tx, owner: Owner, selection: Selection, plans: dict[int, Rewriting], probes: Probes
+) -> None:
+    """Add to *probes* everything that *selection* says."""
+    for part in selection.parts:
+        probes.add(_of_messages(tx, part))
+        probes.add(_of_rewritten(plans[part.session]), summary=True)
+    for session, name in selection.whole:
+        probes.add(_of_session(tx, session, name))
+        probes.add(_of_summaries(tx, session), summary=True)
+    for entry_id in selection.entries:
+        probes.add(_of_entry(tx, entry_id))
+    probes.add(_of_versions(selection.versions))
+    for place in selection.artifacts:
+        probes.add(_of_artifact(tx, place))
+    for name_or_all in selection.state:
+        rows = removal.state(tx, owner.app, owner.user, name_or_all)
+        probes.add(value for row in rows for value in row)
+
+
+def _of_messages(tx: Tx, part: Part) -> Iterator[str | bytes | None]:
+    """Yield what the messages of *part* say, as it is stored."""
+    for block in archive_records.find_blocks(tx, part.session, part.seqs):
+        yield from (one.data for one in archive.touched(tx, part.session, *block))
+    for one in messages.get_many(tx, part.ids).values():
+        yield from _of_message(one)
+
+
+def _of_rewritten(planned: Rewriting) -> Iterator[str | None]:
+    """Yield what the summaries say that are going to be rewritten."""
+    for summary, made in planned.summaries:
+        if made is not None:
+            yield from (summary.text, summary.hint)
+
+
+def _of_session(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]:
+    """Yield what a whole session says: its name, title and messages."""
+    ((_, info),) = sessions.list_by_id(tx, session - 1, session, limit=1)
+    yield from (name, info.title, json_value(info.metadata, "metadata"))
+    after = 0
+    while page := messages.list_after(tx, session, name, after, PAGE):
+        for one in page:
+            yield from _of_message(one)
+        after = page[-1].seq
+    yield from (one.data for one in archive.after(tx, session, 0, MAX_INT))
+
+
+def _of_summaries(tx: Tx, session: int) -> Iterator[str | None]:
+    """Yield what the summaries of a whole session say."""
+    for _, text, hint in removal.node_texts(tx, session):
+        yield from (text, hint)
+
+
+def _of_message(message: Message) -> Iterator[str | None]:
+    yield message.text
+    yield json_value(message.body, "body")
+    yield json_value(message.metadata, "metadata")
+    yield message.external_id
+
+
+def _of_entry(tx: Tx, entry_id: int) -> Iterator[str | None]:
+    """Yield what an entry says and said before."""
+    found = entries.find(tx, entry_id)
+    if found is None:
+        return
+    yield from (found.text, *found.keywords, found.key, json_value(found.metadata, "metadata"))
+    for old in history.list_all(tx, entry_id):
+        yield from (old.text, *old.keywords, old.key, json_value(old.metadata, "metadata"))
+
+
+def _of_versions(rows: tuple[Row, ...]) -> Iterator[str | None]:
+    """Yield what old versions of entries say."""
+    for _, _, text, keywords, metadata in rows:
+        yield from (text, *keywords.split("\n"), metadata)
+
+
+def _of_artifact(tx: Tx, place: Place) -> Iterator[str | bytes | None]:
+    """Yield the name of an artifact, and the bytes and metadata of each version."""
+    yield place.name
+    for stored in artifacts.versions(tx, place):
+        yield json_value(stored.info.metadata, "metadata")
+        yield from blobs.forms(tx, stored.blob_no)

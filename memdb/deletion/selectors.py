@@ -1,0 +1,282 @@
+"""
+Selectors: what a removal names, and everything that goes with it.
+
+`delete` and `forget` take the same selectors. Every function that reads joins
+the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput, NotFound
+from memdb.models.ids import (
+    MAX_INT,
+    MAX_SEQ,
+    SCOPE_SHIFT,
+    scope_range,
+    seq_of,
+    session_no_of,
+    session_of,
+    session_range,
+)
+from memdb.models.record import Record
+from memdb.records import artifacts as artifact_records
+from memdb.records import sessions as session_records
+from memdb.tables import artifacts, entries, messages, removal, sessions
+from memdb.tables.artifacts import Place
+from memdb.text.terms import content_words, query_words, word_terms
+from memdb.text.validate import int_value, name_value, text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memdb.engine.base import Row, Tx
+    from memdb.records.scopes import Owner
+    from memdb.text.terms import Term
+
+# Most words of a query: more would be a text, not what it is about.
+MAX_WORDS = 64
+
+
+class Selector(Record):
+    """
+    What to remove from a scope; made by `select`, which checks it.
+
+    Attributes:
+        what: "entry", "messages", "session", "query" or "everything".
+        entry: Id of an entry.
+        session: Name of a session.
+        seqs: Of messages of the session; None means the whole session.
+        words: Of the query.
+        query: As it was given.
+        artifacts: Also artifacts that hold the words, or that the messages saved.
+    """
+
+    what: str
+    entry: int = 0
+    session: str = ""
+    seqs: tuple[int, ...] | None = None
+    words: tuple[str, ...] = ()
+    query: str = ""
+    artifacts: bool = False
+
+    def subject(self, owner: Owner) -> str:
+        """Return what the receipt holds the hash of."""
+        if self.what == "everything":
+            return f"{owner.app}\n{owner.user}"
+        if self.seqs is not None:
+            return f"{self.session}#{','.join(map(str, self.seqs))}"
+        return {"entry": str(self.entry), "session": self.session}.get(self.what, self.query)
+
+
+def select(
+    *,
+    entry: int | None = None,
+    session: str | None = None,
+    seqs: int | Iterable[int] | None = None,
+    query: str | None = None,
+    everything: bool = False,
+    artifacts: bool = False,
+) -> Selector:
+    """
+    Return the selector that these arguments name.
+
+    Raises:
+        InvalidInput: not exactly one of *entry*, *session*, *query* and
+            *everything* is given, *seqs* without a session, or one is invalid.
+    """
+    given = [
+        name
+        for name, value in (("entry", entry), ("session", session), ("query", query))
+        if value is not None
+    ] + (["everything"] if everything else [])
+    if len(given) != 1:
+        chosen = f"{' and '.join(given)} contradict each other" if given else "none is given"
+        raise InvalidInput(f"{chosen}: a removal needs one of entry, session, query and everything")
+    if seqs is not None and session is None:
+        raise InvalidInput("seqs is given without session: name the session too")
+    if entry is not None:
+        return Selector("entry", entry=int_value(entry, "entry", 0, MAX_INT))
+    if everything:
+        return Selector("everything", artifacts=True)
+    if query is not None:
+        return Selector("query", words=_words_of(query), query=query, artifacts=artifacts)
+    name = name_value(session, "session")
+    if seqs is None:
+        return Selector("session", session=name, artifacts=artifacts)
+    wanted = [seqs] if isinstance(seqs, int) else seqs
+    chosen_seqs = tuple(sorted({int_value(seq, "seqs", 1, MAX_SEQ) for seq in wanted}))
+    return Selector("messages", session=name, seqs=chosen_seqs, artifacts=artifacts)
+
+
+class Part(Record):
+    """Messages of a session: its id and name, and their seqs."""
+
+    session: int
+    name: str
+    seqs: tuple[int, ...]
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the messages."""
+        return [self.session | seq for seq in self.seqs]
+
+
+class Selection(Record):
+    """
+    What a selector names in the file now.
+
+    Attributes:
+        parts: Sessions that lose some messages.
+        whole: (id, name) of sessions that go as a whole.
+        entries: Ids.
+        versions: (entry, version, text, keywords, metadata) of entries that stay.
+        artifacts: Names that go by themselves.
+        state: Sessions whose state goes; None among them means all of the user's.
+    """
+
+    parts: tuple[Part, ...] = ()
+    whole: tuple[tuple[int, str], ...] = ()
+    entries: tuple[int, ...] = ()
+    versions: tuple[Row, ...] = ()
+    artifacts: tuple[Place, ...] = ()
+    state: tuple[str | None, ...] = ()
+
+
+def find(tx: Tx, owner: Owner, selector: Selector, *, told: bool) -> Selection:
+    """
+    Return what *selector* names.
+
+    Args:
+        told: Also the entries, and old versions of entries, that were told by
+            the messages.
+
+    Raises:
+        NotFound: the scope never had such an entry.
+    """
+    scope_no = owner.find(tx)
+    if selector.what == "everything":
+        return _everything(tx, scope_no)
+    if selector.what == "entry":
+        return _entry(tx, scope_no, selector.entry)
+    if scope_no is not None and selector.what == "query":
+        return _matching(tx, scope_no, selector, told=told)
+    session = session_records.find(tx, owner, selector.session) if selector.session else None
+    if session is None:
+        return Selection()
+    if selector.seqs is None:
+        return _whole(tx, session, selector, told=told)
+    part = Part(session, selector.session, selector.seqs)
+    return _parts(tx, [part], artifacts=selector.artifacts, told=told)
+
+
+def _entry(tx: Tx, scope_no: int | None, entry_id: int) -> Selection:
+    low, high = (0, -1) if scope_no is None else scope_range(scope_no)
+    if low <= entry_id <= high and entries.find(tx, entry_id) is not None:
+        return Selection(entries=(entry_id,))
+    if scope_no is None or not removal.was_entry(tx, scope_no, entry_id):
+        raise NotFound("entry", entry_id)
+    return Selection()
+
+
+def _everything(tx: Tx, scope_no: int | None) -> Selection:
+    if scope_no is None:
+        return Selection(state=(None,))
+    low, high = scope_range(scope_no)
+    whole = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=MAX_INT)]
+    places = artifact_records.list_places(tx, scope_no)
+    every = tuple(removal.entry_ids(tx, low, high))
+    return Selection((), tuple(whole), every, (), tuple(places), (None,))
+
+
+def _whole(tx: Tx, session: int, selector: Selector, *, told: bool) -> Selection:
+    """Return a whole session and what goes with it."""
+    scope_no = session >> SCOPE_SHIFT
+    entry_ids = removal.told_in(tx, session, None) if told else []
+    versions = removal.told_before(tx, session, None) if told else []
+    places = artifact_records.list_places(tx, scope_no, session_no_of(session))
+    if selector.artifacts:
+        saved = removal.made_in(tx, scope_no, *session_range(session))
+        places += [Place(scope_no, number, name) for number, name in saved]
+    return Selection(
+        (),
+        ((session, selector.session),),
+        tuple(entry_ids),
+        tuple(row for row in versions if row[0] not in entry_ids),
+        tuple(dict.fromkeys(places)),
+        (selector.session,),
+    )
+
+
+def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, told: bool) -> Selection:
+    """Return messages that are there, and what goes with them."""
+    present = []
+    entry_ids: dict[int, None] = {}
+    versions: list[Row] = []
+    places: dict[Place, None] = {}
+    for part in parts:
+        if told:
+            entry_ids |= dict.fromkeys(removal.told_in(tx, part.session, part.seqs))
+            versions += removal.told_before(tx, part.session, part.seqs)
+        here = sorted(messages.uids(tx, part.ids))
+        if here:
+            present.append(part.replace(seqs=tuple(one - part.session for one in here)))
+        if artifacts:
+            scope_no = part.session >> SCOPE_SHIFT
+            saved = removal.made_by(tx, scope_no, part.ids)
+            places |= dict.fromkeys(Place(scope_no, number, name) for number, name in saved)
+    kept = tuple(row for row in versions if row[0] not in entry_ids)
+    return Selection(tuple(present), (), tuple(entry_ids), kept, tuple(places), ())
+
+
+def _matching(tx: Tx, scope_no: int, selector: Selector, *, told: bool) -> Selection:
+    """
+    Return what holds all words, by the stems of the index; old versions by their letters.
+
+    The author of a message does not count, the name of an artifact does.
+    """
+    span = scope_range(scope_no)
+    terms = word_terms(selector.words)
+    texts = [term.replace(fields=("text",)) for term in terms]
+    by_session: dict[int, list[int]] = {}
+    for row_id in sorted(_holding_all(tx, "message", texts, span)):
+        by_session.setdefault(session_of(row_id), []).append(seq_of(row_id))
+    names = sessions.names(tx, list(by_session))
+    parts = [Part(one, names[one], tuple(seqs)) for one, seqs in by_session.items()]
+    selection = _parts(tx, parts, artifacts=selector.artifacts, told=told)
+    entry_ids = dict.fromkeys((*selection.entries, *sorted(_holding_all(tx, "entry", terms, span))))
+    versions = {row[:2]: row for row in selection.versions}
+    versions |= {
+        row[:2]: row for row in removal.history(tx, *span) if _holds(row[2:], selector.words)
+    }
+    places = dict.fromkeys(selection.artifacts)
+    if selector.artifacts:
+        named = sorted(_holding_all(tx, "artifact", terms, span))
+        for one in artifacts.get_many(tx, named).values():
+            places[Place(one.id >> SCOPE_SHIFT, one.session_no, one.name)] = None
+    return selection.replace(
+        entries=tuple(entry_ids),
+        versions=tuple(row for row in versions.values() if row[0] not in entry_ids),
+        artifacts=tuple(places),
+    )
+
+
+def _words_of(query: str) -> tuple[str, ...]:
+    """Return the words that *query* asks for, those without a meaning left out."""
+    every = query_words(text_value(query, "query"))
+    chosen = content_words(every) or every
+    if not chosen:
+        raise InvalidInput("query has no word: say what to forget")
+    if len(chosen) > MAX_WORDS:
+        raise InvalidInput(f"query has {len(chosen)} words: give {MAX_WORDS} at most")
+    return tuple(chosen)
+
+
+def _holding_all(tx: Tx, kind: str, terms: list[Term], span: tuple[int, int]) -> set[int]:
+    postings = [set(ids) for ids in tx.words.postings(kind, terms, *span).values()]
+    return set.intersection(*postings)
+
+
+def _holds(texts: Row, wanted: Iterable[str]) -> bool:
+    whole = "\n".join(text for text in texts if text).casefold()
+    return all(word.casefold() in whole for word in wanted)

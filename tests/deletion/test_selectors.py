@@ -1,0 +1,90 @@
+"""Selectors: what a removal names, checked before anything is read."""
+
+from typing import Any
+
+import pytest
+
+import memdb
+from memdb import MemDB
+from memdb.deletion.selectors import select
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"entry": 1, "session": "s"},
+        {"session": "s", "query": "tea"},
+        {"query": "tea", "everything": True},
+        {"entry": 1, "everything": True},
+        {"seqs": 3},
+        {"seqs": [1], "query": "tea"},
+        {"entry": 1, "seqs": [1]},
+    ],
+    ids=str,
+)
+def test_selectors_that_contradict_remove_nothing(db: MemDB, given: dict[str, Any]) -> None:
+    """Nor does one that names nothing."""
+    chat = db.scope("ann").session("s")
+    chat.append("user", "tea")
+    db.scope("ann").remember("Ann likes tea.")
+
+    with pytest.raises(memdb.InvalidInput):
+        select(**given)
+
+    assert chat.last(1)[0].text == "tea"
+    assert len(list(db.scope("ann").entries.list())) == 1
+
+
+@pytest.fixture
+def filled(db: MemDB) -> MemDB:
+    """Return a file with messages, an entry told by one, an artifact and state."""
+    ann = db.scope("ann")
+    chat = ann.session("s")
+    chat.extend([{"role": "user", "text": f"tea {n}"} for n in range(12)])
+    chat.artifacts.save("n.txt", "tea")
+    chat.state["k"] = "tea"
+    ann.remember("Ann likes green tea.", session="s", seq=3)
+    ann.remember("Ann has a dog.", session="s", seq=3)
+    db.run_pending()
+    return db
+
+
+@pytest.mark.parametrize(
+    ("given", "removed"),
+    [
+        ({"session": "s"}, {"messages": 12, "sessions": 1, "artifacts": 1, "state": 1}),
+        ({"session": "s", "seqs": [3, 4]}, {"messages": 2}),
+        ({"session": "gone"}, {}),
+        ({"query": "tea"}, {"messages": 12, "entries": 1}),
+        ({"query": "tea", "artifacts": True}, {"messages": 12, "entries": 1, "artifacts": 1}),
+        ({"everything": True}, {"messages": 12, "sessions": 1, "entries": 2, "state": 1}),
+    ],
+    ids=str,
+)
+def test_delete_takes_what_forget_takes_but_for_what_was_told(
+    filled: MemDB, given: dict[str, Any], removed: dict[str, int]
+) -> None:
+    """A dry run says the same, and removes nothing."""
+    deletion = filled._rooms.deletion
+    owner = filled.scope("ann")._owner
+    planned = deletion.delete(owner, select(**given), dry_run=True)
+    done = deletion.delete(owner, select(**given))
+    again = deletion.delete(owner, select(**given))
+
+    assert planned.removed == done.removed
+    assert {key: done.removed[key] for key in removed} == removed
+    assert not any(again.removed[key] for key in ("messages", "sessions", "entries", "state"))
+    assert filled.check(deep=True) == []
+
+
+def test_a_deleted_entry_is_gone(filled: MemDB) -> None:
+    """Once; one that never was is an error."""
+    deletion = filled._rooms.deletion
+    owner = filled.scope("ann")._owner
+    entry = next(iter(filled.scope("ann").entries.list()))
+
+    assert deletion.delete(owner, select(entry=entry.id)).removed["entries"] == 1
+    assert deletion.delete(owner, select(entry=entry.id)).removed["entries"] == 0
+    with pytest.raises(memdb.NotFound):
+        deletion.delete(owner, select(entry=7))
