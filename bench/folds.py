@@ -25,7 +25,7 @@ from memdb.search.results import json_ids
 from memdb.search.retrieval import SECOND_STAGE, _measured, _near, _nearest
 
 import memdb
-from memdb.evaluation.scores import measure
+from memdb.evaluation.measuring import measure
 from memdb.search import ranking
 from memdb.search.weights import Weights, for_messages
 from memdb.tables import messages

@@ -21,8 +21,7 @@ from pathlib import Path
 import locomo_data
 
 from memdb.evaluation import convert, dataset, measuring, report
-from memdb.evaluation.arms import ARMS, TERMS
-from memdb.evaluation.scores import DEPTH, measure
+from memdb.evaluation.measuring import ARMS, DEPTH, TERMS, measure
 
 PEERS = Path(__file__).parent / "peers"
 

@@ -35,8 +35,8 @@ import locomo_data
 from memdb.english.extractive import ExtractiveSummarizer
 from memdb.english.sentences import sentences
 from memdb.models.summaries import SourceItem
-from memdb.text.counting import Counting
 from memdb.text.terms import STOP_WORDS, query_words
+from memdb.text.tokens import Counting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

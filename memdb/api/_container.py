@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memdb.deletion.service import DeletionService
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.sqlite.database import Database
-    from memdb.english.rule_extractor import RuleExtractor
+    from memdb.english.facts import RuleExtractor
     from memdb.entries.apply import EntryWriter
     from memdb.entries.categories import Categories, Category
     from memdb.entries.lifecycle import UsageCounter
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from memdb.search.service import SearchService
     from memdb.summaries.builder import Summaries
     from memdb.summaries.tree import Trees
-    from memdb.text.counting import Counting
     from memdb.text.secret_policy import SecretPolicy
+    from memdb.text.tokens import Counting
 
 MAX_QUOTA = 1_000_000
 
@@ -122,7 +122,7 @@ class Rooms:
 
     @staticmethod
     def _make_counting(counter: TokenCounter | str | None) -> Counting:
-        from memdb.text.counting import Counting
+        from memdb.text.tokens import Counting
 
         if counter is not None and not isinstance(counter, str):
             require(counter, "counter")
@@ -206,7 +206,7 @@ class Rooms:
     def remember(self) -> RememberService:
         """Service that stores facts beside what is known."""
         if self._remember is None:
-            from memdb.english.rules import RuleArbiter
+            from memdb.english.arbiter import RuleArbiter
             from memdb.entries.remember import RememberService
 
             self._remember = RememberService(
@@ -281,7 +281,7 @@ class Rooms:
 
             port = self._summarizer
             if port is None and self.caller is not None:
-                from memdb.summaries.prompts import ModelSummarizer
+                from memdb.summaries.summarizer import ModelSummarizer
 
                 port = ModelSummarizer(self.caller)
             maker = SummaryMaker(self.counting, port)
@@ -424,7 +424,7 @@ def _extract_policy(extract: object) -> ExtractPolicy | None:
 
 
 def _rule_extractor() -> RuleExtractor:
-    from memdb.english.rule_extractor import RuleExtractor
+    from memdb.english.facts import RuleExtractor
 
     return RuleExtractor()
 

@@ -254,7 +254,7 @@ class Session(Hosted, Learning, Revising):
             PortError: the model failed on a summary: an extract takes its
                 place, and it is tried again later. All else was done.
         """
-        from memdb.summaries.compaction import compact
+        from memdb.summaries.builder import compact
 
         rooms = self._rooms
         return compact(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
-from memdb.text.parts import text_of
+from memdb.text.derived import text_of
 from memdb.text.times import iso_day
 from memdb.text.validate import int_value, text_value
 

@@ -51,7 +51,8 @@ def recall(
     DATA is JSON lines as docs/evaluation.md tells, for example of `memdb bench
     convert`. It goes into a temporary file; two runs give equal numbers.
     """
-    from memdb.evaluation import arms, dataset, measuring, report
+    from memdb.evaluation import dataset, measuring, report
+    from memdb.evaluation import measuring as arms
 
     found = dataset.read(data)
     chosen = (arms.LEXICAL,) if lexical else (*arms.ARMS, *(arms.TERMS if terms else ()))

@@ -105,7 +105,7 @@ def embedder_named(spec: str) -> str | None:
 
 def _refuse_secrets(option: str, spec: str) -> None:
     """Refuse a URL with secrets: every user of the machine can read what is typed."""
-    from memdb.text.redact import url_secrets
+    from memdb.text.secrets import url_secrets
 
     _, at, rest = spec.partition("@http")
     try:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.database import Database
     from memdb.records.scopes import Owner
     from memdb.summaries.builder import Summaries
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
 # Of the budget that the system text leaves, for what is found for the question, or
 # for what is pinned where nothing is; of the rest, for the fresh tail. Per mille.

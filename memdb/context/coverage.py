@@ -17,7 +17,6 @@ from memdb.context.blocks import (
     Block,
     Line,
     block,
-    clipped,
     frame_tokens,
     omitted_tokens,
     quoted,
@@ -30,6 +29,7 @@ from memdb.summaries.planning import covered_seq
 from memdb.summaries.summarizer import items_of_messages
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
+from memdb.text.sanitize import clipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Message
     from memdb.models.summaries import Summary
     from memdb.summaries.builder import Summaries
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
 # Of the summaries' budget, for summaries of depth 2 and more; the rest is for what
 # was said more lately. Source: docs/seeds/flowcraft.md (0.3 mid, 0.1 far).

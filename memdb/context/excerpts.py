@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Entry, Hit
     from memdb.records.scopes import Owner
     from memdb.search.request import SearchRequest
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
     Recall = Callable[[Owner, SearchRequest, dict[str, int]], dict[str, list[Hit]]]
     Pinned = Callable[[Owner, str], Iterable[Entry]]

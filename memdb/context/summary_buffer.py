@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.models.messages import Message
     from memdb.summaries.builder import Summaries
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
 BUDGET_TOKENS = 8_000
 

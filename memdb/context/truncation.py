@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.models.messages import Message
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
 # A message is not shortened to less than this, its overhead included.
 LEAST_TOKENS = 12

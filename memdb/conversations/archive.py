@@ -17,7 +17,7 @@ from memdb.models.summaries import Archived
 from memdb.records import archive as records
 from memdb.records.sessions import find as find_session
 from memdb.tables import archive
-from memdb.text.grams import bigrams_of
+from memdb.text.derived import bigrams_of
 from memdb.text.segment_codec import block_of
 from memdb.text.validate import int_value
 

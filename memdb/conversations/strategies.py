@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.models.messages import Message
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
 BUFFER_MESSAGES = 20
 BUDGET_TOKENS = 8_000

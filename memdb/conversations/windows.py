@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memdb.models.messages import Message
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
 # What a chat format adds to each message: role and separators.
 # Source: https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken
@@ -36,7 +36,7 @@ def said_by(message: Message) -> str:
     """Return what is counted of *message*: its text, and what its tools were told and gave."""
     if not message.body:
         return message.text
-    from memdb.text.parts import payload_of  # only for such messages
+    from memdb.text.derived import payload_of  # only for such messages
 
     extra = payload_of(message.body)
     return message.text if extra in ("", message.text) else f"{message.text}\n{extra}"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memdb.records.drafts import Draft
     from memdb.records.scopes import Owner
     from memdb.records.spaces import SpaceName
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
     Given = NewMessage | dict[str, Any]
 

@@ -14,8 +14,7 @@ from memdb.models.messages import Entry, Remembered
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE
 from memdb.records import entries as records
 from memdb.tables import decisions, entries, messages, sessions
-from memdb.text.grams import bigrams_of
-from memdb.text.hashing import said_hash
+from memdb.text.derived import bigrams_of, said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from memdb.entries.validation import TRUST
 from memdb.errors import PortError
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Claim, Verdict
 from memdb.models.record import Record
-from memdb.text.hashing import said_hash
+from memdb.text.derived import said_hash
 from memdb.text.times import iso_day
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from memdb.english.rules import RuleArbiter
+    from memdb.english.arbiter import RuleArbiter
     from memdb.entries.similarity import SimilarEntries
     from memdb.entries.validation import Statement
     from memdb.models.messages import Entry

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Entry, Hits
     from memdb.records.scopes import Owner
     from memdb.search.request import SearchRequest
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
     Recall = Callable[[Owner, SearchRequest], Hits]
 

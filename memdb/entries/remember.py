@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
-    from memdb.english.rules import RuleArbiter
+    from memdb.english.arbiter import RuleArbiter
     from memdb.entries.arbitration import Resolution
     from memdb.entries.categories import Categories
     from memdb.entries.similarity import SimilarEntries, StatementVector

@@ -11,7 +11,7 @@ from memdb.entries.categories import ALIASES, DEFAULT
 from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
-from memdb.text.grams import bigrams_of
+from memdb.text.derived import bigrams_of
 from memdb.text.secret_policy import ALLOW, screened, screened_value
 from memdb.text.times import moment_or_span
 from memdb.text.validate import (
@@ -223,7 +223,7 @@ def screen_merged(text: str | None, policy: SecretPolicy) -> str | None:
 
 def is_instruction(fields: NewEntry | EntryChanges) -> bool:
     """Whether text or keywords read like an instruction to a model."""
-    from memdb.text.injection import injection_marks  # compiles patterns, which reading never needs
+    from memdb.text.sanitize import injection_marks  # compiles patterns, which reading never needs
 
     keywords = fields.keywords if isinstance(fields.keywords, (list, tuple)) else ()
     texts = [text for text in (fields.text, *keywords) if isinstance(text, str)]

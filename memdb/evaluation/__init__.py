@@ -1,7 +1,7 @@
 """
-Measure how often recall finds the evidence, over a data set on disk.
+Recall measures and readers of data sets; imported by `memdb bench` alone.
 
-Behind `memdb bench`. `dataset` reads the format of docs/evaluation.md, `convert`
-makes it of public sets, `arms` names what is compared, `measuring` asks,
-`scores` counts, and `report` prints. No data set is part of memdb.
+`dataset` reads the format of docs/evaluation.md, `convert` makes it of public
+data sets, `measuring` asks and scores, `report` prints. No data set is part of
+memdb.
 """

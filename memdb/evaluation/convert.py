@@ -1,5 +1,5 @@
 """
-Convert published data sets to the format of `memdb bench recall`.
+Data sets that a user has on disk, made into the format of the yardstick.
 
 Formats: LoCoMo (Maharana et al. 2024, github.com/snap-research/locomo), LongMemEval (Wu et
 al. 2024, github.com/xiaowu0162/LongMemEval), REALTALK (Lee et al. 2025), BEIR (Thakur et al.
@@ -13,11 +13,11 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput
 from memdb.evaluation.dataset import TURN_MS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator

@@ -1,5 +1,5 @@
 """
-Data sets for recall measurements: JSON lines of messages, sessions, documents and questions.
+Data sets of the yardstick: JSON lines of messages, sessions, documents and questions.
 
 The format is told in docs/evaluation.md. Everything is checked before a file is
 made; a split in which nothing but evidence can be found is refused.
@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput, MemDBError
 from memdb.models.record import Record
 from memdb.text.validate import MAX_MS, MIN_MS, int_value, name_value, text_value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator

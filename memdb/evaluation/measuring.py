@@ -1,35 +1,173 @@
 """
-Measuring: a data set goes into a file, every question is asked of every arm.
+Measure recall: ask every question of a data set by every arm, and score the answers.
 
-Each scope of the data set is a user of its own, so one question never sees what
-belongs to another. The clock stands at the moment a question is asked, so that
-"last week" means the same in every run.
+An arm is one way to rank: the default, words or vectors alone, or one term of
+the ranking switched off. Each scope of the data set is a user of its own, so no
+question sees another's messages. The clock stands at the moment of a question,
+so that "last week" means the same in every run.
+
+Source of nDCG: Jarvelin and Kekalainen 2002, binary gains, log2. Source of the
+intervals: Efron 1979, percentile bootstrap over questions.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import tempfile
 import time
-from typing import TYPE_CHECKING
+from math import log2
 
 import memdb
 from memdb.embeddings.indexer import Indexer
 from memdb.errors import InvalidInput
-from memdb.evaluation.arms import ARMS, fitted
-from memdb.evaluation.scores import DEPTH, measure
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.search.request import search_request
 from memdb.search.service import SearchService
+from memdb.search.weights import DOCUMENTS, MESSAGES, Weights, for_messages
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import Any
 
-    from memdb.evaluation.arms import Arm
     from memdb.evaluation.dataset import Asked, Dataset
     from memdb.models.messages import Hits
     from memdb.models.protocols import Embedder
+
+
+class Arm(Record):
+    """
+    One way to rank.
+
+    Attributes:
+        messages, documents: Its weights.
+        vectors: Whether it has the embedder.
+        rerank: Whether words of similar meaning count.
+    """
+
+    name: str
+    messages: Weights = MESSAGES
+    documents: Weights = DOCUMENTS
+    vectors: bool = True
+    rerank: bool = True
+
+
+FUSED = Arm("fused")
+LEXICAL = Arm("lexical", vectors=False)
+VECTOR = Arm(
+    "vector",
+    MESSAGES.replace(lexical_share=0.0),
+    DOCUMENTS.replace(lexical_share=0.0),
+)
+ARMS = (FUSED, LEXICAL, VECTOR)
+"""The default; as without an embedder; and vectors alone with the context terms."""
+
+TERMS = (
+    Arm("no similar words", rerank=False),
+    Arm("no neighbours' words", MESSAGES.replace(context=())),
+    Arm("no neighbours' scores", MESSAGES.replace(previous=0.0, next=0.0)),
+    Arm("no author", MESSAGES.replace(author=0.0)),
+    Arm("no question", MESSAGES.replace(question=0.0)),
+    Arm("no length", MESSAGES.replace(length=0.0)),
+    Arm("no dates", MESSAGES.replace(month=0.0, day=0.0)),
+    Arm("no session", MESSAGES.replace(session=0.0)),
+)
+"""Each term of the ranking of messages off, the others as they are."""
+
+
+def fitted(arm: Arm, model: str | None) -> Arm:
+    """
+    Return *arm* as it is where *model* makes the vectors; None: without any.
+
+    What it changes in the weights of the built-in table is changed in those of
+    *model* too.
+    """
+    return arm.replace(
+        messages=for_messages(model).replace(**_changes(arm.messages, MESSAGES)),
+    )
+
+
+def _changes(weights: Weights, default: Weights) -> dict[str, Any]:
+    """Return the weights that are not those of *default*."""
+    return {
+        name: getattr(weights, name)
+        for name in weights._fields
+        if getattr(weights, name) != getattr(default, name)
+    }
+
+
+CUTS = (1, 5, 10, 20)
+DEPTH = 20
+MEASURES = (
+    *(f"R@{cut}" for cut in CUTS),
+    *(f"any@{cut}" for cut in CUTS),
+    *(f"all@{cut}" for cut in CUTS),
+    "nDCG@10",
+    "MRR",
+)
+SEED = 20_26
+RESAMPLES = 1_000
+
+
+def measure(ranked: Sequence[str], evidence: Collection[str]) -> dict[str, float]:
+    """
+    Return every measure of one answer.
+
+    R@k is the share of the evidence among the first k, any@k whether some of it
+    is there, all@k whether all of it is; MRR 1 / place of the first.
+
+    Args:
+        ranked: What was returned, best first; the first 20 count.
+        evidence: What should be, at least one.
+
+    >>> measure(["a", "b"], {"b", "c"})["R@5"], measure(["a", "b"], {"b"})["MRR"]
+    (0.5, 0.5)
+    """
+    places = [place for place, one in enumerate(ranked[:DEPTH], start=1) if one in evidence]
+    within = {cut: sum(place <= cut for place in places) for cut in CUTS}
+    ideal = sum(1 / log2(place + 1) for place in range(1, min(len(evidence), 10) + 1))
+    gain = sum(1 / log2(place + 1) for place in places if place <= 10)  # noqa: PLR2004 (nDCG@10)
+    scores = {f"R@{cut}": within[cut] / len(evidence) for cut in CUTS}
+    scores |= {f"any@{cut}": float(within[cut] > 0) for cut in CUTS}
+    scores |= {f"all@{cut}": float(within[cut] == len(evidence)) for cut in CUTS}
+    return scores | {"nDCG@10": gain / ideal, "MRR": 1 / places[0] if places else 0.0}
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean of one value or more."""
+    return sum(values) / len(values)
+
+
+def intervals(
+    rows: Sequence[dict[str, float]], names: Sequence[str], resamples: int = RESAMPLES
+) -> dict[str, tuple[float, float]]:
+    """
+    Return the 95 % interval of the mean of each of *names* over *rows*.
+
+    The same rows give the same intervals, always. Cost: 0.4 s for 1,000 rows.
+    """
+    source = random.Random(SEED)
+    columns = {name: [row[name] for row in rows] for name in names}
+    means: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(resamples):
+        drawn = source.choices(range(len(rows)), k=len(rows))
+        for name, column in columns.items():
+            means[name].append(sum(map(column.__getitem__, drawn)) / len(rows))
+    low, high = int(0.025 * resamples), int(0.975 * resamples) - 1
+    return {name: (sorted(found)[low], sorted(found)[high]) for name, found in means.items()}
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """
+    Return the value below which *share* of *values* lie, of one or more.
+
+    >>> quantile([3.0, 1.0, 2.0], 0.5)
+    2.0
+    """
+    return sorted(values)[min(int(share * len(values)), len(values) - 1)]
+
 
 APP = "bench"
 DAY_MS = 86_400_000

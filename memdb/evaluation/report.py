@@ -5,20 +5,29 @@ From answers to a report: means with intervals, by arm, level and category, as v
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
 
 import memdb
-from memdb.evaluation.arms import FUSED, LEXICAL, VECTOR, fitted
-from memdb.evaluation.scores import MEASURES, RESAMPLES, SEED, intervals, mean, quantile
+from memdb.evaluation.measuring import (
+    FUSED,
+    LEXICAL,
+    MEASURES,
+    RESAMPLES,
+    SEED,
+    VECTOR,
+    fitted,
+    intervals,
+    mean,
+    quantile,
+)
 from memdb.search.weights import STATIC_MODEL
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from memdb.evaluation.arms import Arm
     from memdb.evaluation.dataset import Dataset
-    from memdb.evaluation.measuring import Answer
+    from memdb.evaluation.measuring import Answer, Arm
     from memdb.models.protocols import Embedder
 
 ALL = "all"

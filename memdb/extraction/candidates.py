@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from memdb.english.rule_extractor import RuleExtractor
+    from memdb.english.facts import RuleExtractor
     from memdb.entries.categories import Categories
     from memdb.models.extraction import ExtractPolicy
     from memdb.models.messages import Message

@@ -139,7 +139,7 @@ def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
     start, end = text.find("["), text.rfind("]")
     rows = _from_value(_parsed(text[start : end + 1]), fits) if 0 <= start < end else None
     if rows is None:
-        from memdb.text.redact import redact  # only where it goes wrong
+        from memdb.text.secrets import redact  # only where it goes wrong
 
         preview = redact(" ".join(text[: PREVIEW_CHARS * 4].split()))[:PREVIEW_CHARS]
         raise Unreadable(name, f"cannot parse its answer as facts: {preview!r}")

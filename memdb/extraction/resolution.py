@@ -18,7 +18,7 @@ from memdb.models.extraction import Candidate, Outcome
 from memdb.models.ids import scope_range
 from memdb.models.record import Record
 from memdb.tables import entries
-from memdb.text.hashing import said_hash
+from memdb.text.derived import said_hash
 from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False

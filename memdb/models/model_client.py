@@ -179,7 +179,7 @@ def port_error(name: str, error: BaseException, secrets: Iterable[str | None] = 
     cause is kept only if the texts of its whole chain hold no secret, because
     a traceback would show them.
     """
-    from memdb.text.redact import redact  # loads re, which a plain read does not need
+    from memdb.text.secrets import redact  # loads re, which a plain read does not need
 
     hidden = list(secrets)
     text = " ".join(redact(_message(error), hidden).split())

@@ -29,7 +29,7 @@ from memdb.providers.shared import (
     missing_extra,
     put_schema_in_prompt,
 )
-from memdb.text.redact import HIDDEN, redact_url, redact_urls, url_secrets
+from memdb.text.secrets import HIDDEN, redact_url, redact_urls, url_secrets
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from memdb.errors import InvalidInput
 from memdb.models.record import Record
 from memdb.records import tombstones
 from memdb.tables import artifacts, blobs, checks, derived, scopes
-from memdb.text.grams import bigrams_of
+from memdb.text.derived import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES, NewMessage
 from memdb.models.record import Record
-from memdb.text.grams import bigrams_of
+from memdb.text.derived import bigrams_of
 from memdb.text.secret_policy import ALLOW, action_value, screened_value
 from memdb.text.validate import (
     choice_value,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from memdb.text.counting import Counting
     from memdb.text.secret_policy import SecretPolicy
+    from memdb.text.tokens import Counting
 
 
 class Draft(Record):
@@ -132,7 +132,7 @@ def _screened(new: NewMessage, policy: SecretPolicy, action: str) -> NewMessage:
 
 def _texts_of(text: str, parts: list[Any]) -> tuple[str, str]:
     """Return the text of a message with *parts*, and the text whose tokens count."""
-    from memdb.text.parts import payload_of, text_of  # only for such messages
+    from memdb.text.derived import payload_of, text_of  # only for such messages
 
     if not isinstance(parts, (list, tuple)):
         return text, text  # refused when it is made JSON

@@ -18,8 +18,7 @@ from memdb.tables import (
     removal,
     scopes,
 )
-from memdb.text.grams import bigrams_of
-from memdb.text.hashing import said_hash
+from memdb.text.derived import bigrams_of, said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

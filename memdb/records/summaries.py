@@ -91,7 +91,7 @@ def check(tx: Tx) -> Iterator[Finding]:
 
 def _damaged(tx: Tx) -> Iterator[str]:
     """Yield the uid of each summary with a text that does not match its hash."""
-    from memdb.text.hashing import content_hash  # only for checking
+    from memdb.text.derived import content_hash  # only for checking
 
     after = 0
     while rows := checks.list_summaries(tx, after):

@@ -26,7 +26,7 @@ from memdb.search.retrieve import (
 )
 from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
 from memdb.tables import active_entries, artifacts, entries, messages, sessions, summaries
-from memdb.text.hashing import said_hash
+from memdb.text.derived import said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,21 +1,25 @@
 """
-The summary DAG of a session: making summaries, from the jobs table or at once.
+Summary service: builds the summary DAG of a session, from the job queue or at once.
 
-Sources are read in one transaction, summarised outside of any, and the summary is
-stored in another that first looks whether it is still due. So two processes
-may work on one session, a crash loses the summary in progress and nothing
-else, and no summary is stored twice.
+Sources are read in one transaction and summarised outside of any. The summary is
+stored in another transaction, which checks that it is still due. So two processes
+may work on one session, a crash loses only the summary in progress, and no
+summary is stored twice. `compact` builds what is due, drops texts that can be
+made again, and archives cold messages.
 """
 
 from __future__ import annotations
 
+from memdb.conversations.reader import find_session
 from memdb.errors import Busy, DiskFull, ReadOnly
-from memdb.models.ids import MAX_INT, SCOPE_SHIFT
+from memdb.models.ids import MAX_INT, MAX_SEQ, SCOPE_SHIFT
+from memdb.models.summaries import Compacted
 from memdb.records import summaries as records
 from memdb.summaries.planning import Step, plan, step_above, still_due
 from memdb.summaries.summarizer import Stopped, items_of_messages
 from memdb.tables import jobs, messages, scopes, sessions, summaries
-from memdb.text.grams import bigrams_of
+from memdb.text.derived import bigrams_of
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +32,11 @@ if TYPE_CHECKING:
     from memdb.models.summaries import Summary, SummaryPolicy
     from memdb.summaries.summarizer import Made, SummaryMaker
     from memdb.tables.jobs import Job
-    from memdb.text.counting import Counting
+    from memdb.text.tokens import Counting
 
     Status = Callable[[str, str], object]
+    from memdb.conversations.archive import Archivist
+    from memdb.records.scopes import Owner
 
 # Summaries per transaction where no model is asked: 64 leaves take about 0.1 s.
 LOCAL_BATCH = 64
@@ -380,3 +386,41 @@ class Summaries:
             pruned += some
             if some < PRUNE_BATCH:
                 return pruned
+
+
+def compact(
+    db: Database,
+    summaries: Summaries,
+    archivist: Callable[[], Archivist],
+    owner: Owner,
+    session: str,
+    *,
+    keep_last: int | None,
+    progress: Callable[[str, str], object] | None,
+) -> Compacted:
+    """
+    Compact a session; see `Session.compact`.
+
+    Raises:
+        PortError: a model failed on a summary. All else was done.
+    """
+    if keep_last is not None:
+        int_value(keep_last, "keep_last", 0, MAX_SEQ)
+    tell = progress or (lambda _status, _message: None)
+    with db.read() as tx:
+        target = find_session(tx, owner, session)
+    if target is None:
+        return Compacted(0, 0, 0)
+    tell("active", f"Summarising {session}")
+    summarized, run = summaries.catch_up(target, progress)
+    tell("active", f"Dropping what can be made again in {session}")
+    pruned = summaries.prune(target)
+    archived = 0
+    if keep_last is not None:
+        tell("active", f"Archiving {session}")
+        archived = archivist().archive(owner, session, keep_last).messages
+    if run.first is not None:
+        tell("error", str(run.first))
+        raise run.first
+    tell("done", f"{session} is compact")
+    return Compacted(summarized, pruned, archived)

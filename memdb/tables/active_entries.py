@@ -8,7 +8,7 @@ deciding what goes. The room of the table is `entries`.
 from __future__ import annotations
 
 from memdb.models.ids import SCOPE_SHIFT, scope_range
-from memdb.text.hashing import content_hash, said_hash
+from memdb.text.derived import content_hash, said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -150,7 +150,7 @@ _BIGRAMS = {
 
 def set_bigrams(tx: Tx, kind: str) -> None:
     """Derive the bigrams of every row of a kind: "message", "entry" or "artifact"."""
-    from memdb.text.grams import bigrams_of
+    from memdb.text.derived import bigrams_of
 
     select, update = _BIGRAMS[kind]
     after = 0

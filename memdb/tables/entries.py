@@ -8,7 +8,7 @@ updates one keeps what it was before (`history.keep`) in the same transaction.
 from __future__ import annotations
 
 from memdb.models.messages import Entry
-from memdb.text.hashing import content_hash
+from memdb.text.derived import content_hash
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False

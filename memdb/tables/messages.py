@@ -259,7 +259,7 @@ def _filled(tx: Tx, rows: list[Row], row_id: int, places: tuple[int, ...]) -> li
 
 def hash_of(row: dict[str, Any]) -> bytes:
     """Return the content hash of a row: everything that was said, not what is derived."""
-    from memdb.text.hashing import content_hash  # only for writing
+    from memdb.text.derived import content_hash  # only for writing
 
     return content_hash(
         row["uid"],
@@ -403,7 +403,7 @@ def authors(tx: Tx, low: int, high: int) -> list[str]:
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each message whose content does not match its hash, or is lost."""
     from memdb.engine.sqlite.segments import fill
-    from memdb.text.hashing import content_hash  # only for checking
+    from memdb.text.derived import content_hash  # only for checking
 
     after = 0
     while rows := tx.all(SELECT_HASHED, {"after": after, "limit": 1000}):

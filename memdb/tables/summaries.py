@@ -238,7 +238,7 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
     Messages never change and seqs are never given out twice, so the place says
     what the node is made from: whoever makes it gives it the same id.
     """
-    from memdb.text.hashing import content_hash  # only for summarising
+    from memdb.text.derived import content_hash  # only for summarising
 
     return content_hash(session_uid, depth, first_seq, last_seq).hex()[:16]
 
@@ -257,7 +257,7 @@ def condense(tx: Tx, row: dict[str, Any]) -> int:
 
 def _hash_of(row: dict[str, Any]) -> bytes:
     """Return the hash of a node's row; a pruned text is not checked."""
-    from memdb.text.hashing import content_hash  # only for summarising
+    from memdb.text.derived import content_hash  # only for summarising
 
     return content_hash(*[row[field] for field in HASHED])
 

@@ -24,7 +24,7 @@ are replaced; the last use of an id keeps it.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
-from memdb.text.parts import text_of
+from memdb.text.derived import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

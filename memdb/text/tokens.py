@@ -1,12 +1,11 @@
 """
-Token counters: exact ones for OpenAI's encodings, and an honest estimate.
+Token counters: exact ones for OpenAI's encodings, an estimate, and a checked port.
 
 Owns the packed vocabularies in `data/` (made by `data/pack_vocabularies.py`).
-tiktoken fetches its vocabularies over the network at first use; here they come
-out of the package, so counting works offline and touches no cache folder.
-Importing this module loads neither tiktoken nor a vocabulary; the first count
-does, once per process and encoding, whatever the number of counters. All
-counters may be shared between threads.
+tiktoken downloads its vocabularies at first use; here they come out of the
+package, so counting works offline and touches no cache folder. Importing this
+module loads neither tiktoken nor a vocabulary; the first count does, once per
+process and encoding. All counters may be shared between threads.
 """
 
 from __future__ import annotations
@@ -14,30 +13,32 @@ from __future__ import annotations
 import re
 import threading
 from itertools import accumulate, pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, PortError
+from memdb.models.ids import MAX_INT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import tiktoken
 
+    from memdb.models.protocols import TokenCounter
+
 # Patterns and special tokens are part of the encodings' definition
 # (Source: https://github.com/openai/tiktoken 0.14, tiktoken_ext/openai_public.py).
-_CL100K_PATTERN: Final = (
+_CL100K_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-_O200K_PATTERN: Final = (
+_O200K_PATTERN = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_DEFINITIONS: Final[dict[str, tuple[str, dict[str, int]]]] = {
+_DEFINITIONS: dict[str, tuple[str, dict[str, int]]] = {
     "cl100k_base": (
         _CL100K_PATTERN,
         {
@@ -54,16 +55,16 @@ _DEFINITIONS: Final[dict[str, tuple[str, dict[str, int]]]] = {
 # Longest text handed to tiktoken in one go, in characters. Its regex engine
 # panics on a run of some hundred thousand spaces, and one unbroken word of
 # 10 MB takes it 7 s and more (tiktoken 0.14).
-_CHUNK_CHARS: Final = 32_768
-_WINDOW_CHARS: Final = 1_024
-_DROPPED_TOKENS: Final = 32
-_UTF8_MASK: Final = 0xC0
-_UTF8_CONTINUATION: Final = 0x80
+_CHUNK_CHARS = 32_768
+_WINDOW_CHARS = 1_024
+_DROPPED_TOKENS = 32
+_UTF8_MASK = 0xC0
+_UTF8_CONTINUATION = 0x80
 
 # Where both patterns always start a new piece, and nothing to the left looks
 # across: so counts of the two sides add up exactly. Python's \s is a superset
 # of the regex crate's, which errs on the safe side in each of these.
-_SAFE_CUT: Final = re.compile(
+_SAFE_CUT = re.compile(
     r"(?<=\S)(?=[ \t])"
     r"|(?<=[A-Za-z0-9])(?=[\r\n])"
     r"|(?<=\n)(?=[^\s/])"
@@ -72,19 +73,17 @@ _SAFE_CUT: Final = re.compile(
 )
 
 # Replaced before decoding, whose own error handling takes 1 us for each of them.
-_LONE_SURROGATE: Final = re.compile(
+_LONE_SURROGATE = re.compile(
     "[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]"
 )
 
 # Letters that stand for a syllable or a word: Han, kana, hangul, bopomofo.
-_CJK: Final = re.compile(
-    "[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-_EMOJI: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
-_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-_QUARTERS_CJK: Final = 4
-_QUARTERS_EMOJI: Final = 8
-_QUARTERS_OTHER: Final = 2
+_CJK = re.compile("[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
+_EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_QUARTERS_CJK = 4
+_QUARTERS_EMOJI = 8
+_QUARTERS_OTHER = 2
 
 _encodings: dict[str, tiktoken.Encoding] = {}
 _loading = threading.Lock()
@@ -148,7 +147,7 @@ class TiktokenCounter:
 
 class EstimateCounter:
     """
-    Guesses the number of tokens from the kinds of characters; loads nothing.
+    Estimates the number of tokens from the kinds of characters; loads nothing.
 
     A quarter token per ASCII character, a half per other letter, 1 per CJK
     character, 2 per emoji, rounded up. Summed over English chat this is 11 %
@@ -183,7 +182,7 @@ class EstimateCounter:
         return [self.count(text) for text in texts]
 
 
-Counter: TypeAlias = TiktokenCounter | EstimateCounter
+Counter = TiktokenCounter | EstimateCounter
 
 
 def counter_by_name(name: str) -> Counter:
@@ -229,8 +228,9 @@ def _load(name: str) -> tiktoken.Encoding:
 
 
 def _ranks(name: str) -> dict[bytes, int]:
-    """Return rank by token; the packed format is told in `pack_vocabularies.py`."""
+    """Return rank by token; the packed format is described in `data/pack_vocabularies.py`."""
     import lzma  # only a load needs it
+    from pathlib import Path
 
     packed = (Path(__file__).parent / "data" / f"{name}.xz").read_bytes()
     plain = lzma.decompress(packed)
@@ -275,3 +275,49 @@ def _uncertain_tail(encoding: tiktoken.Encoding, tokens: list[int]) -> tuple[int
         dropped += 1
         tail = encoding.decode_single_token_bytes(tokens[-dropped]) + tail
     return dropped, len(tail.decode())
+
+
+# Loads twice as fast as o200k_base, and rarely counts less than it does, so a
+# budget kept with it holds for the newer models too.
+DEFAULT_COUNTER = "cl100k_base"
+
+
+class Counting:
+    """The token counter of an open file."""
+
+    def __init__(self, counter: TokenCounter | str | None = None) -> None:
+        """
+        Count by *counter*: a port, a built-in name, or None for the default.
+
+        Raises:
+            InvalidInput: there is no built-in counter of that name.
+        """
+        self._counter = counter_by_name(counter) if isinstance(counter, str) else counter
+
+    @property
+    def name(self) -> str:
+        """The counter's name, stored beside each count."""
+        return DEFAULT_COUNTER if self._counter is None else self._counter.name
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """
+        Return the tokens of each text.
+
+        Raises:
+            PortError: the counter failed, or did not return one number
+                from 0 per text.
+        """
+        try:
+            counts = list(self._loaded().count_many(texts))
+        except Exception as error:
+            raise PortError(f"counter {self.name!r}", str(error)) from error
+        if len(counts) != len(texts) or not all(
+            isinstance(count, int) and 0 <= count <= MAX_INT for count in counts
+        ):
+            raise PortError(f"counter {self.name!r}", "it must give one int from 0 per text")
+        return counts
+
+    def _loaded(self) -> TokenCounter:
+        if self._counter is None:
+            self._counter = counter_by_name(DEFAULT_COUNTER)
+        return self._counter

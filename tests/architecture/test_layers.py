@@ -99,7 +99,6 @@ TO_TURN: dict[str, set[str]] = {
     "cli/transfer.py": {"transfer.importer"},
     "cli/work.py": {"jobs.worker"},
     "engine/sqlite/info.py": {"tables.jobs", "tables.spaces"},
-    "summaries/tree.py": {"context.blocks"},
     "transfer/batch.py": {"api._container"},
     "transfer/export.py": {"api._container"},
     "transfer/importer.py": {"api._container"},

@@ -11,7 +11,7 @@ import memdb
 from memdb.context.truncation import LEAST_TOKENS, shorten
 from memdb.conversations.windows import cost_tokens
 from memdb.models.messages import Message
-from memdb.text.counting import Counting
+from memdb.text.tokens import Counting
 
 COUNTING = Counting("estimate")
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memdb.evaluation import convert, scores
+from memdb.evaluation import convert, measuring
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def test_every_kind_and_measure_is_told():
     """Nothing is counted or converted that the page does not name."""
     named = {"R", "any", "all", "nDCG", "MRR"}
 
-    assert {name.partition("@")[0] for name in scores.MEASURES} == named
+    assert {name.partition("@")[0] for name in measuring.MEASURES} == named
     assert all(re.search(rf"^\| {name}", PAGE, re.MULTILINE) for name in named)
     assert all(f"| `{kind}` |" in PAGE for kind in convert.KINDS)
 

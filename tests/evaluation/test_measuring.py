@@ -3,7 +3,8 @@
 import pytest
 
 import memdb
-from memdb.evaluation import arms, dataset, measuring, report
+from memdb.evaluation import dataset, measuring, report
+from memdb.evaluation import measuring as arms
 
 
 @pytest.fixture

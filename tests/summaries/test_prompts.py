@@ -5,8 +5,13 @@ from typing import Any
 import pytest
 
 from memdb.models.summaries import SourceItem, SummaryText
-from memdb.summaries.prompts import ModelSummarizer, fence, read_answer
-from memdb.summaries.summarizer import items_of_messages, items_of_summaries
+from memdb.summaries.summarizer import (
+    ModelSummarizer,
+    fence,
+    items_of_messages,
+    items_of_summaries,
+    read_answer,
+)
 
 ITEMS = [SourceItem(1, 1, "Ann", "user", "I like tea."), SourceItem(2, 3, "summary", None, "Oslo.")]
 

@@ -9,7 +9,7 @@ import memdb
 from memdb.engine.sqlite.database import Database
 from memdb.engine.sqlite.transaction import Tx
 from memdb.tables import active_entries, entries, history, scopes
-from memdb.text.hashing import said_hash
+from memdb.text.derived import said_hash
 
 
 def row(number: int, **given: Any) -> dict[str, Any]:

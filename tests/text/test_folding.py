@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.text.folding import runs_of, spellings
-from memdb.text.terms import Term, cjk_grams, word_terms
+from memdb.text.terms import Term, cjk_grams, runs_of, spellings, word_terms
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from shape_checks import CHECKS
 import memdb
 from memdb import MemDB
 from memdb.models.messages import Message
+from memdb.text.derived import text_of
 from memdb.text.formats import EMPTY_RESULT, OPENER, UNKNOWN_RESULT, to_shape
-from memdb.text.parts import text_of
 
 SHAPES = ("openai", "anthropic", "gemini")
 PNG = {"type": "image", "base64": "iVBORw0K", "media_type": "image/png"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.text.redact import redact, redact_url, url_secrets
+from memdb.text.secrets import redact, redact_url, url_secrets
 
 
 @pytest.mark.parametrize(

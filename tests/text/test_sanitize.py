@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.text.injection import injection_marks
-from memdb.text.sanitize import prompt_line, visible
+from memdb.text.sanitize import injection_marks, prompt_line, visible
 
 
 @pytest.mark.parametrize(

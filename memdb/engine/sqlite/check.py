@@ -10,7 +10,7 @@ from memdb.engine.sqlite import segments
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.transaction import Tx
 from memdb.errors import Corrupt, ReadOnly, StorageError
-from memdb.text.grams import bigrams_of
+from memdb.text.derived import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

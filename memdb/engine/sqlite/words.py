@@ -16,7 +16,7 @@ ranking (ADR-0004).
 from __future__ import annotations
 
 from memdb.models.ids import MASKS, MAX_INT
-from memdb.text.grams import bigrams_of
+from memdb.text.derived import bigrams_of
 from memdb.text.terms import TERMS_AT_ONCE
 
 TYPE_CHECKING = False

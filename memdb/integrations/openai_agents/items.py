@@ -16,7 +16,7 @@ from itertools import chain
 
 from memdb.errors import InvalidInput, VersionConflict
 from memdb.models.messages import NewMessage
-from memdb.text.parts import text_of
+from memdb.text.derived import text_of
 from memdb.text.times import iso_time
 from memdb.text.validate import MAX_NESTING, is_deep, name_value
 

@@ -20,7 +20,7 @@ from memdb.aio.batching import Worker, run_in
 from memdb.api import database as memory
 from memdb.errors import InvalidInput
 from memdb.integrations.openai_agents.answers import Answers
-from memdb.text.counting import Counting
+from memdb.text.tokens import Counting
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:

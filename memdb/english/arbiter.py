@@ -1,15 +1,14 @@
 """
-The offline arbiter: rules that say what a statement does to what is known.
+Rule arbiter: decides offline what a new statement does to stored ones.
 
-Deterministic and pure. It reads both statements (`grammar`), and compares whom
-they are about, which slot they fill, with which value, and whether not. What it
-does not understand it leaves standing: to keep both is never wrong for long.
+Deterministic and pure. It reads both statements (`grammar`) and compares their
+subjects, slots, values and polarity. A statement that it does not understand
+stands beside the others: to keep both is never wrong for long.
 """
 
 from __future__ import annotations
 
-from memdb.english.grammar import Fact, read_facts
-from memdb.english.lexicon import BOTH_WAYS, CALENDAR, OPPOSITES
+from memdb.english.grammar import BOTH_WAYS, CALENDAR, OPPOSITES, Fact, read_facts
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE, Verdict
 
 TYPE_CHECKING = False

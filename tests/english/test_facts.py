@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memdb.english.rule_extractor import RuleExtractor
+from memdb.english.facts import RuleExtractor
 from memdb.models.messages import Message
 
 if TYPE_CHECKING:
