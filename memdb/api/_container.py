@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from memdb.artifacts.service import Shelf
-    from memdb.context.builder import Contexts
+    from memdb.context.builder import ContextService
     from memdb.conversations.archive import Archivist
     from memdb.conversations.host_sessions import Hosting
     from memdb.conversations.writer import MessageService
@@ -95,7 +95,7 @@ class Rooms:
         self._caller: Caller | None = None
         self._summaries: Summaries | None = None
         self._trees: Trees | None = None
-        self._contexts: Contexts | None = None
+        self._contexts: ContextService | None = None
         self._arbiter = arbiter
         self._entry_quota = (
             None if entry_quota is None else int_value(entry_quota, "entry_quota", 1, MAX_QUOTA)
@@ -392,16 +392,16 @@ class Rooms:
         return self._trees
 
     @property
-    def contexts(self) -> Contexts:
+    def contexts(self) -> ContextService:
         """What fits a conversation into a budget."""
         if self._contexts is None:
-            from memdb.context.builder import Contexts
+            from memdb.context.builder import ContextService
 
-            self._contexts = Contexts(
+            self._contexts = ContextService(
                 self.db,
                 self.counting,
                 self.summaries,
-                lambda *search: self.recaller.recall_kinds(*search),  # noqa: PLW0108 (made when asked)
+                lambda: self.recaller,
                 lambda owner, session: self.profiles.pinned(owner, session),  # noqa: PLW0108
             )
         return self._contexts

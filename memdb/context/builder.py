@@ -1,5 +1,5 @@
 """
-A conversation of any length in any budget: the messages to hand to a model.
+Context service: the messages to hand to a model, within a token budget.
 
 System text, summaries of what is older, what was found for the question, and
 the newest messages word for word. Each token goes to one piece, and each piece
@@ -10,9 +10,17 @@ the same for several turns, and a provider's prompt cache keeps hitting.
 
 from __future__ import annotations
 
-from memdb.context.blocks import note, omitted_tokens
+from memdb.context.blocks import (
+    LEAST_MESSAGES,
+    MOST_ENTRIES,
+    MOST_MESSAGES,
+    TOKENS_PER_HIT,
+    Excerpts,
+    Recalled,
+    note,
+    omitted_tokens,
+)
 from memdb.context.coverage import Coverage
-from memdb.context.excerpts import Excerpts
 from memdb.context.truncation import LEAST_TOKENS, shorten
 from memdb.conversations.reader import find_session
 from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
@@ -21,6 +29,7 @@ from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message
 from memdb.models.record import Record
 from memdb.models.summaries import Piece
+from memdb.search.request import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
@@ -28,13 +37,15 @@ from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from memdb.context.blocks import Block
-    from memdb.context.excerpts import Found, Pinned, Recall
     from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
+    from memdb.models.messages import Entry, Hit
     from memdb.records.scopes import Owner
+    from memdb.search.request import SearchRequest
+    from memdb.search.service import Retrieved, SearchService
     from memdb.summaries.builder import Summaries
     from memdb.text.tokens import Counting
 
@@ -55,7 +66,9 @@ LEAST_LEFT_TOKENS = 24
 
 # Summaries that a context makes by itself before it reads: after an import, some
 # tenths of a second once.
-DRAIN_NODES = 1_000
+DRAIN_SUMMARIES = 1_000
+
+NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": ()}
 
 FIRST_PAGE = 64
 MAX_PAGE = 1024
@@ -78,42 +91,99 @@ class Tail(Record):
         return sum(self.costs)
 
 
-class Contexts:
-    """Fits the conversations of a file into budgets."""
+class ContextService:
+    """Fits the conversations of a file into token budgets."""
 
     def __init__(
         self,
         db: Database,
         counting: Counting,
         summaries: Summaries,
-        recall: Recall,
-        pinned: Pinned,
+        search: Callable[[], SearchService],
+        pinned: Callable[[Owner, str], Iterable[Entry]],
     ) -> None:
         """
         Read *db*, count by *counting*.
 
-        *recall* finds what a question is about, *pinned* what belongs into
-        every context of a scope's session.
+        Args:
+            search: Returns the search service, if there is a question.
+            pinned: Returns the entries that belong into every context of a
+                scope's session, within the caller's snapshot.
         """
         self._db = db
-        self._counting = counting
-        self._summaries = summaries
-        self._excerpts = Excerpts(counting, recall, pinned)
+        self.counting = counting
+        self.summaries = summaries
+        self._search = search
+        self._pinned = pinned
 
     def context(
         self, owner: Owner, session: str, budget_tokens: int, query: str | None = None
     ) -> ContextWindow:
-        """Return the messages to hand to a model; see `Session.context`."""
+        """
+        Return the messages to hand to a model; see `Session.context`.
+
+        Summaries and embeddings that are due are made first, a batch of them.
+
+        Transaction: one snapshot without a question; with one a second, after
+        the question was embedded.
+        """
         int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
-        found = self._excerpts.find(owner, session, query, budget_tokens)
+        if query is None:
+            with self._db.read() as tx:
+                target = find_session(tx, owner, session)
+                if target is None or not self.summaries.is_behind(tx, target):
+                    return self._window(tx, owner, session, budget_tokens)
+            self.summaries.drain(target, DRAIN_SUMMARIES)
+            with self._db.read() as tx:
+                return self._window(tx, owner, session, budget_tokens)
+        search = self._search()
+        most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
+        request = search_request(
+            query, most, kinds=("message", "entry"), messages_of=session, visible=session
+        )
+        retrieved = self._retrieve(search, owner, session, request)
+        if retrieved is None:
+            with self._db.read() as tx:
+                return self._window(tx, owner, session, budget_tokens)
+        embedding = search.embed(retrieved)
+        limits = {"entry": MOST_ENTRIES, "message": most}
+        with self._db.read() as tx:
+            hits = search.load_kinds(tx, retrieved, embedding, limits)
+            return self._window(tx, owner, session, budget_tokens, hits)
+
+    def _retrieve(
+        self, search: SearchService, owner: Owner, session: str, request: SearchRequest
+    ) -> Retrieved | None:
+        """Return the first snapshot of the search, after what is due was made."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-        if target is not None:
-            self._summaries.drain(target, DRAIN_NODES)
+            summaries_due = target is not None and self.summaries.is_behind(tx, target)
+            serving = search.serving(tx, request)
+            embeddings_due = search.is_behind(tx, owner, serving)
+            if not (summaries_due or embeddings_due):
+                return search.retrieve(tx, owner, request, serving)
+        if target is not None and summaries_due:
+            self.summaries.drain(target, DRAIN_SUMMARIES)
+        if embeddings_due:
+            search.catch_up(owner)
         with self._db.read() as tx:
-            target = find_session(tx, owner, session)
-            plan = _Plan(self, tx, (target or 0, session), budget_tokens)
-            return plan.window(found)
+            return search.retrieve(tx, owner, request, search.serving(tx, request))
+
+    def _window(
+        self,
+        tx: Tx,
+        owner: Owner,
+        session: str,
+        budget_tokens: int,
+        hits: Mapping[str, Sequence[Hit]] = NO_HITS,
+    ) -> ContextWindow:
+        """Return the context with what was found for a question."""
+        target = find_session(tx, owner, session)
+        pinned = tuple(self._pinned(owner, session))
+        shown = {entry.id for entry in pinned}
+        entries = tuple(hit for hit in hits["entry"] if hit.source.entry_id not in shown)
+        recalled = Recalled(entries, tuple(hits["message"]), pinned)
+        return _Plan(self, tx, (target or 0, session), budget_tokens).window(recalled)
 
     def summary_buffer(
         self,
@@ -129,12 +199,12 @@ class Contexts:
             target = find_session(tx, owner, session)
             if target is None:
                 return ContextWindow((), 0, budget_tokens)
-            known = Measured(tx, self._counting, (target, session), budget_tokens)
+            known = Measured(tx, self.counting, (target, session), budget_tokens)
         if not (known.whole or self._db.writing):
-            self._summaries.catch_up(target, progress)
+            self.summaries.catch_up(target, progress)
         with self._db.read() as tx:
             return summary_buffer(
-                tx, self._summaries, self._counting, (target, session), budget_tokens
+                tx, self.summaries, self.counting, (target, session), budget_tokens
             )
 
 
@@ -142,20 +212,20 @@ class _Plan:
     """One context being put together, inside one read."""
 
     def __init__(
-        self, contexts: Contexts, tx: Tx, place: tuple[int, str], budget_tokens: int
+        self, service: ContextService, tx: Tx, place: tuple[int, str], budget_tokens: int
     ) -> None:
         self._tx = tx
         self._place = place
         self._budget = budget_tokens
-        self._counting = contexts._counting
-        self._summaries = contexts._summaries
-        self._excerpts = contexts._excerpts
+        self._counting = service.counting
+        self._summaries = service.summaries
+        self._excerpts = Excerpts(service.counting)
         self._shortened: set[int] = set()
         self._head = self._system() if place[0] else Tail((), ())
         self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1
 
-    def window(self, found: Found) -> ContextWindow:
-        """Return the context; *found* is what `Excerpts.find` gave."""
+    def window(self, found: Recalled) -> ContextWindow:
+        """Return the context; *found* is what was recalled."""
         left = self._budget - self._head.tokens
         newest, complete = self._newest(left)
         if complete and newest.tokens + self._opening_cost(newest) <= left:
@@ -324,7 +394,7 @@ class _Plan:
         (tokens,) = self._counting.count_many([OPENING])
         return tokens + MESSAGE_OVERHEAD_TOKENS
 
-    def _block(self, found: Found, tail: Tail, limit: int) -> Block | None:
+    def _block(self, found: Recalled, tail: Tail, limit: int) -> Block | None:
         if found.nothing:
             return None
         known = {one.seq for one in (*self._head.messages, *tail.messages)}

@@ -1,49 +1,299 @@
 """
-Which embedding space of a file serves, and which ones are filled.
+Embedding indexer: which embedding space answers, and embedding of what has no vector yet.
 
-A file that gets a new embedder gets a new space. Until that is complete the
-old one answers, as long as its model is at hand: only the model that made the
-vectors of a space can embed a query for it.
+A write only queues a job. `run_pending` leases such jobs, embeds a batch outside
+of transactions, and stores the vectors of rows that did not change meanwhile. A
+crash or a failing embedder leaves the job in the queue.
+
+A file that gets a new embedder gets a new space. Until it is complete, the old
+one answers if its embedder is at hand: only the model that made the vectors of a
+space can embed a query for it.
 """
 
 from __future__ import annotations
 
-from memdb.embeddings.filling import MAX_DIM, Filler
-from memdb.errors import InvalidInput, NotFound
+from memdb.errors import InvalidInput, NotFound, PortError
+from memdb.models.ids import MAX_INT, session_range
 from memdb.models.record import Record
+from memdb.models.vectors import to_vector
+from memdb.records import entries as entry_records
+from memdb.records import messages as message_records
 from memdb.records import spaces
-from memdb.tables import space_jobs
+from memdb.records.spaces import SpaceName
+from memdb.tables import entries, jobs, messages, space_jobs
 from memdb.tables import spaces as space_rows
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
     from memdb.models.messages import SpaceInfo
     from memdb.models.protocols import Embedder
-    from memdb.records.spaces import SpaceName
+    from memdb.tables.jobs import Job
     from memdb.tables.spaces import Space
+
+# Texts per call of the embedder and per write transaction.
+BATCH = 256
 
 # Texts that a search embeds by itself before it answers: 40 ms with the static table.
 DRAIN_TEXTS = 256
 
+# Failures in a row after which the embedder counts as gone.
+MAX_FAILURES = 3
+
+# A text that every embedder takes: if it fails, the embedder does, not a text.
+PROBE = "memory"
+
+MAX_DIM = 65_536
+
+
+class SpaceFiller:
+    """Fills the space of one embedder."""
+
+    def __init__(self, db: Database, embedder: Embedder) -> None:
+        """
+        Embed by *embedder*.
+
+        Raises:
+            InvalidInput: its name or dimension cannot name a space.
+        """
+        name_value(embedder.name, "embedder.name")
+        int_value(embedder.dim, "embedder.dim", 1, MAX_DIM)
+        self._db = db
+        self.embedder = embedder
+        self.space_name = SpaceName(embedder.name, embedder.dim)
+
+    def space(self, tx: Tx) -> Space | None:
+        """Return the embedder's space, None if it is new; another process may have dropped it."""
+        return spaces.find(tx, self.space_name)
+
+    def settle(self) -> None:
+        """
+        Retire the other spaces once this one has all its vectors for the first time.
+
+        From then on they get no work; a process that has the embedder of one
+        of them takes it up again.
+        """
+        with self._db.read() as tx:
+            found = self.space(tx)
+            if found is None or found.complete or space_jobs.unfinished(tx, found.space_no):
+                return
+        with self._db.write() as tx:
+            if not space_jobs.unfinished(tx, found.space_no):
+                spaces.complete(tx, found.space_no)
+
+    def run_pending(
+        self,
+        limit: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        *,
+        early: bool = True,
+    ) -> int:
+        """
+        Embed what is due and return how many texts that were.
+
+        Args:
+            limit: Stop after this many texts; None: go on until nothing is due.
+            progress: Called after each batch with the number of its texts.
+            early: Also what failed and waits to be tried again.
+
+        Raises:
+            PortError: the embedder failed on some of it. Those jobs stay, for a
+                later try; the others were done, unless it failed
+                `MAX_FAILURES` times in a row.
+        """
+        total = failed = low = 0
+        failures: list[PortError] = []
+        while failed < MAX_FAILURES and (limit is None or total < limit):
+            batch = BATCH if limit is None else min(BATCH, limit - total)
+            due = self._due((low, MAX_INT), batch, early=early)
+            if not due:
+                break
+            refused = len(failures)
+            try:
+                done = self._run(due, batch, failures)
+            except PortError as error:
+                failures.append(error)
+                failed += 1
+                low = due[-1].ref + 1
+                continue
+            if len(failures) > refused and due[0].subject == "entry":
+                low = due[-1].ref + 1  # those that were refused are not asked for again
+            failed = 0
+            total += done
+            if progress is not None:
+                progress(done)
+        if failures:
+            raise failures[0]
+        self.settle()
+        return total
+
+    def is_behind(self, tx: Tx, space: Space | None, span: tuple[int, int]) -> bool:
+        """Return whether an id range has jobs that are due, or *space* is to be made first."""
+        if space is None or space.retired:
+            return True
+        if jobs.due(tx, space.space_no, *span, self._db.clock(), 1, early=False):
+            return True
+        return not space.complete and not space_jobs.unfinished(tx, space.space_no)
+
+    def drain(self, span: tuple[int, int], limit: int) -> None:
+        """
+        Embed up to *limit* texts of an id range, as a recall does before it reads.
+
+        Raises:
+            PortError: the embedder failed; it is not asked again before the
+                job's time has come.
+        """
+        total = 0
+        while total < limit:
+            due = self._due(span, limit - total, early=False)
+            if not due:
+                break
+            total += self._run(due, limit - total, [])
+        self.settle()
+
+    def _due(self, span: tuple[int, int], limit: int, *, early: bool) -> list[Job]:
+        """Return the next job of a session, or jobs of entries up to *limit*."""
+        with self._db.read() as tx:
+            known = self.space(tx)
+        if known is not None and not known.retired:
+            space_no = known.space_no
+        else:
+            with self._db.write() as tx:
+                space_no = spaces.ensure(tx, self.space_name)
+        with self._db.read() as tx:
+            found = jobs.due(tx, space_no, *span, self._db.clock(), limit, early=early)
+        same = [job for job in found if job.subject == "entry"]
+        return same if found and found[0].subject == "entry" else found[:1]
+
+    def _run(self, due: list[Job], batch: int, skipped: list[PortError]) -> int:
+        with self._db.write() as tx:
+            taken = [held for job in due if (held := jobs.lease(tx, job)) is not None]
+        if not taken:
+            return 0
+        try:
+            if taken[0].subject == "session":
+                return self._embed_session(taken[0], batch, skipped)
+            return self._embed_entries(taken, skipped)
+        except PortError as error:
+            with self._db.write() as tx:
+                for job in taken:
+                    jobs.fail(tx, job, str(error))
+            raise
+
+    def _embed_session(self, job: Job, batch: int, skipped: list[PortError]) -> int:
+        _, high = session_range(job.ref)
+        with self._db.read() as tx:
+            texts = messages.texts(tx, job.ref | job.next_seq, high, batch)
+        embedded = self._embed_all([text for _, text in texts])
+        skipped += [vector for vector in embedded if isinstance(vector, PortError)]
+        by_ref = {
+            ref: vector
+            for (ref, _), vector in zip(texts, embedded, strict=True)
+            if isinstance(vector, bytes)
+        }
+        after = texts[-1][0] + 1 if texts else job.ref | job.next_seq
+        with self._db.write() as tx:
+            more = after <= high and messages.texts(tx, after, high, 1)
+            moved = jobs.advance(tx, job, after - job.ref) if more else jobs.done(tx, job)
+            if not moved:
+                return 0  # the session was deleted, or another process took over
+            message_records.put_vectors(tx, job.space_no, [*by_ref.items()])
+        return len(texts)
+
+    def _embed_entries(self, taken: list[Job], skipped: list[PortError]) -> int:
+        with self._db.read() as tx:
+            rows = [entries.text(tx, job.ref) for job in taken]
+        embedded = self._embed_all([row[0] if row else "" for row in rows])
+        with self._db.write() as tx:
+            for job, vector in zip(taken, embedded, strict=True):
+                if isinstance(vector, PortError):
+                    jobs.fail(tx, job, str(vector))
+                    skipped.append(vector)
+                elif jobs.done(tx, job):  # else it was changed or deleted meanwhile
+                    entry_records.set_vector(tx, job.space_no, job.ref, vector)
+        return sum(not isinstance(vector, PortError) for vector in embedded)
+
+    def _embed_all(self, texts: Sequence[str]) -> list[bytes | PortError | None]:
+        """
+        Return the vector of each text, None for an empty text.
+
+        In place of the vector of a text that a working embedder refuses stands
+        its error: one text must not keep a whole session without vectors. A
+        message is stepped over, and `rebuild` makes it due again; an entry's
+        job stays.
+
+        Raises:
+            PortError: the embedder failed, and not because of one of the texts.
+        """
+        worded = [text for text in texts if text.strip()]
+        embedded = iter(self._embed_or_skip(worded) if worded else [])
+        return [next(embedded) if text.strip() else None for text in texts]
+
+    def _embed_or_skip(self, texts: Sequence[str]) -> list[bytes | PortError | None]:
+        """Embed *texts*, by halves where a working embedder refuses some."""
+        try:
+            return [*self.embed(texts)]
+        except PortError as error:
+            if not self._works():
+                raise
+            if len(texts) == 1:
+                return [error]
+        half = len(texts) // 2
+        return self._embed_or_skip(texts[:half]) + self._embed_or_skip(texts[half:])
+
+    def _works(self) -> bool:
+        try:
+            self.embed([PROBE])
+        except PortError:
+            return False
+        return True
+
+    def embed(self, texts: Sequence[str]) -> list[bytes | None]:
+        """
+        Return the vector of each text as it is stored, None where there is none.
+
+        Raises:
+            PortError: the embedder failed or broke its contract.
+        """
+        name = f"embedder {self.embedder.name!r}"
+        try:
+            answer = list(self.embedder.embed(texts)) if texts else []
+        except PortError:
+            raise
+        except Exception as error:
+            raise PortError(name, str(error) or type(error).__name__) from error
+        if len(answer) != len(texts):
+            raise PortError(name, f"gave {len(answer)} vectors for {len(texts)} texts")
+        dim = self.embedder.dim
+        try:
+            return [
+                None if components is None else to_vector(components, dim) for components in answer
+            ]
+        except InvalidInput as error:
+            raise PortError(name, str(error)) from error
+
 
 class Serving(Record):
     """
-    What answers a question by meaning.
+    The embedding space that answers, with its embedder.
 
     Attributes:
         filler: Embeds the query.
-        space_no: The space to search; None: nothing is embedded yet.
-        partly: Why it may not know everything; None: it does.
+        space: The space to search. None means that nothing is embedded yet.
+        partly: How far the space is filled. None means completely.
     """
 
-    filler: Filler
-    space_no: int | None
+    filler: SpaceFiller
+    space: Space | None
     partly: str | None = None
+
+    def is_behind(self, tx: Tx, span: tuple[int, int]) -> bool:
+        """Return whether `Indexer.drain` of an id range would do something now."""
+        return self.filler.is_behind(tx, self.space, span)
 
 
 class Indexer:
@@ -64,8 +314,8 @@ class Indexer:
         """
         self._db = db
         self.embedder = embedder
-        self._own = None if embedder is None else Filler(db, embedder)
-        self._previous = None if previous is None else Filler(db, previous)
+        self._own = None if embedder is None else SpaceFiller(db, embedder)
+        self._previous = None if previous is None else SpaceFiller(db, previous)
 
     @property
     def space_name(self) -> SpaceName | None:
@@ -93,15 +343,15 @@ class Indexer:
         own = self._own.space(tx)
         if own is not None and own.complete:
             late = f"the space of {own.model} was retired, and is not up to date yet"
-            return Serving(self._own, own.space_no, late if own.retired else None)
+            return Serving(self._own, own, late if own.retired else None)
         before = self._before(tx)
         if before is not None and self._previous is not None:
-            return Serving(self._previous, before.space_no)
+            return Serving(self._previous, before)
         if own is None:
             return Serving(self._own, None)
-        return Serving(self._own, own.space_no, self._progress(tx, own))
+        return Serving(self._own, own, self._progress(tx, own))
 
-    def answering(self) -> Filler | None:
+    def answering(self) -> SpaceFiller | None:
         """Return the embedder whose space answers now; None without embedder."""
         with self._db.read() as tx:
             serving = self.serving(tx)
@@ -139,7 +389,7 @@ class Indexer:
         early: bool = True,
     ) -> int:
         """
-        Embed what is due and return how many texts that were; see `Filler.run_pending`.
+        Embed what is due and return how many texts that were; see `SpaceFiller.run_pending`.
 
         What still answers is brought up to date first.
         """
@@ -151,7 +401,7 @@ class Indexer:
             total += filler.run_pending(rest, progress, early=early)
         return total
 
-    def _fillers(self, tx: Tx) -> list[Filler]:
+    def _fillers(self, tx: Tx) -> list[SpaceFiller]:
         """Return what has work, in its order."""
         if self._own is None:
             return []
@@ -160,13 +410,8 @@ class Indexer:
             return [self._own]
         return [self._previous, self._own]
 
-    def is_behind(self, tx: Tx, span: tuple[int, int]) -> bool:
-        """Return whether `drain` would do something now for the space that answers."""
-        serving = self.serving(tx)
-        return serving is not None and serving.filler.is_behind(tx, span)
-
     def drain(self, span: tuple[int, int]) -> None:
-        """Embed up to `DRAIN_TEXTS` texts of an id range for what answers; see `Filler.drain`."""
+        """Embed up to `DRAIN_TEXTS` texts of an id range; see `SpaceFiller.drain`."""
         filler = self.answering()
         if filler is not None:
             filler.drain(span, DRAIN_TEXTS)

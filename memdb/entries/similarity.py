@@ -21,8 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from memdb.embeddings.filling import Filler
-    from memdb.embeddings.indexer import Indexer
+    from memdb.embeddings.indexer import Indexer, SpaceFiller
     from memdb.engine.base import Tx
     from memdb.entries.validation import Statement
     from memdb.models.messages import Entry
@@ -98,7 +97,7 @@ class StatementVector(Record):
     """
 
     vector: bytes
-    filler: Filler
+    filler: SpaceFiller
     own: bool
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.errors import PortError
 from memdb.models.messages import Hits
 from memdb.models.record import Record
-from memdb.search.question import Vector
+from memdb.search.request import Vector
 from memdb.search.weights import COMMON_SHARE
 from memdb.text.terms import word_terms
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from memdb.embeddings.indexer import Serving
     from memdb.models.messages import Hit
-    from memdb.search.question import Corpus, Question
+    from memdb.search.request import Corpus, Question
 
 ARMS = ("lexical", "vector", "similar")
 """How hits are found, as the terms of a score name it."""
@@ -87,7 +87,7 @@ def embed_question(
         query, *vectors = serving.filler.embed([text, *past.values()])
     except PortError as error:
         return Embedding(None, error)
-    if query is None or serving.space_no is None:
+    if query is None or serving.space is None:
         space_is_empty = f"space {embedder.name}: nothing is embedded yet"
         no_words = f"{embedder.name} finds nothing to embed in the query"
         return Embedding(None, no_words if query is None else space_is_empty)
@@ -96,7 +96,7 @@ def embed_question(
         for key, vector in zip(past, vectors, strict=True)
         if vector is not None
     }
-    return Embedding(Vector(query, serving.space_no, embedder.name, cosines), serving.partly)
+    return Embedding(Vector(query, serving.space.space_no, embedder.name, cosines), serving.partly)
 
 
 def _common_words(question: Question, corpora: Sequence[Corpus]) -> list[str]:

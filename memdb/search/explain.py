@@ -10,8 +10,8 @@ from memdb.text.terms import query_words
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.models.messages import Message
-    from memdb.search.question import Question
     from memdb.search.rank import Ranked, Ranking
+    from memdb.search.request import Question
 
 
 def explain_place(question: Question, ranking: Ranking, message: Message) -> Why:

@@ -12,8 +12,8 @@ from memdb.models.ids import session_range
 from memdb.models.messages import Source
 from memdb.models.record import Record
 from memdb.records.past import page
-from memdb.search.question import Corpus
 from memdb.search.rank import rank_documents, rank_messages
+from memdb.search.request import Corpus
 from memdb.search.retrieve import (
     find_entries,
     find_messages,
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Postings, Tx
     from memdb.models.messages import Entry
-    from memdb.search.question import Question, Vector
     from memdb.search.rank import Candidates, Ranking
-    from memdb.search.request import SearchRequest
+    from memdb.search.request import Question, SearchRequest, Vector
     from memdb.search.weights import Weights
 
     Contents = dict[int, tuple[str, Source]]

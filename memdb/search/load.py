@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memdb.engine.base import Tx
-    from memdb.search.question import Question
     from memdb.search.rank import Ranked, Ranking
+    from memdb.search.request import Question
 
 
 def load_hits(

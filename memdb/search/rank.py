@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from memdb.english.dates import DateMention
     from memdb.search.parse import Query
-    from memdb.search.question import Corpus, Question
+    from memdb.search.request import Corpus, Question
     from memdb.search.weights import Weights
 
 

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from memdb.records.scopes import Owner
     from memdb.search.embed import Embedding
     from memdb.search.kinds import Kind
-    from memdb.search.question import Corpus, Question, Vector
     from memdb.search.rank import Ranking
-    from memdb.search.request import SearchRequest
+    from memdb.search.request import Corpus, Question, SearchRequest, Vector
     from memdb.search.weights import Weights
 
 
@@ -155,18 +154,23 @@ class SearchService:
         `is_behind`.
         """
         with self._db.read() as tx:
-            if not self.is_behind(tx, scope, request):
-                return self.retrieve(tx, scope, request)
+            serving = self.serving(tx, request)
+            if not self.is_behind(tx, scope, serving):
+                return self.retrieve(tx, scope, request, serving)
         self.catch_up(scope)
         with self._db.read() as tx:
-            return self.retrieve(tx, scope, request)
+            return self.retrieve(tx, scope, request, self.serving(tx, request))
 
-    def is_behind(self, tx: Tx, scope: Owner, request: SearchRequest) -> bool:
+    def serving(self, tx: Tx, request: SearchRequest) -> Serving | None:
+        """Return the embedding space that answers. None means that only words are searched."""
+        return None if request.by == "words" else self._indexer.serving(tx)
+
+    def is_behind(self, tx: Tx, scope: Owner, serving: Serving | None) -> bool:
         """Return whether embeddings of the scope are pending that `catch_up` would do now."""
         span = scope.span(tx)
-        if request.by == "words" or span is None or self._db.writing:
+        if serving is None or span is None or self._db.writing:
             return False
-        return self._indexer.is_behind(tx, span)
+        return serving.is_behind(tx, span)
 
     def catch_up(self, scope: Owner) -> None:
         """Embed a batch of the scope's pending texts; searching goes on if that fails."""
@@ -178,8 +182,10 @@ class SearchService:
         except (FileError, PortError, StorageError):
             return  # noted in the job, tried again later; the query itself will tell
 
-    def retrieve(self, tx: Tx, scope: Owner, request: SearchRequest) -> Retrieved | None:
-        """Read the question, what it searches and the space that answers."""
+    def retrieve(
+        self, tx: Tx, scope: Owner, request: SearchRequest, serving: Serving | None
+    ) -> Retrieved | None:
+        """Read the question and what it searches."""
         question = read_question(
             tx,
             scope,
@@ -190,7 +196,6 @@ class SearchService:
         )
         if question is None:
             return None
-        serving = None if request.by == "words" else self._indexer.serving(tx)
         return Retrieved(question, _read_corpora(tx, question), serving)
 
     def embed(self, retrieved: Retrieved) -> Embedding:

@@ -122,6 +122,13 @@ class Summaries:
         self.maker = maker
         self.policy = policy
 
+    def is_behind(self, tx: Tx, session: int) -> bool:
+        """Return whether `drain` would make a summary now."""
+        if self._db.writing:
+            return False
+        known = sessions.identity(tx, session)
+        return known is not None and bool(plan(tx, session, known[0], self.policy, 1))
+
     def drain(self, session: int, most: int) -> int:
         """
         Make up to *most* summaries of a session that are due, without a model; how many that were.

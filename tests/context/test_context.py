@@ -21,7 +21,7 @@ Faults of the seeds that cannot happen here, and the test that shows it:
     hector H7      huge messages blow the budget          test_the_newest_message_is_always_in
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -737,3 +737,39 @@ def test_an_empty_session_has_what_its_scope_knows(db: MemDB, chat: Session) -> 
     window = chat.context(200, "walnut")
 
     assert kinds(window) == ["frame", "entry"]
+
+
+class Embedder:
+    """Notes every text that it embeds."""
+
+    name = "noting"
+    dim = 4
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.texts: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector made of the length of a text."""
+        self.texts.append(list(texts))
+        return [[1.0, float(len(text)), 0.5, 0.1] for text in texts]
+
+
+def test_a_context_embeds_its_question_once(open_db: Callable[..., MemDB]) -> None:
+    """One call with one text, the one that recall embeds, also for entries."""
+    embedder = Embedder()
+    db = open_db(":memory:", embedder=embedder)
+    ann = db.scope("ann")
+    chat = ann.session("trip")
+    for number in range(30):
+        chat.append("user", f"message {number} about tea and Oslo flights")
+    ann.remember("Ann drinks tea.")
+    db.run_pending()
+    embedder.texts.clear()
+
+    chat.context(300, query="which tea does she drink?")
+    from_context = [*embedder.texts]
+    embedder.texts.clear()
+    ann.recall("which tea does she drink?")
+
+    assert from_context == embedder.texts == [["which does she drink?"]]

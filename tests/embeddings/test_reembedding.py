@@ -113,7 +113,7 @@ def test_an_answer_of_a_part_says_so(
 ) -> None:
     """The arm took part, and the answer tells how much of it there is."""
     monkeypatch.setattr("memdb.embeddings.indexer.DRAIN_TEXTS", 1)
-    monkeypatch.setattr("memdb.embeddings.filling.BATCH", 1)
+    monkeypatch.setattr("memdb.embeddings.indexer.BATCH", 1)
     db = open_db(filled, embedder=new)
 
     found = db.scope("ann").recall("message 2")
@@ -429,7 +429,7 @@ def test_a_kill_after_the_last_vector_still_switches(
     filled: str, open_db: Callable[..., MemDB], new: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All was stored but the switch: whoever looks next makes it."""
-    monkeypatch.setattr("memdb.embeddings.filling.Filler.settle", lambda _filler: None)
+    monkeypatch.setattr("memdb.embeddings.indexer.SpaceFiller.settle", lambda _filler: None)
     open_db(filled, embedder=new).run_pending(kinds=["embed"])
     monkeypatch.undo()
     db = open_db(filled, embedder=new)
