@@ -23,8 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memdb.models.messages import ContextWindow
-    from memdb.models.summaries import Piece
+    from memdb.models.messages import ContextWindow, Piece
 
 STRATEGIES = ("none", "buffer_window", "token_window", "summary_buffer")
 PLAIN = "plain"

@@ -12,9 +12,8 @@ from __future__ import annotations
 from itertools import accumulate, islice
 
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS
-from memdb.models.messages import Message
+from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
-from memdb.models.summaries import Piece
 from memdb.text.sanitize import prompt_line
 from memdb.text.times import iso_day
 

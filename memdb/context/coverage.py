@@ -23,8 +23,8 @@ from memdb.context.blocks import (
     with_costs,
 )
 from memdb.conversations.tool_calls import units
+from memdb.models.messages import Piece
 from memdb.models.record import Record
-from memdb.models.summaries import Piece
 from memdb.summaries.planning import covered_seq
 from memdb.summaries.summarizer import items_of_messages
 from memdb.tables import messages

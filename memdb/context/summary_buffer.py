@@ -16,8 +16,7 @@ from memdb.context.coverage import Coverage
 from memdb.context.truncation import shorten
 from memdb.conversations.tool_calls import unit_starts
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS, cost_tokens
-from memdb.models.messages import ContextWindow
-from memdb.models.summaries import Piece
+from memdb.models.messages import ContextWindow, Piece
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages, sessions
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from memdb.errors import FileError, InvalidInput
 from memdb.evaluation.dataset import TURN_MS
+from memdb.transfer.formats import locomo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,28 +66,17 @@ def convert(kind: str, source: str | os.PathLike[str]) -> Iterator[dict[str, Any
 
 def _locomo(path: Path) -> Iterator[dict[str, Any]]:
     for name, talk in _talks(path):
-        said = talk.get("conversation", talk)
-        speaker_a = said["speaker_a"]
-        turns = [
-            (
-                session,
-                place,
-                turn,
-                f"{turn['text']} [shares: {caption}]" if caption else turn["text"],
-            )
-            for session in _sessions(said)
-            for place, turn in enumerate(said[session])
-            for caption in [turn.get("blip_caption")]
-        ]
-        starts = {
-            session: _time_ms(said[f"{session}_date_time"], "%I:%M %p on %d %B, %Y")
-            for session in _sessions(said)
-        }
         messages = [
-            _message(name, session, turn["dia_id"], turn["speaker"], speaker_a, text)
-            | {"created_ms": starts[session] + TURN_MS * place}
-            for session, place, turn, text in turns
+            {
+                "type": "message",
+                "scope": name,
+                **item.fields,
+                "id": item.fields["external_id"],
+            }
+            for item in locomo.read(talk)
         ]
+        for line in messages:
+            del line["external_id"]
         yield from messages
         yield from _questions(name, talk["qa"], messages, LOCOMO_CATEGORIES)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any, overload
 
     from memdb.errors import PortError
-    from memdb.models.summaries import Piece
 
 ROLES = ("system", "user", "assistant", "tool")
 _NO_REASONS: dict[str, str] = {}
@@ -76,6 +75,29 @@ class Message(Record):
     session: str
     id: int
     uid: str
+
+
+class Piece(Record):
+    """
+    What a part of a context costs and why it is there.
+
+    Attributes:
+        kind: "system", "summary", "digest", "omitted", "entry", "recalled",
+            "message", or "frame" for the words around summaries and excerpts.
+        first_seq: With *last_seq* the span it tells; None for entries and frames.
+        tokens: By the file's counter; those of all pieces add up to the context's.
+        reason: Why it won its place, in a short sentence.
+        ref: Id of the summary or entry, where it is one.
+        score: How well it matches the query, where that decided.
+    """
+
+    kind: str
+    first_seq: int | None
+    last_seq: int | None
+    tokens: int
+    reason: str
+    ref: str | None = None
+    score: float | None = None
 
 
 class ContextWindow(Record):

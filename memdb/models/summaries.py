@@ -128,29 +128,6 @@ class Expansion(Record):
     next_seq: int | None
 
 
-class Piece(Record):
-    """
-    What a part of a context costs and why it is there.
-
-    Attributes:
-        kind: "system", "summary", "digest", "omitted", "entry", "recalled",
-            "message", or "frame" for the words around summaries and excerpts.
-        first_seq: With *last_seq* the span it tells; None for entries and frames.
-        tokens: By the file's counter; those of all pieces add up to the context's.
-        reason: Why it won its place, in a short sentence.
-        ref: Id of the summary or entry, where it is one.
-        score: How well it matches the query, where that decided.
-    """
-
-    kind: str
-    first_seq: int | None
-    last_seq: int | None
-    tokens: int
-    reason: str
-    ref: str | None = None
-    score: float | None = None
-
-
 class SummaryPolicy(Record):
     """
     When and how a conversation is summarised.

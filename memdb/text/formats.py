@@ -29,9 +29,23 @@ from memdb.text.derived import text_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
-    from memdb.models.messages import Message
+    class FormatMessage(Protocol):
+        """The fields of a message that a format reads."""
+
+        @property
+        def role(self) -> str:
+            """system, user, assistant or tool."""
+
+        @property
+        def text(self) -> str:
+            """The words of the message."""
+
+        @property
+        def body(self) -> list[Any] | None:
+            """The parts, or None if the text is all there is."""
+
 
 # What a user says before a model that would speak first. A context built by
 # memdb begins with the user already, so it is not in need of this.
@@ -48,7 +62,7 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
-def to_shape(messages: Sequence[Message], shape: str) -> dict[str, Any]:
+def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
     """
     Return *messages* as the keyword arguments of a model's client, JSON-ready.
 
@@ -147,7 +161,7 @@ class _Turn:
                 yield item
 
 
-def _turns(messages: Sequence[Message], shape: str) -> list[_Turn]:
+def _turns(messages: Sequence[FormatMessage], shape: str) -> list[_Turn]:
     """Return what is told, results behind their calls, in turns that say something."""
     turns: list[_Turn] = []
     latest: dict[str, _Call] = {}
@@ -167,7 +181,7 @@ def _turns(messages: Sequence[Message], shape: str) -> list[_Turn]:
     return [turn for turn in turns if turn.real_calls or any(turn.items())]
 
 
-def _turn(message: Message, shape: str) -> _Turn:
+def _turn(message: FormatMessage, shape: str) -> _Turn:
     turn = _Turn(message.role)
     parts = message.body or []
     if not any(_kind(part) == "text" for part in parts) and message.text != text_of(parts):
@@ -185,7 +199,7 @@ def _turn(message: Message, shape: str) -> _Turn:
     return turn
 
 
-def _tool_turn(message: Message, latest: dict[str, _Call], shape: str) -> _Turn | None:
+def _tool_turn(message: FormatMessage, latest: dict[str, _Call], shape: str) -> _Turn | None:
     """Give results to their calls; return what is left for the user to say, None: nothing."""
     turn = _Turn("user")
     parts = message.body or []
