@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import apsw
 import pytest
 
 import memdb
@@ -45,12 +45,12 @@ VIRTUAL = re.compile(
 )
 
 
-def statements() -> Iterator[Any]:
+def statements() -> Iterator[tuple[str, str]]:
     """Yield each statement of tables/ and engine/ under its name."""
     for path in sorted([*(ROOT / "tables").glob("*.py"), *(ROOT / "engine").rglob("*.py")]):
         for sql in CONSTANT.findall(path.read_text(encoding="utf-8")):
             name = sql[3 : sql.index(" */")]
-            yield pytest.param(name, sql, id=name)
+            yield name, sql
 
 
 STATEMENTS = list(statements())
@@ -90,30 +90,33 @@ def test_there_are_statements() -> None:
     assert len(STATEMENTS) > 100
 
 
-@pytest.mark.parametrize(
-    ("name", "sql"), [one for one in STATEMENTS if "PRAGMA" not in one.values[1]]
-)
-def test_each_statement_is_valid(tx: Tx, name: str, sql: str) -> None:
+def test_each_statement_is_valid(tx: Tx) -> None:
     """SQLite prepares it: every table and column is there."""
-    assert isinstance(plan(tx, sql), list)
+    refused = {}
+    for name, sql in STATEMENTS:
+        if "PRAGMA" not in sql:
+            try:
+                plan(tx, sql)
+            except apsw.Error as error:
+                refused[name] = str(error)
+
+    assert refused == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "sql"),
-    [
-        one
-        for one in STATEMENTS
-        if not one.values[0].startswith(WHOLE) and one.values[0] not in MAY_SCAN
-    ],
-)
-def test_no_statement_reads_a_whole_table(tx: Tx, name: str, sql: str) -> None:
+def test_no_statement_reads_a_whole_table(tx: Tx) -> None:
     """Unless MAY_SCAN says why."""
-    assert scans(tx, sql) == []
+    found = {
+        name: scans(tx, sql)
+        for name, sql in STATEMENTS
+        if not name.startswith(WHOLE) and name not in MAY_SCAN
+    }
+
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_every_reason_is_needed(tx: Tx) -> None:
     """A statement that scans no more leaves the list."""
-    by_name = {one.values[0]: one.values[1] for one in STATEMENTS}
+    by_name = dict(STATEMENTS)
 
     assert {
         name for name in MAY_SCAN if name not in by_name or not scans(tx, by_name[name])
