@@ -34,8 +34,13 @@ SELECT
   complete_ms IS NOT NULL,
   retired_ms IS NOT NULL,
   (
-    SELECT coalesce(
-      sum(CASE subject WHEN 'session' THEN max(last_seq - next_seq + 1, 1) ELSE 1 END), 0
+    SELECT CAST(
+      coalesce(
+        sum(
+          CASE WHEN subject = 'session' AND last_seq > next_seq THEN last_seq - next_seq + 1 ELSE 1 END
+        ),
+        0
+      ) AS BIGINT
     )
     FROM jobs
     LEFT JOIN sessions ON subject = 'session' AND sessions.id = ref

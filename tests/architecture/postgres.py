@@ -29,12 +29,6 @@ ROOT = Path(memdb.__file__).parent
 CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 UNPRIVILEGED = 65534  # the user `nobody`
 
-# Statements of memdb/tables/ that belong to the engine: FTS5 and sqlite-vec.
-ENGINE_MODULES = frozenset({"words", "nearest", "vectors"})
-ENGINE_STATEMENTS = frozenset(
-    {"summaries.matches", "summaries.index", "summaries.unindex", "summaries.unindex_from"}
-)
-
 # From schema.sql to PostgreSQL, in this order.
 SCHEMA_RULES = (
     (r"[ \t]*--[^\n]*", ""),
@@ -241,13 +235,11 @@ def _bounds(column: str, number: int) -> tuple[int, int]:
 
 
 def statements() -> dict[str, str]:
-    """Return the portable statements of `memdb/tables/` by name."""
+    """Return the statements of `memdb/tables/` by name."""
     return {
         sql[3 : sql.index(" */")]: sql
         for path in sorted((ROOT / "tables").glob("*.py"))
-        if path.stem not in ENGINE_MODULES
         for sql in CONSTANT.findall(path.read_text(encoding="utf-8"))
-        if sql[3 : sql.index(" */")] not in ENGINE_STATEMENTS
     }
 
 

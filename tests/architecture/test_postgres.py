@@ -67,6 +67,7 @@ READ_MORE = {
     "space_jobs.embed_missing": "a space that is used again lacks what was added meanwhile",
     "space_jobs.texts": "only while a space is being filled",
     "space_jobs.unfinished": "the jobs of a space are those of all scopes",
+    "spaces.list_spaces": "the jobs of a space are those of all scopes",
     "summaries.get_many": JOINED,
 }
 
