@@ -79,10 +79,10 @@ class SpaceFiller:
         """
         with self._db.read() as tx:
             found = self.space(tx)
-            if found is None or found.complete or space_jobs.unfinished(tx, found.space_no):
+            if found is None or found.complete or space_jobs.is_unfinished(tx, found.space_no):
                 return
         with self._db.write() as tx:
-            if not space_jobs.unfinished(tx, found.space_no):
+            if not space_jobs.is_unfinished(tx, found.space_no):
                 spaces.complete(tx, found.space_no)
 
     def run_pending(
@@ -137,7 +137,7 @@ class SpaceFiller:
             return True
         if jobs.due(tx, space.space_no, *span, self._db.clock(), 1, early=False):
             return True
-        return not space.complete and not space_jobs.unfinished(tx, space.space_no)
+        return not space.complete and not space_jobs.is_unfinished(tx, space.space_no)
 
     def drain(self, span: tuple[int, int], limit: int) -> None:
         """
@@ -370,14 +370,14 @@ class Indexer:
         left = sum(one.due for one in known if (one.model, one.dim) == (space.model, space.dim))
         if not left:
             return None
-        total = space_jobs.texts(tx)
+        total = space_jobs.count_texts(tx)
         return f"space {space.model}: {max(total - left, 0):,} of {total:,} embedded"
 
     def pending(self) -> int:
         """Return how many jobs wait for the embedders of this process."""
         with self._db.read() as tx:
             spaces = [filler.space(tx) for filler in self._fillers(tx)]
-            return space_jobs.count(
+            return space_jobs.count_jobs(
                 tx, 0, *[space.space_no for space in spaces if space is not None]
             )
 

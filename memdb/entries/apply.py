@@ -134,7 +134,7 @@ class EntryWriter:
                 "decided_by": by,
                 "reason": done.reason[:MAX_REASON_CHARS],
             }
-            decisions.add(tx, row)
+            decisions.add_decision(tx, row)
         return done.replace(other=other, similarity=similarity)
 
     def insert(

@@ -71,7 +71,7 @@ class UsageCounter:
             return
         with self._lock:
             counts, self._counts = self._counts, {}
-        active_entries.used(tx, [(entry_id, *count) for entry_id, count in counts.items()])
+        active_entries.note_used(tx, [(entry_id, *count) for entry_id, count in counts.items()])
 
     def flush(self) -> None:
         """Write the counts; they are lost if the file cannot be written."""
@@ -116,11 +116,11 @@ class Quota:
     @staticmethod
     def count_active(tx: Tx, scope_no: int) -> int:
         """Return the number of active entries of a scope."""
-        return active_entries.active(tx, scope_no)
+        return active_entries.count_active(tx, scope_no)
 
     def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
         """Whether one more entry fits beside *active* ones, if need be by an eviction."""
-        return active < self._limit or bool(active_entries.worth(tx, scope_no, 0, tx.now_ms))
+        return active < self._limit or bool(active_entries.list_evictable(tx, scope_no, 0, tx.now_ms))
 
     def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:
         """
@@ -135,7 +135,7 @@ class Quota:
         share = self._categories.get(newest.category).quota_percent
         if share < PERCENT:
             limit = self._limit * share // PERCENT or 1
-            in_category = active_entries.active(tx, scope_no, newest.category)
+            in_category = active_entries.count_active(tx, scope_no, newest.category)
             evicted = self._evict(tx, scope_no, newest, in_category - limit, newest.category)
             active = None if evicted else active
         if active is None:
@@ -155,7 +155,7 @@ class Quota:
             worth = entry_worth(importance, uses, kind, last_ms, tx.now_ms, lives)
             return (not ended, worth, entry_id)
 
-        rows = sorted(active_entries.worth(tx, scope_no, newest.id, tx.now_ms, category), key=rank)
+        rows = sorted(active_entries.list_evictable(tx, scope_no, newest.id, tx.now_ms, category), key=rank)
         for row in rows[:excess]:
             entries.update(tx, row[0], "expire" if row[5] else "evict", active=0)
         return True
@@ -171,7 +171,7 @@ def expire(db: Database) -> int:
     done = after = 0
     while True:
         with db.write() as tx:
-            ids = active_entries.ended(tx, after, tx.now_ms, BATCH)
+            ids = active_entries.list_ended(tx, after, tx.now_ms, BATCH)
             for entry_id in ids:
                 entries.update(tx, entry_id, "expire", active=0)
         done += len(ids)
@@ -196,7 +196,7 @@ def remove_inactive(db: Database, older_than_ms: int) -> int:
     before_ms = db.clock() - older_than_ms
     while True:
         with db.write() as tx:
-            ids = active_entries.inactive(tx, after, before_ms, BATCH)
+            ids = active_entries.list_inactive(tx, after, before_ms, BATCH)
             for entry_id in ids:
                 entries.remove(tx, entry_id)
         done += len(ids)

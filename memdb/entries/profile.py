@@ -128,7 +128,7 @@ class Profiles:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []
-            ids = pinned.list_ids(tx, scope_no, names, self._db.clock(), MOST_PINNED)
+            ids = pinned.list_pinned(tx, scope_no, names, self._db.clock(), MOST_PINNED)
             found = entries.get_many(tx, ids)
         return [found[one] for one in ids if _may_show(found[one], session)]
 

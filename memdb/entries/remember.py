@@ -178,4 +178,4 @@ class RememberService:
         """Whether the scope has active entries of a category."""
         with self._db.read() as tx:
             scope_no = owner.find(tx)
-            return scope_no is not None and active_entries.active(tx, scope_no, category) > 0
+            return scope_no is not None and active_entries.count_active(tx, scope_no, category) > 0

@@ -163,7 +163,7 @@ class EntryService:
         """Return the entries that led to this one by being superseded, newest first."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
-            ids = active_entries.replaced_by(tx, entry_id)
+            ids = active_entries.list_replaced(tx, entry_id)
             found = entries.get_many(tx, ids)
             return [found[old_id] for old_id in ids]
 
@@ -171,7 +171,7 @@ class EntryService:
         """Return the decisions about statements that became this entry, oldest first."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
-            return decisions.list_all(tx, entry_id)
+            return decisions.list_decisions(tx, entry_id)
 
     def delete(self, owner: Owner, entry_id: int) -> bool:
         """Remove an entry with its history and vectors; False if it is absent."""

@@ -166,7 +166,7 @@ def find_similar(
 
 def _with_same_words(tx: Tx, scope_no: int, statement: Statement) -> Entry | None:
     """Return the entry with the same normalised text; active ones first, then newer ones."""
-    ids = active_entries.said(tx, scope_no, statement.text)
+    ids = active_entries.find_same_text(tx, scope_no, statement.text)
     found = entries.get_many(tx, ids) if ids else {}
     fitting = (
         found[entry_id]
@@ -225,7 +225,7 @@ def _find_successors(
         return {}
     gone.sort(key=lambda entry_id: (-cosines.get(entry_id, 0.0), -entry_id))
     before: dict[int, list[str]] = {}
-    for entry_id, last in active_entries.successors(tx, gone[:MAX_SUPERSEDED]).items():
+    for entry_id, last in active_entries.find_successors(tx, gone[:MAX_SUPERSEDED]).items():
         before.setdefault(last, []).append(found[entry_id].text)
     missing = sorted(before.keys() - found.keys())
     if missing:

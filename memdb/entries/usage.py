@@ -50,7 +50,7 @@ class Uses:
         """Write what was counted, in a transaction that writes anyway."""
         with self._lock:
             held, self._held = self._held, {}
-        active_entries.used(tx, [(one, times, last_ms) for one, (times, last_ms) in held.items()])
+        active_entries.note_used(tx, [(one, times, last_ms) for one, (times, last_ms) in held.items()])
 
     def flush(self) -> None:
         """Write what was counted; a file that cannot be written keeps its old counts."""

@@ -22,7 +22,7 @@ def page(tx: Tx, after: int, high: int, *, at_ms: int, **asked: Any) -> list[Ent
     What was deleted since is gone from the past too; how often an entry was
     used by then is not known, so that is 0. Arguments as in `standing.as_of`.
     """
-    found = active_entries.as_of(tx, after, high, at_ms=at_ms, **asked)
+    found = active_entries.list_as_of(tx, after, high, at_ms=at_ms, **asked)
     now = entries.get_many(tx, [entry_id for entry_id, _ in found])
     made = []
     for entry_id, version in found:

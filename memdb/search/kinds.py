@@ -100,7 +100,7 @@ def _entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
 def _entry_corpus(
     tx: Tx, question: Question, span: tuple[int, int], before: tuple[int, int] | None
 ) -> Corpus:
-    active = active_entries.live_ids(
+    active = active_entries.list_active_ids(
         tx,
         *span,
         now_ms=question.now_ms,

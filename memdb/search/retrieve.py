@@ -215,7 +215,7 @@ def find_entries(
     worths = {
         key: Worth(importance, decay_of(category, updated_ms, now_ms, half_lives_ms), uses)
         for key, importance, category, updated_ms, uses in (
-            active_entries.worths(tx, ids) if ids else ()
+            active_entries.get_worths(tx, ids) if ids else ()
         )
     }
     return Candidates(corpus, lexical, lexical.scores, cosine, worths=worths)

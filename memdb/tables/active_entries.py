@@ -206,13 +206,13 @@ LIMIT :limit
 """
 
 
-def said(tx: Tx, scope_no: int, text: str) -> list[int]:
+def find_same_text(tx: Tx, scope_no: int, text: str) -> list[int]:
     """Return the ids of the entries that say *text*, normalised; active ones, newest, first."""
     values = {"scope_no": scope_no, "said_hash": said_hash(text)}
     return [row[0] for row in tx.all(SELECT_SAID, values)]
 
 
-def of_key(tx: Tx, low: int, high: int, key: str) -> list[int]:
+def list_key(tx: Tx, low: int, high: int, key: str) -> list[int]:
     """Return the ids of all entries of a range that state or stated a fact, oldest first."""
     return [row[0] for row in tx.all(SELECT_OF_KEY, {"low": low, "high": high, "key": key})]
 
@@ -222,19 +222,19 @@ def leads_to(tx: Tx, start: int, wanted: int) -> bool:
     return tx.one(SELECT_LEADS_TO, {"start": start, "wanted": wanted}) is not None
 
 
-def replaced_by(tx: Tx, entry_id: int) -> list[int]:
+def list_replaced(tx: Tx, entry_id: int) -> list[int]:
     """Return the ids of the entries that led to this one by being superseded, newest first."""
     low, high = scope_range(entry_id >> SCOPE_SHIFT)
     values = {"start": entry_id, "low": low, "high": high}
     return [row[0] for row in tx.all(SELECT_REPLACED, values)]
 
 
-def successors(tx: Tx, ids: Collection[int]) -> dict[int, int]:
+def find_successors(tx: Tx, ids: Collection[int]) -> dict[int, int]:
     """Return, for each of *ids*, the entry that stands where it was superseded."""
     return dict(tx.all(SELECT_SUCCESSORS, {"ids": ids}))  # the last of each chain wins
 
 
-def as_of(
+def list_as_of(
     tx: Tx,
     after: int,
     high: int,
@@ -262,14 +262,14 @@ def as_of(
     return [(int(row[0]), row[1]) for row in tx.all(SELECT_AS_OF, values)]
 
 
-def active(tx: Tx, scope_no: int, category: str | None = None) -> int:
+def count_active(tx: Tx, scope_no: int, category: str | None = None) -> int:
     """Return how many entries of a scope are active, those that expired meanwhile too."""
     row = tx.one(SELECT_ACTIVE, {"scope_no": scope_no, "category": category})
     assert row is not None
     return int(row[0])
 
 
-def worth(tx: Tx, scope_no: int, keep: int, now_ms: int, category: str | None = None) -> list[Row]:
+def list_evictable(tx: Tx, scope_no: int, keep: int, now_ms: int, category: str | None = None) -> list[Row]:
     """
     Return what may be set aside: every active entry that is not pinned, but *keep*.
 
@@ -281,19 +281,19 @@ def worth(tx: Tx, scope_no: int, keep: int, now_ms: int, category: str | None = 
     return tx.all(SELECT_WORTH, values)
 
 
-def ended(tx: Tx, after: int, now_ms: int, limit: int) -> list[int]:
+def list_ended(tx: Tx, after: int, now_ms: int, limit: int) -> list[int]:
     """Return active entries of the file that expired or stopped being true, by id."""
     values = {"after": after, "now_ms": now_ms, "limit": limit}
     return [row[0] for row in tx.all(SELECT_ENDED, values)]
 
 
-def inactive(tx: Tx, after: int, before_ms: int, limit: int) -> list[int]:
+def list_inactive(tx: Tx, after: int, before_ms: int, limit: int) -> list[int]:
     """Return inactive, unpinned entries of the file that changed before a time, by id."""
     values = {"after": after, "before_ms": before_ms, "limit": limit}
     return [row[0] for row in tx.all(SELECT_INACTIVE, values)]
 
 
-def used(tx: Tx, uses: Iterable[tuple[int, int, int]]) -> None:
+def note_used(tx: Tx, uses: Iterable[tuple[int, int, int]]) -> None:
     """Count uses: (entry id, how many times, when last); entries that are gone are left out."""
     tx.many(
         UPDATE_USED,
@@ -301,12 +301,12 @@ def used(tx: Tx, uses: Iterable[tuple[int, int, int]]) -> None:
     )
 
 
-def worths(tx: Tx, ids: Collection[int]) -> list[Row]:
+def get_worths(tx: Tx, ids: Collection[int]) -> list[Row]:
     """Return (id, importance, category, updated_ms, use count) of those with these *ids*."""
     return tx.all(SELECT_WORTHS, {"ids": ids})
 
 
-def live_ids(
+def list_active_ids(
     tx: Tx,
     low: int,
     high: int,

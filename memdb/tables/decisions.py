@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
 
-INSERT_DECISION = """/* decisions.add */
+INSERT_DECISION = """/* decisions.add_decision */
 INSERT INTO entry_decisions (
   entry_id,
   said_hash,
@@ -42,7 +42,7 @@ ON CONFLICT (entry_id, said_hash) DO UPDATE SET
   decided_ms = excluded.decided_ms
 """
 
-SELECT_ALL = """/* decisions.list */
+SELECT_ALL = """/* decisions.list_decisions */
 SELECT action, other_id, similarity, decided_by, reason, decided_ms
 FROM entry_decisions
 WHERE entry_id = :entry_id
@@ -50,11 +50,11 @@ ORDER BY decided_ms, said_hash
 """
 
 
-def add(tx: Tx, row: dict[str, Any]) -> None:
+def add_decision(tx: Tx, row: dict[str, Any]) -> None:
     """Note a decision; *row* holds every column but the time."""
     tx.run(INSERT_DECISION, {**row, "now_ms": tx.now_ms})
 
 
-def list_all(tx: Tx, entry_id: int) -> list[Decision]:
+def list_decisions(tx: Tx, entry_id: int) -> list[Decision]:
     """Return the decisions about statements that became an entry, oldest first."""
     return [Decision(*row) for row in tx.all(SELECT_ALL, {"entry_id": entry_id})]

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 
-SELECT_PINNED = """/* pinned.list */
+SELECT_PINNED = """/* pinned.list_pinned */
 SELECT id
 FROM entries
 WHERE
@@ -25,7 +25,7 @@ LIMIT :limit
 """
 
 
-def list_ids(tx: Tx, scope_no: int, categories: list[str], now_ms: int, limit: int) -> list[int]:
+def list_pinned(tx: Tx, scope_no: int, categories: list[str], now_ms: int, limit: int) -> list[int]:
     """
     Return the ids of entries that belong into every prompt, the most important ones first.
 

@@ -84,12 +84,12 @@ def add_missing(tx: Tx, space_no: int) -> None:
     tx.run(INSERT_MISSING, {"space_no": space_no, "now_ms": tx.now_ms, **MASKS})
 
 
-def unfinished(tx: Tx, space_no: int) -> bool:
+def is_unfinished(tx: Tx, space_no: int) -> bool:
     """Return whether work of a space is left; not entries that failed `GIVEN_UP` times."""
     return tx.one(SELECT_UNFINISHED, {"space_no": space_no, "given_up": GIVEN_UP}) is not None
 
 
-def texts(tx: Tx) -> int:
+def count_texts(tx: Tx) -> int:
     """Return how many texts there are to embed in the file. Cost: 1 ms per 10,000 sessions."""
     row = tx.one(SELECT_TEXTS)
     return 0 if row is None else int(row[0])
@@ -100,7 +100,7 @@ def drop_space(tx: Tx, space_no: int) -> None:
     tx.run(DELETE_OF_SPACE, {"space_no": space_no})
 
 
-def count(tx: Tx, *spaces: int) -> int:
+def count_jobs(tx: Tx, *spaces: int) -> int:
     """Return how many jobs of *spaces* wait, leased and failed ones included; 0: of no space."""
     row = tx.one(SELECT_COUNT, {"spaces": spaces})
     return 0 if row is None else int(row[0])

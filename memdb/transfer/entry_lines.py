@@ -17,7 +17,7 @@ from memdb.models.messages import EntryVersion
 from memdb.models.record import Record
 from memdb.records import entries as records
 from memdb.tables import active_entries, entries
-from memdb.tables import history as histories
+from memdb.tables import history as entry_history
 from memdb.text.secret_policy import ALLOW, REFUSE, screened_value
 from memdb.text.validate import (
     choice_value,
@@ -326,9 +326,9 @@ class EntryWriter:
         is looked for behind the one before it; a text that comes back later in
         the file is told again.
         """
-        ids = active_entries.of_key(tx, *self._target.span(tx), key)
+        ids = active_entries.list_key(tx, *self._target.span(tx), key)
         known = entries.get_many(tx, ids)
-        said = [_saying(old) for one in ids for old in (*histories.list_all(tx, one), known[one])]
+        said = [_saying(old) for one in ids for old in (*entry_history.list_all(tx, one), known[one])]
         chain = [saying for saying, _ in groupby(said)]
         statement = _validated(told)
         saying = tuple(getattr(statement, name) for name in SAID)

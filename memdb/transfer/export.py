@@ -27,7 +27,7 @@ from memdb.tables import (
     sessions,
     spaces,
 )
-from memdb.tables import history as histories
+from memdb.tables import history as entry_history
 from memdb.tables import state as states
 from memdb.tables import tombstones as graves
 from memdb.text.validate import parse_json, text_value
@@ -216,7 +216,7 @@ def _entry_lines(tx: Tx, scope_no: int) -> Iterator[str]:
 
 
 def _entry_line(tx: Tx, entry: Entry, uids: dict[int, str]) -> str:
-    history = [old.to_dict() for old in histories.list_all(tx, entry.id)]
+    history = [old.to_dict() for old in entry_history.list_all(tx, entry.id)]
     return _line(
         "entry",
         category=entry.category,

@@ -158,7 +158,7 @@ def test_live_ids_are_active_unexpired_and_of_the_time(tx: Tx) -> None:
     entries.add(tx, row(7, expires_ms=1_000))
     entries.add(tx, row(8, expires_ms=1_001))
 
-    live = active_entries.live_ids(tx, ID, ID | 99, now_ms=1_000, since_ms=20, until_ms=81)
+    live = active_entries.list_active_ids(tx, ID, ID | 99, now_ms=1_000, since_ms=20, until_ms=81)
 
     assert {one & 255 for one in live} == {2, 3, 5, 8}
 

@@ -46,7 +46,7 @@ def test_without_a_space_nothing_is_due(database: Database) -> None:
     with database.write() as tx:
         jobs.add_session(tx, SESSION, 1)
 
-        assert space_jobs.count(tx, 1) == 0
+        assert space_jobs.count_jobs(tx, 1) == 0
 
 
 def test_an_entrys_job_follows_its_version(tx: Tx) -> None:
@@ -181,4 +181,4 @@ def test_drop_removes_every_job_of_a_subject(tx: Tx) -> None:
     jobs.drop(tx, "entry", 5)
 
     assert [job.ref for space in (1, 2) for job in due(tx, space)] == [6, 6]
-    assert (space_jobs.count(tx, 1), space_jobs.count(tx, 2)) == (1, 1)
+    assert (space_jobs.count_jobs(tx, 1), space_jobs.count_jobs(tx, 2)) == (1, 1)
