@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from memdb.models.ids import MAX_INT
 from memdb.records import archive as archive_records
-from memdb.tables import archive, artifacts, blobs, entries, history, messages, removal, sessions
+from memdb.tables import (
+    archive,
+    artifacts,
+    blobs,
+    entries,
+    entry_history,
+    messages,
+    removal,
+    sessions,
+)
 from memdb.text.validate import json_value
 
 TYPE_CHECKING = False
@@ -93,7 +102,7 @@ def _of_entry(tx: Tx, entry_id: int) -> Iterator[str | None]:
     if found is None:
         return
     yield from (found.text, *found.keywords, found.key, json_value(found.metadata, "metadata"))
-    for old in history.list_all(tx, entry_id):
+    for old in entry_history.list_all(tx, entry_id):
         yield from (old.text, *old.keywords, old.key, json_value(old.metadata, "metadata"))
 
 

@@ -20,7 +20,8 @@ from memdb.records import entries as entry_records
 from memdb.records import messages as message_records
 from memdb.records import spaces
 from memdb.records.spaces import SpaceName
-from memdb.tables import entries, jobs, messages, space_jobs
+from memdb.tables import entries, jobs, messages
+from memdb.tables import jobs as space_jobs
 from memdb.tables import spaces as space_rows
 from memdb.text.validate import int_value, name_value
 

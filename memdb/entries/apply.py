@@ -13,7 +13,7 @@ from memdb.errors import NotFound
 from memdb.models.messages import Entry, Remembered
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE
 from memdb.records import entries as records
-from memdb.tables import decisions, entries, messages, sessions
+from memdb.tables import entries, entry_history, messages, sessions
 from memdb.text.derived import bigrams_of, said_hash
 
 TYPE_CHECKING = False
@@ -134,7 +134,7 @@ class EntryWriter:
                 "decided_by": by,
                 "reason": done.reason[:MAX_REASON_CHARS],
             }
-            decisions.add_decision(tx, row)
+            entry_history.add_decision(tx, row)
         return done.replace(other=other, similarity=similarity)
 
     def insert(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, MemDBError
 from memdb.models.entries import decay_of
 from memdb.records import entries
-from memdb.tables import active_entries
+from memdb.tables import entries as active_entries
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -120,7 +120,9 @@ class Quota:
 
     def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
         """Whether one more entry fits beside *active* ones, if need be by an eviction."""
-        return active < self._limit or bool(active_entries.list_evictable(tx, scope_no, 0, tx.now_ms))
+        return active < self._limit or bool(
+            active_entries.list_evictable(tx, scope_no, 0, tx.now_ms)
+        )
 
     def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:
         """
@@ -155,7 +157,9 @@ class Quota:
             worth = entry_worth(importance, uses, kind, last_ms, tx.now_ms, lives)
             return (not ended, worth, entry_id)
 
-        rows = sorted(active_entries.list_evictable(tx, scope_no, newest.id, tx.now_ms, category), key=rank)
+        rows = sorted(
+            active_entries.list_evictable(tx, scope_no, newest.id, tx.now_ms, category), key=rank
+        )
         for row in rows[:excess]:
             entries.update(tx, row[0], "expire" if row[5] else "evict", active=0)
         return True

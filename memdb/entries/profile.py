@@ -14,7 +14,8 @@ from itertools import groupby
 from memdb.models.messages import ProfileBlock
 from memdb.models.record import Record
 from memdb.search.request import search_request
-from memdb.tables import entries, pinned
+from memdb.tables import entries
+from memdb.tables import entries as pinned
 from memdb.text.sanitize import prompt_line
 from memdb.text.validate import int_value, text_value
 

@@ -18,7 +18,7 @@ from memdb.entries.similarity import embed_statement, find_similar
 from memdb.entries.validation import screen_entry, validate
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
-from memdb.tables import active_entries
+from memdb.tables import entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,4 +178,4 @@ class RememberService:
         """Whether the scope has active entries of a category."""
         with self._db.read() as tx:
             scope_no = owner.find(tx)
-            return scope_no is not None and active_entries.count_active(tx, scope_no, category) > 0
+            return scope_no is not None and entries.count_active(tx, scope_no, category) > 0

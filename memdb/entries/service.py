@@ -20,7 +20,8 @@ from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_INT, scope_range
 from memdb.records import entries as records
 from memdb.records.past import page as past_page
-from memdb.tables import active_entries, decisions, entries, history
+from memdb.tables import entries, entry_history
+from memdb.tables import entries as active_entries
 from memdb.text.times import moment_or_span
 from memdb.text.validate import choice_value, int_value, json_object, moment_ms, name_value
 
@@ -157,7 +158,7 @@ class EntryService:
         """Return the earlier versions of an entry, oldest first; [] if it never changed."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
-            return history.list_all(tx, entry_id)
+            return entry_history.list_all(tx, entry_id)
 
     def replaced(self, owner: Owner, entry_id: int) -> list[Entry]:
         """Return the entries that led to this one by being superseded, newest first."""
@@ -171,7 +172,7 @@ class EntryService:
         """Return the decisions about statements that became this entry, oldest first."""
         with self._db.read() as tx:
             self._get(tx, owner, entry_id)
-            return decisions.list_decisions(tx, entry_id)
+            return entry_history.list_decisions(tx, entry_id)
 
     def delete(self, owner: Owner, entry_id: int) -> bool:
         """Remove an entry with its history and vectors; False if it is absent."""

@@ -14,7 +14,8 @@ from memdb.errors import PortError
 from memdb.models.ids import scope_range
 from memdb.models.protocols import Claim
 from memdb.models.record import Record
-from memdb.tables import active_entries, entries
+from memdb.tables import entries
+from memdb.tables import entries as active_entries
 from memdb.text.terms import content_words, query_words, word_terms
 
 TYPE_CHECKING = False

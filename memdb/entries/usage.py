@@ -8,7 +8,7 @@ hour, or when the file is closed. A crash loses some counts and nothing else.
 from __future__ import annotations
 
 from memdb.errors import MemDBError
-from memdb.tables import active_entries
+from memdb.tables import entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Uses:
         """Write what was counted, in a transaction that writes anyway."""
         with self._lock:
             held, self._held = self._held, {}
-        active_entries.note_used(tx, [(one, times, last_ms) for one, (times, last_ms) in held.items()])
+        entries.note_used(tx, [(one, times, last_ms) for one, (times, last_ms) in held.items()])
 
     def flush(self) -> None:
         """Write what was counted; a file that cannot be written keeps its old counts."""

@@ -8,16 +8,8 @@ written and why. Every function joins the caller's transaction.
 from __future__ import annotations
 
 from memdb.records import tombstones
-from memdb.tables import (
-    active_entries,
-    checks,
-    derived,
-    entries,
-    history,
-    jobs,
-    removal,
-    scopes,
-)
+from memdb.tables import checks, derived, entries, entry_history, jobs, removal, scopes
+from memdb.tables import entries as active_entries
 from memdb.text.derived import bigrams_of, said_hash
 
 TYPE_CHECKING = False
@@ -97,7 +89,7 @@ def update(
         tx.words.drop("entry", entry_id)
     new["content_hash"] = entries.hash_of(new)
     new["said_hash"] = said_hash(new["text"])
-    history.keep(tx, entry_id, reason)
+    entry_history.keep(tx, entry_id, reason)
     version = entries.update(tx, entry_id, new)
     if reworded:
         tx.words.add("entry", entry_id)
@@ -146,7 +138,7 @@ def restore(
 ) -> int:
     """Add an entry as it was exported, with its old *versions*, and return its id."""
     entry_id = insert(tx, scope_no, row, ids)
-    history.add(tx, [{**old, "entry_id": entry_id} for old in versions])
+    entry_history.add(tx, [{**old, "entry_id": entry_id} for old in versions])
     tombstones.clear(tx, [row["uid"]])
     return entry_id
 
@@ -169,7 +161,7 @@ def leave_session(tx: Tx, session: int) -> None:
     for entry_id in entries.session_only(tx, session):
         remove(tx, entry_id)
     entries.forget_session(tx, session)
-    history.forget_session(tx, session)
+    entry_history.forget_session(tx, session)
 
 
 def derive(tx: Tx) -> None:

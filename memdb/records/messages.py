@@ -14,16 +14,8 @@ from memdb.models.record import Record
 from memdb.records import archive, spaces
 from memdb.records import summaries as summary_records
 from memdb.records import tombstones as tombstone_records
-from memdb.tables import (
-    checks,
-    derived,
-    erased,
-    jobs,
-    messages,
-    removal,
-    sessions,
-    tombstones,
-)
+from memdb.tables import checks, derived, jobs, messages, removal, sessions, tombstones
+from memdb.tables import messages as erased
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.segment_codec import spans_of

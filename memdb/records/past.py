@@ -5,7 +5,8 @@ Entries as the file held them at a time: what it knew then, and what it took for
 from __future__ import annotations
 
 from memdb.models.messages import Entry
-from memdb.tables import active_entries, entries, history
+from memdb.tables import entries, entry_history
+from memdb.tables import entries as active_entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def page(tx: Tx, after: int, high: int, *, at_ms: int, **asked: Any) -> list[Ent
     for entry_id, version in found:
         entry = now[entry_id].replace(use_count=0, last_used_ms=None)
         if version is not None:
-            entry = _as_entry(history.get(tx, entry_id, version), entry)
+            entry = _as_entry(entry_history.get(tx, entry_id, version), entry)
         made.append(entry)
     return made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memdb.models.messages import Finding
 from memdb.models.record import Record
-from memdb.tables import checks, space_jobs, spaces
+from memdb.tables import checks, jobs, spaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def ensure(tx: Tx, name: SpaceName) -> int:
     found = find(tx, name)
     if found is None:
         space_no = spaces.add_space(tx, name.model, name.dim)
-        if not space_jobs.add_everything(tx, space_no):
+        if not jobs.add_everything(tx, space_no):
             complete(tx, space_no)
         return space_no
     if found.retired:
         spaces.revive(tx, found.space_no)
-        space_jobs.add_missing(tx, found.space_no)
+        jobs.add_missing(tx, found.space_no)
     return found.space_no
 
 
@@ -56,7 +56,7 @@ def restore(tx: Tx, name: SpaceName) -> int:
     if found is not None:
         return found.space_no
     space_no = spaces.add_space(tx, name.model, name.dim)
-    space_jobs.add_everything(tx, space_no)
+    jobs.add_everything(tx, space_no)
     return space_no
 
 
@@ -74,13 +74,13 @@ def put(tx: Tx, space_no: int, kind: str, pairs: Sequence[tuple[int, bytes]]) ->
 def complete(tx: Tx, space_no: int) -> None:
     """Note that a space has all its vectors for the first time, which retires the others."""
     for retired in spaces.complete(tx, space_no) or ():
-        space_jobs.drop_space(tx, retired)
+        jobs.drop_space(tx, retired)
 
 
 def retire(tx: Tx, space_no: int) -> None:
     """Take a space out of use, with its jobs; `remove_piece` then removes it."""
     spaces.abandon(tx, space_no)
-    space_jobs.drop_space(tx, space_no)
+    jobs.drop_space(tx, space_no)
 
 
 def remove_piece(tx: Tx, space_no: int) -> bool:

@@ -25,7 +25,8 @@ from memdb.search.retrieve import (
     restricted,
 )
 from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
-from memdb.tables import active_entries, artifacts, entries, messages, sessions, summaries
+from memdb.tables import artifacts, entries, messages, sessions, summaries
+from memdb.tables import entries as active_entries
 from memdb.text.derived import said_hash
 
 TYPE_CHECKING = False

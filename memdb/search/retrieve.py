@@ -15,7 +15,8 @@ from memdb.search.parse import parse_query
 from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.request import NO_SPAN, Corpus, Question
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
-from memdb.tables import active_entries, entries, messages, sessions
+from memdb.tables import entries, messages, sessions
+from memdb.tables import entries as active_entries
 from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, word_terms
 
 TYPE_CHECKING = False

@@ -1,9 +1,10 @@
 """
-Messages: what was said, in order. Owns the table `messages`.
+Messages, in order. Owns the table `messages`.
 
-A row's id is its place (`memdb.models.ids`), so a session's messages are a range of
-the primary key. What was said never changes; a row without a text is archived,
-and every reader here fills in what its segment holds.
+A row's id is its place (`memdb.models.ids`), so the messages of a session are a
+range of the primary key. A message never changes, except that erasing takes its
+content and keeps its place. A row without text is archived; readers here fill in
+what its segment holds.
 """
 
 from __future__ import annotations
@@ -416,3 +417,22 @@ def damaged(tx: Tx) -> Iterable[int]:
 def delete_range(tx: Tx, low: int, high: int) -> int:
     """Remove the messages with *low* <= id <= *high*; the answer is how many."""
     return tx.run(DELETE_RANGE, {"low": low, "high": high})
+
+
+UPDATE_ERASED = """/* messages.message */
+UPDATE messages
+SET
+  author = NULL,
+  text = '',
+  body = NULL,
+  metadata = NULL,
+  bigrams = NULL,
+  tokens = 0,
+  content_hash = :content_hash
+WHERE id = :id
+"""
+
+
+def erase(tx: Tx, row_id: int, content_hash: bytes) -> None:
+    """Take everything that a message says out of its row; *content_hash* is that of the rest."""
+    tx.run(UPDATE_ERASED, {"id": row_id, "content_hash": content_hash})

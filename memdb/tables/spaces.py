@@ -37,7 +37,10 @@ SELECT
     SELECT CAST(
       coalesce(
         sum(
-          CASE WHEN subject = 'session' AND last_seq > next_seq THEN last_seq - next_seq + 1 ELSE 1 END
+          CASE
+            WHEN subject = 'session' AND last_seq > next_seq THEN last_seq - next_seq + 1
+            ELSE 1
+          END
         ),
         0
       ) AS BIGINT

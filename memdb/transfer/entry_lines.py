@@ -16,8 +16,8 @@ from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.messages import EntryVersion
 from memdb.models.record import Record
 from memdb.records import entries as records
-from memdb.tables import active_entries, entries
-from memdb.tables import history as entry_history
+from memdb.tables import entries, entry_history
+from memdb.tables import entries as active_entries
 from memdb.text.secret_policy import ALLOW, REFUSE, screened_value
 from memdb.text.validate import (
     choice_value,
@@ -328,7 +328,9 @@ class EntryWriter:
         """
         ids = active_entries.list_key(tx, *self._target.span(tx), key)
         known = entries.get_many(tx, ids)
-        said = [_saying(old) for one in ids for old in (*entry_history.list_all(tx, one), known[one])]
+        said = [
+            _saying(old) for one in ids for old in (*entry_history.list_all(tx, one), known[one])
+        ]
         chain = [saying for saying, _ in groupby(said)]
         statement = _validated(told)
         saying = tuple(getattr(statement, name) for name in SAID)

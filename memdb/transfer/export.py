@@ -21,13 +21,13 @@ from memdb.tables import (
     artifacts,
     blobs,
     entries,
+    entry_history,
     jobs,
     messages,
     scopes,
     sessions,
     spaces,
 )
-from memdb.tables import history as entry_history
 from memdb.tables import state as states
 from memdb.tables import tombstones as graves
 from memdb.text.validate import parse_json, text_value

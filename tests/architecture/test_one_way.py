@@ -41,19 +41,18 @@ THINGS = {
     "derived",
     "artifacts",
     "entries",
-    "erased",
-    "history",
+    "entry_history",
     "jobs",
     "messages",
     "removal",
     "sessions",
-    "space_jobs",
     "state",
     "summaries",
 }
 
-# Finishing a job removes its row, which is not queueing.
-OTHERS = {("jobs", "done")}
+# Finishing a job removes its row, and the first lease of upkeep makes its row: that is not
+# queueing. A decision says why an entry is as it is; nothing hangs on it.
+OTHERS = {("jobs", "done"), ("jobs", "lease_upkeep"), ("entry_history", "add_decision")}
 
 
 @cache

@@ -8,7 +8,8 @@ import pytest
 import memdb
 from memdb.engine.sqlite.database import Database
 from memdb.engine.sqlite.transaction import Tx
-from memdb.tables import active_entries, entries, history, scopes
+from memdb.tables import entries, entry_history, scopes
+from memdb.tables import entries as active_entries
 from memdb.text.derived import said_hash
 
 
@@ -167,12 +168,13 @@ def test_update_moves_the_old_text_into_history(tx: Tx) -> None:
     """With its version, why, and when."""
     versions = []
     for text in ("new", "newer"):
-        history.keep(tx, ID | 3, "update")
+        entry_history.keep(tx, ID | 3, "update")
         versions.append(entries.update(tx, ID | 3, row(3, text=text)))
 
     assert versions == [2, 3]
     assert [
-        (old.version, old.text, old.reason, old.replaced_ms) for old in history.list_all(tx, ID | 3)
+        (old.version, old.text, old.reason, old.replaced_ms)
+        for old in entry_history.list_all(tx, ID | 3)
     ] == [
         (1, "fact 3", "update", tx.now_ms),
         (2, "new", "update", tx.now_ms),
@@ -194,7 +196,7 @@ def test_link_names_the_successor(tx: Tx) -> None:
 
 def test_delete_takes_the_history_and_leaves_a_tombstone(tx: Tx) -> None:
     """Again is False."""
-    history.keep(tx, ID | 3, "update")
+    entry_history.keep(tx, ID | 3, "update")
 
     assert [entries.delete(tx, ID | 3), entries.delete(tx, ID | 3)] == [True, False]
     assert tx.all("SELECT entry_id FROM entry_history") == []

@@ -7,7 +7,8 @@ import pytest
 from memdb.engine.sqlite.database import Database
 from memdb.engine.sqlite.transaction import Tx
 from memdb.models.ids import session_id
-from memdb.tables import jobs, scopes, sessions, space_jobs, spaces
+from memdb.tables import jobs, scopes, sessions, spaces
+from memdb.tables import jobs as space_jobs
 
 SESSION = session_id(1, 1)
 ALL = (0, 1 << 62)

@@ -1,13 +1,14 @@
 """
-What entries were before. Owns the table `entry_history`.
+Earlier versions of entries, and decisions about them.
 
-A version is kept when another replaces it, and goes with its entry.
+Owns the tables `entry_history` and `entry_decisions`. A version is kept when
+another replaces it; both go with their entry.
 """
 
 from __future__ import annotations
 
 from memdb.models.ids import MAX_INT
-from memdb.models.messages import EntryVersion
+from memdb.models.messages import Decision, EntryVersion
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 KEYWORDS, METADATA = (EntryVersion._fields.index(name) for name in ("keywords", "metadata"))
 FLAGS = tuple(EntryVersion._fields.index(name) for name in ("pinned", "active", "session_only"))
 
-INSERT_CURRENT = """/* history.keep */
+INSERT_CURRENT = """/* entry_history.keep */
 INSERT INTO entry_history (
   entry_id,
   version,
@@ -75,7 +76,7 @@ FROM entries
 WHERE id = :id
 """
 
-INSERT_ROW = """/* history.insert */
+INSERT_ROW = """/* entry_history.insert */
 INSERT INTO entry_history (
   entry_id,
   version,
@@ -128,7 +129,7 @@ VALUES (
 )
 """
 
-SELECT_VERSIONS = """/* history.versions */
+SELECT_VERSIONS = """/* entry_history.versions */
 SELECT
   version,
   category,
@@ -158,7 +159,7 @@ WHERE entry_id = :id AND version BETWEEN :first AND :last
 ORDER BY version
 """
 
-UPDATE_FORGET_SESSION = """/* history.forget_session */
+UPDATE_FORGET_SESSION = """/* entry_history.forget_session */
 UPDATE entry_history SET session_id = NULL, first_seq = NULL, last_seq = NULL
 WHERE session_id = :session_id
 """
@@ -199,3 +200,51 @@ def _to_version(row: Row) -> EntryVersion:
         values[place] = bool(row[place])
     values[METADATA] = parse_json(row[METADATA])
     return EntryVersion(*values)
+
+
+INSERT_DECISION = """/* entry_history.add_decision */
+INSERT INTO entry_decisions (
+  entry_id,
+  said_hash,
+  action,
+  other_id,
+  similarity,
+  decided_by,
+  reason,
+  decided_ms
+)
+VALUES (
+  :entry_id,
+  :said_hash,
+  :action,
+  :other_id,
+  :similarity,
+  :decided_by,
+  :reason,
+  :now_ms
+)
+ON CONFLICT (entry_id, said_hash) DO UPDATE SET
+  action = excluded.action,
+  other_id = excluded.other_id,
+  similarity = excluded.similarity,
+  decided_by = excluded.decided_by,
+  reason = excluded.reason,
+  decided_ms = excluded.decided_ms
+"""
+
+SELECT_ALL = """/* entry_history.list_decisions */
+SELECT action, other_id, similarity, decided_by, reason, decided_ms
+FROM entry_decisions
+WHERE entry_id = :entry_id
+ORDER BY decided_ms, said_hash
+"""
+
+
+def add_decision(tx: Tx, row: dict[str, Any]) -> None:
+    """Note a decision; *row* holds every column but the time."""
+    tx.run(INSERT_DECISION, {**row, "now_ms": tx.now_ms})
+
+
+def list_decisions(tx: Tx, entry_id: int) -> list[Decision]:
+    """Return the decisions about statements that became an entry, oldest first."""
+    return [Decision(*row) for row in tx.all(SELECT_ALL, {"entry_id": entry_id})]
