@@ -89,7 +89,7 @@ def kill_often(path: str, start_child: Callable[..., Any], by: str, seed: int) -
     for kills in range(100):
         child = start_child(EXTRACT, path, by, "go")
         assert child.stdout.readline() == "ready\n"
-        time.sleep(moments.uniform(0, 0.05 + kills / 50))
+        time.sleep(moments.uniform(0, 0.05 + kills / 15))
         child.kill()
         if "done" in child.stdout.read():
             return kills

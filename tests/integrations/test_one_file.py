@@ -64,6 +64,7 @@ async def ask_over_mcp(path: str) -> tuple[str, str]:
     return found.structured_content["hits"][0]["text"], loaded.structured_content["text"]
 
 
+@pytest.mark.slow
 def test_what_adk_writes_everybody_reads(tmp_path):
     """Runner, OpenAI session, command line and MCP: four processes on one file."""
     path = str(tmp_path / "agent.db")

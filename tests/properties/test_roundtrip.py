@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from memdb.api.database import MemDB
     from memdb.api.scope import Scope
 
-ROUNDTRIP = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+CALM = [HealthCheck.function_scoped_fixture]
+FEW = settings(max_examples=30, deadline=None, suppress_health_check=CALM)
+MANY = settings(max_examples=500, deadline=None, suppress_health_check=CALM)
 
 _characters = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 _texts = st.text(_characters, max_size=20)
@@ -116,11 +117,28 @@ def _run(opened: MemDB, scope: Scope, step: dict[str, Any]) -> None:
 
 
 @given(steps=_steps)
-@ROUNDTRIP
+@FEW
 def test_export_import_export(
     steps: list[dict[str, Any]], open_db: Callable[..., MemDB], tmp_path: Path
 ) -> None:
     """The copy of a scope exports the same bytes, also when it was imported twice."""
+    export_twice(steps, open_db, tmp_path)
+
+
+@pytest.mark.slow
+@given(steps=_steps)
+@MANY
+def test_many_exports_are_the_same_bytes(
+    steps: list[dict[str, Any]], open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """The same for many more scopes."""
+    export_twice(steps, open_db, tmp_path)
+
+
+def export_twice(
+    steps: list[dict[str, Any]], open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """Fail unless export, import, export gives equal bytes."""
     one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
     with open_db(":memory:") as original, open_db(":memory:") as copy:
         for step in steps:
@@ -135,11 +153,28 @@ def test_export_import_export(
 
 
 @given(steps=_steps, cut=st.floats(0, 1))
-@ROUNDTRIP
+@FEW
 def test_an_import_can_stop_anywhere(
     steps: list[dict[str, Any]], cut: float, open_db: Callable[..., MemDB], tmp_path: Path
 ) -> None:
     """The beginning of an export, then all of it: the same as all of it."""
+    import_in_two(steps, cut, open_db, tmp_path)
+
+
+@pytest.mark.slow
+@given(steps=_steps, cut=st.floats(0, 1))
+@MANY
+def test_many_imports_can_stop_anywhere(
+    steps: list[dict[str, Any]], cut: float, open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """The same for many more scopes."""
+    import_in_two(steps, cut, open_db, tmp_path)
+
+
+def import_in_two(
+    steps: list[dict[str, Any]], cut: float, open_db: Callable[..., MemDB], tmp_path: Path
+) -> None:
+    """Fail unless a beginning and then all of an export give what all of it gives."""
     one, part, two = (tmp_path / name for name in ("one.jsonl", "part.jsonl", "two.jsonl"))
     with open_db(":memory:") as original, open_db(":memory:") as copy:
         for step in steps:
