@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memdb.summaries.tree import Trees
     from memdb.text.secret_policy import SecretPolicy
     from memdb.text.tokens import Counting
+    from memdb.transfer.target import TransferServices
 
 MAX_QUOTA = 1_000_000
 
@@ -293,6 +294,20 @@ class Rooms:
         """Return how many jobs `run_pending` has to do."""
         waiting = self.extractions.pending() if self.extracts else 0
         return self.indexer.pending() + waiting
+
+    @property
+    def transfer(self) -> TransferServices:
+        """The services that an import stores by."""
+        from memdb.transfer.target import TransferServices
+
+        return TransferServices(
+            self.db,
+            self.counting,
+            self.secrets,
+            self.indexer.space_name,
+            self.entries,
+            self.shelf,
+        )
 
     @property
     def deletion(self) -> DeletionService:

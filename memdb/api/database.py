@@ -285,7 +285,12 @@ class MemDB(Working):
 
         owner = None if user is None else self._owner(user, app)
         return import_file(
-            self._rooms, path, owner=owner, session=session, format=format, progress=progress
+            self._rooms.transfer,
+            path,
+            owner=owner,
+            session=session,
+            format=format,
+            progress=progress,
         )
 
     def export(
@@ -312,7 +317,7 @@ class MemDB(Working):
         from memdb.transfer.export import export_file
 
         owners = self._owners(user, app)
-        return export_file(self._rooms, owners, path, embeddings=embeddings, replace=replace)
+        return export_file(self._db, owners, path, embeddings=embeddings, replace=replace)
 
     def export_lines(
         self, *, user: str | None = None, app: str = "default", embeddings: bool = True
@@ -320,7 +325,7 @@ class MemDB(Working):
         """Yield what `export` writes, line by line, without line ends."""
         from memdb.transfer.export import export_lines
 
-        return export_lines(self._rooms, self._owners(user, app), embeddings=embeddings)
+        return export_lines(self._db, self._owners(user, app), embeddings=embeddings)
 
     def info(self) -> FileInfo:
         """Return what is in the file: rows and bytes per store, spaces, times."""

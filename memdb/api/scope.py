@@ -382,7 +382,7 @@ class Scope:
         """
         from memdb.transfer.export import export_file
 
-        return export_file(self._rooms, [self._owner], path)
+        return export_file(self._rooms.db, [self._owner], path)
 
     def __repr__(self) -> str:
         """Name the app and the user."""

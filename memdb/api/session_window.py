@@ -21,8 +21,7 @@ def window(
     rooms: Rooms, owner: Owner, session: str, strategy: str | None, **options: Any
 ) -> ContextWindow:
     """Return the window of a session by *strategy*; see `Session.window`."""
-    from memdb.conversations.strategies import Source, refuse_others, window_by
-    from memdb.conversations.windows import newest_within
+    from memdb.conversations.windows import Source, newest_within, refuse_others, window_by
 
     given = {name: value for name, value in options.items() if value is not None}
     conversations = rooms.conversations

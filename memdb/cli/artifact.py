@@ -29,7 +29,7 @@ from memdb.cli.output import (
     when,
 )
 from memdb.errors import AlreadyExists, NotFound
-from memdb.transfer.paths import refuse_database
+from memdb.transfer.files import refuse_database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,15 +1,29 @@
 """
-Windows: the newest messages that fit. Reads rows, never changes any.
+Windows: the newest messages that fit limits, by name of a strategy. Read only.
+
+Each strategy is a pure function over messages, oldest first, that returns a
+suffix of them; `STRATEGIES` names them for `Session.window`, which reads no
+more rows than the suffix needs. A window begins with a unit (see
+`memdb.conversations.tool_calls`): a tool result is never first, unless its call
+does not exist. All but `none` begin with a user's message if there is one.
+
+Source of the rules: the working memory of hector 1.40.2, section 19 of its
+description; sizes that it replaced silently are refused here.
 """
 
 from __future__ import annotations
 
-from memdb.errors import TooLarge
+from memdb.conversations.tool_calls import unit_starts, unknown_answers
+from memdb.errors import InvalidInput, TooLarge
+from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import ContextWindow
+from memdb.models.record import Record
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from memdb.models.messages import Message
     from memdb.text.tokens import Counting
@@ -91,3 +105,231 @@ def newest_within(
     while kept and kept[-1].role == "tool":
         tokens -= cost_tokens(kept.pop(), counting)
     return ContextWindow(tuple(reversed(kept)), tokens, budget_tokens)
+
+
+BUFFER_MESSAGES = 20
+BUDGET_TOKENS = 8_000
+KEEP_LAST = 5
+MAX_BUDGET_TOKENS = 1 << 62
+
+
+def buffer_window(messages: Sequence[Message], last: int = BUFFER_MESSAGES) -> list[Message]:
+    """
+    Return the newest *last* messages, begun with a user's message.
+
+    Args:
+        messages: Oldest first.
+        last: From 1. Each message counts, tool traffic too. The window has
+            more where `user_first` goes back; all if there are no more.
+
+    Raises:
+        InvalidInput: *last* is out of range.
+    """
+    return list(messages[_buffer_start(messages, _last_value(last)) :])
+
+
+def token_window(
+    messages: Sequence[Message],
+    counting: Counting,
+    budget_tokens: int = BUDGET_TOKENS,
+    keep_last: int = KEEP_LAST,
+) -> list[Message]:
+    """
+    Return the longest suffix that fits the budget, begun with a user's message.
+
+    Args:
+        messages: Oldest first; those without text count too.
+        counting: The file's counter, see `cost_tokens`.
+        budget_tokens: From 1. A suffix that costs exactly so much fits. Going
+            back to the user's message (`user_first`) may cost more.
+        keep_last: From 1. If fewer fit, the newest *keep_last* are returned,
+            whatever they cost, from the start of their unit; then the first
+            need not be a user's. *keep_last* messages or fewer come back as
+            they are.
+
+    Raises:
+        InvalidInput: a number is out of range.
+    """
+    _budget_value(budget_tokens)
+    _keep_value(keep_last)
+    return list(messages[_token_start(messages, counting, budget_tokens, keep_last) :])
+
+
+def none(messages: Sequence[Message]) -> list[Message]:
+    """Return all *messages*."""
+    return list(messages)
+
+
+def user_first(messages: Sequence[Message], start: int) -> int:
+    """
+    Return where a window that should begin at *start* begins with the user.
+
+    The latest place up to *start* that has a user's message and begins a unit,
+    so never one after it; 0 if there is none. A *start* behind the end counts
+    as the last message.
+    """
+    starts = set(unit_starts(messages))
+    place = min(start, len(messages) - 1)
+    while place > 0 and not (messages[place].role == "user" and place in starts):
+        place -= 1
+    return max(place, 0)
+
+
+def _buffer_start(messages: Sequence[Message], last: int) -> int:
+    if len(messages) <= last:
+        return 0
+    return user_first(messages, len(messages) - last)
+
+
+def _token_start(
+    messages: Sequence[Message], counting: Counting, budget_tokens: int, keep_last: int
+) -> int:
+    newest = len(messages) - keep_last
+    if newest <= 0:
+        return 0
+    start, tokens = len(messages), 0
+    while start > 0:
+        tokens += cost_tokens(messages[start - 1], counting)
+        if tokens > budget_tokens:
+            break
+        start -= 1
+    if start > newest:
+        return max(place for place in unit_starts(messages) if place <= newest)
+    return user_first(messages, start)
+
+
+class Source(Record):
+    """
+    Where a strategy gets its rows.
+
+    Attributes:
+        read: Gives the newest *n* messages before a seq (None: the end),
+            oldest of them first.
+        counting: The file's counter.
+        condensed: Gives the summary buffer for a budget and a progress callback.
+    """
+
+    read: Callable[[int, int | None], list[Message]]
+    counting: Counting
+    condensed: Callable[..., ContextWindow] | None = None
+
+
+class Strategy(Record):
+    """
+    A strategy as `Session.window` runs it.
+
+    Attributes:
+        run: Takes a `Source` and the options by name, checks them, and
+            returns the window.
+        options: Names of the arguments of `Session.window` that apply to it.
+    """
+
+    run: Callable[..., ContextWindow]
+    options: tuple[str, ...]
+
+
+def window_by(strategy: str, source: Source, given: Mapping[str, Any]) -> ContextWindow:
+    """
+    Return the window of the strategy called *strategy*.
+
+    Args:
+        strategy: A key of `STRATEGIES`.
+        source: The session.
+        given: The options that the caller gave, by name; the others have the
+            strategy's defaults.
+
+    Raises:
+        InvalidInput: no such strategy, an option that it has not, or a value
+            out of range.
+    """
+    found = STRATEGIES.get(strategy) if isinstance(strategy, str) else None
+    if found is None:
+        raise InvalidInput(f"strategy is {strategy!r}: use one of {', '.join(STRATEGIES)}")
+    refuse_others(f"strategy {strategy!r}", found.options, given)
+    return found.run(source, **given)
+
+
+def refuse_others(what: str, options: tuple[str, ...], given: Mapping[str, Any]) -> None:
+    """Raise InvalidInput if *given* has a name that is not in *options*, those of *what*."""
+    for name in given:
+        if name not in options:
+            raise InvalidInput(f"{name} does not apply to {what}: use {_listed(options)}")
+
+
+def _listed(options: tuple[str, ...]) -> str:
+    return " or ".join(options) or "no options"
+
+
+def _run_buffer(source: Source, last: int = BUFFER_MESSAGES) -> ContextWindow:
+    _last_value(last)
+    kept = _read_back(source, lambda held: _buffer_start(held, last))
+    return _window(kept, source.counting, None)
+
+
+def _run_token(
+    source: Source, budget_tokens: int = BUDGET_TOKENS, keep_last: int = KEEP_LAST
+) -> ContextWindow:
+    _budget_value(budget_tokens)
+    _keep_value(keep_last)
+    counting = source.counting
+    kept = _read_back(source, lambda held: _token_start(held, counting, budget_tokens, keep_last))
+    return _window(kept, counting, budget_tokens)
+
+
+def _run_none(source: Source) -> ContextWindow:
+    return _window(source.read(MAX_SEQ, None), source.counting, None)
+
+
+def _run_summary_buffer(
+    source: Source,
+    budget_tokens: int = BUDGET_TOKENS,
+    progress: Callable[[str, str], object] | None = None,
+) -> ContextWindow:
+    assert source.condensed is not None
+    return source.condensed(_budget_value(budget_tokens), progress)
+
+
+def _window(kept: list[Message], counting: Counting, budget_tokens: int | None) -> ContextWindow:
+    tokens = sum(cost_tokens(message, counting) for message in kept)
+    return ContextWindow(tuple(kept), tokens, budget_tokens)
+
+
+def _read_back(source: Source, start_of: Callable[[list[Message]], int]) -> list[Message]:
+    """
+    Return the newest messages from where *start_of* begins in all of them.
+
+    The newest rows decide alone once the start is not their first row and the
+    call of each tool result behind it is among them. Twice as many are read
+    until then, so a result whose call does not exist leads back to the first.
+    """
+    held: list[Message] = []
+    size = FIRST_PAGE
+    while True:
+        page = source.read(size, held[0].seq if held else None)
+        held = page + held
+        start = start_of(held)
+        known = start > 0 and all(place < start for place in unknown_answers(held))
+        if known or len(page) < size:
+            return held[start:]
+        size = len(held)
+
+
+def _last_value(last: int) -> int:
+    return int_value(last, "last", 1, MAX_SEQ)
+
+
+def _budget_value(budget_tokens: int) -> int:
+    return int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET_TOKENS)
+
+
+def _keep_value(keep_last: int) -> int:
+    return int_value(keep_last, "keep_last", 1, MAX_SEQ)
+
+
+# By the name that `Session.window` takes. A new strategy is a line here.
+STRATEGIES = {
+    "none": Strategy(_run_none, ()),
+    "buffer_window": Strategy(_run_buffer, ("last",)),
+    "token_window": Strategy(_run_token, ("budget_tokens", "keep_last")),
+    "summary_buffer": Strategy(_run_summary_buffer, ("budget_tokens", "progress")),
+}

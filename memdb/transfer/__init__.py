@@ -1,7 +1,7 @@
 """
-Memory on its way between files: the JSON-lines export, and imports of it and of other formats.
+Transfer: the JSON-lines export, and imports of it and of other formats.
 
-`export.py` writes; `detect.py` finds out what a file is, a reader per format
-turns it into `Item`s, and `sink.py` stores those in chunks. Importing again
-adds nothing, so an import that was stopped is simply run again.
+`export` writes. `files` detects the format of a file, a module of `formats/`
+turns it into `Item`s, and `batch` stores those in chunks by way of `records/`.
+Importing again adds nothing, so a stopped import is simply run again.
 """

@@ -1,9 +1,9 @@
 """
-The sink: takes items in the order of the file and stores them in chunks.
+Sink: takes items in the order of the file and stores them in chunks.
 
-A chunk is about two thousand lines in one transaction, so a stopped import keeps
-whole chunks, and a chunk keeps whole lines. Within it sessions come before
-messages, and those before what refers to them.
+A chunk is about two thousand lines in one transaction: a stopped import keeps
+whole chunks. Within a chunk sessions come before messages, and messages before
+what refers to them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from memdb.records.scopes import Owner
 from memdb.text.validate import name_value
 from memdb.transfer import artifact_lines, entry_lines, message_lines, other_lines
 from memdb.transfer.items import ImportReport, located, needed, needed_ms, refuse_unknown
-from memdb.transfer.target import Target
+from memdb.transfer.target import Target, TransferServices
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.api._container import Rooms
     from memdb.engine.base import Tx
     from memdb.transfer.items import Item
 
@@ -43,8 +42,10 @@ class ScopeLine(Record):
 class _Filling:
     """A scope being filled, and the chunk of lines that waits for it."""
 
-    def __init__(self, rooms: Rooms, owner: Owner, app: str, added: Counter[str]) -> None:
-        self.target = Target(rooms, owner, added)
+    def __init__(
+        self, services: TransferServices, owner: Owner, app: str, added: Counter[str]
+    ) -> None:
+        self.target = Target(services, owner, added)
         self.app = app
         self.scope: ScopeLine | None = None
         self.lines: defaultdict[str, list[Any]] = defaultdict(list)
@@ -101,9 +102,9 @@ _READERS = {
 class Sink:
     """Stores items; `finish` when all were added."""
 
-    def __init__(self, rooms: Rooms, owner: Owner | None) -> None:
+    def __init__(self, services: TransferServices, owner: Owner | None) -> None:
         """Store for *owner*; None: for the scopes that the items name."""
-        self._rooms = rooms
+        self._services = services
         self._owner = owner
         self._added: Counter[str] = Counter()
         self._filling = None if owner is None else self._fill(owner, owner.app)
@@ -111,7 +112,7 @@ class Sink:
         self._waiting_bytes = 0
 
     def _fill(self, owner: Owner, app: str) -> _Filling:
-        return _Filling(self._rooms, owner, app, self._added)
+        return _Filling(self._services, owner, app, self._added)
 
     def add(self, item: Item) -> None:
         """
@@ -148,7 +149,7 @@ class Sink:
         refuse_unknown("scope", fields, SCOPE_FIELDS)
         app = name_value(needed(fields, "app"), "app")
         user = name_value(needed(fields, "user"), "user")
-        owner = self._owner or Owner(self._rooms.db, app, user)
+        owner = self._owner or Owner(self._services.db, app, user)
         self._filling = self._fill(owner, app)
         if (owner.app, owner.user) == (app, user):
             uid = name_value(needed(fields, "uid"), "uid")
@@ -169,7 +170,7 @@ class Sink:
             said = message_lines.prepare_messages(filling.target, filling.lines["message"])
             filling.lines["message"] = said
         failure: InvalidInput | None = None
-        with self._rooms.db.write() as tx:
+        with self._services.db.write() as tx:
             try:
                 filling.write(tx)
             except InvalidInput as error:
@@ -183,7 +184,7 @@ class Sink:
         """Store what waits, and note what needs no embedding any more."""
         self.flush()
         if self._filling is not None and self._filling.target.embedded:
-            with self._rooms.db.write() as tx:
+            with self._services.db.write() as tx:
                 other_lines.settle_sessions(self._filling.target, tx)
             self._filling.target.embedded.clear()
 

@@ -16,8 +16,8 @@ from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.messages import EntryVersion
 from memdb.models.record import Record
 from memdb.records import entries as records
+from memdb.records import spaces
 from memdb.tables import entries, entry_history
-from memdb.tables import entries as active_entries
 from memdb.text.secret_policy import ALLOW, REFUSE, screened_value
 from memdb.text.validate import (
     choice_value,
@@ -103,7 +103,7 @@ class EntryLine(Record):
 def read_entry(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
     """Return an entry line, checked; an exported one is screened here, as `remember` does it."""
     if fields.get("uid") is not None:
-        return _read_exported(place, target.rooms.secrets, fields)
+        return _read_exported(place, target.services.secrets, fields)
     refuse_unknown("entry", fields, TOLD_FIELDS)
     told = {"text": needed(fields, "text"), **fields}
     message = optional_name(told.pop("message", None), "message")
@@ -229,7 +229,8 @@ class EntryWriter:
             InvalidInput: a hand-written line names a session or message that
                 is not here.
         """
-        self._target.rooms.indexer.ensure_space(tx)
+        if self._target.services.space is not None:
+            spaces.ensure(tx, self._target.services.space)
         uids = [line.uid for line in lines]
         known = entries.find_uids(tx, *self._target.span(tx), uids)
         for line in lines:
@@ -268,7 +269,7 @@ class EntryWriter:
             self._yield_key(tx, rival, row)
         for old in line.history:
             self._place(tx, old, old.pop("session"))
-        return records.restore(tx, scope_no, row, line.history, self._target.rooms.db.ids)
+        return records.restore(tx, scope_no, row, line.history, self._target.services.db.ids)
 
     def _place(self, tx: Tx, row: dict[str, Any], session: str | None) -> None:
         """Say where it was told, by the session and the seqs of this file."""
@@ -295,7 +296,7 @@ class EntryWriter:
                 keywords=row["keywords"].split("\n") if row["keywords"] else [],
                 importance=row["importance"],
             )
-            self._target.rooms.entries.update(self._target.owner, rival, changes)
+            self._target.services.entries.update(self._target.owner, rival, changes)
         row["active"] = 0
         row["superseded_by"] = rival
 
@@ -310,7 +311,7 @@ class EntryWriter:
                 return self._remember_keyed(tx, key, told)
             if line.uid in known:
                 return False
-            done = self._target.rooms.entries.add(
+            done = self._target.services.entries.add(
                 self._target.owner, NewEntry(**told, uid=line.uid)
             )
         except MemDBError as error:
@@ -326,7 +327,7 @@ class EntryWriter:
         is looked for behind the one before it; a text that comes back later in
         the file is told again.
         """
-        ids = active_entries.list_key(tx, *self._target.span(tx), key)
+        ids = entries.list_key(tx, *self._target.span(tx), key)
         known = entries.get_many(tx, ids)
         said = [
             _saying(old) for one in ids for old in (*entry_history.list_all(tx, one), known[one])
@@ -340,7 +341,7 @@ class EntryWriter:
         if saying in chain[start:]:
             self._told[key] = chain.index(saying, start) + 1
             return False
-        done = self._target.rooms.entries.add(self._target.owner, NewEntry(**told))
+        done = self._target.services.entries.add(self._target.owner, NewEntry(**told))
         added = done.action != "ignored"
         self._told[key] = len(chain) + added
         return added

@@ -1,10 +1,9 @@
 """
 The export: everything of some scopes as JSON lines.
 
-One object per line, its fields in a fixed order, absent ones left out; nothing
-in it depends on this file's ids or on the time of exporting. So importing it
-elsewhere and exporting that again gives the same bytes. The `*_lines.py` of
-this room read the same fields.
+One object per line, its fields in a fixed order, absent ones left out. Nothing
+in it depends on the ids of this file or on the time of the export, so an export
+of an import gives the same bytes. The `*_lines` modules read the same fields.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from memdb.tables import (
 from memdb.tables import state as states
 from memdb.tables import tombstones as graves
 from memdb.text.validate import parse_json, text_value
-from memdb.transfer.paths import refuse_database
+from memdb.transfer.files import refuse_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from memdb.api._container import Rooms
     from memdb.engine.base import Tx
+    from memdb.engine.sqlite.database import Database
     from memdb.models.messages import Entry, Message, SessionInfo
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Place, Stored
@@ -53,7 +52,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def export_file(
-    rooms: Rooms,
+    db: Database,
     owners: Sequence[Owner],
     path: str | os.PathLike[str],
     *,
@@ -79,9 +78,9 @@ def export_file(
     target = Path(text_value(os.fspath(path), "path"))
     if target.exists() and not replace:
         raise AlreadyExists("file", str(target))
-    refuse_database(rooms.db, str(target))
+    refuse_database(db, str(target))
     partial = target.with_name(f"{target.name}.partial")
-    lines = export_lines(rooms, owners, embeddings=embeddings)
+    lines = export_lines(db, owners, embeddings=embeddings)
     try:
         count = _write(partial, lines, progress)
         partial.replace(target)
@@ -108,7 +107,7 @@ def _write(partial: Path, lines: Iterator[str], progress: Callable[[int], object
 
 
 def export_lines(
-    rooms: Rooms, owners: Sequence[Owner], *, embeddings: bool = True
+    db: Database, owners: Sequence[Owner], *, embeddings: bool = True
 ) -> Iterator[str]:
     """
     Yield everything of *owners* as JSON lines, without line ends.
@@ -119,7 +118,7 @@ def export_lines(
     Transaction: one read from the first line to the last, so all lines tell of
     one moment; take them in one thread, and soon.
     """
-    with rooms.db.read() as tx:
+    with db.read() as tx:
         whole = _whole_apps(tx, owners)  # the first read fixes the moment
         yield _line("memdb", export=EXPORT_VERSION)
         for owner in owners:

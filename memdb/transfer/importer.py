@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, SecretFound
 from memdb.text.validate import choice_value, optional_name, text_value
-from memdb.transfer import detect
+from memdb.transfer import files
 from memdb.transfer.batch import Sink
 from memdb.transfer.formats import chatgpt, claude, jsonl, locomo
 from memdb.transfer.items import ImportReport, Item
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from memdb.api._container import Rooms
     from memdb.records.scopes import Owner
-    from memdb.transfer.source import Source
+    from memdb.transfer.files import Source
+    from memdb.transfer.target import TransferServices
 
 __all__ = ["ImportReport", "import_file"]
 
@@ -33,7 +33,7 @@ REST = "What was stored before it stays"
 
 
 def import_file(
-    rooms: Rooms,
+    services: TransferServices,
     path: str | os.PathLike[str],
     *,
     owner: Owner | None,
@@ -67,8 +67,8 @@ def import_file(
     Transaction: one per chunk.
     """
     known = require_format(path, has_owner=owner is not None, session=session, format=format)
-    sink = Sink(rooms, owner)
-    with detect.opened(Path(path)) as source:
+    sink = Sink(services, owner)
+    with files.opened(Path(path)) as source:
         _store(sink, _items(source, known, session), source, progress)
         _finish(sink.finish)
         if progress is not None:
@@ -93,10 +93,10 @@ def require_format(
     file = Path(text_value(os.fspath(path), "path"))
     optional_name(session, "session")
     if format is None:
-        known = detect.format_of(file)
+        known = files.format_of(file)
     else:
-        known = choice_value(format, "format", detect.FORMATS)
-        with detect.opened(file):
+        known = choice_value(format, "format", files.FORMATS)
+        with files.opened(file):
             pass  # it can be read, and is no database
     if session is not None and known not in LINE_FORMATS:
         raise InvalidInput(f"session is given, but a {known} file names its own: leave it out")

@@ -1,5 +1,5 @@
 """
-What readers hand to the sink, and what all of them share: checks, times, roles.
+Items: what format readers hand to the sink, and the checks, times and roles they share.
 """
 
 from __future__ import annotations

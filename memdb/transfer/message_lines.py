@@ -87,7 +87,7 @@ def write_sessions(target: Target, tx: Tx, lines: list[SessionLine]) -> None:
         own = fresh and line.last_seq is not None
         given = {name: value for name, value in line.row.items() if value is not None}
         if session is None:
-            uid = line.uid or target.rooms.db.ids(tx.now_ms)
+            uid = line.uid or target.services.db.ids(tx.now_ms)
             session = session_records.restore(tx, scope_no, line.name, uid, given)
             target.added["sessions"] += 1
         if line.last_seq is not None:
@@ -118,7 +118,7 @@ def read_message(target: Target, place: str, fields: dict[str, Any]) -> MessageL
         fields.get("metadata"),
         fields.get("uid"),
     )
-    policy = target.rooms.secrets
+    policy = target.services.secrets
     draft = read_draft(new, policy, policy.messages)
     if seq is None:
         return MessageLine(place, session, None, draft)
@@ -142,11 +142,11 @@ def prepare_messages(target: Target, lines: list[MessageLine]) -> list[MessageLi
     counter takes longer than all the rest of a second import. It may be slow,
     so it is not called while writing.
     """
-    with target.rooms.db.read() as tx:
+    with target.services.db.read() as tx:
         known = _known_externals(target, tx, lines)
     fresh = [line for line in lines if not _is_among(known, line)]
     target.added["messages_known"] += len(lines) - len(fresh)
-    drafts = count_drafts([line.draft for line in fresh], target.rooms.counting)
+    drafts = count_drafts([line.draft for line in fresh], target.services.counting)
     return [
         line if line.draft is draft else line.replace(draft=draft)
         for line, draft in zip(fresh, drafts, strict=True)
@@ -205,9 +205,9 @@ def _insert(
     """Add messages of one session, each with the seq it keeps or at the end."""
     changed_ms = sessions.updated_ms(tx, seat.id)
     placed = [Placed(seq, line.draft) for line, seq in fresh]
-    rooms = target.rooms
+    services = target.services
     try:
-        rows = message_records.place(tx, seat.id, placed, rooms.db.ids, rooms.indexer.space_name)
+        rows = message_records.place(tx, seat.id, placed, services.db.ids, services.space)
     except TooLarge as error:
         first = next(line for line, seq in fresh if seq is None)
         raise located(first.place, InvalidInput("the session is full: use another one")) from error

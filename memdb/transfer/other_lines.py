@@ -180,7 +180,7 @@ def write_state(target: Target, tx: Tx, lines: list[StateLine], app: str) -> Non
         row = StateRow(
             owner.app, user, line.session, line.key, line.value, line.revision, line.updated_ms
         )
-        target.added["state_added"] += state_records.restore(tx, owner, row, target.rooms.db.ids)
+        target.added["state_added"] += state_records.restore(tx, owner, row, target.services.db.ids)
 
 
 def read_tombstone(place: str, fields: dict[str, Any]) -> Tombstone:

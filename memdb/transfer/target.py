@@ -1,8 +1,8 @@
 """
-The scope that an import fills, and where things of the file stand in it.
+Target: the scope that an import fills, and where things of the file stand in it.
 
-A message keeps its seq where that is free and the session is the one it was
-exported from; else it is added at the end, and what refers to it is told so.
+A message keeps its seq if that is free and the session is the one it was
+exported from; else it goes to the end, and what refers to it follows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, scope_range, session_no_of
+from memdb.models.record import Record
 from memdb.records import sessions as session_records
 from memdb.tables import jobs, messages, scopes, sessions
 from memdb.tables.artifacts import SHARED, Place
@@ -19,11 +20,16 @@ from memdb.tables.artifacts import SHARED, Place
 if TYPE_CHECKING:
     from collections import Counter
 
-    from memdb.api._container import Rooms
+    from memdb.artifacts.service import Shelf
     from memdb.engine.base import Tx
+    from memdb.engine.sqlite.database import Database
+    from memdb.entries.service import EntryService
     from memdb.models.messages import Message
     from memdb.records.scopes import Owner
+    from memdb.records.spaces import SpaceName
     from memdb.tables.jobs import Job
+    from memdb.text.secret_policy import SecretPolicy
+    from memdb.text.tokens import Counting
 
 
 def embedding_jobs(tx: Tx, space_no: int, subject: str, ref: int) -> list[Job]:
@@ -35,6 +41,27 @@ def embedding_jobs(tx: Tx, space_no: int, subject: str, ref: int) -> list[Job]:
 def digest_of(text: str) -> bytes:
     """Return what tells one text of an entry from another."""
     return blake2b(text.encode(), digest_size=16).digest()
+
+
+class TransferServices(Record):
+    """
+    What an import stores by.
+
+    Attributes:
+        counting: Counts the tokens of messages that come without.
+        secrets: The policy that messages and entries pass.
+        space: The embedding space that new texts are queued for; None means
+            only those of the file.
+        entries: Stores hand-written facts.
+        artifacts: Stores versions.
+    """
+
+    db: Database
+    counting: Counting
+    secrets: SecretPolicy
+    space: SpaceName | None
+    entries: EntryService
+    artifacts: Shelf
 
 
 class Seat:
@@ -75,9 +102,9 @@ class Target:
         said: By uid, the `digest_of` what an entry says in the file.
     """
 
-    def __init__(self, rooms: Rooms, owner: Owner, added: Counter[str]) -> None:
+    def __init__(self, services: TransferServices, owner: Owner, added: Counter[str]) -> None:
         """Fill the scope of *owner*."""
-        self.rooms = rooms
+        self.services = services
         self.owner = owner
         self.added = added
         self.moved: dict[tuple[str, int], int] = {}
@@ -121,7 +148,7 @@ class Target:
         if found is None or found.id != session:  # new, or deleted since the last chunk
             fresh = session is None
             if session is None:
-                session = session_records.ensure(tx, self.owner, name, self.rooms.db.ids)
+                session = session_records.ensure(tx, self.owner, name, self.services.db.ids)
                 self.added["sessions"] += 1
             found = self._seats[name] = Seat(session, own=False, fresh=fresh)
         return found

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb import MemDB
-from memdb.conversations import strategies
-from memdb.conversations.strategies import buffer_window, none, token_window, user_first
+from memdb.conversations import windows as strategies
 from memdb.conversations.tool_calls import units
+from memdb.conversations.windows import buffer_window, none, token_window, user_first
 from memdb.models.messages import Message
 
 FRAME = 4  # tokens a message costs besides its text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.transfer.detect import format_of
+from memdb.transfer.files import format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -175,7 +175,7 @@ def test_vectors_can_be_left_out(full: MemDB, tmp_path: Path) -> None:
     from memdb.transfer.export import export_file
 
     owners = full._owners("bob", "default")
-    export_file(full._rooms, owners, tmp_path / "some.jsonl", embeddings=False)
+    export_file(full._db, owners, tmp_path / "some.jsonl", embeddings=False)
 
     assert "embedding" not in (tmp_path / "some.jsonl").read_text()
 
@@ -215,7 +215,7 @@ def test_progress_counts_lines(db: MemDB, tmp_path: Path) -> None:
     chat = db.scope("ann").session("chat")
     chat.extend([{"role": "user", "text": str(number)} for number in range(2500)])
     seen: list[int] = []
-    export_file(db._rooms, db._owners("ann", "default"), tmp_path / "a.jsonl", progress=seen.append)
+    export_file(db._db, db._owners("ann", "default"), tmp_path / "a.jsonl", progress=seen.append)
 
     assert seen == [1000, 2000]
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput, MemDBError
 from memdb.text.validate import int_value
 from memdb.transfer.export import EXPORT_VERSION
+from memdb.transfer.files import parse_line
 from memdb.transfer.items import ROLES, Item, any_time, located
-from memdb.transfer.source import parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.source import Source
+    from memdb.transfer.files import Source
 
 # Other words for fields of a message, the usual one first.
 SYNONYMS = {

@@ -1,0 +1,339 @@
+"""
+Files that transfer reads and writes: opening, format detection, refused targets.
+
+An import reads lines, or the elements of one JSON array; neither needs more
+memory than the longest of them. An export never overwrites a database.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import zipfile
+import zlib
+from contextlib import ExitStack
+
+from memdb.engine.sqlite.backup import is_open_file
+from memdb.errors import FileError, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO, Any, Self
+
+    from memdb.engine.sqlite.database import Database
+
+BLOCK_BYTES = 1 << 16
+BOM = codecs.BOM_UTF8
+
+# What a disk, or an archive that is damaged, may raise while it is read.
+UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
+
+_decode = json.JSONDecoder().raw_decode
+
+
+class Source:
+    """
+    An open file, or a member of an archive.
+
+    Attributes:
+        total: Its size in bytes.
+        done: How many of them were read.
+    """
+
+    def __init__(self, files: ExitStack, stream: IO[bytes], total: int, name: str) -> None:
+        """Read *stream*, of *total* bytes; *files* are closed after it, errors say *name*."""
+        self._files = files
+        self._stream = stream
+        self.name = name
+        self.total = total
+        self.done = 0
+
+    def __enter__(self) -> Self:
+        """Return the source itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._files.close()
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to *size* bytes, all that are left for -1; b"" at the end."""
+        try:
+            data = self._stream.read(size)
+        except UNREADABLE as error:
+            raise self._unreadable(error) from error
+        self.done += len(data)
+        return data
+
+    def _unreadable(self, error: Exception) -> FileError:
+        return FileError(f"{self.name} cannot be read ({error}): get it again", self.name)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the number and the bytes of each line that is not blank."""
+        try:
+            for number, line in enumerate(self._stream, start=1):
+                self.done += len(line)
+                stripped = line.removeprefix(BOM).strip() if number == 1 else line.strip()
+                if stripped:
+                    yield number, stripped
+        except UNREADABLE as error:
+            raise self._unreadable(error) from error
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """
+        Yield the number and the value of each element of the JSON array.
+
+        Raises:
+            InvalidInput: the file is no JSON array, or ends before its end.
+        """
+        array = _Array(self)
+        if array.next_character() != "[":
+            raise InvalidInput(f"{self.name} is no JSON array: export it again")
+        array.skip()
+        number = 0
+        while array.next_character() not in ("]", ""):
+            number += 1
+            yield number, array.value(number)
+            if array.next_character() == ",":
+                array.skip()
+            elif array.next_character() not in ("]", ""):
+                raise InvalidInput(f"element {number} is not followed by a comma: export it again")
+        if array.next_character() == "":
+            raise InvalidInput(
+                f"the file ends after element {number}: get it again, it was cut off"
+            )
+
+
+class _Array:
+    """The text of a JSON array, read as far as it is needed."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text = ""
+        self._at = 0
+        self._ended = False
+
+    def next_character(self) -> str:
+        """Return the next character that is no white space, "" at the end; it stays."""
+        while True:
+            while self._at < len(self._text):
+                if not self._text[self._at].isspace():
+                    return self._text[self._at]
+                self._at += 1
+            if self._ended:
+                return ""
+            self._more(BLOCK_BYTES)
+
+    def skip(self) -> None:
+        """Go behind the next character."""
+        self._at += 1
+
+    def value(self, number: int) -> Any:
+        """Return the value that begins here."""
+        size = BLOCK_BYTES
+        while True:
+            try:
+                value, end = _decode(self._text, self._at)
+                # A number may go on in the next block.
+                if end < len(self._text) or self._ended:
+                    self._at = end
+                    return value
+            except (ValueError, RecursionError) as error:
+                if self._ended or isinstance(error, RecursionError):
+                    raise InvalidInput(
+                        f"element {number} is no JSON ({error}): get the file again"
+                    ) from error
+            # Twice as much each time: a long element is decoded a few times only.
+            self._more(size)
+            size *= 2
+
+    def _more(self, size: int) -> None:
+        data = self._source.read(size)
+        self._ended = not data
+        try:
+            text = self._decoder.decode(data, final=self._ended)
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"the file is not UTF-8 ({error.reason}): convert it") from error
+        self._text = self._text[self._at :] + text
+        self._at = 0
+
+
+def parse_line(number: int, line: bytes) -> Any:
+    """
+    Return the value of a line of JSON.
+
+    Raises:
+        InvalidInput: it is none; the error names the line.
+    """
+    try:
+        text = line.decode()
+        value, end = _decode(text)
+        if end == len(text):
+            return value
+        problem = f"more behind its end, from character {end + 1} on"
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"line {number}: not UTF-8 at byte {error.start + 1}: convert the file"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"line {number}: no JSON ({error}): mend the line, or get the file again"
+        ) from error
+    raise InvalidInput(f"line {number}: no JSON ({problem}): write one object per line")
+
+
+FORMATS = ("memdb", "jsonl", "chatgpt", "claude", "locomo")
+ZIP_MAGIC = b"PK\x03\x04"
+MEMBER = "conversations.json"
+
+# An object that does not end on its first line is read whole, up to this size.
+MAX_OBJECT_BYTES = 256 << 20
+
+
+def opened(path: Path) -> Source:
+    """
+    Open *path*, or the conversations inside the archive it is.
+
+    Raises:
+        FileError: it cannot be read.
+        InvalidInput: an archive without `conversations.json`, or a database.
+    """
+    with ExitStack() as files:
+        try:
+            stream: IO[bytes] = files.enter_context(path.open("rb"))
+            total = path.stat().st_size
+            name = path.name
+            head = stream.read(len(SQLITE_MAGIC))
+            if head == SQLITE_MAGIC:
+                raise InvalidInput(
+                    f"{name}: this is a database: export it first with `memdb export`"
+                )
+            if head.startswith(ZIP_MAGIC):
+                archive = files.enter_context(zipfile.ZipFile(stream))
+                member = _member(archive, name)
+                stream = files.enter_context(archive.open(member))
+                total, name = member.file_size, f"{name}/{member.filename}"
+            else:
+                stream.seek(0)
+        except OSError as error:
+            raise FileError(
+                f"{path} cannot be read ({error.strerror}): check the path", str(path)
+            ) from error
+        except (zipfile.BadZipFile, RuntimeError) as error:
+            raise FileError(
+                f"{path} is a damaged or locked archive ({error}): get it again", str(path)
+            ) from error
+        return Source(files.pop_all(), stream, total, name)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    for member in archive.infolist():
+        if member.filename == MEMBER or member.filename.endswith(f"/{MEMBER}"):
+            return member
+    raise InvalidInput(f"{name} holds no {MEMBER}: give the export of ChatGPT or Claude")
+
+
+def format_of(path: Path) -> str:
+    """
+    Return which of `FORMATS` the content of *path* is.
+
+    Raises:
+        FileError: it cannot be read.
+        InvalidInput: none of them.
+    """
+    with opened(path) as source:
+        head = source.read(BLOCK_BYTES).removeprefix(BOM).lstrip()
+        if not head:
+            raise InvalidInput(f"{source.name} is empty: there is nothing to import")
+        if head[:1] == b"{":
+            return _of_object(_first_object(head, source), "line 1")
+    if head[:1] != b"[":
+        raise _unknown("line 1")
+    with opened(path) as source:
+        _, first = next(source.elements(), (0, None))
+        return _of_object(first, "element 1")
+
+
+def _first_object(start: bytes, source: Source) -> Any:
+    """Return the first line's object, or the whole file's where that is one."""
+    while b"\n" not in start and (more := source.read(1 << 20)):
+        start += more
+    line, _, rest = start.partition(b"\n")
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        whole = line + b"\n" + rest + source.read(MAX_OBJECT_BYTES)
+    try:
+        return json.loads(whole)
+    except (ValueError, RecursionError):
+        return parse_line(1, line)  # which says what is wrong with it
+
+
+def _of_object(value: Any, place: str) -> str:
+    """Return the format whose first object *value* is."""
+    fields = value if isinstance(value, dict) else {}
+    talk = fields.get("conversation", fields)
+    if "mapping" in fields:
+        return "chatgpt"
+    if "chat_messages" in fields:
+        return "claude"
+    if fields.get("kind") == "memdb":
+        return "memdb"
+    if "kind" in fields or "role" in fields:
+        return "jsonl"
+    if isinstance(talk, dict) and {"speaker_a", "speaker_b"} <= talk.keys():
+        return "locomo"
+    raise _unknown(place)
+
+
+def _unknown(place: str) -> InvalidInput:
+    return InvalidInput(
+        f"{place}: this is no format that can be imported: give a memdb export, JSON lines "
+        'like {"role": "user", "text": "..."}, an export of ChatGPT or Claude, or LoCoMo'
+    )
+
+
+SQLITE_MAGIC = b"SQLite format 3\0"  # https://sqlite.org/fileformat.html
+
+
+def refuse_database(db: Database, target: str) -> None:
+    """
+    Return if *target*, and the `.partial` beside it, may be written over.
+
+    Raises:
+        FileError: one of them is the file of *db*, what SQLite keeps beside
+            it, or another SQLite database.
+    """
+    for path in (target, f"{target}.partial"):
+        if is_open_file(db, path) or _is_beside(db, path):
+            raise FileError(f"{path} is the open file itself: choose another place", path)
+        if is_database(path):
+            raise FileError(f"{path} is a SQLite database: choose another place", path)
+
+
+def is_database(path: str) -> bool:
+    """
+    Say whether there is a SQLite database at *path*.
+
+    Raises:
+        FileError: there is a file that cannot be read, so nobody knows.
+    """
+    if not os.path.isfile(path):  # noqa: PTH113 (pathlib is slow to load)
+        return False
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    except OSError as error:
+        raise FileError(
+            f"{path} cannot be read ({error.strerror}): choose another place", path
+        ) from error
+
+
+def _is_beside(db: Database, path: str) -> bool:
+    """Say whether SQLite may make a file of that name beside the one of *db*."""
+    real = os.path.realpath(db.path)
+    return os.path.realpath(path) in (f"{real}-wal", f"{real}-shm", f"{real}-journal")
