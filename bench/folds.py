@@ -18,16 +18,13 @@ import tempfile
 from pathlib import Path
 
 import locomo_data
-from memdb.search.fields import field_of
-from memdb.search.lexical import Lexical, top
-from memdb.search.question_vector import Told, meant_by
-from memdb.search.results import json_ids
-from memdb.search.retrieval import SECOND_STAGE, _measured, _near, _nearest
 
 import memdb
 from memdb.evaluation.measuring import measure
-from memdb.search import ranking
-from memdb.search.weights import Weights, for_messages
+from memdb.search.rank import Candidates, Lexical, Row, best, fuse_candidates, rank_messages
+from memdb.search.request import search_request
+from memdb.search.retrieve import find_messages
+from memdb.search.weights import SECOND_STAGE, Weights, for_messages
 from memdb.tables import messages
 
 VARIANTS: dict[str, dict[str, object]] = {
@@ -65,30 +62,28 @@ class Asked:
     """One question with everything that its ranking needs, read once."""
 
     def __init__(self, db: memdb.MemDB, scope: memdb.Scope, question: str, evidence: set[str]):
-        recaller = db._rooms.recaller
+        service = db._rooms.recaller
         self.evidence = evidence
+        request = search_request(question, 20, kinds=("message",))
+        retrieved = service.first_read(scope._owner, request)
+        self.question = retrieved.question
+        ((_, self.corpus),) = retrieved.corpora
+        vector = service.embed(retrieved).vector
         with db._db.read() as tx:
-            self.asked = recaller._question(tx, scope._owner, question, 20, None)
-            self.field = field_of(tx, self.asked, "message", 0)
-            serving = recaller._indexer.serving(tx)
-        meant = meant_by(serving, self.asked, {"message": self.field}, Told())
-        with db._db.read() as tx:
-            self.cosine = _nearest(tx, self.asked, "message", self.field, meant)
-            if self.cosine:
-                arm = Lexical(self.field.postings, self.field.total)
-                missing = [key for key in top(arm.scores, 400) if key not in self.cosine]
-                self.cosine |= _measured(tx, "message", meant, missing)
+            wide = Weights(arm=400)
+            self.cosine = find_messages(tx, self.question, self.corpus, vector, wide).cosine
 
-    def ranked(self, rows: dict[int, ranking.Row], weights: Weights) -> list[int]:
-        """Return the ids of the first 20, as `Recaller` finds them with *weights*."""
-        arm = Lexical(self.field.postings, self.field.total, weights)
-        fused = ranking.fuse(arm.scores, self.cosine, weights)
-        chosen = {key: rows[key] for key in ranking.best(fused, SECOND_STAGE) if key in rows}
-        if self.cosine and weights.similar_floor < 1:
-            similar = arm.similar(_near(self.asked, self.field, chosen, weights))
-            fused = ranking.fuse(arm.scores, self.cosine, weights, similar)
-        found = ranking.rank(self.asked.query, fused, chosen, weights=weights, limit=20)
-        return [one.id for one in found]
+    def ranked(self, rows: dict[int, Row], weights: Weights) -> list[int]:
+        """Return the ids of the first 20, as `SearchService` finds them with *weights*."""
+        lexical = Lexical(self.corpus.postings, self.corpus.total, weights)
+        candidates = Candidates(self.corpus, lexical, lexical.scores, self.cosine)
+        fused = fuse_candidates(candidates, weights)
+        shown = {key: rows[key] for key in best(fused, SECOND_STAGE) if key in rows}
+        question = self.question
+        if weights.similar_floor >= 1:
+            question = question.replace(request=question.request.replace(rerank=False))
+        ranking = rank_messages(question, candidates.replace(fused=fused, rows=shown), weights)
+        return [row.id for row in ranking.ranked]
 
 
 def run(folder: Path, embedder: object) -> dict[str, dict[str, list[dict[str, float]]]]:
@@ -107,8 +102,8 @@ def run(folder: Path, embedder: object) -> dict[str, dict[str, list[dict[str, fl
             said = [one for each in scope.sessions() for one in scope.session(each.name).messages()]
             names = {one.id: one.external_id for one in said}
             with db._db.read() as tx:
-                found = messages.features(tx, json_ids(names))
-            rows = {key: ranking.Row(*rest) for key, *rest in found}
+                found = messages.features(tx, names)
+            rows = {key: Row(*rest) for key, *rest in found}
             asked = [
                 Asked(db, scope, question, evidence)
                 for question, _, evidence in locomo_data.questions(path, set(names.values()))

@@ -97,17 +97,16 @@ class Words(Protocol):
     def postings_in(self, texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
         """Return, for each term, which of some (id, text, keywords) hold it."""
 
-    def snippet(
+    def snippets(
         self,
-        kind: str,
-        row_id: int,
+        ids: Iterable[int],
         terms: Sequence[Term],
         *,
         before: str = "",
         after: str = "",
         words: int = 24,
-    ) -> str | None:
-        """Return the place in a text that matches best; None if it holds no term."""
+    ) -> dict[int, str]:
+        """Return the place in each artifact's text that matches best, by id."""
 
     def rebuild(self) -> None:
         """Make every index anew from the rows."""

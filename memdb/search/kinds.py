@@ -26,7 +26,6 @@ from memdb.search.retrieve import (
 )
 from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
 from memdb.tables import artifacts, entries, messages, sessions, summaries
-from memdb.tables import entries as active_entries
 from memdb.text.derived import said_hash
 
 TYPE_CHECKING = False
@@ -101,7 +100,7 @@ def _entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
 def _entry_corpus(
     tx: Tx, question: Question, span: tuple[int, int], before: tuple[int, int] | None
 ) -> Corpus:
-    active = active_entries.list_active_ids(
+    active, is_whole = entries.list_active_ids(
         tx,
         *span,
         now_ms=question.now_ms,
@@ -112,8 +111,7 @@ def _entry_corpus(
         before=before,
     )
     # If no entry has to be left out, postings need no filter, which is faster.
-    whole = len(active) == active_entries.count(tx, *span) > 0
-    allowed = None if whole else active
+    allowed = None if is_whole else active
     return read_corpus(tx, question, "entry", span, allowed=allowed, total=len(active))
 
 
@@ -201,25 +199,21 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]
     }
 
 
-def _read_artifacts(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
+def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, ids: Sequence[int]) -> Contents:
     """Return the place of each artifact that matches best; it has no text of its own."""
-    terms = corpus.terms()
-    found: Contents = {}
-    assert question.scope_no is not None
-    for key, name in artifacts.get_many(tx, ids).items():
-        place = artifacts.Place(question.scope_no, name.session_no, name.name)
-        newest = artifacts.find(tx, place)
-        if newest is None:
-            continue
-        text = tx.words.snippet("artifact", key, terms) or ""
-        source = Source(
-            session=name.session,
-            created_ms=newest.info.created_ms,
-            artifact=name.name,
-            version=newest.info.version,
+    texts = tx.words.snippets(ids, corpus.terms())
+    return {
+        key: (
+            texts.get(key, ""),
+            Source(
+                session=name.session,
+                created_ms=name.created_ms,
+                artifact=name.name,
+                version=name.version,
+            ),
         )
-        found[key] = (text, source)
-    return found
+        for key, name in artifacts.get_many(tx, ids).items()
+    }
 
 
 def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:

@@ -16,7 +16,6 @@ from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candid
 from memdb.search.request import NO_SPAN, Corpus, Question
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
 from memdb.tables import entries, messages, sessions
-from memdb.tables import entries as active_entries
 from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, word_terms
 
 TYPE_CHECKING = False
@@ -216,7 +215,7 @@ def find_entries(
     worths = {
         key: Worth(importance, decay_of(category, updated_ms, now_ms, half_lives_ms), uses)
         for key, importance, category, updated_ms, uses in (
-            active_entries.get_worths(tx, ids) if ids else ()
+            entries.get_worths(tx, ids) if ids else ()
         )
     }
     return Candidates(corpus, lexical, lexical.scores, cosine, worths=worths)

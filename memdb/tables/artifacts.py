@@ -137,18 +137,29 @@ WHERE id = :id
 """
 
 SELECT_MANY = """/* artifacts.get_many */
-SELECT artifact_names.id, artifact_names.name, session_no, sessions.name
+SELECT
+  artifact_names.id,
+  artifact_names.name,
+  artifact_names.session_no,
+  sessions.name,
+  artifacts.rev_version,
+  artifacts.created_ms
 FROM artifact_names
-LEFT JOIN sessions ON sessions.id = (artifact_names.scope_no << 44) | (session_no << 24)
-WHERE
-  artifact_names.id IN (SELECT value FROM json_each(:ids))
-  AND EXISTS (
-    SELECT 1 FROM artifacts
-    WHERE
-      artifacts.scope_no = artifact_names.scope_no
-      AND artifacts.session_no = artifact_names.session_no
-      AND artifacts.name = artifact_names.name
-  )
+JOIN artifacts
+  ON
+    artifacts.scope_no = artifact_names.scope_no
+    AND artifacts.session_no = artifact_names.session_no
+    AND artifacts.name = artifact_names.name
+    AND artifacts.rev_version = (
+      SELECT min(newest.rev_version) FROM artifacts AS newest
+      WHERE
+        newest.scope_no = artifact_names.scope_no
+        AND newest.session_no = artifact_names.session_no
+        AND newest.name = artifact_names.name
+    )
+LEFT JOIN sessions
+  ON sessions.id = (artifact_names.scope_no << 44) | (artifact_names.session_no << 24)
+WHERE artifact_names.id IN (SELECT value FROM json_each(:ids))
 """
 
 DELETE_NAME = """/* artifacts.delete_name */
@@ -191,12 +202,20 @@ class Stored(Record):
 
 
 class Named(Record):
-    """A name and the session it belongs to, None for a shared one."""
+    """
+    A name with the session it belongs to, and its newest version.
+
+    Attributes:
+        session: None if all sessions share the name.
+        created_ms: Of the newest version.
+    """
 
     id: int
     name: str
     session_no: int
     session: str | None
+    version: int
+    created_ms: int
 
 
 def _to_stored(row: Row) -> Stored:
@@ -272,8 +291,11 @@ def raise_version(tx: Tx, name_id: int, version: int) -> None:
 
 
 def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Named]:
-    """Return the names with a version with these *ids*, by id."""
-    return {row[0]: Named(*row) for row in tx.all(SELECT_MANY, {"ids": ids})}
+    """Return the names with these *ids* that have a version, by id."""
+    return {
+        row[0]: Named(row[0], row[1], row[2], row[3], MAX_INT - row[4], row[5])
+        for row in tx.all(SELECT_MANY, {"ids": ids})
+    }
 
 
 def delete_name(tx: Tx, name_id: int) -> None:

@@ -525,7 +525,7 @@ WHERE id = :id
 """
 
 SELECT_LIVE = """/* entries.live */
-SELECT id FROM entries
+SELECT id, (SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high) FROM entries
 WHERE
   id BETWEEN :low AND :high
   AND holds_from_ms <= :now_ms
@@ -560,10 +560,6 @@ SELECT_WORTHS = """/* entries.worths */
 SELECT id, importance, category, updated_ms, use_count
 FROM entries
 WHERE id IN (SELECT value FROM json_each(:ids))
-"""
-
-SELECT_COUNT = """/* entries.count */
-SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high
 """
 
 SELECT_HASHED = """/* entries.hashed */
@@ -699,9 +695,11 @@ def list_active_ids(
     session: int | None = None,
     visible: int | None = None,
     before: tuple[int, int] | None = None,
-) -> set[int]:
+) -> tuple[set[int], bool]:
     """
     Return the ids in a range that are active, unexpired and made in [since, until).
+
+    Also whether these are all entries of the range.
 
     Args:
         session: Only those told in it; None: wherever they were told.
@@ -718,17 +716,12 @@ def list_active_ids(
         "session_id": session,
         "visible": visible,
     }
-    found = {row[0] for row in tx.all(SELECT_LIVE, values)}
+    rows = tx.all(SELECT_LIVE, values)
+    found = {row[0] for row in rows}
     if before is not None and found:
         values = {"low": low, "high": high, "own_no": before[0] >> SCOPE_SHIFT, "now_ms": now_ms}
         found -= {row[0] for row in tx.all(SELECT_SHADOWED, values)}
-    return found
-
-
-def count(tx: Tx, low: int, high: int) -> int:
-    """Return how many entries have *low* <= id <= *high*."""
-    row = tx.one(SELECT_COUNT, {"low": low, "high": high})
-    return 0 if row is None else int(row[0])
+    return found, bool(found) and len(found) == rows[0][1]
 
 
 def damaged(tx: Tx) -> Iterable[int]:

@@ -160,27 +160,14 @@ SELECT terms.value, (
 FROM json_each(:terms) AS terms
 """
 
-SELECT_SNIPPET = """/* words.snippet */
-SELECT snippet(messages_fts, 0, :before, :after, '…', :words) FROM messages_fts
-WHERE messages_fts MATCH :match AND rowid = :id
+SELECT_SNIPPETS = """/* words.snippets */
+SELECT artifacts_fts.rowid, snippet(artifacts_fts, 1, :before, :after, '…', :words)
+FROM json_each(:ids) AS ids
+CROSS JOIN artifacts_fts
+WHERE artifacts_fts MATCH :match AND artifacts_fts.rowid = ids.value
 """
 
-SELECT_ARTIFACT_SNIPPET = """/* words.artifact_snippet */
-SELECT snippet(artifacts_fts, 1, :before, :after, '…', :words) FROM artifacts_fts
-WHERE artifacts_fts MATCH :match AND rowid = :id
-"""
-
-SELECT_AUTHOR = """/* words.author */
-SELECT author FROM messages WHERE id = :id AND text IS NULL
-"""
-
-# As in schema.sql, but with the text in it: for one message, in memory.
-CREATE_SCRATCH = """/* words.create_scratch */
-CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5 (
-  text, author, bigrams, tokenize="porter unicode61 remove_diacritics 2"
-)
-"""
-
+# As in schema.sql, but with the text in it: for a few rows, in memory.
 CREATE_SCRATCH_ENTRIES = """/* words.create_scratch_entries */
 CREATE VIRTUAL TABLE IF NOT EXISTS entries_fts USING fts5 (
   text, keywords, bigrams, tokenize="porter unicode61 remove_diacritics 2"
@@ -394,56 +381,35 @@ class SqliteWords:
         finally:
             scratch.close()
 
-    def snippet(
+    def snippets(
         self,
-        kind: str,
-        row_id: int,
+        ids: Iterable[int],
         terms: Sequence[Term],
         *,
         before: str = "",
         after: str = "",
         words: int = 24,
-    ) -> str | None:
+    ) -> dict[int, str]:
         """
-        Return the place in a message's or artifact's text that matches best.
+        Return the place of each artifact's text that matches best, by id.
 
         Args:
-            kind: "message" or "artifact".
-            terms: A row that holds none of them gives None.
+            ids: Of artifact names.
+            terms: Rows that hold none of them are left out.
             before: Stands before each match.
             after: Stands after each match.
             words: How many words at most, 1 to 64.
         """
         if not terms:
-            return None
+            return {}
         values: dict[str, Any] = {
             "before": before,
             "after": after,
             "words": words,
             "match": " OR ".join(map(query_of, terms)),
-            "id": row_id,
+            "ids": [*ids],
         }
-        if kind == "message" and (row := self._tx.one(SELECT_AUTHOR, {"id": row_id})):
-            return self._archived_snippet(row_id, row[0], values)
-        row = self._tx.one(SELECT_SNIPPET if kind == "message" else SELECT_ARTIFACT_SNIPPET, values)
-        return None if row is None else row[0]
-
-    def _archived_snippet(
-        self, row_id: int, author: str | None, values: dict[str, Any]
-    ) -> str | None:
-        """Index the message in memory, where its snippet comes out as if it were not archived."""
-        from memdb.engine.sqlite import segments
-
-        content = segments.contents(self._tx, [row_id])[row_id]
-        scratch = _scratch()
-        try:
-            scratch.run(CREATE_SCRATCH)
-            (indexed,) = _with_bigrams([(row_id, content[1])])
-            scratch.many(INSERT_MESSAGE, [{**indexed, "author": author}])
-            row = scratch.one(SELECT_SNIPPET, values)
-        finally:
-            scratch.close()
-        return None if row is None else row[0]
+        return {row[0]: row[1] for row in self._tx.all(SELECT_SNIPPETS, values)}
 
     def rebuild(self) -> None:
         """Make every index anew from the rows, that of archived messages from the segments."""
