@@ -59,11 +59,11 @@ def recall(
     embedder = None if lexical else embedder_named(embedder or "static")
     with Bar("Asking") as bar:
         answers = measuring.run(found, chosen, embedder=embedder, progress=bar.to)
-        told = report.report(found, chosen, _recorded(answers, records), embedder)
+        result = report.report(found, chosen, _recorded(answers, records), embedder)
     if as_json:
-        print_json(told)
+        print_json(result)
     else:
-        click.echo("\n".join(report.text(told)))
+        click.echo("\n".join(report.text(result)))
 
 
 def _recorded(answers: Iterable[Answer], path: str | None) -> Iterator[Answer]:

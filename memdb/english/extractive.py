@@ -34,7 +34,7 @@ _MAX_WHO_CHARS = 32
 # Found with bench/summaries.py on its tuning conversations; those of tools, code
 # and decisions set by hand, since people's talk has none to measure.
 _REPEATED = 0.3
-_TOLD = 0.05
+_REPEATED = 0.05
 _COST_POWER = 0.8
 _COST_BASE = 2
 _SPREAD = 0.05
@@ -190,12 +190,12 @@ class ExtractiveSummarizer:
 
     def _hint(self, found: list[_Sentence], text: str) -> str | None:
         """Return the weightiest terms that are not in *text*, or None."""
-        told = text.lower()
+        lower = text.lower()
         weights: dict[str, float] = {}
         shown: dict[str, str] = {}
         for one in found:
             for key in one.shown:
-                if key not in told:
+                if key not in lower:
                     weight = one.terms.get(key, 1.0) * min(one.factor, 1.0)
                     weights[key] = max(weights.get(key, 0.0), weight)
                     shown.setdefault(key, one.shown[key])
@@ -340,7 +340,7 @@ class _Choice:
     def choose(self, budget: int) -> list[_Sentence]:
         """Return the sentences worth most for *budget* tokens, in order."""
         self._taken: set[int] = set()
-        self._told: set[str] = set()
+        self._covered: set[str] = set()
         self._items: Counter[int] = Counter()
         for one in self._found:
             one.new = one.worth
@@ -378,10 +378,10 @@ class _Choice:
     def _tell(self, one: _Sentence) -> None:
         self._items[one.item] += 1
         for key in one.terms:
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._covered:
+                self._covered.add(key)
                 for other in self._containing[key]:
-                    other.new -= (1 - _TOLD) * other.terms[key]
+                    other.new -= (1 - _REPEATED) * other.terms[key]
 
     def _rate(self, one: _Sentence) -> float:
         # Without the cost of the speaker's name: that falls to 0, and the queue

@@ -128,9 +128,9 @@ def _against(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return lines
 
 
-def text(told: dict[str, Any]) -> list[str]:
+def text(result: dict[str, Any]) -> list[str]:
     """Return the report as lines for a person."""
-    made = told["configuration"]
+    made = result["configuration"]
     data = made["data"]
     counts = ", ".join(f"{data[key]:,} {key}" for key in data if key not in ("name", "sha256"))
     lines = [
@@ -141,10 +141,10 @@ def text(told: dict[str, Any]) -> list[str]:
     for arm, weights in made["weights"].items():
         lines.append(f"{arm}: {_changes(weights)}")
     for level in LEVELS:
-        rows = [row for row in told["results"] if row["level"] == level]
+        rows = [row for row in result["results"] if row["level"] == level]
         if rows:
             lines += ["", *_table(rows, "turns and documents" if level == "turn" else "sessions")]
-    against = told["fused_against_arms"]
+    against = result["fused_against_arms"]
     if against:
         lines += ["", "fused beside the arms alone, R@10"]
         lines += [

@@ -1,8 +1,8 @@
 """
-What summaries and contexts are made of: frozen records, as in `memdb.models.messages`.
+Value classes of summaries: sources, summaries, trees, pages and the policy.
 
-Apart from those, because a program that only reads and writes messages never
-loads them.
+Apart from `memdb.models.messages`, because a program that only reads and writes
+messages never loads them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.models.messages import Message
 
-# Messages per leaf of the summary tree, and after how many a session is looked at for new ones.
+# Messages per leaf of the summary tree; a session is queued after so many new ones.
 SUMMARIZE_EVERY = 10
 
 # From worst to best: 'fallback' stands in for a model that failed, 'extractive'
@@ -23,13 +23,13 @@ QUALITIES = ("fallback", "extractive", "model")
 
 class SourceItem(Record):
     """
-    One thing that a summary is made from: a message, or a summary one level down.
+    One source of a summary: a message, or a summary one level down.
 
     Attributes:
         who: The author, or else the role; "summary" for a summary.
         role: Of a message; None for a summary.
-        text: What it says, with what its tools were told and gave.
-        created_ms: When a message was said; None for a summary.
+        text: Text of a message with its tool calls and results, or of a summary.
+        created_ms: Of a message, UTC milliseconds; None for a summary.
     """
 
     first_seq: int
@@ -42,10 +42,10 @@ class SourceItem(Record):
 
 class SummaryText(Record):
     """
-    What a summariser gives.
+    The answer of a `Summarizer`.
 
     Attributes:
-        hint: What reading the originals would add, in some words; None: not said.
+        hint: Topics that the sources tell and the summary leaves out; None means unknown.
     """
 
     text: str
@@ -57,15 +57,15 @@ class Summary(Record):
     A summary that stands for a span of messages of one session.
 
     Attributes:
-        id: Names it in its session; the same in every copy of the file.
+        id: Unique in its session; the same in every copy of the file.
         depth: 0 is made from messages, n from summaries of depth n - 1.
         first_seq: With *last_seq* the span, both inclusive.
-        hint: What expanding it would show; None: not said.
+        hint: What expanding it would show; None means unknown.
         quality: One of `QUALITIES`.
         summarizer: Name of what made it.
         tokens: Of the text, by the counter called *counter*.
-        condensed_into: Id of the summary one level up that stands for it; None:
-            it is part of the frontier.
+        condensed_into: Id of the summary one level up that stands for it; None
+            means that it is part of the frontier.
         row_id: Packed row id, see `memdb.models.ids`.
     """
 
@@ -86,13 +86,13 @@ class Summary(Record):
 
     @property
     def message_count(self) -> int:
-        """How many seqs its span has."""
+        """The number of seqs in its span."""
         return self.last_seq - self.first_seq + 1
 
 
 class SummaryTree(Record):
     """
-    Every summary of a session, and what is not yet summarised.
+    All summaries of a session, and the span that has none yet.
 
     Attributes:
         summaries: By depth, deepest first, then by place.
@@ -119,7 +119,7 @@ class Expansion(Record):
     One page of what a summary was made from: summaries one level down, or messages.
 
     Attributes:
-        next_seq: Give it as `after_seq` for the next page; None: this is the last.
+        next_seq: `after_seq` for the next page; None means that this is the last.
     """
 
     summary: Summary | None
@@ -136,10 +136,10 @@ class SummaryPolicy(Record):
     and 37 summaries of depth 0 to 3.
 
     Attributes:
-        chunk: Messages per leaf, 2 to 1,000; more where a tool call waits for
+        chunk: Messages per leaf, 2 to 1,000; more if a tool call waits for
             its results.
-        condense_at: Summaries of one depth that nobody stands for, from which on
-            the oldest are condensed; more than *group*, up to 100.
+        condense_at: Summaries of one depth that are not condensed, from which on
+            the oldest are; more than *group*, up to 100.
         group: Summaries per deeper summary, 2 to 50.
         max_depth: Depth of the deepest summary, 0 to 31.
     """
@@ -151,7 +151,7 @@ class SummaryPolicy(Record):
 
 
 class Archived(Record):
-    """What archiving did: messages moved, in how many segments, their bytes before and after."""
+    """Result of archiving: messages moved, segments, and their bytes before and after."""
 
     messages: int
     segments: int
@@ -161,11 +161,11 @@ class Archived(Record):
 
 class Compacted(Record):
     """
-    What compacting did.
+    Result of compacting.
 
     Attributes:
         summarized: Summaries made.
-        pruned: Node texts dropped because they can be made again.
+        pruned: Summary texts dropped because they can be made again.
         archived: Messages moved into segments.
     """
 
@@ -175,7 +175,7 @@ class Compacted(Record):
 
 
 def check_summaries(policy: SummaryPolicy) -> None:
-    """Refuse a policy under which summarising would not end, or say nothing: InvalidInput."""
+    """Raise InvalidInput for a policy under which summarising would not end."""
     from memdb.text.validate import int_value
 
     int_value(policy.chunk, "summaries.chunk", 2, 1000)

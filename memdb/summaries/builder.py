@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from memdb.conversations.archive import Archivist
     from memdb.records.scopes import Owner
 
-# Summaries per transaction where no model is asked: 64 leaves take about 0.1 s.
+# Summaries per transaction without a model: 64 leaves take about 0.1 s.
 LOCAL_BATCH = 64
 
 # Texts dropped per transaction.
@@ -82,16 +82,16 @@ class Run:
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing more is wanted."""
+        """Whether the run was cancelled."""
         return self.cancelled is not None and self.cancelled()
 
     @property
     def gone(self) -> bool:
-        """Whether the model failed so often in a row that asking again is of no use now."""
+        """Whether the model failed `MAX_FAILURES` times in a row."""
         return self._in_a_row >= MAX_FAILURES
 
     def note(self, failure: PortError | None) -> None:
-        """Count the outcome of one summary; None: it went well."""
+        """Count the outcome of one summary; None means success."""
         if failure is None:
             self._in_a_row = 0
             return
@@ -100,23 +100,23 @@ class Run:
         self.first = self.first or failure
 
     def stored(self, made: int) -> None:
-        """Say how many summaries are in the file now that were not before."""
+        """Report how many summaries were stored."""
         if made and self.progress is not None:
             self.progress(made)
 
     def tell(self, message: str) -> None:
-        """Say what is done now."""
+        """Report the current step."""
         if self.status is not None:
             self.status("active", message)
 
 
 class Summaries:
-    """Makes the summaries of a file."""
+    """Builds the summaries of a file."""
 
     def __init__(
         self, db: Database, counting: Counting, maker: SummaryMaker, policy: SummaryPolicy
     ) -> None:
-        """Summarise the sessions of *db* by *maker*, when and how *policy* says."""
+        """Summarise the sessions of *db* by *maker*, under *policy*."""
         self._db = db
         self._counting = counting
         self.maker = maker
@@ -131,11 +131,11 @@ class Summaries:
 
     def drain(self, session: int, most: int) -> int:
         """
-        Make up to *most* summaries of a session that are due, without a model; how many that were.
+        Make up to *most* due summaries of a session without a model; return how many.
 
-        As a context does before it reads. With a model at hand, what is made
-        here is due to be improved by it. A file that cannot be written now is
-        left as it is: whoever reads has no use for that error.
+        Contexts call this before they read. If the file has a model, it improves
+        these summaries later. A file that cannot be written now stays as it is:
+        a reader has no use for that error.
         """
         done = 0
         while done < most and not self._db.writing:
@@ -151,9 +151,9 @@ class Summaries:
 
     def catch_up(self, session: int, status: Status | None = None) -> tuple[int, Run]:
         """
-        Make the summaries of a session that are due, now; how many, and how it went.
+        Make all due summaries of a session now; return how many, and the run.
 
-        0 where another process is at it: nothing is asked of a model twice.
+        0 if another process has the lease: a model is not called twice.
         """
         run = Run(status)
         with self._db.read() as tx:
@@ -173,15 +173,15 @@ class Summaries:
         early: bool = True,
     ) -> tuple[int, Run]:
         """
-        Do the summarising that is due in the file; how many summaries, and how it went.
+        Make the summaries that are due in the file; return how many, and the run.
 
-        Where a model fails, an extract takes its place ('fallback') and the
-        summary is tried again later; nothing waits for it.
+        If a model fails, an extract takes its place ('fallback') and the model
+        is called again later.
 
         Args:
-            limit: Stop after so many summaries; None: go on until nothing is due.
-            run: Who is told, and who may cancel.
-            early: Also what failed and waits to be tried again.
+            limit: Stop after so many summaries; None means until nothing is due.
+            run: Callbacks for progress and cancelling.
+            early: Include jobs that failed and wait for their retry.
         """
         run = run or Run()
         done = low = 0
@@ -198,11 +198,11 @@ class Summaries:
 
     @property
     def _batch(self) -> int:
-        """Summaries per transaction: what a model made is stored at once."""
+        """Summaries per transaction: one if a model makes them, so that none is lost."""
         return LOCAL_BATCH if self.maker.port is None else 1
 
     def _next_job(self, low: int, *, early: bool) -> Job | None:
-        """Return the next job that this process can do: improving takes a model."""
+        """Return the next job that this process can do: improving needs a model."""
         while True:
             with self._db.read() as tx:
                 found = jobs.due(tx, 0, low, MAX_INT, self._db.clock(), 100, early=early)
@@ -214,7 +214,7 @@ class Summaries:
             low = found[-1].ref + 1
 
     def _work(self, job: Job, limit: int | None, run: Run) -> int:
-        """Do a leased job, as far as *limit* allows, and release it."""
+        """Do a leased job up to *limit*, and release it; return how many summaries."""
         done = 0
         held: Job | None = job
         try:
@@ -229,7 +229,7 @@ class Summaries:
                     break
                 done += stored
                 run.stored(stored)
-        except Stopped:  # what was being made stays due
+        except Stopped:  # the summary in progress stays due
             return done
         finally:
             if held is not None:
@@ -258,7 +258,8 @@ class Summaries:
         Make the next summaries of a session, *most* at most.
 
         Returns:
-            How many; and *job* with its lease renewed, None if another process has it.
+            The number stored, and *job* with its lease renewed; None if another
+            process has it.
         """
         with self._db.read() as tx:
             known = sessions.identity(tx, session)
@@ -290,7 +291,7 @@ class Summaries:
         return made
 
     def _store(self, tx: Tx, session: int, known: tuple[str, str], step: Step, made: Made) -> bool:
-        """Store a summary, if it is still due."""
+        """Store a summary if it is still due; return whether it was."""
         name, uid = known
         if sessions.identity(tx, session) != known or not still_due(tx, session, name, step):
             return False
@@ -308,7 +309,7 @@ class Summaries:
         return True
 
     def columns(self, made: Made) -> dict[str, Any]:
-        """Return the columns of a summary that *made* fills."""
+        """Return the columns of a summary that come from *made*."""
         return {
             "text": made.text,
             "hint": made.hint,
@@ -320,12 +321,12 @@ class Summaries:
         }
 
     def may_improve(self, made: Made) -> bool:
-        """Say whether the model at hand would write a better one."""
+        """Return whether the file's model can improve it."""
         port = self.maker.port
         return port is not None and port.quality == "model" and made.quality != "model"
 
     def _improve(self, job: Job, run: Run) -> int:
-        """Let the model write a summary anew; a failure leaves it as it is, for later."""
+        """Let the model rewrite a summary; after a failure its job is retried later."""
         with self._db.read() as tx:
             summary = summaries.get(tx, job.ref)
             step = None if summary is None else self.step_of(tx, summary)
@@ -348,7 +349,7 @@ class Summaries:
         return 1
 
     def step_of(self, tx: Tx, summary: Summary) -> Step | None:
-        """Return what an existing summary is made from; None if that is gone."""
+        """Return the step that made a summary; None if its sources are gone."""
         if summary.depth:
             group = [self.with_text(tx, one) for one in summaries.sources(tx, summary)]
             return step_above(group) if group else None
@@ -362,7 +363,7 @@ class Summaries:
         return Step(0, summary.first_seq, summary.last_seq, items, 0)
 
     def with_text(self, tx: Tx, summary: Summary) -> Summary:
-        """Return *summary* with its text, made again where it was pruned."""
+        """Return *summary* with its text, made again if it was pruned."""
         if summary.text is not None:
             return summary
         step = self.step_of(tx, summary)
@@ -377,7 +378,7 @@ class Summaries:
         return tokens
 
     def upgrade(self, session: int) -> int:
-        """Make every summary that no model wrote due to be written by one; how many those are."""
+        """Queue every summary that no model wrote; return how many."""
         with self._db.write() as tx:
             found = summaries.improvable(tx, session)
             for row_id in found:
@@ -385,7 +386,7 @@ class Summaries:
         return len(found)
 
     def prune(self, session: int) -> int:
-        """Drop the texts that can be made again from their sources; how many."""
+        """Drop the texts that can be made again from their sources; return how many."""
         pruned = 0
         while True:
             with self._db.write() as tx:
@@ -413,21 +414,21 @@ def compact(
     """
     if keep_last is not None:
         int_value(keep_last, "keep_last", 0, MAX_SEQ)
-    tell = progress or (lambda _status, _message: None)
+    report = progress or (lambda _status, _message: None)
     with db.read() as tx:
         target = find_session(tx, owner, session)
     if target is None:
         return Compacted(0, 0, 0)
-    tell("active", f"Summarising {session}")
+    report("active", f"Summarising {session}")
     summarized, run = summaries.catch_up(target, progress)
-    tell("active", f"Dropping what can be made again in {session}")
+    report("active", f"Dropping what can be made again in {session}")
     pruned = summaries.prune(target)
     archived = 0
     if keep_last is not None:
-        tell("active", f"Archiving {session}")
+        report("active", f"Archiving {session}")
         archived = archivist().archive(owner, session, keep_last).messages
     if run.first is not None:
-        tell("error", str(run.first))
+        report("error", str(run.first))
         raise run.first
-    tell("done", f"{session} is compact")
+    report("done", f"{session} is compact")
     return Compacted(summarized, pruned, archived)

@@ -1,9 +1,9 @@
 """
-What is due to be summarised: the next leaves, and the next summaries of a deeper level.
+Plan the next summaries of a session: its next leaves, or its next deeper level.
 
-Which summaries there will be follows from the messages alone, whoever plans and
-however often: leaves are cut from the start of the session, and summaries of a
-level are condensed oldest first.
+The plan follows from the messages alone: leaves are cut from the start of the
+session, and summaries of a level are condensed oldest first. So any process that
+plans gets the same summaries.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 # Messages that are read beyond the leaves, to see where their last unit ends.
 LOOKAHEAD = 200
 
-# A call without a result is waited for until so many messages came after it.
+# A leaf waits for the result of a tool call until so many messages came after the call.
 OPEN_CALL_WAIT = 50
 
 HEAD_PAGE = 50
 
 
 class Step(Record):
-    """A summary to be made from *source*; *source_count* summaries go into it, 0 for a leaf."""
+    """A planned summary: its span, its sources, and how many summaries they are, 0 for a leaf."""
 
     depth: int
     first_seq: int
@@ -40,7 +40,7 @@ class Step(Record):
 
 def head_seq(tx: Tx, session: int, name: str) -> int:
     """
-    Return the last seq of the system messages that the session begins with, 0 without any.
+    Return the last seq of the system messages at the start of the session, 0 if none.
 
     They are the system text of every context, so no summary stands for them.
     """
@@ -57,14 +57,14 @@ def head_seq(tx: Tx, session: int, name: str) -> int:
 
 
 def covered_seq(tx: Tx, session: int, name: str) -> int:
-    """Return the last seq before the messages that no leaf stands for yet."""
+    """Return the last seq that a leaf stands for, or that of the system text."""
     leaves = summaries.leaf_span(tx, session)
     return head_seq(tx, session, name) if leaves is None else leaves[1]
 
 
 def plan(tx: Tx, session: int, name: str, policy: SummaryPolicy, most: int) -> list[Step]:
     """
-    Return up to *most* summaries that can be made now, all of one depth, oldest first.
+    Return up to *most* summaries that are due now, all of one depth, oldest first.
 
     [] when nothing is due. Make them in this order, then plan again.
     """
@@ -110,18 +110,18 @@ def _condensed(tx: Tx, session: int, policy: SummaryPolicy, most: int) -> list[S
 
 
 def step_above(group: list[Summary]) -> Step:
-    """Return the summary that is to stand for *group*: neighbours of one depth, oldest first."""
+    """Return the step that condenses *group*: neighbours of one depth, oldest first."""
     items = items_of_summaries(group, [summary.text for summary in group])
     first, last = group[0], group[-1]
     return Step(first.depth + 1, first.first_seq, last.last_seq, tuple(items), len(group))
 
 
 def still_due(tx: Tx, session: int, name: str, step: Step) -> bool:
-    """Say whether nobody has made *step*, or something in its place, since it was planned."""
+    """Return whether *step* is still due: its sources are unchanged and not yet summarised."""
     if step.depth == 0:
-        # Its last message may have been taken back since.
-        said = messages.find(tx, session, name, step.last_seq) is not None
-        return said and covered_seq(tx, session, name) == step.first_seq - 1
+        # Its last message may be removed by now.
+        is_there = messages.find(tx, session, name, step.last_seq) is not None
+        return is_there and covered_seq(tx, session, name) == step.first_seq - 1
     group = summaries.loose(tx, session, step.depth - 1, step.source_count)
     return (
         len(group) == step.source_count

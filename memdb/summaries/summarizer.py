@@ -64,12 +64,12 @@ SYSTEM = (
 
 
 class ModelSummarizer:
-    """A Summarizer that asks a language model."""
+    """A `Summarizer` that calls a language model."""
 
     quality = "model"
 
     def __init__(self, caller: Caller) -> None:
-        """Ask through *caller*, which knows about time, retries and budgets."""
+        """Call the model through *caller*, which has the timeout, retries and budget."""
         self._caller = caller
         self.name = caller.name
 
@@ -82,7 +82,7 @@ class ModelSummarizer:
         cancelled: Callable[[], bool] | None = None,
     ) -> SummaryText:
         """
-        Return the model's summary of *source*; it may be longer than it was asked to be.
+        Return the model's summary of *source*; it may exceed *limit_tokens*.
 
         Raises:
             PortError: the model gave no answer.
@@ -126,7 +126,7 @@ def _share(lengths: list[int]) -> int:
 
 
 def _ends(text: str, most: int) -> str:
-    """Return *text*, or its beginning and end where it is longer than *most*."""
+    """Return *text*, or its beginning and end if it is longer than *most*."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -140,7 +140,7 @@ def _span(item: SourceItem) -> str:
 
 
 def fence(text: str) -> str:
-    """Return a marker line that *text* cannot hold by chance, the same for the same text."""
+    """Return a marker line that *text* cannot hold by chance; deterministic."""
     from memdb.text.derived import content_hash  # only for asking a model
 
     return f"==== {content_hash(text).hex()[:12]} ===="
@@ -184,7 +184,7 @@ EXTRACT_SHARE = 3
 EXTRACT_MOST_TOKENS = 240
 EXTRACT_LEAST_TOKENS = 24
 
-# A summariser that hangs is given up after this time; two tries are shorter
+# Timeout of a summariser; two attempts are shorter
 # than the lease of the job (`memdb.summaries.builder.LEASE_MS`).
 PORT_TIMEOUT_S = 60.0
 
@@ -196,7 +196,7 @@ WORDLESS = "(no words)"
 
 
 class Stopped(Exception):
-    """The summary is no longer wanted: its maker was cancelled."""
+    """The run was cancelled while a summary was made."""
 
 
 class Made(Record):
@@ -210,10 +210,10 @@ class Made(Record):
 
 
 class SummaryMaker:
-    """Makes summaries by a port, or without one."""
+    """Makes summaries by a port, or by extraction."""
 
     def __init__(self, counting: Counting, port: Summarizer | None) -> None:
-        """Ask *port*; None: the extractive summariser does it alone."""
+        """Call *port*; None means extraction only."""
         from memdb.english.extractive import ExtractiveSummarizer
 
         self._counting = counting
@@ -222,7 +222,7 @@ class SummaryMaker:
 
     @property
     def local_name(self) -> str:
-        """Name of the offline summariser."""
+        """The name of the extractive summariser."""
         return self._local.name
 
     def make(
@@ -239,11 +239,11 @@ class SummaryMaker:
         Args:
             source: Oldest first, not empty.
             depth: Of the summary it is for.
-            local: Do not ask the port.
-            cancelled: Asked while the port works; True: give up.
+            local: Do not call the port.
+            cancelled: Polled while the port runs; True cancels the call.
 
         Raises:
-            Stopped: *cancelled* said so.
+            Stopped: *cancelled* returned True.
         """
         source_tokens = sum(self._counting.count_many([item.text for item in source]))
         if not any(item.text.strip() for item in source):
@@ -270,7 +270,7 @@ class SummaryMaker:
         source_tokens: int,
         cancelled: Callable[[], bool] | None,
     ) -> tuple[Made | None, PortError | None]:
-        """Return what the port gave at the first or second try, else why it was refused."""
+        """Return the port's summary of the first or second attempt, or the failure."""
         name = f"summarizer {port.name!r}"
         failure = PortError(name, "gave nothing")
         for share in MODEL_SHARES:
@@ -323,7 +323,7 @@ def _asked(
     limit_tokens: int,
     cancelled: Callable[[], bool] | None,
 ) -> SummaryText:
-    """Return what the port answers; a port that hangs, or is no longer wanted, is given up."""
+    """Return the port's answer within `PORT_TIMEOUT_S`, or until *cancelled*."""
 
     def work(stopped: Callable[[], bool]) -> SummaryText:
         if isinstance(port, ModelSummarizer):  # it can hang up
@@ -350,7 +350,7 @@ def accepted_tokens(source_tokens: int) -> int:
 
 
 def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
-    """Return messages as a summariser reads them, with what their tools were told and gave."""
+    """Return messages as sources, with their tool calls and results."""
     from memdb.conversations.windows import said_by
 
     return [
@@ -360,7 +360,7 @@ def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
 
 
 def items_of_summaries(summaries: Sequence[Summary], texts: Sequence[str]) -> list[SourceItem]:
-    """Return summaries, and the text of each, as a summariser reads them."""
+    """Return summaries as sources, each with its text."""
     return [
         SourceItem(summary.first_seq, summary.last_seq, "summary", None, text)
         for summary, text in zip(summaries, texts, strict=True)

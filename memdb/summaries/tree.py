@@ -1,5 +1,5 @@
 """
-Looking into summaries: the tree of a session, what a summary stands for, an index.
+Read the summaries of a session: its tree, the sources of a summary, an index.
 
 Every summary leads back to the messages it was made from, one level at a time.
 """
@@ -39,10 +39,10 @@ MAX_PAGE = 1_000
 
 
 class Trees:
-    """Shows the summaries of a file."""
+    """Reads the summaries of a file."""
 
     def __init__(self, db: Database, summaries: Summaries) -> None:
-        """Show what *summaries* made in *db*."""
+        """Read what *summaries* made in *db*."""
         self._db = db
         self._summaries = summaries
 
@@ -94,7 +94,7 @@ class Trees:
             )
 
     def upgrade(self, owner: Owner, session: str) -> int:
-        """Queue what a model could write better; see `Session.upgrade`."""
+        """Queue the summaries that no model wrote; see `Session.upgrade`."""
         port = self._summaries.maker.port
         if port is None or port.quality != "model":
             raise InvalidInput("upgrade needs a model: give one to memdb.open(model=...)")

@@ -23,11 +23,11 @@ def text_of(parts: Sequence[Any]) -> str:
     >>> text_of([{"type": "tool_result", "content": [{"found": "北京"}]}])
     '[{"found": "北京"}]'
     """
-    return "\n".join(said for said in map(_said, parts) if said)
+    return "\n".join(text for text in map(_text_of_part, parts) if text)
 
 
 def payload_of(parts: Sequence[Any]) -> str:
-    """Return what *parts* say beyond their text parts: tool calls and results."""
+    """Return the text of the tool calls and results in *parts*, without their text parts."""
     return text_of([part for part in parts if _kind(part) != "text"])
 
 
@@ -35,7 +35,7 @@ def _kind(part: Any) -> str:
     return str(part.get("type", "")) if isinstance(part, dict) else ""
 
 
-def _said(part: Any) -> str:
+def _text_of_part(part: Any) -> str:
     kind = _kind(part)
     if kind == "text":
         return _string(part.get("text"))
@@ -47,7 +47,7 @@ def _said(part: Any) -> str:
 
 
 def _payload(value: Any) -> str:
-    """Return what a tool was told or gave: a text, or whatever JSON as one."""
+    """Return the arguments or result of a tool as text, JSON values as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     import json  # texts are the rule
@@ -67,7 +67,7 @@ HASH_BYTES = 16
 
 def content_hash(*fields: str | int | None) -> bytes:
     """
-    Return 16 bytes that change when any field, or its being absent, changes.
+    Return 16 bytes that change if any field changes, or becomes None.
 
     BLAKE2b over the fields, each ended by NUL, which no stored text holds; a
     present one begins with a mark, so None and "" differ.
@@ -78,7 +78,7 @@ def content_hash(*fields: str | int | None) -> bytes:
 
 def said_hash(text: str) -> bytes:
     """
-    Return 16 bytes that two texts share which say the same in the same words.
+    Return 16 bytes that are equal for two texts with the same words.
 
     Case, spaces, compatibility forms of letters, and what ends a sentence or
     quotes it do not matter.
@@ -110,7 +110,7 @@ def _blake2b(*args: Any, **kwargs: Any) -> Any:
 
 
 def bigrams_of(text: str) -> str | None:
-    """Return `cjk_grams` of *text*, None where that has nothing to say."""
+    """Return `cjk_grams` of *text* for the second index column, None if it is empty."""
     if text.isascii():
         return None
     from memdb.text.terms import cjk_grams  # only for such texts

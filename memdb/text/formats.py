@@ -1,9 +1,9 @@
 """
-Windows in the shape that a model's client takes: OpenAI, Anthropic, Gemini.
+Convert messages to the request formats of OpenAI, Anthropic and Gemini.
 
-Each API refuses requests that a kept conversation easily leads to: a call
+Each API refuses requests that a stored conversation easily leads to: a call
 without its result, a result without its call, an empty text, two messages of
-one role. A shape is what all of them accept:
+one role. The formats avoid all of these:
 
 - An answered call is a real call with its results directly behind it, in the
   order of the calls, wherever they stood. Several results of one call are one.
@@ -12,11 +12,11 @@ one role. A shape is what all of them accept:
   so that the host can add the result.
 - A result without a call before it is text of the user. Calls and results
   match as in `memdb.conversations.tool_calls`; those without an id or name never do.
-- Blank texts, and messages that say nothing else, are left out.
+- Blank texts, and messages without anything else, are left out.
 - Parts of unknown type are left out; if nothing remains of a message, its
-  `text` is told.
+  `text` is used.
 
-Names of authors are not told: OpenAI's `name` takes few characters, the other
+Names of authors are left out: OpenAI's `name` takes few characters, the other
 APIs have none. Ids and function names that an API refuses (or ids used twice)
 are replaced; the last use of an id keeps it.
 """
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
             """The parts, or None if the text is all there is."""
 
 
-# What a user says before a model that would speak first. A context built by
-# memdb begins with the user already, so it is not in need of this.
+# User text before a model that would speak first. A context built by memdb
+# begins with the user already.
 OPENER = "(The conversation continues.)"
 UNKNOWN_RESULT = "[result of an unknown tool call]"
 EMPTY_RESULT = "(empty)"
@@ -91,22 +91,22 @@ def to_shape(messages: Sequence[FormatMessage], shape: str) -> dict[str, Any]:
 
 
 class _Call:
-    """A tool call, with what answered it; `real` once that is known."""
+    """A tool call and its results; `real` if it is sent as a call."""
 
-    __slots__ = ("arguments", "error", "id", "name", "real", "results", "said", "signature")
+    __slots__ = ("arguments", "content", "error", "id", "name", "real", "results", "signature")
 
     def __init__(self, part: dict[str, Any], shape: str) -> None:
         self.id = _text(part.get("id"))
         self.name = _name(_text(part.get("name")), ".:" if shape == "gemini" else "")
         self.arguments = _json_text(part.get("arguments"))
-        self.said = text_of([{**part, "arguments": self.arguments}])
+        self.content = text_of([{**part, "arguments": self.arguments}])
         self.signature = _text(part.get("thought_signature"))
         self.results: list[str] = []
         self.error = False
         self.real = False
 
     def answer(self, text: str, *, error: bool) -> None:
-        """Take a result; whether the last one is an error counts."""
+        """Add a result; the last one decides whether it is an error."""
         self.results.append(text)
         self.error = error
 
@@ -132,13 +132,13 @@ class _Call:
 
 
 class _Turn:
-    """What one message says: texts and media in order, and calls."""
+    """The content of one message: texts and media in order, and calls."""
 
-    __slots__ = ("calls", "role", "said")
+    __slots__ = ("calls", "content", "role")
 
     def __init__(self, role: str) -> None:
         self.role = role
-        self.said: list[str | _Call | dict[str, str]] = []
+        self.content: list[str | _Call | dict[str, str]] = []
         self.calls: list[_Call] = []
 
     @property
@@ -148,21 +148,21 @@ class _Turn:
 
     @property
     def real_calls(self) -> list[_Call]:
-        """The calls that the API gets as such."""
+        """The calls that are sent as calls."""
         return [call for call in self.calls if call.real]
 
     def items(self) -> Iterator[str | dict[str, str]]:
         """Yield texts that are not blank, and media, in order."""
-        for item in self.said:
+        for item in self.content:
             if isinstance(item, _Call):
                 if not item.real:
-                    yield item.said
+                    yield item.content
             elif isinstance(item, dict) or item.strip():
                 yield item
 
 
 def _turns(messages: Sequence[FormatMessage], shape: str) -> list[_Turn]:
-    """Return what is told, results behind their calls, in turns that say something."""
+    """Return the turns that are not empty, with results behind their calls."""
     turns: list[_Turn] = []
     latest: dict[str, _Call] = {}
     for message in messages:
@@ -185,22 +185,22 @@ def _turn(message: FormatMessage, shape: str) -> _Turn:
     turn = _Turn(message.role)
     parts = message.body or []
     if not any(_kind(part) == "text" for part in parts) and message.text != text_of(parts):
-        turn.said.append(message.text)  # said beside the parts
+        turn.content.append(message.text)  # text beside the parts
     for part in parts:
         if _kind(part) == "text":
-            turn.said.append(_text(part.get("text")))
+            turn.content.append(_text(part.get("text")))
         elif _kind(part) == "tool_call" and message.role == "assistant":
             turn.calls.append(_Call(part, shape))
-            turn.said.append(turn.calls[-1])
+            turn.content.append(turn.calls[-1])
         elif message.role == "user" or (message.role == "assistant" and shape == "gemini"):
-            turn.said += _media(part, shape)
+            turn.content += _media(part, shape)
     if not turn.calls and not any(turn.items()):
-        turn.said.append(message.text)
+        turn.content.append(message.text)
     return turn
 
 
 def _tool_turn(message: FormatMessage, latest: dict[str, _Call], shape: str) -> _Turn | None:
-    """Give results to their calls; return what is left for the user to say, None: nothing."""
+    """Add results to their calls; return the rest as a turn of the user, None if empty."""
     turn = _Turn("user")
     parts = message.body or []
     results = [part for part in parts if _kind(part) == "tool_result"]
@@ -212,13 +212,13 @@ def _tool_turn(message: FormatMessage, latest: dict[str, _Call], shape: str) -> 
         if call is not None:
             call.answer(content, error=bool(part.get("is_error")))
         elif content.strip():
-            turn.said.append(f"{UNKNOWN_RESULT} {content}")
+            turn.content.append(f"{UNKNOWN_RESULT} {content}")
     if not results and message.text.strip():
-        turn.said.append(f"{UNKNOWN_RESULT} {message.text}")
+        turn.content.append(f"{UNKNOWN_RESULT} {message.text}")
     for part in parts:
         if _kind(part) == "text" and results:
-            turn.said.append(_text(part.get("text")))
-        turn.said += _media(part, shape)
+            turn.content.append(_text(part.get("text")))
+        turn.content += _media(part, shape)
     return turn if any(turn.items()) else None
 
 
@@ -364,7 +364,7 @@ def _spoken(turns: Iterable[_Turn]) -> Iterator[_Turn]:
             continue
         if first and turn.role != "user":
             opener = _Turn("user")
-            opener.said.append(OPENER)
+            opener.content.append(OPENER)
             yield opener
         first = False
         yield turn

@@ -160,7 +160,7 @@ _EXFILTRATION = (
         r"[^)\s]{0,200}?(?:\{|%7b|prompt|secret|data|token)",
     ),
 )
-_STANDING = (
+_LASTING_ORDERS = (
     _words(
         "from now on|in all future (?:conversations|replies)|for the rest of",
         60,
@@ -211,7 +211,7 @@ _MARKS = {
     "override": _OVERRIDES,
     "persona": _PERSONA,
     "exfiltration": _EXFILTRATION,
-    "standing_order": _STANDING,
+    "standing_order": _LASTING_ORDERS,
     "role": _ROLES,
     "tool_call": _TOOLS,
 }

@@ -1,8 +1,8 @@
 """
-What happens to a secret that is about to be stored or shown to a model.
+Secret policy: refuse, redact or allow a secret before it is stored or sent to a model.
 
-A find is refused, redacted or allowed, as the policy of the open file says for
-the place it would go to. Nothing here keeps or repeats a secret.
+The policy of the open file has an action per place: entries, extraction,
+messages. Nothing here stores or repeats a secret.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ class SecretPolicy(Record):
     (`[REDACTED kind]` takes their place) or "allow".
 
     Attributes:
-        entries: What `remember` and entry updates say.
-        extraction: Messages that are shown to a model to learn from; "refuse"
-            leaves out those that hold a secret.
-        messages: What is said. They are kept word for word unless this, or the
-            call that appends them, says otherwise.
-        entropy: Also runs of characters that look drawn; see `secrets.find`.
-        detector: Your own: gives a `Secret` for each span of a text.
+        entries: For `remember` and updates of entries.
+        extraction: For messages sent to a model for extraction; "refuse" leaves
+            out those that hold a secret.
+        messages: For messages; a call of append can name its own action.
+        entropy: Whether random-looking runs of characters count; see `secrets.find`.
+        detector: Your own detector: returns a `Secret` for each span of a text.
     """
 
     entries: str = REFUSE
@@ -56,8 +55,8 @@ def policy_of(value: SecretPolicy | str | None) -> SecretPolicy:
     Return the policy that *value* stands for, checked.
 
     Args:
-        value: A policy; an action for what is learned, entries and extraction,
-            while messages stay as they are; None: the default policy.
+        value: A policy; or an action for entries and extraction, while messages
+            are allowed; None means the default policy.
 
     Raises:
         InvalidInput: it is none of them.
@@ -87,7 +86,7 @@ def action_value(value: object, field: str) -> str:
 
 def screened(text: str, action: str, field: str, policy: SecretPolicy) -> str:
     """
-    Return *text* as *action* lets it pass: as it is, or redacted.
+    Return *text* unchanged or redacted, by *action*.
 
     Raises:
         SecretFound: *action* is "refuse", and *field* holds a secret.
@@ -108,7 +107,7 @@ def screened_value(value: Any, action: str, field: str, policy: SecretPolicy) ->
     """
     Return a JSON value with each text in it screened; see `screened`.
 
-    A text under a name (`{"password": "..."}`) is looked at together with it.
+    A text under a key (`{"password": "..."}`) is screened together with it.
     """
     if action == ALLOW or value is None:
         return value
@@ -125,9 +124,9 @@ def _named(key: Any, item: Any, action: str, field: str, policy: SecretPolicy) -
     if not isinstance(item, str) or not isinstance(key, str):
         return screened_value(item, action, field, policy)
     before = f'{key}: "'
-    said = screened(f'{before}{item}"', action, field, policy)
+    whole = screened(f'{before}{item}"', action, field, policy)
     return (
         screened(item, action, field, policy)
-        if said[:-1] == before + item
-        else said[len(before) : -1]
+        if whole[:-1] == before + item
+        else whole[len(before) : -1]
     )

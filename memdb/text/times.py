@@ -1,4 +1,4 @@
-"""Times as a model and a person read them."""
+"""Times as text: format UTC milliseconds, parse times and spans of arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from memdb.text.validate import moment_ms, time_value
 
 def iso_day(created_ms: int) -> str:
     """
-    Return the day of UTC that a time lies in, for any time that memdb stores.
+    Return the UTC day of a time as ISO text, for any time that memdb stores.
 
     >>> iso_day(1_700_000_000_000), iso_day(-1)
     ('2023-11-14', '1969-12-31')
@@ -21,7 +21,7 @@ def iso_day(created_ms: int) -> str:
 
 def iso_time(created_ms: int) -> str:
     """
-    Return a time of UTC to the millisecond.
+    Return a time as ISO text in UTC, to the millisecond.
 
     >>> iso_time(1_700_000_000_123)
     '2023-11-14T22:13:20.123Z'

@@ -1,9 +1,9 @@
 """
-What may enter a file: checks at the edge, before anything is written.
+Validate arguments before anything is written: texts, names, numbers, times, JSON.
 
-SQLite takes less than Python's str and int can hold, and PostgreSQL less than
-SQLite; what one of them refuses is refused here, so that a file stays portable.
-Each error names the field and the fix.
+SQLite stores less than Python's str and int can hold, and PostgreSQL less than
+SQLite. A value that one of them refuses is refused here, so that a file stays
+portable. Each error names the field and the fix.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def text_value(value: object, field: str) -> str:
 
 def name_value(value: object, field: str) -> str:
     """
-    Return *value* if it can name something: 1 to 1,024 characters, not blank.
+    Return *value* if it is a name: 1 to 1,024 characters, not blank.
 
     Names are opaque: slashes, quotes and `%` mean nothing.
     """
@@ -151,7 +151,7 @@ def parse_json(text: str | None) -> Any:
 
 
 def is_deep(value: object, text: str, most: int = MAX_NESTING) -> bool:
-    """Say whether *value*, whose JSON text is *text*, is nested more than *most* deep."""
+    """Return whether *value*, with the JSON text *text*, is nested over *most* deep."""
     if text.count("[") + text.count("{") <= most:
         return False
     level = [value]
