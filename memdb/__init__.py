@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from memdb.jobs.worker import Worker
     from memdb.models.extraction import Candidate, Extracted, ExtractPolicy, Outcome
     from memdb.models.file import FileInfo, Upkeep
+    from memdb.models.jobs import SessionPolicy, UpkeepPolicy
     from memdb.models.messages import (
         Artifact,
         ArtifactVersion,
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
         SpaceInfo,
         Why,
     )
-    from memdb.models.policies import SessionPolicy, UpkeepPolicy
     from memdb.models.receipts import Proof, Receipt
     from memdb.models.summaries import (
         Archived,
@@ -178,9 +178,9 @@ _HOMES = {
     "Receipt": ("memdb.models.receipts",),
     "SecretPolicy": ("memdb.text.secret_policy",),
     "Session": ("memdb.api.session",),
-    "SessionPolicy": ("memdb.models.policies",),
+    "SessionPolicy": ("memdb.models.jobs",),
     "Tools": ("memdb.api.tools",),
-    "UpkeepPolicy": ("memdb.models.policies",),
+    "UpkeepPolicy": ("memdb.models.jobs",),
     "Worker": ("memdb.jobs.worker",),
 }
 

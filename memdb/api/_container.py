@@ -10,7 +10,6 @@ from __future__ import annotations
 from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
 from memdb.conversations.reader import Conversations
 from memdb.errors import PortError
-from memdb.models.policies import UpkeepPolicy
 from memdb.text.secret_policy import policy_of
 from memdb.text.validate import int_value
 
@@ -35,8 +34,9 @@ if TYPE_CHECKING:
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
     from memdb.extraction.pipeline import ExtractionService
-    from memdb.jobs.runner import JobRunner, Work, WorkRequest
+    from memdb.jobs.runner import JobRunner, Work
     from memdb.models.extraction import ExtractPolicy
+    from memdb.models.jobs import UpkeepPolicy, WorkRequest
     from memdb.models.model_client import Caller
     from memdb.models.protocols import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.models.summaries import SummaryPolicy
@@ -350,7 +350,7 @@ class Rooms:
 
             work: dict[str, Work] = {"embed": self._embed_due, "summarize": self._summarize_due}
             if self.extracts:
-                work["extract"] = self._extract_due
+                work["extract"] = self.extractions.run_pending
             self._jobs = JobRunner(self.db, work, self._upkeep_steps())
         return self._jobs
 
@@ -369,25 +369,16 @@ class Rooms:
         done, _ = self.summaries.run_pending(request.limit, run, early=request.early)
         return done, run.first
 
-    def _extract_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
-        return self.extractions.run_pending(
-            request.limit,
-            request.progress,
-            request.status,
-            early=request.early,
-            cancelled=request.cancelled,
-        )
-
     def _upkeep_steps(self) -> list[tuple[str, Callable[[], int]]]:
         """Return the steps of upkeep, in order: expiry, removal, then maintenance of the file."""
         from memdb.engine.sqlite.maintenance import checkpoint, merge_indexes
         from memdb.entries.lifecycle import expire, remove_inactive
 
         steps: list[tuple[str, Callable[[], int]]] = [("expire", lambda: expire(self.db))]
-        policy = self._upkeep or UpkeepPolicy()
-        age_ms, sessions = policy.inactive_ms, policy.sessions
+        age_ms = None if self._upkeep is None else self._upkeep.inactive_ms
         if age_ms is not None:
             steps.append(("retain", lambda: remove_inactive(self.db, age_ms)))
+        sessions = None if self._upkeep is None else self._upkeep.sessions
         if sessions is not None:
             from memdb.deletion.retention import retain_sessions
 
@@ -446,7 +437,7 @@ def _rule_extractor() -> RuleExtractor:
 
 def _checked_upkeep(upkeep: UpkeepPolicy | None) -> UpkeepPolicy | None:
     if upkeep is not None:
-        from memdb.models.policies import checked_upkeep
+        from memdb.models.jobs import checked_upkeep
 
         checked_upkeep(upkeep)
     return upkeep

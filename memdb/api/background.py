@@ -5,7 +5,8 @@ The part of `memdb.MemDB` that does what is due: at once, or in a thread. Delega
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
-from memdb.jobs.runner import WORK, WorkRequest
+from memdb.jobs.runner import WORK
+from memdb.models.jobs import WorkRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

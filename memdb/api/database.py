@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from memdb.models.clock import Clock, Ids
     from memdb.models.extraction import ExtractPolicy
     from memdb.models.file import FileInfo
+    from memdb.models.jobs import UpkeepPolicy
     from memdb.models.messages import Finding, SpaceInfo
-    from memdb.models.policies import UpkeepPolicy
     from memdb.models.protocols import Arbiter, Embedder, Model, Summarizer, TokenCounter
     from memdb.models.summaries import SummaryPolicy
     from memdb.text.secret_policy import SecretPolicy

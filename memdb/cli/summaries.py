@@ -186,7 +186,7 @@ def _upgraded(chat: Session, line: Line) -> int:
     """Let the model improve what it can; how many summaries that were."""
     if not chat.upgrade():
         return 0
-    from memdb.jobs.runner import WorkRequest
+    from memdb.models.jobs import WorkRequest
 
     request = WorkRequest(status=lambda _, doing: line.say(doing))
     return chat._rooms.jobs.run_pending(request, ("summarize",))

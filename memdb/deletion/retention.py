@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from memdb.conversations.reader import Conversations
     from memdb.deletion.service import DeletionService
     from memdb.engine.sqlite.database import Database
+    from memdb.models.jobs import SessionPolicy
     from memdb.models.messages import SessionInfo
-    from memdb.models.policies import SessionPolicy
 
 ACTIONS = ("archive", "delete", "forget")
 

@@ -1,14 +1,14 @@
 """
-Learning from what was said: from the messages of a session to entries.
+Extraction service: turns the messages of a session into entries.
 
-    find      what the new messages state; a model, or rules    no transaction
-    search    the entries that resemble it                      one short transaction
-    compare   what to do about those; at most one more call     no transaction
-    store     all of a batch, and how far it got                one transaction
+    find      facts of the new messages, by a model or rules      no transaction
+    search    entries that resemble them                          one short transaction
+    compare   what to do, by at most one more request             no transaction
+    store     the facts of a batch, and the watermark             one transaction
 
-The watermark moves in the transaction that stores a batch, and only from
-where the batch began: a crash loses the work in progress and nothing else,
-and two processes cannot both store the same messages' facts.
+The watermark moves in the transaction that stores a batch, and only from where
+the batch began. So a crash loses only the work in progress, and two processes
+cannot both store the facts of the same messages.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from memdb.errors import InvalidInput, MemDBError, NotFound, PortError, Unreadab
 from memdb.extraction.candidates import cut_batch
 from memdb.models.extraction import Extracted, Outcome
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT
+from memdb.models.jobs import WorkRequest
 from memdb.models.record import Record
 from memdb.records.scopes import Owner
 from memdb.records.sessions import queue_extraction
@@ -34,33 +35,19 @@ if TYPE_CHECKING:
     from memdb.models.extraction import ExtractPolicy
     from memdb.tables.jobs import Job
 
-    Status = Callable[[str, str], object]
-
-# Longer than two calls of a model with their retries take.
+# Longer than two requests to a model with their retries take.
 LEASE_MS = 150_000
 
-# Failures after which a batch whose answers cannot be read is left to the rules.
+# Unreadable answers after which the rules extract from a batch.
 MAX_FAILURES = 3
 
 
-class Place(Record):
-    """A session: whose, its name and its id."""
+class SessionPlace(Record):
+    """A session by its scope, name and row id."""
 
     owner: Owner
     name: str
     session: int
-
-
-class Asking(Record):
-    """Who is told before a model is asked, and who may stop it; None: nobody."""
-
-    status: Status | None
-    cancelled: Callable[[], bool] | None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether nothing more is wanted."""
-        return self.cancelled is not None and self.cancelled()
 
 
 class ExtractionService:
@@ -86,14 +73,14 @@ class ExtractionService:
         *,
         dry_run: bool = False,
         limit: int | None = None,
-        status: Status | None = None,
+        status: Callable[[str, str], object] | None = None,
     ) -> Extracted:
         """
-        Extract from a session what was not yet; see `Session.extract`.
+        Extract from the messages of a session that were not read yet; see `Session.extract`.
 
         Raises:
-            PortError: the model gave no answer, or none that can be read.
-                What was extracted before is stored.
+            PortError: the model failed, or its answer is unreadable. The
+                batches before are stored.
         """
         if limit is not None:
             int_value(limit, "limit", 0, 1 << 62)
@@ -105,51 +92,33 @@ class ExtractionService:
             found = None if scope_no is None else sessions.find(tx, scope_no, session)
         if found is None:
             raise NotFound("session", session)
-        place = Place(owner, session, found)
-        asking = Asking(status, None)
-        return self._preview(place, limit, asking) if dry_run else self._all(place, limit, asking)
+        place = SessionPlace(owner, session, found)
+        request = WorkRequest(limit, status=status)
+        return self._preview(place, request) if dry_run else self._extract(place, request)
 
     def pending(self) -> int:
-        """Return how many sessions say something that was not yet looked at."""
+        """Return the number of sessions with messages that were not read yet."""
         with self._db.read() as tx:
             return len(self._due(tx, 0, 1 << 30, early=True))
 
-    def run_pending(
-        self,
-        limit: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        status: Status | None = None,
-        *,
-        early: bool = True,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> tuple[int, MemDBError | None]:
-        """
-        Extract from every session that has something new; how many messages, and what failed.
-
-        Args:
-            limit: Stop after about so many messages; None: go on to the end.
-            progress: Called after each batch with the number of its messages.
-            status: Called with ("active", what is done) before a model is asked.
-            early: Also sessions that are still being talked in, and those that
-                failed and wait to be tried again.
-            cancelled: Asked between batches, and while a model answers.
-        """
+    def run_pending(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
+        """Extract from every session with new messages; how many, and the first failure."""
         done = low = 0
         failure: MemDBError | None = None
-        asking = Asking(status, cancelled)
-        while (limit is None or done < limit) and not asking.stopped:
+        while (request.limit is None or done < request.limit) and not request.stopped:
             with self._db.read() as tx:
-                due = self._due(tx, low, 1, early=early)
+                due = self._due(tx, low, 1, early=request.early)
+                place = _place_of(self._db, tx, due[0].ref) if due else None
             if not due:
                 break
             low = due[0].ref + 1
-            rest = None if limit is None else limit - done
+            if place is None:
+                continue
+            rest = None if request.limit is None else request.limit - done
             try:
-                read = self._session(due[0], rest, progress, asking)
+                done += self._extract(place, request.replace(limit=rest)).messages
             except PortError as error:
                 failure = failure or error
-                continue
-            done += read
         return done, failure
 
     def _due(self, tx: Tx, low: int, count: int, *, early: bool) -> list[Job]:
@@ -165,38 +134,21 @@ class ExtractionService:
             early=early,
         )
 
-    def _session(
-        self,
-        job: Job,
-        limit: int | None,
-        progress: Callable[[int], object] | None,
-        asking: Asking,
-    ) -> int:
-        """Extract from the session of a job, as far as *limit* allows; how many messages."""
-        with self._db.read() as tx:
-            place = _place_of(self._db, tx, job.ref)
-        done = 0
-        while place is not None and (limit is None or done < limit) and not asking.stopped:
-            step = self._step(place, asking)
-            if step is None:
-                break
-            done += step.messages
-            if progress is not None:
-                progress(step.messages)
-        return done
-
-    def _all(self, place: Place, limit: int | None, asking: Asking) -> Extracted:
+    def _extract(self, place: SessionPlace, request: WorkRequest) -> Extracted:
+        """Extract from a session batch by batch, as far as the request allows."""
         total = Extracted(0, 0, (), 0, 0)
-        while limit is None or total.messages < limit:
-            step = self._step(place, asking)
+        while (request.limit is None or total.messages < request.limit) and not request.stopped:
+            step = self._step(place, request)
             if step is None:
                 break
             total = _plus(total, step)
+            if request.progress is not None:
+                request.progress(step.messages)
         with self._db.read() as tx:
             return total.replace(next_seq=jobs.watermark(tx, place.session).next_seq)
 
-    def _step(self, place: Place, asking: Asking) -> Extracted | None:
-        """Extract from the next messages; None: there are none, or another process is at them."""
+    def _step(self, place: SessionPlace, request: WorkRequest) -> Extracted | None:
+        """Extract from the next batch; None if there is none, or another process has the job."""
         job = self._take(place)
         if job is None:
             return None
@@ -206,24 +158,25 @@ class ExtractionService:
             if batch is None:
                 self._pass_over(place, job)
                 return None
-            resolved, calls = self._resolve(place, batch, job.attempts, asking)
+            resolved, calls = self._resolve(place, batch, job.attempts, request)
             with self._db.write() as tx:
                 if not jobs.advance(tx, job, batch.next_seq):
                     return None  # deleted, or done by another process after our lease ended
                 outcomes = self._resolver.store(tx, resolved)
         except PortError as error:
-            if asking.stopped:
-                self._give_back(job)
+            if request.stopped:
+                self._release(job)
                 raise
             with self._db.write() as tx:
                 jobs.fail(tx, job, str(error))
             raise
         except BaseException:
-            self._give_back(job)
+            self._release(job)
             raise
         return Extracted(len(batch.messages), 1, outcomes, calls, batch.next_seq)
 
-    def _take(self, place: Place) -> Job | None:
+    def _take(self, place: SessionPlace) -> Job | None:
+        """Lease the extraction job of a session that has new messages."""
         with self._db.write() as tx:
             if sessions.identity(tx, place.session) is None:
                 return None
@@ -232,12 +185,12 @@ class ExtractionService:
             queue_extraction(tx, place.session)
             return jobs.lease(tx, jobs.watermark(tx, place.session), LEASE_MS)
 
-    def _pass_over(self, place: Place, job: Job) -> None:
-        """Move the watermark behind messages that were deleted."""
+    def _pass_over(self, place: SessionPlace, job: Job) -> None:
+        """Move the watermark past messages that were deleted."""
         with self._db.write() as tx:
             jobs.advance(tx, job, sessions.last_seq(tx, place.session) + 1)
 
-    def _give_back(self, job: Job) -> None:
+    def _release(self, job: Job) -> None:
         """Release the lease; an error on the way does not hide the first one."""
         try:
             with self._db.write() as tx:
@@ -245,7 +198,8 @@ class ExtractionService:
         except MemDBError:
             return  # the lease ends by itself
 
-    def _batch(self, tx: Tx, place: Place, next_seq: int) -> Batch | None:
+    def _batch(self, tx: Tx, place: SessionPlace, next_seq: int) -> Batch | None:
+        """Return the next messages, with those before them; None if there are none."""
         new = messages.list_after(tx, place.session, place.name, next_seq - 1, self._policy.chunk)
         if not new:
             return None
@@ -255,39 +209,39 @@ class ExtractionService:
         return cut_batch(new, context)
 
     def _resolve(
-        self, place: Place, batch: Batch, failures: int, asking: Asking
+        self, place: SessionPlace, batch: Batch, failures: int, request: WorkRequest
     ) -> tuple[ResolvedBatch, int]:
-        """Return what to do with the facts of *batch*, and how often a model was asked."""
-        if asking.status is not None and self._finder.caller is not None:
+        """Return the resolved facts of *batch*, and the number of requests to a model."""
+        if request.status is not None and self._finder.caller is not None:
             first, last = batch.messages[0].seq, batch.messages[-1].seq
-            asking.status("active", f"Extracting {place.name} {first}-{last}")
+            request.status("active", f"Extracting {place.name} {first}-{last}")
         try:
-            found = self._finder.find(batch, asking.cancelled)
+            found = self._finder.find(batch, request.cancelled)
         except Unreadable:
             if failures + 1 < MAX_FAILURES:
                 raise
-            # It would answer so for ever, and everything behind this batch wait for it.
+            # The same answer would come for ever, and keep all later batches waiting.
             found = self._finder.find(batch, by_rules=True).replace(calls=1)
-        resolved = self._resolver.resolve(place.owner, place.name, batch, found, asking.cancelled)
+        resolved = self._resolver.resolve(place.owner, place.name, batch, found, request.cancelled)
         return resolved, found.calls + resolved.calls
 
-    def _preview(self, place: Place, limit: int | None, asking: Asking) -> Extracted:
+    def _preview(self, place: SessionPlace, request: WorkRequest) -> Extracted:
         """
         Return what `extract` would do, and change nothing.
 
-        All of it is done, in one transaction, and undone: nothing else knows
-        what the rules decide about the second of two facts.
+        Everything is stored in one transaction and rolled back: what the rules
+        decide about a fact depends on the facts stored before it.
         """
         with self._db.read() as tx:
             next_seq = jobs.watermark(tx, place.session).next_seq
         total = Extracted(0, 0, (), 0, next_seq)
         waiting: list[ResolvedBatch] = []
-        while limit is None or total.messages < limit:
+        while request.limit is None or total.messages < request.limit:
             with self._db.read() as tx:
                 batch = self._batch(tx, place, next_seq)
             if batch is None:
                 break
-            resolved, calls = self._resolve(place, batch, MAX_FAILURES, asking)
+            resolved, calls = self._resolve(place, batch, MAX_FAILURES, request)
             waiting.append(resolved)
             next_seq = batch.next_seq
             total = _plus(total, Extracted(len(batch.messages), 1, (), calls, next_seq))
@@ -299,21 +253,21 @@ class ExtractionService:
 
 
 class _Undo(Exception):
-    """Ends a transaction of which nothing shall remain but what it would have done."""
+    """Rolls a transaction back, and carries its outcomes."""
 
     def __init__(self, outcomes: list[tuple[Outcome, ...]]) -> None:
-        """Carry the *outcomes* out of it."""
+        """Carry *outcomes*."""
         self.outcomes = outcomes
 
 
-def _place_of(db: Database, tx: Tx, session: int) -> Place | None:
+def _place_of(db: Database, tx: Tx, session: int) -> SessionPlace | None:
     known = sessions.identity(tx, session)
     if known is None:
         return None
     scope_no = session >> SCOPE_SHIFT
     for number, app, user in scopes.list_all(tx):
         if number == scope_no:
-            return Place(Owner(db, app, user), known[0], session)
+            return SessionPlace(Owner(db, app, user), known[0], session)
     return None
 
 

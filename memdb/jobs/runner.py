@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from memdb.engine.sqlite.database import Database
     from memdb.errors import MemDBError
+    from memdb.models.jobs import WorkRequest
     from memdb.tables.jobs import Job
 
     # Does work of one kind; the answer is how much, and the first failure.
-    Work = Callable[["WorkRequest"], tuple[int, MemDBError | None]]
+    Work = Callable[[WorkRequest], tuple[int, MemDBError | None]]
     # Does one step of upkeep in transactions of its own; the answer is how much.
     Step = Callable[[], int]
 
@@ -49,26 +50,6 @@ EVERY_MS = {
     "optimize": DAY_MS,
     "checkpoint": 5 * MINUTE_MS,
 }
-
-
-class WorkRequest(Record):
-    """
-    How much work to do, and who is called meanwhile.
-
-    Attributes:
-        limit: Stop after about this many pieces; None means all of them.
-        progress: Called after each batch with its number of pieces.
-        status: Called with ("active", what is done) before a model is asked.
-        early: Also what failed and waits to be tried again, and sessions that
-            still get messages.
-        cancelled: Called between pieces, and while a model answers.
-    """
-
-    limit: int | None = None
-    progress: Callable[[int], object] | None = None
-    status: Callable[[str, str], object] | None = None
-    early: bool = True
-    cancelled: Callable[[], bool] | None = None
 
 
 class StepRun(Record):

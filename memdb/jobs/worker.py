@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from memdb.errors import Closed, MemDBError
-from memdb.jobs.runner import WorkRequest
+from memdb.models.jobs import WorkRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

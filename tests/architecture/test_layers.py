@@ -95,7 +95,6 @@ TO_TURN: dict[str, set[str]] = {
     "aio/batching.py": {"engine.sqlite.database"},
     "cli/artifact.py": {"transfer.files"},
     "cli/forget.py": {"deletion.secrets"},
-    "cli/summaries.py": {"jobs.runner"},
     "cli/transfer.py": {"transfer.importer"},
     "cli/work.py": {"jobs.worker"},
     "engine/sqlite/info.py": {"tables.jobs", "tables.spaces"},

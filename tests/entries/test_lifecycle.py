@@ -11,7 +11,7 @@ from memdb import Category, MemDB
 from memdb.deletion.retention import retain_sessions
 from memdb.entries import lifecycle
 from memdb.models.entries import NewEntry
-from memdb.models.policies import SessionPolicy
+from memdb.models.jobs import SessionPolicy
 
 DAY_MS = 86_400_000
 WORDS = "apple bridge candle drum engine feather garden hammer island jacket kettle lamp".split()

@@ -11,8 +11,8 @@ import pytest
 import memdb
 from memdb import MemDB
 from memdb.errors import PortError
-from memdb.jobs.runner import WorkRequest
 from memdb.jobs.worker import Worker
+from memdb.models.jobs import WorkRequest
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.tables import jobs
 

@@ -52,7 +52,7 @@ def counts(db: MemDB) -> dict[str, int]:
 def idle(db: MemDB, action: str) -> None:
     """Let retention remove the sessions that were longest without a message."""
     from memdb.deletion.retention import retain_sessions
-    from memdb.models.policies import SessionPolicy
+    from memdb.models.jobs import SessionPolicy
 
     rooms = db._rooms
     services = (db._db, rooms.conversations, rooms.archivist, rooms.deletion)

@@ -1,11 +1,40 @@
 """
-Policies of background work: what it archives and removes. The default removes nothing.
+Background work: what is asked of it, and the policies of what it archives and removes.
 """
 
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class WorkRequest(Record):
+    """
+    How much work to do, and who is called meanwhile.
+
+    Attributes:
+        limit: Stop after about this many pieces; None means all of them.
+        progress: Called after each batch with its number of pieces.
+        status: Called with ("active", what is done) before a model is asked.
+        early: Also what failed and waits to be tried again, and sessions that
+            still get messages.
+        cancelled: Called between pieces, and while a model answers.
+    """
+
+    limit: int | None = None
+    progress: Callable[[int], object] | None = None
+    status: Callable[[str, str], object] | None = None
+    early: bool = True
+    cancelled: Callable[[], bool] | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the caller has cancelled."""
+        return self.cancelled is not None and self.cancelled()
 
 
 class SessionPolicy(Record):
