@@ -274,7 +274,7 @@ CREATE TABLE vectors (
 ) STRICT, WITHOUT ROWID;
 
 -- Derived: one bit per dimension (1 where the component is above zero), for up
--- to 256 neighbouring refs at a time. memdb/engine/sqlite/sketches.py says why in planes.
+-- to 256 neighbouring refs at a time. memdb/engine/sqlite/vectors.py says why in planes.
 CREATE TABLE sketches (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'summary')),

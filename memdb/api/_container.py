@@ -371,7 +371,6 @@ class Rooms:
 
     def _upkeep_steps(self) -> list[tuple[str, Callable[[], int]]]:
         """Return the steps of upkeep, in order: expiry, removal, then maintenance of the file."""
-        from memdb.engine.sqlite.maintenance import checkpoint, merge_indexes
         from memdb.entries.lifecycle import expire, remove_inactive
 
         steps: list[tuple[str, Callable[[], int]]] = [("expire", lambda: expire(self.db))]
@@ -384,8 +383,8 @@ class Rooms:
 
             services = (self.db, self.conversations, self.archivist, self.deletion)
             steps.append(("sessions", lambda: len(retain_sessions(*services, sessions))))
-        steps.append(("optimize", lambda: merge_indexes(self.db)))
-        steps.append(("checkpoint", lambda: checkpoint(self.db)))
+        steps.append(("optimize", lambda: self.db.maintain("merge")))
+        steps.append(("checkpoint", lambda: self.db.maintain("checkpoint")))
         return steps
 
     @property

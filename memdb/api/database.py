@@ -241,9 +241,7 @@ class MemDB(Working):
                 when they have closed it, or at the next vacuum.
             InvalidInput: called inside a transaction.
         """
-        from memdb.engine.sqlite.maintenance import vacuum
-
-        return vacuum(self._db)
+        return self._db.maintain("vacuum")
 
     def backup(self, path: str | os.PathLike[str], *, replace: bool = False) -> int:
         """
@@ -253,9 +251,7 @@ class MemDB(Working):
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written.
         """
-        from memdb.engine.sqlite.backup import copy_to
-
-        return copy_to(self._db, text_value(os.fspath(path), "path"), replace=replace)
+        return self._db.copy_to(text_value(os.fspath(path), "path"), replace=replace)
 
     def import_file(
         self,
@@ -329,9 +325,9 @@ class MemDB(Working):
 
     def info(self) -> FileInfo:
         """Return what is in the file: rows and bytes per store, spaces, times."""
-        from memdb.engine.sqlite.info import info
+        from memdb.records.integrity import describe
 
-        return info(self._db)
+        return describe(self._db)
 
     def close(self) -> None:
         """

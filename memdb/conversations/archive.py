@@ -10,6 +10,7 @@ recover (ADR-0009).
 
 from __future__ import annotations
 
+from memdb.engine.segments import block_of
 from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
@@ -18,7 +19,6 @@ from memdb.records import archive as records
 from memdb.records.sessions import find as find_session
 from memdb.tables import archive
 from memdb.text.derived import bigrams_of
-from memdb.text.segment_codec import block_of
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memdb.engine.base import Row
+    from memdb.engine.segments import Content
     from memdb.engine.sqlite.database import Database
     from memdb.records.scopes import Owner
     from memdb.tables.archive import Segment
-    from memdb.text.segment_codec import Content
 
     Progress = Callable[[int], object] | None
 

@@ -8,6 +8,8 @@ with values bound by name. An engine may answer a name with a text of its own.
 
 from __future__ import annotations
 
+from memdb.models.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,6 +24,23 @@ if TYPE_CHECKING:
     Postings = dict[Term, list[int]]
 else:
     Protocol = object
+
+
+class Storage(Record):
+    """
+    What an engine takes of the disk.
+
+    Attributes:
+        format: Number of the format of what is stored.
+        size_bytes: Of the file itself, 0 in memory.
+        wal_bytes: Of what is not yet moved into it.
+        bytes_by_table: By kind of content, with its indexes.
+    """
+
+    format: int
+    size_bytes: int
+    wal_bytes: int
+    bytes_by_table: dict[str, int]
 
 
 class Tx(Protocol):
@@ -197,6 +216,25 @@ class Engine(Protocol):
 
     def others(self) -> int | None:
         """Return a number that is another one after a change by anybody else; None: not known."""
+
+    def is_own_file(self, path: str) -> bool:
+        """Return whether it keeps what it stores at *path*, which nobody may write over."""
+
+    def storage(self, tx: Tx) -> Storage:
+        """Return what it takes of the disk; reads every page once."""
+
+    def maintain(self, task: str) -> int:
+        """
+        Do a task of maintenance; the answer is how much it did.
+
+        Args:
+            task: "checkpoint": move what was written into the file; pages.
+                "merge": merge parts of the full-text indexes; indexes.
+                "vacuum": give free pages back; bytes.
+        """
+
+    def copy_to(self, target: str, *, replace: bool = False) -> int:
+        """Copy everything as it is at this moment to the file *target*; return its bytes."""
 
     def close(self) -> None:
         """Close it; calling it again does nothing."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-from memdb.engine.sqlite import segments
+from memdb.engine import segments
+from memdb.engine.segments import block_of, spans_of
 from memdb.errors import Corrupt
 from memdb.models.ids import session_range
 from memdb.models.messages import Finding
 from memdb.tables import archive, checks
-from memdb.text.segment_codec import block_of, spans_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Row, Tx
+    from memdb.engine.segments import Content
     from memdb.tables.archive import Segment
-    from memdb.text.segment_codec import Content
 
 # Segments that are read together while a session is removed.
 SEGMENT_PAGE = 16

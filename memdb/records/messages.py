@@ -7,6 +7,7 @@ function joins the caller's transaction.
 
 from __future__ import annotations
 
+from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, TooLarge
 from memdb.models.ids import MAX_INT, MAX_SEQ, SCOPE_SHIFT, session_range
 from memdb.models.messages import Finding, Message
@@ -18,7 +19,6 @@ from memdb.tables import checks, derived, jobs, messages, removal, sessions, tom
 from memdb.tables import messages as erased
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
-from memdb.text.segment_codec import spans_of
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False

@@ -2,16 +2,16 @@
 Archive: cold messages as segments. Owns `archive_segments`.
 
 A message that moves leaves its row behind, as an index card without text, body
-and metadata. Reading segments is `memdb.engine.sqlite.segments`'.
+and metadata. Reading segments is `memdb.engine.segments`'.
 """
 
 from __future__ import annotations
 
-from memdb.engine.sqlite import segments
+from memdb.engine import segments
+from memdb.engine.segments import CODEC, block_of, cut, digest, open_segment, pack, squeeze
 from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ, session_range
 from memdb.models.record import Record
-from memdb.text.segment_codec import CODEC, block_of, cut, digest, open_segment, pack, squeeze
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Row, Tx
-    from memdb.text.segment_codec import Content
+    from memdb.engine.segments import Content
 
 SELECT_KEPT = """/* archive.first_kept */
 SELECT min(id)
@@ -127,7 +127,7 @@ class Segment(Record):
     A segment of a session.
 
     Attributes:
-        data: What `memdb.text.segment_codec` made of the messages, compressed.
+        data: What `memdb.engine.segments` made of the messages, compressed.
         sha256: Of the data before compression.
     """
 

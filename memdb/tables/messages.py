@@ -253,7 +253,7 @@ def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
 
 def _filled(tx: Tx, rows: list[Row], row_id: int, places: tuple[int, ...]) -> list[Row]:
     """Return *rows* with what archived messages said; see `segments.fill`."""
-    from memdb.engine.sqlite.segments import fill  # only where something is archived
+    from memdb.engine.segments import fill  # only where something is archived
 
     return fill(tx, rows, row_id, places)
 
@@ -403,7 +403,7 @@ def authors(tx: Tx, low: int, high: int) -> list[str]:
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each message whose content does not match its hash, or is lost."""
-    from memdb.engine.sqlite.segments import fill
+    from memdb.engine.segments import fill
     from memdb.text.derived import content_hash  # only for checking
 
     after = 0

@@ -14,7 +14,6 @@ import zipfile
 import zlib
 from contextlib import ExitStack
 
-from memdb.engine.sqlite.backup import is_open_file
 from memdb.errors import FileError, InvalidInput
 
 TYPE_CHECKING = False
@@ -309,7 +308,7 @@ def refuse_database(db: Database, target: str) -> None:
             it, or another SQLite database.
     """
     for path in (target, f"{target}.partial"):
-        if is_open_file(db, path) or _is_beside(db, path):
+        if db.is_own_file(path):
             raise FileError(f"{path} is the open file itself: choose another place", path)
         if is_database(path):
             raise FileError(f"{path} is a SQLite database: choose another place", path)
@@ -331,9 +330,3 @@ def is_database(path: str) -> bool:
         raise FileError(
             f"{path} cannot be read ({error.strerror}): choose another place", path
         ) from error
-
-
-def _is_beside(db: Database, path: str) -> bool:
-    """Say whether SQLite may make a file of that name beside the one of *db*."""
-    real = os.path.realpath(db.path)
-    return os.path.realpath(path) in (f"{real}-wal", f"{real}-shm", f"{real}-journal")

@@ -39,7 +39,7 @@ VALUES = {
 
 # Statements whose plan names more than one partition of a table, each with its reason.
 JOINED = "joined by id: the other partitions are in the plan and never executed"
-WHOLE_FILE = ("checks.", "derived.")  # check and rebuild read everything, by purpose
+WHOLE_FILE = ("checks.", "derived.", "file.")  # check, rebuild and info read everything
 READ_MORE = {
     "entries.ended": "upkeep of the whole file",
     "entries.hashed": "a deep check reads everything",
@@ -108,6 +108,7 @@ def partitioned(address: str) -> Iterator[Any]:
 def prepare_all(connection: Any) -> dict[str, str]:
     """Prepare every statement; return the message of each that fails."""
     refused = {}
+    connection.execute("DEALLOCATE ALL")  # of another test on this connection
     for name, sql in postgres.statements().items():
         body, _ = postgres.to_postgres(sql)
         try:

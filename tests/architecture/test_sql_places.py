@@ -115,3 +115,42 @@ def test_pages_have_an_order() -> None:
         and "LIMIT 1" not in sql
         and name != "engine/sqlite/check.py"
     ] == []
+
+
+# What only SQLite understands: FTS5, its own tables and settings, and sqlite-vec.
+SQLITE_ALONE = re.compile(
+    r"\bMATCH\b|\w_fts\b|\bfts5|\bbm25\b|\bsnippet\(|\browid\b|\bPRAGMA\b|\bpragma_|\bVACUUM\b|"
+    r"\bANALYZE\b|sqlite_schema|sqlite_master|\bdbstat\b|\bvec_\w+\(|\bsqlite_vec\b|"
+    r"\bSAVEPOINT\b|BEGIN IMMEDIATE"
+)
+
+# Codes of findings are names of indexes; users know them.
+NAMES_ALONE = {
+    f"{kind}_fts" for kind in ("messages", "archived", "entries", "summaries", "artifacts")
+}
+
+ABOVE = [path for path in FILES if path.relative_to(ROOT).parts[0] != "engine"]
+
+
+def test_only_the_engine_speaks_sqlite() -> None:
+    """No statement or string above the engine holds what another engine would not take."""
+    assert [
+        (name_of(path), line, text)
+        for path in ABOVE
+        if path.relative_to(ROOT).parts[0] != "cli"
+        for line, text in literals(path)
+        if SQLITE_ALONE.search(text) and text not in NAMES_ALONE
+    ] == []
+
+
+def test_only_the_engine_imports_apsw() -> None:
+    """And sqlite3 and sqlite_vec: whoever needs a database gets it through the seam."""
+    drivers = {"apsw", "sqlite3", "sqlite_vec", "sqlite_utils"}
+    wrong = []
+    for path in ABOVE:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [node.module] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            wrong += [(name_of(path), module) for module in modules if module in drivers]
+
+    assert wrong == []

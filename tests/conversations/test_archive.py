@@ -10,7 +10,7 @@ import pytest
 import memdb
 from memdb import MemDB
 from memdb.api.session import Session
-from memdb.text.segment_codec import SEGMENT_CHARS, SEGMENT_MESSAGES
+from memdb.engine.segments import SEGMENT_CHARS, SEGMENT_MESSAGES
 
 PARTS = [{"type": "text", "text": "见 Oslo 🚢"}, {"type": "tool_call", "id": "c1", "name": "f"}]
 

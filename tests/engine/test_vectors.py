@@ -7,8 +7,8 @@ import pytest
 
 import memdb
 from memdb.engine.sqlite.database import Database
-from memdb.engine.sqlite.sketches import sketch_of
 from memdb.engine.sqlite.transaction import Tx
+from memdb.engine.sqlite.vectors import sketch_of
 from memdb.models.vectors import to_vector
 from memdb.tables import spaces
 

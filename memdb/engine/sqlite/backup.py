@@ -37,7 +37,7 @@ def copy_to(db: Database, target: str, *, replace: bool = False) -> int:
     """
     if os.path.exists(target) and not replace:  # noqa: PTH110 (pathlib is slow to load)
         raise AlreadyExists("file", target)
-    if is_open_file(db, target):
+    if is_own_file(db, target):
         raise FileError(f"{target} is the open file itself: choose another place", target)
     partial = f"{target}.partial"
     try:
@@ -78,8 +78,11 @@ def _copy(db: Database, partial: str) -> None:
     _sync(partial)
 
 
-def is_open_file(db: Database, target: str) -> bool:
-    """Say whether *target* is the file of *db*, or the WAL or index beside it."""
+def is_own_file(db: Database, target: str) -> bool:
+    """Return whether *target* is the file of *db*, or may be one that SQLite keeps beside it."""
+    real = os.path.realpath(db.path)
+    if os.path.realpath(target) in (f"{real}-wal", f"{real}-shm", f"{real}-journal"):
+        return True
     for own in (db.path, f"{db.path}-wal", f"{db.path}-shm"):
         try:
             if os.path.samefile(own, target):  # noqa: PTH121

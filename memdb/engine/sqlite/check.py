@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from apsw import Connection
 
-from memdb.engine.sqlite import segments
+from memdb.engine import segments
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.transaction import Tx
 from memdb.errors import Corrupt, ReadOnly, StorageError

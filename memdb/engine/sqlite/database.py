@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import apsw
 
+    from memdb.engine.base import Storage
     from memdb.models.clock import Clock, Ids
 
 
@@ -212,6 +213,30 @@ class Database:
     def foreign_keys(self, *, on: bool) -> None:
         """Switch the writer's foreign keys, for a migration; not inside a transaction."""
         self._writing().run("PRAGMA foreign_keys = ON" if on else "PRAGMA foreign_keys = OFF")
+
+    def is_own_file(self, path: str) -> bool:
+        """Return whether *path* is the file, or one that SQLite keeps beside it."""
+        from memdb.engine.sqlite.backup import is_own_file  # rarely needed
+
+        return is_own_file(self, path)
+
+    def storage(self, tx: Tx) -> Storage:
+        """Return what the file takes on the disk; see `memdb.engine.base.Engine`."""
+        from memdb.engine.sqlite.maintenance import measure_storage  # rarely needed
+
+        return measure_storage(self, tx)
+
+    def maintain(self, task: str) -> int:
+        """Do a task of maintenance: "checkpoint", "merge" or "vacuum"."""
+        from memdb.engine.sqlite.maintenance import TASKS  # rarely needed
+
+        return TASKS[task](self)
+
+    def copy_to(self, target: str, *, replace: bool = False) -> int:
+        """Copy the file as it is at this moment to *target*; return its bytes."""
+        from memdb.engine.sqlite.backup import copy_to  # rarely needed
+
+        return copy_to(self, target, replace=replace)
 
     def close(self) -> None:
         """

@@ -4,8 +4,10 @@ Maintenance of an open file beside those who use it: checkpoint, merge of indexe
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 
+from memdb.engine.base import Storage
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.transaction import Tx
 from memdb.engine.sqlite.words import MERGE, OPTIMIZE
@@ -32,6 +34,30 @@ ANALYZE
 
 SELECT_BYTES = """/* maintenance.bytes */
 SELECT page_count * page_size FROM pragma_page_count, pragma_page_size
+"""
+
+SELECT_FORMAT = """/* maintenance.format */
+SELECT user_version FROM pragma_user_version
+"""
+
+# dbstat adds up the pages of each table and index.
+SELECT_BYTES_BY_TABLE = """/* maintenance.bytes_by_table */
+SELECT
+  CASE
+    WHEN name GLOB '*_fts*' THEN 'full text'
+    WHEN name GLOB '*messages*' OR name GLOB '*sessions*' THEN 'messages'
+    WHEN name GLOB '*summaries*' THEN 'summaries'
+    WHEN name GLOB '*entr*' THEN 'entries'
+    WHEN name GLOB '*vectors*' OR name GLOB '*embedding*' OR name GLOB '*sketches*' THEN 'vectors'
+    WHEN name GLOB '*artifact*' OR name GLOB '*blob*' THEN 'artifacts'
+    WHEN name GLOB '*archive*' THEN 'archive'
+    ELSE 'other'
+  END AS store,
+  sum(pgsize)
+FROM dbstat
+WHERE aggregate = 1
+GROUP BY store
+ORDER BY store
 """
 
 
@@ -125,3 +151,24 @@ def _shrink(tx: Tx) -> int:
 def _bytes(tx: Tx) -> int:
     row = tx.one(SELECT_BYTES)
     return 0 if row is None else int(row[0])
+
+
+def measure_storage(db: Database, tx: Tx) -> Storage:
+    """Return what *db* takes on the disk. Cost: reads every page once, 0.1 s per 100 MB."""
+    return Storage(
+        format=(tx.one(SELECT_FORMAT) or (0,))[0],
+        size_bytes=_file_bytes(db.path),
+        wal_bytes=_file_bytes(f"{db.path}-wal"),
+        bytes_by_table=dict(tx.all(SELECT_BYTES_BY_TABLE)),
+    )
+
+
+def _file_bytes(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 (pathlib is slow to load)
+    except OSError:
+        return 0
+
+
+# What `Engine.maintain` is asked for.
+TASKS = {"checkpoint": checkpoint, "merge": merge_indexes, "vacuum": vacuum}

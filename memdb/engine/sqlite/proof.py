@@ -14,7 +14,7 @@ import sys
 
 import apsw
 
-from memdb.engine.sqlite import segments
+from memdb.engine import segments
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.maintenance import ANALYZE, CHECKPOINT, VACUUM, apart
 from memdb.engine.sqlite.transaction import Tx

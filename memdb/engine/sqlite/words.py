@@ -423,7 +423,7 @@ class SqliteWords:
 
         A message whose segment is damaged has no words in it; `check` tells of it.
         """
-        from memdb.engine.sqlite.segments import fill
+        from memdb.engine.segments import fill
 
         self._tx.run(DELETE_ALL_ARCHIVED)
         after = 0

@@ -1,0 +1,278 @@
+"""
+Archive segments: what cold messages say, packed in compressed bytes, and read again.
+
+    seqs NUL text NUL ... NUL body NUL ... NUL metadata NUL ... NUL metadata
+
+`seqs` says which messages these are, as runs: "1-128" or "1-3,7-128". Then come all texts, all
+bodies and all metadata, in the order of the seqs; "" stands for no body and no metadata. No stored
+text holds NUL, so nothing is escaped, and like stands beside like, which is what compression lives
+from. The same messages give the same bytes, everywhere. ADR-0009 has the measurements.
+
+Below the tables, because several of them read texts; writing segments is `memdb.tables.archive`'s.
+"""
+
+from __future__ import annotations
+
+from zlib import compress, decompress
+from zlib import error as zlib_error
+
+from memdb.errors import Corrupt
+from memdb.models.ids import seq_of, session_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from memdb.engine.base import Row, Tx
+
+    # seq, text, body and metadata, the latter two as JSON text
+    Content = tuple[int, str, str | None, str | None]
+
+CODEC = "zlib"
+LEVEL = 9
+
+# A segment is part of one block of so many seqs, and has about so many
+# characters at most, so reading one message costs the same however old it is.
+SEGMENT_MESSAGES = 128
+SEGMENT_CHARS = 256 << 10
+
+
+class Damaged(ValueError):
+    """The bytes are not what was packed."""
+
+
+def block_of(seq: int) -> tuple[int, int]:
+    """Return the first and last seq of the block that *seq* belongs to."""
+    first = (seq - 1) // SEGMENT_MESSAGES * SEGMENT_MESSAGES + 1
+    return first, first + SEGMENT_MESSAGES - 1
+
+
+def cut(contents: Iterable[Content]) -> list[list[Content]]:
+    """
+    Return *contents*, by rising seq, in the parts that make a segment each.
+
+    However many calls brought a block's messages in, the parts are the same.
+    """
+    parts: list[list[Content]] = []
+    end = size = 0
+    for content in contents:
+        seq, text, body, metadata = content
+        cost = len(text) + len(body or "") + len(metadata or "")
+        if seq > end or size + cost > SEGMENT_CHARS:
+            parts.append([])
+            _, end = block_of(seq)
+            size = 0
+        parts[-1].append(content)
+        size += cost
+    return parts
+
+
+def pack(contents: Sequence[Content]) -> bytes:
+    """Return *contents*, by rising seq, as bytes that are not yet compressed."""
+    spans = spans_of(content[0] for content in contents)
+    fields = [",".join(f"{first}-{last}" for first, last in spans)]
+    for column in (1, 2, 3):
+        fields += [content[column] or "" for content in contents]  # type: ignore[misc]
+    return "\0".join(fields).encode()
+
+
+def unpack(data: bytes) -> list[Content]:
+    """
+    Return what `pack` made *data* from.
+
+    Raises:
+        Damaged: nothing can have been packed to these bytes.
+    """
+    try:
+        runs, *fields = data.decode().split("\0")
+        pairs = [
+            (int(first), int(last)) for first, last in (run.split("-") for run in runs.split(","))
+        ]
+    except ValueError as error:
+        raise Damaged(str(error)) from error
+    count = sum(last - first + 1 for first, last in pairs)
+    if 3 * count != len(fields):  # before a number from the file makes a list
+        raise Damaged(f"{len(fields)} fields for {count} messages")
+    seqs = [seq for first, last in pairs for seq in range(first, last + 1)]
+    if len(seqs) != count:
+        raise Damaged("a run of messages ends before it begins")
+    bodies = [body or None for body in fields[count : 2 * count]]
+    metadata = [value or None for value in fields[2 * count :]]
+    return list(zip(seqs, fields[:count], bodies, metadata, strict=True))
+
+
+def squeeze(packed: bytes) -> bytes:
+    """Return bytes compressed with `CODEC`."""
+    return compress(packed, LEVEL)
+
+
+def digest(packed: bytes) -> bytes:
+    """Return the SHA-256 of bytes, by which `open_segment` knows them again."""
+    from hashlib import sha256  # 3 ms that a program without an archive does not need
+
+    return sha256(packed).digest()
+
+
+def open_segment(codec: str, data: bytes, sha256: bytes) -> list[Content]:
+    """
+    Return what a segment holds. Cost: 0.1 ms for 128 messages.
+
+    Raises:
+        Damaged: it is of another codec, or not what was written.
+    """
+    if codec != CODEC:
+        raise Damaged(f"codec {codec!r} is not known")
+    try:
+        packed = decompress(data)
+    except zlib_error as error:
+        raise Damaged(str(error)) from error
+    if digest(packed) != sha256:
+        raise Damaged("the hash differs")
+    return unpack(packed)
+
+
+def spans_of(seqs: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """
+    Yield rising numbers as spans of neighbours, both ends inclusive.
+
+    >>> list(spans_of([1, 2, 3, 7]))
+    [(1, 3), (7, 7)]
+    """
+    span: tuple[int, int] | None = None
+    for seq in seqs:
+        if span is not None and seq == span[1] + 1:
+            span = span[0], seq
+            continue
+        if span is not None:
+            yield span
+        span = seq, seq
+    if span is not None:
+        yield span
+
+
+# A recall looks at 200 messages from all over a scope, and the next one often at
+# the same: 3 ms instead of 25. Large ones are not kept, so that this is 8 MB at most.
+MAX_KEPT = 256
+MAX_KEPT_CHARS = 32 << 10
+
+# Segments do not overlap: the one that begins last before a seq holds it, or none does.
+SELECT_AT = """/* segments.at */
+SELECT first_seq, last_seq, codec, data, sha256
+FROM archive_segments
+WHERE session_id = :session AND first_seq <= :seq
+ORDER BY first_seq DESC
+LIMIT 1
+"""
+
+
+def fill(
+    tx: Tx, rows: list[Row], row_id: int, places: tuple[int, ...], *, lost_ok: bool = False
+) -> list[Row]:
+    """
+    Return *rows* of messages with what the archived ones said.
+
+    Args:
+        row_id: Which column is the id.
+        places: Which columns are the text and, where they are read, the body
+            and the metadata.
+        lost_ok: Leave a row without its text where the segment is damaged.
+
+    Cost: 0.1 ms per segment that holds some of them.
+
+    Raises:
+        Corrupt: a segment is damaged or missing, and *lost_ok* is False.
+    """
+    text = places[0]
+    archived = [row[row_id] for row in rows if row[text] is None]
+    said = _readable(tx, archived) if lost_ok else contents(tx, archived)
+    return [_with(row, places, said[row[row_id]]) if row[row_id] in said else row for row in rows]
+
+
+def _with(row: Row, places: tuple[int, ...], content: Content) -> Row:
+    values = list(row)
+    for place, value in zip(places, content[1:], strict=False):
+        values[place] = value
+    return tuple(values)
+
+
+def contents(tx: Tx, ids: Iterable[int]) -> dict[int, Content]:
+    """
+    Return what archived messages said, by id.
+
+    Raises:
+        Corrupt: the segment of one of them is damaged or missing.
+    """
+    wanted = sorted(ids)
+    found = _find(tx, wanted, _open_or_recall)
+    for one in wanted:
+        if one not in found:
+            raise _lost(session_of(one), seq_of(one))
+    return found
+
+
+def _readable(tx: Tx, ids: Iterable[int]) -> dict[int, Content]:
+    """Return what archived messages said, by id, without those that cannot be read now."""
+    return _find(tx, ids, lambda _, row: _open(row))
+
+
+def _find(
+    tx: Tx, ids: Iterable[int], opener: Callable[[Tx, Row], dict[int, Content]]
+) -> dict[int, Content]:
+    found: dict[int, Content] = {}
+    wanted = sorted(set(ids), reverse=True)
+    while wanted:
+        session, seq = session_of(wanted[-1]), seq_of(wanted[-1])
+        row = tx.one(SELECT_AT, {"session": session, "seq": seq})
+        held = {} if row is None else opener(tx, row)
+        last_id = session | (seq if row is None else max(seq, row[1]))
+        while wanted and wanted[-1] <= last_id:
+            one = wanted.pop()
+            if one - session in held:
+                found[one] = held[one - session]
+    return found
+
+
+def _open_or_recall(tx: Tx, row: Row) -> dict[int, Content]:
+    """Open a segment, or take it from the last ones that this connection opened."""
+    sha256 = row[4]
+    held = tx.kept.pop(sha256, None)
+    if held is None:
+        held = _open(row)
+        if sum(map(_chars, held.values())) > MAX_KEPT_CHARS:
+            return held
+    tx.kept[sha256] = held
+    if len(tx.kept) > MAX_KEPT:
+        del tx.kept[next(iter(tx.kept))]
+    return held  # type: ignore[no-any-return]
+
+
+def _chars(content: Content) -> int:
+    return sum(len(value) for value in content[1:] if value)
+
+
+def _open(row: Row) -> dict[int, Content]:
+    """Return the contents of a segment by seq, {} where it is damaged."""
+    try:
+        return {content[0]: content for content in open_segment(*row[2:])}
+    except Damaged:
+        return {}
+
+
+def opened(session: int, first_seq: int, stored: Row) -> list[Content]:
+    """
+    Return what a segment holds, from its columns codec, data and sha256.
+
+    Raises:
+        Corrupt: it is damaged.
+    """
+    try:
+        return open_segment(*stored)
+    except Damaged as error:
+        raise _lost(session, first_seq) from error
+
+
+def _lost(session: int, seq: int) -> Corrupt:
+    return Corrupt(
+        f"message {seq} of session {session} is archived, and its segment is damaged or missing: "
+        "restore a backup; `memdb check` shows what else is hurt"
+    )

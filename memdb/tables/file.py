@@ -1,0 +1,96 @@
+"""
+The file as a whole: how many rows each table has, their times, and what is to be done.
+"""
+
+from __future__ import annotations
+
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.engine.base import Tx
+
+SELECT_COUNTS = """/* file.counts */
+SELECT
+  (SELECT count(*) FROM scopes),
+  (SELECT count(*) FROM sessions),
+  (SELECT count(*) FROM messages),
+  (SELECT count(*) FROM summaries),
+  (SELECT count(*) FROM entries),
+  (SELECT count(*) FROM artifact_names),
+  (SELECT count(*) FROM artifacts),
+  (SELECT count(*) FROM vectors),
+  (SELECT count(*) FROM archive_segments)
+"""
+
+SELECT_TIMES = """/* file.times */
+SELECT min(created_ms), max(created_ms) FROM messages
+"""
+
+SELECT_META = """/* file.meta */
+SELECT key, value FROM meta ORDER BY key
+"""
+
+SELECT_JOBS = """/* file.jobs */
+SELECT kind, count(*) FROM jobs
+WHERE subject <> 'file' AND kind <> 'extract'
+GROUP BY kind
+ORDER BY kind
+"""
+
+SELECT_SUMMARIES = """/* file.summaries */
+SELECT quality, count(*) FROM summaries GROUP BY quality ORDER BY quality
+"""
+
+SELECT_ARCHIVED = """/* file.archived */
+SELECT CAST(coalesce(sum(message_count), 0) AS BIGINT) FROM archive_segments
+"""
+
+COUNTED = (
+    "scopes",
+    "sessions",
+    "messages",
+    "summaries",
+    "entries",
+    "artifacts",
+    "artifact versions",
+    "vectors",
+    "archive segments",
+)
+
+
+class Totals(Record):
+    """
+    What the tables hold.
+
+    Attributes:
+        counts: Rows by name of what they are.
+        oldest_ms: When the oldest message was said, None without messages.
+        newest_ms: When the newest message was said, None without messages.
+        pending: Jobs that are due and not done, by kind.
+        summaries: How many there are, by quality.
+        archived: Messages that are in segments.
+        meta: Facts about the file itself.
+    """
+
+    counts: dict[str, int]
+    oldest_ms: int | None
+    newest_ms: int | None
+    pending: dict[str, int]
+    summaries: dict[str, int]
+    archived: int
+    meta: dict[str, str]
+
+
+def count_all(tx: Tx) -> Totals:
+    """Return what the tables hold. Cost: reads every index once."""
+    oldest_ms, newest_ms = tx.one(SELECT_TIMES) or (None, None)
+    return Totals(
+        counts=dict(zip(COUNTED, tx.one(SELECT_COUNTS) or (), strict=True)),
+        oldest_ms=oldest_ms,
+        newest_ms=newest_ms,
+        pending=dict(tx.all(SELECT_JOBS)),
+        summaries=dict(tx.all(SELECT_SUMMARIES)),
+        archived=(tx.one(SELECT_ARCHIVED) or (0,))[0],
+        meta=dict(tx.all(SELECT_META)),
+    )
