@@ -83,8 +83,8 @@ def main() -> int:
     ):
         path = Path(db.path)
         chat = fill(db, texts)
-        db.run_pending()
-        db.vacuum()
+        db.jobs.run()
+        db.file.vacuum()
         before_bytes = path.stat().st_size
         hot_before, cold_before = reads(chat, [count - 50] * 300), reads(chat, cold)
         search_before, recall_before, found_before = look(db, chat)
@@ -92,7 +92,7 @@ def main() -> int:
         start = time.perf_counter()
         moved = chat.archive(KEEP, lambda _: steps.append(time.perf_counter()))
         took = time.perf_counter() - start
-        vacuum_s = timed(db.vacuum)
+        vacuum_s = timed(db.file.vacuum)
         after_bytes = path.stat().st_size
         hot_after, cold_after = reads(chat, [count - 50] * 300), reads(chat, cold)
         search_after, recall_after, found_after = look(db, chat)

@@ -40,12 +40,12 @@ def useful(folder: Path) -> None:
             with memdb.open(f"{place}/{path.stem}.db", durability="process") as db:
                 scope = db.scope("them")
                 locomo_data.load(scope, path, session="all")
-                db.run_pending()
+                db.jobs.run()
                 chat = scope.session("all")
                 known = {one.external_id for one in chat.messages()}
                 asked = locomo_data.questions(path, known)
                 for budget in BUDGETS:
-                    recent = seen(chat.window(budget_tokens=budget), chat)
+                    recent = seen(chat.host.window(budget_tokens=budget), chat)
                     for question, _, evidence in asked:
                         start = time.perf_counter()
                         window = chat.context(budget, question)
@@ -82,9 +82,9 @@ def cost(sizes: tuple[int, ...]) -> None:
                 texts = corpus.texts(size, seed=7)
                 append_ms = fill(chat, texts, one_by_one=one_by_one)
                 start = time.perf_counter()
-                db.run_pending()
+                db.jobs.run()
                 pending_s = time.perf_counter() - start
-                tree = chat.tree()
+                tree = chat.summaries.tree()
                 expected = sum(size / share for share in (10, 30, 90, 270))
                 print(
                     f"{size} messages: {len(tree.summaries)} nodes, {expected:.0f} by the formula"

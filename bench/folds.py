@@ -62,7 +62,7 @@ class Asked:
     """One question with everything that its ranking needs, read once."""
 
     def __init__(self, db: memdb.MemDB, scope: memdb.Scope, question: str, evidence: set[str]):
-        service = db._rooms.recaller
+        service = db._services.recaller
         self.evidence = evidence
         request = search_request(question, 20, kinds=("message",))
         retrieved = service.first_read(scope._owner, request)
@@ -93,12 +93,12 @@ def run(folder: Path, embedder: object) -> dict[str, dict[str, list[dict[str, fl
         tempfile.TemporaryDirectory() as place,
         memdb.open(f"{place}/folds.db", durability="process", embedder=embedder) as db,
     ):
-        ours = db._rooms.indexer.embedder
+        ours = db._services.indexer.embedder
         defaults = for_messages(None if ours is None else ours.name)
         for path in locomo_data.files(folder):
             scope = db.scope(path.stem, app="locomo")
             locomo_data.load(scope, path)
-            db.run_pending()
+            db.jobs.run()
             said = [one for each in scope.sessions() for one in scope.session(each.name).messages()]
             names = {one.id: one.external_id for one in said}
             with db._db.read() as tx:

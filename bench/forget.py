@@ -63,7 +63,7 @@ def fill(db: memdb.MemDB, rng: random.Random) -> None:
             text = "\n".join(sentence(rng) for _ in range(rng.choice([2, 400])))
             trip.artifacts.save(f"{word(rng)}.md", text, message_seq=n + 1)
             scope.artifacts.save(f"{word(rng)}.bin", rng.randbytes(5000))
-    db.run_pending()
+    db.jobs.run()
     ann.session("trip").archive(keep_last=20)
     bob.session("trip").archive(keep_last=20)
 
@@ -131,7 +131,7 @@ def trial(folder: Path, number: int, seed: int, *, indexes: bool) -> tuple[str, 
         if not indexes:
             proofs.purge(db._db, indexes=False)  # the control has no public name
         seconds = time.perf_counter() - began
-        sound = not db.check(deep=True)
+        sound = not db.file.check(deep=True)
     # All connections of this process are closed: another library may look now.
     count = left(path, wanted)
     return kind, count, sound and (not indexes or receipt.proven == (count == 0)), seconds

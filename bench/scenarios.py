@@ -151,7 +151,7 @@ def large_file(folder: Path) -> Iterator[Result]:
     with memdb.open(folder / "large.db", durability="process") as db:
         fill(db, "ten", texts[:10_000])
         fill(db, "one", texts[10_000:11_000])
-        db.run_pending(kinds=("embed",))  # the others below wait: nobody asks them
+        db.jobs.run(kinds=("embed",))  # the others below wait: nobody asks them
         for number in range(21):
             fill(db, f"other{number}", texts[11_000 + number * 9000 : 20_000 + number * 9000])
         chat = db.scope("ten").session("s19")
@@ -220,8 +220,8 @@ def nearest(folder: Path) -> Iterator[Result]:
 
     with memdb.open(folder / "knn.db", durability="process") as db:
         fill(db, "ann", corpus.texts(10_000))
-        db.run_pending()
-        filler = db._rooms.indexer.answering()
+        db.jobs.run()
+        filler = db._services.indexer.answering()
         asked = [vector for vector in filler.embed(corpus.queries(60)) if vector]
         with db._db.read() as tx:
             span = db.scope("ann")._owner.span(tx)

@@ -71,7 +71,7 @@ def run(path: str, told: list[Told], checks: int, seed: int) -> dict[str, object
             then = [(e.id, e.version, e.text) for e in scopes[user].entries.list(as_of=at_ms)]
             wrong += then != listed
         held = {user: list(scopes[user].entries.list()) for user in USERS}
-        findings = len(db.check())
+        findings = len(db.file.check())
     return {
         "statements": len(told),
         "actions": dict(sorted(actions.items())),

@@ -12,9 +12,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.api.database import MemDB, open  # noqa: A004 (memdb.open, like gzip.open)
+    from memdb import aio
+    from memdb.api.collections import Artifacts, Entries
+    from memdb.api.database import MemDB, Transaction, open  # noqa: A004 (memdb.open, like gzip.open)
+    from memdb.api.file import File
+    from memdb.api.host import Host
+    from memdb.api.jobs import Jobs
     from memdb.api.scope import Scope
     from memdb.api.session import Session
+    from memdb.api.state import State
+    from memdb.api.summaries import Summaries
     from memdb.api.tools import Tools
     from memdb.entries.categories import Categories, Category
     from memdb.errors import (
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
         FileError,
         Interrupted,
         InvalidInput,
+        InvalidItem,
         IOFailed,
         MemDBError,
         MigrationFailed,
@@ -39,10 +47,12 @@ if TYPE_CHECKING:
         ReadOnly,
         SchemaTooNew,
         SecretFound,
+        SessionClosed,
         StorageError,
         TooLarge,
         Unavailable,
         Unreadable,
+        Unsupported,
         VersionConflict,
         WrongProcess,
     )
@@ -70,7 +80,19 @@ if TYPE_CHECKING:
         SpaceInfo,
         Why,
     )
-    from memdb.models.receipts import Proof, Receipt
+    from memdb.models.protocols import (
+        Arbiter,
+        Claim,
+        Clock,
+        Embedder,
+        Ids,
+        Model,
+        Summarizer,
+        TokenCounter,
+        Verdict,
+    )
+    from memdb.models.receipts import ImportReport, Proof, Receipt, Secret, SecretPlace
+    from memdb.models.sessions import SessionHead, SessionSnapshot
     from memdb.models.summaries import (
         Archived,
         Compacted,
@@ -87,14 +109,18 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyExists",
+    "Arbiter",
     "Archived",
     "Artifact",
     "ArtifactVersion",
+    "Artifacts",
     "BadQuery",
     "Busy",
     "Candidate",
     "Categories",
     "Category",
+    "Claim",
+    "Clock",
     "Closed",
     "Compacted",
     "Conflict",
@@ -103,24 +129,33 @@ __all__ = [
     "Decision",
     "DimensionMismatch",
     "DiskFull",
+    "Embedder",
+    "Entries",
     "Entry",
     "EntryVersion",
     "Expansion",
     "ExtractPolicy",
     "Extracted",
+    "File",
     "FileError",
     "FileInfo",
     "Finding",
     "Hit",
     "Hits",
+    "Host",
     "IOFailed",
+    "Ids",
+    "ImportReport",
     "Interrupted",
     "InvalidInput",
+    "InvalidItem",
+    "Jobs",
     "MemDB",
     "MemDBError",
     "Message",
     "MigrationFailed",
     "MissingExtension",
+    "Model",
     "NewMessage",
     "NotAMemDB",
     "NotFound",
@@ -134,29 +169,42 @@ __all__ = [
     "Remembered",
     "SchemaTooNew",
     "Scope",
+    "Secret",
     "SecretFound",
+    "SecretPlace",
     "SecretPolicy",
     "Session",
+    "SessionClosed",
+    "SessionHead",
     "SessionInfo",
     "SessionPolicy",
+    "SessionSnapshot",
     "Source",
     "SourceItem",
     "SpaceInfo",
+    "State",
     "StorageError",
+    "Summaries",
+    "Summarizer",
     "Summary",
     "SummaryPolicy",
     "SummaryText",
     "SummaryTree",
+    "TokenCounter",
     "TooLarge",
     "Tools",
+    "Transaction",
     "Unavailable",
     "Unreadable",
+    "Unsupported",
     "Upkeep",
     "UpkeepPolicy",
+    "Verdict",
     "VersionConflict",
     "Why",
     "Worker",
     "WrongProcess",
+    "aio",
     "open",
 ]
 
@@ -169,11 +217,33 @@ _RECORDS = (
     "memdb.models.file",
 )
 _HOMES = {
+    "Arbiter": ("memdb.models.protocols",),
+    "Artifacts": ("memdb.api.collections",),
+    "Claim": ("memdb.models.protocols",),
+    "Clock": ("memdb.models.protocols",),
+    "Embedder": ("memdb.models.protocols",),
+    "Entries": ("memdb.api.collections",),
+    "File": ("memdb.api.file",),
+    "Host": ("memdb.api.host",),
+    "Ids": ("memdb.models.protocols",),
+    "ImportReport": ("memdb.models.receipts",),
+    "Jobs": ("memdb.api.jobs",),
+    "Model": ("memdb.models.protocols",),
+    "SecretPlace": ("memdb.models.receipts",),
+    "SessionHead": ("memdb.models.sessions",),
+    "SessionSnapshot": ("memdb.models.sessions",),
+    "State": ("memdb.api.state",),
+    "Summaries": ("memdb.api.summaries",),
+    "Summarizer": ("memdb.models.protocols",),
+    "TokenCounter": ("memdb.models.protocols",),
+    "Transaction": ("memdb.api.database",),
+    "Verdict": ("memdb.models.protocols",),
     "Categories": ("memdb.entries.categories",),
     "Category": ("memdb.entries.categories",),
     "MemDB": ("memdb.api.database",),
     "open": ("memdb.api.database",),
     "Scope": ("memdb.api.scope",),
+    "Secret": ("memdb.models.receipts",),
     "Proof": ("memdb.models.receipts",),
     "Receipt": ("memdb.models.receipts",),
     "SecretPolicy": ("memdb.text.secret_policy",),
@@ -188,6 +258,8 @@ if not TYPE_CHECKING:  # a checker would allow any name on a module that has thi
 
     def __getattr__(name: str) -> object:
         """Load the public *name* from its module, and keep it."""
+        if name == "aio":
+            return _load("memdb.aio", name)
         homes = _HOMES.get(name, _RECORDS) if name in __all__ else ()
         for home in homes:
             module = _load(home, name)

@@ -7,6 +7,7 @@ MemDBError                      "internal"   exit 1   base; never raised itself
     BadQuery                    "query"               text
     TooLarge                    "too_large"           limit, got
     SecretFound                 "secret"              field, kinds
+    InvalidItem (TypeError)     "invalid_item"        of a framework's session
   NotFound (LookupError)        "not_found"  exit 3   kind, ref
   Conflict                      "conflict"   exit 4
     AlreadyExists               "exists"              kind, ref
@@ -24,10 +25,12 @@ MemDBError                      "internal"   exit 1   base; never raised itself
     Interrupted                 "interrupted"
     IOFailed                    "io"
     Closed                      "closed"
+      SessionClosed (RuntimeError)                    of a framework
     WrongProcess                "wrong_process"
-  PortError                     "port"       exit 8   name
+    Unsupported                 "unsupported"         the engine cannot do this
+  PortError                     "port"       exit 8   name; a model, embedder or counter failed
     Unavailable                 "unavailable"         retryable
-    Unreadable                  "unreadable"
+    Unreadable                  "unreadable"          the answer cannot be used
 """
 
 from __future__ import annotations
@@ -122,6 +125,12 @@ class SecretFound(InvalidInput):
         )
         self.field = field
         self.kinds = kinds
+
+
+class InvalidItem(InvalidInput, TypeError):
+    """A framework's item cannot be stored; the Agents SDK expects a TypeError then."""
+
+    code = "invalid_item"
 
 
 class NotFound(MemDBError, LookupError):
@@ -285,6 +294,16 @@ class Closed(StorageError):
     """The file was closed in this process."""
 
     code = "closed"
+
+
+class SessionClosed(Closed, RuntimeError):
+    """A framework's session was closed; the Agents SDK expects a RuntimeError then."""
+
+
+class Unsupported(StorageError):
+    """The engine of this file cannot do what was asked."""
+
+    code = "unsupported"
 
 
 class WrongProcess(StorageError):

@@ -21,7 +21,7 @@ import apsw
 import pytest
 
 import memdb
-from memdb.api._container import Rooms
+from memdb.api._container import Services
 from memdb.api.database import MemDB
 from memdb.engine.sqlite.database import Database
 
@@ -144,7 +144,7 @@ class FakeEmbedder:
 
 def assert_sound(opened: MemDB) -> None:
     """Fail, keeping the file and naming it, unless `check` finds nothing."""
-    found = opened.check(deep=True)
+    found = opened.file.check(deep=True)
     if found:
         pytest.fail(f"check of {opened.path} found {found}")
 
@@ -236,7 +236,7 @@ def open_db(make_database: Callable[..., Database], embedder: FakeEmbedder) -> C
             "extract": extract,
             "upkeep": upkeep,
         }
-        return MemDB(database, Rooms(database, embedder, counter, **ports))
+        return MemDB(database, Services(database, embedder, counter, **ports))
 
     return make
 
@@ -258,7 +258,7 @@ def place(request: pytest.FixtureRequest, path: str) -> str:
 
 @pytest.fixture
 def database(place: str, make_database: Callable[..., Database]) -> Database:
-    """Return the open file under `db`, for tests of rooms and transactions."""
+    """Return the open file under `db`, for tests of services and transactions."""
     return make_database(place)
 
 
@@ -267,7 +267,7 @@ def db(
     database: Database, embedder: FakeEmbedder, open_db: Callable[..., MemDB]
 ) -> Iterator[MemDB]:
     """Return a MemDB, once in memory and once in a file; checked at the end."""
-    yield from _checked(MemDB(database, Rooms(database, embedder, "estimate")), open_db)
+    yield from _checked(MemDB(database, Services(database, embedder, "estimate")), open_db)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ The same calls as coroutines, for programs with an event loop.
 
     import memdb.aio
 
-    async with await memdb.aio.open("agent.db") as db:
+    async with memdb.aio.open("agent.db") as db:
         chat = db.scope("ann").session("trip")
         await chat.append("user", "We fly to Oslo on 3 May.")
         hits = await db.scope("ann").recall("when do we fly?")
@@ -17,22 +17,34 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from memdb.aio.batching import Worker, run_in, waited
-from memdb.aio.parts import Artifacts, Entries, State, Tools, later
+from memdb.aio.parts import (
+    Artifacts,
+    Entries,
+    File,
+    Host,
+    Jobs,
+    State,
+    Summaries,
+    Tools,
+    later,
+)
 from memdb.api import database
 from memdb.api import scope as scopes
 from memdb.api import session as sessions
+from memdb.models.messages import NewMessage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
     from concurrent.futures import Future
 
-    from memdb.deletion.secrets import SecretPlace
     from memdb.entries.categories import Categories
-    from memdb.models.messages import Message, NewMessage
+    from memdb.models.messages import Message
+    from memdb.models.receipts import SecretPlace
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 PAGE = 500
@@ -47,32 +59,27 @@ class Session:
         self._worker = worker
         self.name = sync.name
 
-    pop = later(sessions.Session.pop)
-    replace = later(sessions.Session.replace)
     last = later(sessions.Session.last)
     get = later(sessions.Session.get)
     find = later(sessions.Session.find)
     search = later(sessions.Session.search)
-    window = later(sessions.Session.window)
     context = later(sessions.Session.context)
-    tree = later(sessions.Session.tree)
-    expand = later(sessions.Session.expand)
-    search_summaries = later(sessions.Session.search_summaries)
-    summary_index = later(sessions.Session.summary_index)
     extract = later(sessions.Session.extract)
     profile = later(sessions.Session.profile)
-    compact = later(sessions.Session.compact)
-    upgrade = later(sessions.Session.upgrade)
     archive = later(sessions.Session.archive)
     unarchive = later(sessions.Session.unarchive)
-    clear = later(sessions.Session.clear)
     delete = later(sessions.Session.delete)
-    head = later(sessions.Session.head)
-    create = later(sessions.Session.create)
-    commit = later(sessions.Session.commit)
-    snapshot = later(sessions.Session.snapshot)
-    erase = later(sessions.Session.erase)
     forget = later(sessions.Session.forget)
+
+    @property
+    def summaries(self) -> Summaries:
+        """The summaries that condense this session."""
+        return Summaries(self._sync.summaries, self._worker)
+
+    @property
+    def host(self) -> Host:
+        """What a framework with sessions of its own needs."""
+        return Host(self._sync.host, self._worker)
 
     @property
     def state(self) -> State:
@@ -84,12 +91,16 @@ class Session:
         role: str,
         text: str = "",
         *,
+        author: str | None = None,
+        parts: list[Any] | None = None,
+        external_id: str | None = None,
+        created_ms: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
         expected_seq: int | None = None,
         secrets: str | None = None,
-        **fields: Any,
     ) -> Message:
         """Add a message; see `memdb.Session.append`."""
-        new = {"role": role, "text": text, **fields}
+        new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
         (stored,) = await self.extend([new], expected_seq=expected_seq, secrets=secrets)
         return stored
 
@@ -115,12 +126,12 @@ class Session:
         after: Callable[[list[Message]], object] | None = None,
     ) -> Future[list[Message]]:
         """Ask the worker to add messages; *after* gets them there once they are stored."""
-        sync, rooms = self._sync, self._sync._rooms
+        sync, services = self._sync, self._sync._services
 
         return self._worker.add(
-            rooms.db,
-            lambda: rooms.writer.prepare(messages, secrets),
-            lambda drafts: rooms.writer.append(
+            services.db,
+            lambda: services.writer.prepare(messages, secrets),
+            lambda drafts: services.writer.append(
                 sync._owner, sync.name, drafts, expected_seq, keep=keep
             ),
             after,
@@ -223,20 +234,18 @@ class MemDB:
         self._worker = worker
         self.path = sync.path
 
-    run_pending = later(database.MemDB.run_pending)
-    run_due = later(database.MemDB.run_due)
-    start_worker = later(database.MemDB.start_worker)
-    pending = later(database.MemDB.pending)
-    warm = later(database.MemDB.warm)
-    spaces = later(database.MemDB.spaces)
-    drop_space = later(database.MemDB.drop_space)
-    check = later(database.MemDB.check)
-    rebuild = later(database.MemDB.rebuild)
-    vacuum = later(database.MemDB.vacuum)
-    backup = later(database.MemDB.backup)
     import_file = later(database.MemDB.import_file)
     export = later(database.MemDB.export)
-    info = later(database.MemDB.info)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Background work: do what is due now, or in a thread."""
+        return Jobs(self._sync.jobs, self._worker)
+
+    @property
+    def file(self) -> File:
+        """The file as a whole: check, rebuild, vacuum, backup, info, embedding spaces."""
+        return File(self._sync.file, self._worker)
 
     def scope(self, user: str, app: str = "default") -> Scope:
         """Return somebody's memory; it is made at its first write."""
@@ -256,7 +265,12 @@ class MemDB:
         return State(self._sync.state(app), self._worker)
 
     async def run(self, work: Callable[[database.MemDB], R]) -> R:
-        """Return what *work* returns, done with the synchronous file in its worker thread."""
+        """
+        Return what *work* returns, done with the synchronous file in its worker thread.
+
+        With `with db.transaction():` in *work*, several calls happen whole or
+        not at all.
+        """
         return await run_in(self._worker, functools.partial(work, self._sync))
 
     async def scopes(self) -> list[Scope]:
@@ -294,15 +308,49 @@ class MemDB:
         return _repr(self._sync)
 
 
-async def open(path: str, **options: Any) -> MemDB:  # noqa: A001 (as memdb.open)
-    """Open a memdb file; arguments and errors as in `memdb.open`."""
-    worker = Worker(str(path))
-    try:
-        sync = await run_in(worker, lambda: database.open(path, **options))
-    except BaseException:
-        worker.shutdown(wait=False)
-        raise
-    return MemDB(sync, worker)
+class Opening:
+    """A file that is being opened: await it, or use it with `async with`."""
+
+    def __init__(self, path: str, work: Callable[[], database.MemDB]) -> None:
+        """Use `memdb.aio.open()` instead."""
+        self._path = path
+        self._work = work
+        self._opened: MemDB | None = None
+
+    def __await__(self) -> Generator[Any, None, MemDB]:
+        """Open the file in its worker thread and return it."""
+        return self._open().__await__()
+
+    async def _open(self) -> MemDB:
+        worker = Worker(self._path)
+        try:
+            return MemDB(await run_in(worker, self._work), worker)
+        except BaseException:
+            worker.shutdown(wait=False)
+            raise
+
+    async def __aenter__(self) -> MemDB:
+        """Open the file and return it."""
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the file."""
+        if self._opened is not None:
+            await self._opened.close()
+
+
+def _awaited(opener: Callable[P, database.MemDB]) -> Callable[P, Opening]:
+    @functools.wraps(opener)
+    def open(*args: P.args, **options: P.kwargs) -> Opening:  # noqa: A001 (as memdb.open)
+        path = args[0] if args else options.get("path", "")
+        return Opening(str(path), functools.partial(opener, *args, **options))
+
+    open.__doc__ = "Open a memdb file: `async with memdb.aio.open(path) as db`; see `memdb.open`."
+    return open
+
+
+open = _awaited(database.open)  # noqa: A001 (as memdb.open)
 
 
 def _repr(sync: object) -> str:

@@ -10,12 +10,13 @@ import functools
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from memdb.aio.batching import Worker, run_in
-from memdb.api import collections, tools
+from memdb.api import collections, file, host, jobs, summaries, tools
 from memdb.api import state as states
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Awaitable, Callable
+    from datetime import datetime
 
     from memdb.models.messages import Entry
 
@@ -77,13 +78,23 @@ class Entries:
     decisions = later(collections.Entries.decisions)
     delete = later(collections.Entries.delete)
 
-    async def update(self, entry_id: int, **changes: Any) -> Entry:
-        """Change an entry; see `memdb.api.collections.Entries.update`."""
-        return await run_in(self._worker, lambda: self._sync.update(entry_id, **changes))
+    update = later(collections.Entries.update)
 
-    async def list(self, **options: Any) -> list[Entry]:
-        """Return the entries by id; options as in `memdb.api.collections.Entries.list`."""
-        return await run_in(self._worker, lambda: [*self._sync.list(**options)])
+    async def list(
+        self,
+        *,
+        category: str | None = None,
+        pinned: bool | None = None,
+        inactive: bool = False,
+        as_of: int | datetime | None = None,
+    ) -> list[Entry]:
+        """Return the entries by id; see `memdb.Entries.list`."""
+        return await run_in(
+            self._worker,
+            lambda: [
+                *self._sync.list(category=category, pinned=pinned, inactive=inactive, as_of=as_of)
+            ],
+        )
 
 
 class Artifacts:
@@ -133,3 +144,70 @@ class State:
         """Remove a key; False if there was none."""
         missing = object()
         return await run_in(self._worker, lambda: self._sync.pop(key, missing) is not missing)
+
+
+class Jobs:
+    """Background work; see `memdb.Jobs`."""
+
+    def __init__(self, sync: jobs.Jobs, worker: Worker) -> None:
+        """Use `db.jobs` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    run = later(jobs.Jobs.run)
+    run_due = later(jobs.Jobs.run_due)
+    start = later(jobs.Jobs.start)
+    pending = later(jobs.Jobs.pending)
+
+
+class File:
+    """The file as a whole; see `memdb.File`."""
+
+    def __init__(self, sync: file.File, worker: Worker) -> None:
+        """Use `db.file` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    info = later(file.File.info)
+    check = later(file.File.check)
+    rebuild = later(file.File.rebuild)
+    vacuum = later(file.File.vacuum)
+    backup = later(file.File.backup)
+    spaces = later(file.File.spaces)
+    drop_space = later(file.File.drop_space)
+    warm = later(file.File.warm)
+
+
+class Host:
+    """Bookkeeping of a session for a framework; see `memdb.Host`."""
+
+    def __init__(self, sync: host.Host, worker: Worker) -> None:
+        """Use `session.host` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    head = later(host.Host.head)
+    create = later(host.Host.create)
+    commit = later(host.Host.commit)
+    snapshot = later(host.Host.snapshot)
+    pop = later(host.Host.pop)
+    replace = later(host.Host.replace)
+    clear = later(host.Host.clear)
+    erase = later(host.Host.erase)
+    window = later(host.Host.window)
+
+
+class Summaries:
+    """The summaries of a session; see `memdb.Summaries`."""
+
+    def __init__(self, sync: summaries.Summaries, worker: Worker) -> None:
+        """Use `session.summaries` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    tree = later(summaries.Summaries.tree)
+    expand = later(summaries.Summaries.expand)
+    search = later(summaries.Summaries.search)
+    index = later(summaries.Summaries.index)
+    compact = later(summaries.Summaries.compact)
+    upgrade = later(summaries.Summaries.upgrade)

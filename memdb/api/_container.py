@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 MAX_QUOTA = 1_000_000
 
 
-class Rooms:
+class Services:
     """What a MemDB, its scopes and its sessions delegate to."""
 
     def __init__(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
     from typing import Any, BinaryIO
 
-    from memdb.api._container import Rooms
+    from memdb.api._container import Services
     from memdb.models.messages import Artifact, ArtifactVersion, Decision, Entry, EntryVersion
     from memdb.records.scopes import Owner
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Entries:
     """The long-term entries of a scope; `scope.remember` adds one."""
 
-    def __init__(self, rooms: Rooms, owner: Owner) -> None:
+    def __init__(self, services: Services, owner: Owner) -> None:
         """Use `scope.entries` instead."""
-        self._entries = rooms.entries
+        self._entries = services.entries
         self._owner = owner
 
     def get(self, entry_id: int) -> Entry:
@@ -129,9 +129,9 @@ class Artifacts:
     it is named by `session=`, and without it the `user:` names are meant.
     """
 
-    def __init__(self, rooms: Rooms, owner: Owner, session: str | None) -> None:
+    def __init__(self, services: Services, owner: Owner, session: str | None) -> None:
         """Use `scope.artifacts` or `session.artifacts` instead."""
-        self._shelf = rooms.shelf
+        self._shelf = services.shelf
         self._owner = owner
         self._session = session
 

@@ -6,34 +6,39 @@ from __future__ import annotations
 
 import os
 
-from memdb.api._container import Rooms
+from memdb.api._container import Services
 from memdb.api._resolve import STATIC
-from memdb.api.background import Working
+from memdb.api.jobs import Jobs
 from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.database import Database
 from memdb.models.clock import system_clock, uuid7
 from memdb.records.scopes import SHARED, Owner
-from memdb.tables import spaces
 from memdb.text.validate import name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
     from typing import Self
 
+    from memdb.api.file import File
     from memdb.api.state import State
     from memdb.entries.categories import Categories, Category
-    from memdb.jobs.worker import Worker
-    from memdb.models.clock import Clock, Ids
     from memdb.models.extraction import ExtractPolicy
-    from memdb.models.file import FileInfo
     from memdb.models.jobs import UpkeepPolicy
-    from memdb.models.messages import Finding, SpaceInfo
-    from memdb.models.protocols import Arbiter, Embedder, Model, Summarizer, TokenCounter
+    from memdb.models.protocols import (
+        Arbiter,
+        Clock,
+        Embedder,
+        Ids,
+        Model,
+        Summarizer,
+        TokenCounter,
+    )
+    from memdb.models.receipts import ImportReport
     from memdb.models.summaries import SummaryPolicy
     from memdb.text.secret_policy import SecretPolicy
-    from memdb.transfer.importer import ImportReport
 
 
 def open(  # noqa: A001 (memdb.open, like gzip.open)
@@ -67,7 +72,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             `memdb.api._resolve.embedder_by_name`; your own; or None for search
             by words alone.
         previous_embedder: The one that the file had before. It answers until
-            *embedder* has embedded everything (`run_pending`, a worker). "static"
+            *embedder* has embedded everything (`db.jobs.run()`, a worker). "static"
             does so by itself.
         counter: "cl100k_base" (as for None), "o200k_base", "estimate", or yours.
         model: A language model that writes summaries and decides what to
@@ -82,7 +87,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             does, or without one rules of English, offline.
         categories: Kinds of entries besides the built-in ones.
         entry_quota: Most active entries of a user (the least worth is set aside); None: 1,000.
-        extract: Learn entries from what is said, in `run_pending` and workers:
+        extract: Learn entries from what is said, in `db.jobs.run()` and workers:
             True, or when and how. `Session.extract` works without it.
         upkeep: What workers remove; None: nothing.
         clock: Gives UTC milliseconds.
@@ -103,7 +108,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         name_value(name, "path")
     database = Database(name, durability=durability, clock=clock, ids=ids)
     try:
-        rooms = Rooms(
+        services = Services(
             database,
             embedder,
             counter,
@@ -118,29 +123,62 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             extract=extract,
             upkeep=upkeep,
         )
-        return MemDB(database, rooms)
+        return MemDB(database, services)
     except BaseException:
         database.close()
         raise
 
 
-class MemDB(Working):
+class MemDB:
     """
     An open file. Safe for any number of threads, and of processes on one file.
 
     A context manager; leaving it closes the file.
     """
 
-    def __init__(self, database: Database, rooms: Rooms) -> None:
+    def __init__(self, database: Database, services: Services) -> None:
         """Use `memdb.open()` instead."""
         self._db = database
-        self._rooms = rooms
-        self._worker: Worker | None = None
+        self._services = services
+        self._jobs = Jobs(services)
 
     @property
     def path(self) -> str:
         """The path it was opened with."""
         return self._db.path
+
+    @property
+    def jobs(self) -> Jobs:
+        """Background work: do what is due now, or in a thread."""
+        return self._jobs
+
+    @property
+    def file(self) -> File:
+        """The file as a whole: check, rebuild, vacuum, backup, info, embedding spaces."""
+        from memdb.api.file import File
+
+        return File(self._services)
+
+    def transaction(self) -> Transaction:
+        """
+        Return a context in which all writes of this thread happen together or not at all.
+
+        If the body raises, the file is as before. Inside another transaction it
+        is a savepoint. Other writers wait meanwhile, so ask models before it.
+
+        Raises:
+            Busy: another process kept the write lock longer than the timeout.
+
+        >>> with open(":memory:") as db:
+        ...     ann = db.scope("ann")
+        ...     with db.transaction():
+        ...         chat = ann.session("trip")
+        ...         _ = chat.append("user", "Pay with the blue card.")
+        ...         _ = ann.remember("Ann pays with the blue card.", key="card")
+        ...     chat.last_seq
+        1
+        """
+        return Transaction(self._db)
 
     def scope(self, user: str, app: str = "default") -> Scope:
         """
@@ -153,16 +191,16 @@ class MemDB(Working):
         Raises:
             InvalidInput: a name is empty or cannot be stored.
         """
-        return Scope(self._rooms, self._owner(user, app))
+        return Scope(self._services, self._owner(user, app))
 
     def shared(self, app: str = "default") -> Scope:
         """Return what all users of *app* share, a scope whose user is ""; each recalls it too."""
-        return Scope(self._rooms, Owner(self._db, name_value(app, "app"), SHARED))
+        return Scope(self._services, Owner(self._db, name_value(app, "app"), SHARED))
 
     @property
     def categories(self) -> Categories:
         """The kinds of entries that this open file knows; `add` one of yours."""
-        return self._rooms.categories
+        return self._services.categories
 
     def scopes(self) -> list[Scope]:
         """Return every scope that was written to, by app and user; shared ones too."""
@@ -170,88 +208,13 @@ class MemDB(Working):
 
         with self._db.read() as tx:
             found = scopes.list_all(tx)
-        return [Scope(self._rooms, Owner(self._db, app, user)) for _, app, user in found]
+        return [Scope(self._services, Owner(self._db, app, user)) for _, app, user in found]
 
     def state(self, app: str = "default") -> State:
         """Return the values under keys that belong to a program, whoever its user."""
         from memdb.api.state import State
 
-        return State(self._rooms, (name_value(app, "app"), "", ""))
-
-    def warm(self) -> None:
-        """
-        Load now what counts and embeds, 0.2 s that the first calls would take.
-
-        For programs that serve an event loop: loading keeps the interpreter
-        busy, in whatever thread it happens.
-
-        Raises:
-            PortError: the counter or the embedder failed.
-        """
-        self._rooms.counting.count_many(["warm"])
-        self._rooms.indexer.warm()
-
-    def spaces(self) -> tuple[SpaceInfo, ...]:
-        """Return the embedding spaces of the file, oldest first."""
-        with self._db.read() as tx:
-            return spaces.list_spaces(tx)
-
-    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
-        """
-        Remove the vectors of *model*; return what the space was. What was said stays.
-
-        A process that has its embedder makes them anew. Goes in pieces, between
-        which others write; `vacuum` then makes the file smaller.
-
-        Raises:
-            NotFound: the file has no such space.
-            InvalidInput: *dim* has to be said, as the model has several.
-        """
-        return self._rooms.indexer.drop_space(model, dim)
-
-    def check(self, *, deep: bool = False) -> list[Finding]:
-        """
-        Return every inconsistency of the file; [] when all is well.
-
-        The indexes are compared with the rows they come from, and each row with
-        its hash. Cost: 0.1 s per 10,000 messages.
-
-        Args:
-            deep: Also read every page and the bytes of every artifact.
-        """
-        from memdb.records.integrity import check
-
-        return check(self._db, deep=deep)
-
-    def rebuild(self) -> None:
-        """Make all that is derived anew from the rows: full text, sketches, counters."""
-        from memdb.records.integrity import rebuild
-
-        rebuild(self._db)
-
-    def vacuum(self) -> int:
-        """
-        Give back what archiving and deleting left free; return how many bytes.
-
-        Needs as much free disk as the file is large, and keeps writers waiting
-        meanwhile. Cost: 1 s per 100 MB.
-
-        Raises:
-            Busy: others write or read. If it is reading, the file gets smaller
-                when they have closed it, or at the next vacuum.
-            InvalidInput: called inside a transaction.
-        """
-        return self._db.maintain("vacuum")
-
-    def backup(self, path: str | os.PathLike[str], *, replace: bool = False) -> int:
-        """
-        Copy the file as it is now to *path*, while others use it; return its bytes.
-
-        Raises:
-            AlreadyExists: something is at *path*, and *replace* is False.
-            FileError: *path* cannot be written.
-        """
-        return self._db.copy_to(text_value(os.fspath(path), "path"), replace=replace)
+        return State(self._services, (name_value(app, "app"), "", ""))
 
     def import_file(
         self,
@@ -281,7 +244,7 @@ class MemDB(Working):
 
         owner = None if user is None else self._owner(user, app)
         return import_file(
-            self._rooms.transfer,
+            self._services.transfer,
             path,
             owner=owner,
             session=session,
@@ -323,12 +286,6 @@ class MemDB(Working):
 
         return export_lines(self._db, self._owners(user, app), embeddings=embeddings)
 
-    def info(self) -> FileInfo:
-        """Return what is in the file: rows and bytes per store, spaces, times."""
-        from memdb.records.integrity import describe
-
-        return describe(self._db)
-
     def close(self) -> None:
         """
         Close the file; calling it again does nothing.
@@ -336,9 +293,8 @@ class MemDB(Working):
         Work in progress is finished first, but a worker's model that is being
         asked is given up: what it was asked for stays due.
         """
-        if self._worker is not None:
-            self._worker.stop(give_up=True)
-        self._rooms.close()
+        self._jobs._close()
+        self._services.close()
         self._db.close()
 
     def _owner(self, user: str, app: str) -> Owner:
@@ -361,3 +317,26 @@ class MemDB(Working):
         """Name the file."""
         where = self.path if self.path == MEMORY else os.path.basename(self.path)  # noqa: PTH119
         return f"<MemDB {where}>"
+
+
+class Transaction:
+    """What `MemDB.transaction` gives to `with`."""
+
+    __slots__ = ("_write",)
+
+    def __init__(self, db: Database) -> None:
+        """Use `db.transaction()` instead."""
+        self._write = db.write()
+
+    def __enter__(self) -> None:
+        """Take the write lock, or set a savepoint inside another transaction."""
+        self._write.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Commit; undo everything if the body raised."""
+        self._write.__exit__(kind, error, trace)

@@ -12,12 +12,11 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from memdb.api._container import Rooms
+    from memdb.api._container import Services
     from memdb.api.collections import Artifacts, Entries
     from memdb.api.state import State
-    from memdb.deletion.secrets import SecretPlace
     from memdb.models.messages import Hits, ProfileBlock, Remembered, SessionInfo, Why
-    from memdb.models.receipts import Receipt
+    from memdb.models.receipts import Receipt, SecretPlace
     from memdb.records.scopes import Owner
 
 KINDS = ("message", "entry", "artifact")
@@ -26,9 +25,9 @@ KINDS = ("message", "entry", "artifact")
 class Scope:
     """What one user of one app has said, made and wants remembered."""
 
-    def __init__(self, rooms: Rooms, owner: Owner) -> None:
+    def __init__(self, services: Services, owner: Owner) -> None:
         """Use `db.scope(user)` instead."""
-        self._rooms = rooms
+        self._services = services
         self._owner = owner
 
     @property
@@ -43,11 +42,11 @@ class Scope:
 
     def session(self, name: str) -> Session:
         """Return a conversation; it is made at its first message."""
-        return Session(self._rooms, self._owner, name_value(name, "session"))
+        return Session(self._services, self._owner, name_value(name, "session"))
 
     def sessions(self, prefix: str = "") -> list[SessionInfo]:
         """Return what there is to say about each session whose name begins so, by name."""
-        return self._rooms.conversations.sessions(self._owner, prefix)
+        return self._services.conversations.sessions(self._owner, prefix)
 
     def remember(
         self,
@@ -141,7 +140,7 @@ class Scope:
             created_ms=created_ms,
             metadata=metadata,
         )
-        return self._rooms.remember.remember(self._owner, new)
+        return self._services.remember.remember(self._owner, new)
 
     def recall(
         self,
@@ -214,7 +213,7 @@ class Scope:
             group=group,
             as_of=as_of,
         )
-        return self._rooms.recaller.recall(self._owner, request)
+        return self._services.recaller.recall(self._owner, request)
 
     def why(
         self,
@@ -242,7 +241,7 @@ class Scope:
         request = search_request(
             query, limit, kinds=("message",), since=since, until=until, rerank=rerank
         )
-        return self._rooms.recaller.why(self._owner, request, session, seq)
+        return self._services.recaller.why(self._owner, request, session, seq)
 
     def profile(
         self, budget_tokens: int, said: Sequence[str] = (), *, ids: bool = False
@@ -262,7 +261,7 @@ class Scope:
         Returns:
             The text, its tokens and the entries; "" where not one line fits.
         """
-        return self._rooms.profiles.block(self._owner, budget_tokens, said, ids=ids)
+        return self._services.profiles.block(self._owner, budget_tokens, said, ids=ids)
 
     def search(self, query: str, limit: int = 10, *, kinds: Sequence[str] = KINDS) -> Hits:
         """
@@ -277,21 +276,21 @@ class Scope:
         """Values under keys that belong to the user, whatever the session."""
         from memdb.api.state import State
 
-        return State(self._rooms, (self._owner.app, self._owner.user, ""))
+        return State(self._services, (self._owner.app, self._owner.user, ""))
 
     @property
     def entries(self) -> Entries:
         """The long-term entries."""
         from memdb.api.collections import Entries
 
-        return Entries(self._rooms, self._owner)
+        return Entries(self._services, self._owner)
 
     @property
     def artifacts(self) -> Artifacts:
         """The artifacts of all sessions, and the `user:` ones they share."""
         from memdb.api.collections import Artifacts
 
-        return Artifacts(self._rooms, self._owner, None)
+        return Artifacts(self._services, self._owner, None)
 
     def forget(
         self,
@@ -354,7 +353,7 @@ class Scope:
         selector = select(
             entry=entry, session=session, query=query, everything=everything, artifacts=artifacts
         )
-        return self._rooms.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
+        return self._services.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
 
     def find_secrets(self, *, entropy: bool = False) -> Iterator[SecretPlace]:
         """
@@ -369,9 +368,9 @@ class Scope:
         """
         from memdb.deletion.secrets import Sources, places
 
-        rooms = self._rooms
-        sources = Sources(rooms.conversations, rooms.entries, rooms.shelf)
-        return places(sources, self._owner, rooms.secrets, entropy=entropy)
+        services = self._services
+        sources = Sources(services.conversations, services.entries, services.shelf)
+        return places(sources, self._owner, services.secrets, entropy=entropy)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """
@@ -382,7 +381,7 @@ class Scope:
         """
         from memdb.transfer.export import export_file
 
-        return export_file(self._rooms.db, [self._owner], path)
+        return export_file(self._services.db, [self._owner], path)
 
     def __repr__(self) -> str:
         """Name the app and the user."""

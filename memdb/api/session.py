@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from memdb.api.session_extraction import Learning
-from memdb.api.session_host import Hosted
-from memdb.api.session_revision import Revising
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, Self
 
+    from memdb.api._container import Services
     from memdb.api.collections import Artifacts
+    from memdb.api.host import Host
+    from memdb.api.state import State
+    from memdb.api.summaries import Summaries
     from memdb.api.tools import Tools
-    from memdb.models.messages import ContextWindow, Hits, Message, NewMessage
+    from memdb.models.extraction import Extracted
+    from memdb.models.messages import ContextWindow, Hits, Message, NewMessage, ProfileBlock
     from memdb.models.receipts import Receipt
-    from memdb.models.summaries import Archived, Compacted, Expansion, Summary, SummaryTree
+    from memdb.models.summaries import Archived
+    from memdb.records.scopes import Owner
 
 
-class Session(Hosted, Learning, Revising):
-    """An ordered run of messages in a scope; it is made at its first message."""
+class Session:
+    """
+    An ordered run of messages in a scope; it is made at its first message.
+
+    Attributes:
+        name: Its name in the scope.
+    """
+
+    def __init__(self, services: Services, owner: Owner, name: str) -> None:
+        """Use `scope.session(name)` instead."""
+        self._services = services
+        self._owner = owner
+        self.name = name
 
     def append(
         self,
@@ -65,7 +78,7 @@ class Session(Hosted, Learning, Revising):
         from memdb.models.messages import NewMessage
 
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
-        writer = self._rooms.writer
+        writer = self._services.writer
         drafts = writer.prepare([new], secrets)
         (stored,) = writer.append(self._owner, self.name, drafts, expected_seq)
         return stored
@@ -88,30 +101,30 @@ class Session(Hosted, Learning, Revising):
 
         Cost: 25 µs per message with index and exact token count.
         """
-        writer = self._rooms.writer
+        writer = self._services.writer
         drafts = writer.prepare(messages, secrets)
         return writer.append(self._owner, self.name, drafts, expected_seq, keep=keep)
 
     @property
     def last_seq(self) -> int:
         """The highest seq given out so far, 0 before the first message."""
-        return self._rooms.conversations.last_seq(self._owner, self.name)
+        return self._services.conversations.last_seq(self._owner, self.name)
 
     def messages(self, after_seq: int = 0, limit: int | None = None) -> Iterator[Message]:
         """Iterate over the messages after *after_seq*, oldest first, *limit* at most."""
-        return self._rooms.conversations.messages(self._owner, self.name, after_seq, limit)
+        return self._services.conversations.messages(self._owner, self.name, after_seq, limit)
 
     def last(self, n: int) -> list[Message]:
         """Return the newest *n* messages, oldest of them first. Cost: 0.1 ms for 50."""
-        return self._rooms.conversations.last(self._owner, self.name, n)
+        return self._services.conversations.last(self._owner, self.name, n)
 
     def get(self, seq: int) -> Message:
         """Return message *seq*; NotFound if the session has none."""
-        return self._rooms.conversations.get(self._owner, self.name, seq)
+        return self._services.conversations.get(self._owner, self.name, seq)
 
     def find(self, external_id: str) -> Message | None:
         """Return the message that was added with *external_id*, None without one."""
-        return self._rooms.conversations.find_external(self._owner, self.name, external_id)
+        return self._services.conversations.find_external(self._owner, self.name, external_id)
 
     def search(self, query: str, limit: int = 10) -> Hits:
         """
@@ -122,46 +135,7 @@ class Session(Hosted, Learning, Revising):
         from memdb.search.request import search_request
 
         request = search_request(query, limit, kinds=("message",), session=self.name, by="words")
-        return self._rooms.recaller.recall(self._owner, request)
-
-    def window(
-        self,
-        strategy: str | None = None,
-        *,
-        last: int | None = None,
-        budget_tokens: int | None = None,
-        keep_last: int | None = None,
-        progress: Callable[[str, str], object] | None = None,
-    ) -> ContextWindow:
-        """
-        Return the newest messages that *strategy* chooses, oldest of them first.
-
-        Args:
-            strategy: None keeps to both limits and skips tool results whose
-                call would be missing. The others never begin inside a tool
-                call and its results, and go back to a user's message for the
-                first, also where that is over a limit: "buffer_window" for the
-                newest *last* (20), "token_window" for those within
-                *budget_tokens* (8,000), but the newest *keep_last* (5) at
-                least, "none" for all. "summary_buffer" never is over
-                *budget_tokens* (8,000): from 85 % of it on, summaries stand
-                for all but the newest 56 to 71 %.
-            last: Most messages; None: all that fit, or the strategy's number.
-            budget_tokens: Most tokens by the file's counter, 4 per message for
-                its frame included; None: no limit, or the strategy's number.
-            keep_last: See "token_window".
-            progress: Called with status and message before a model is asked
-                for summaries, which only "summary_buffer" does.
-
-        Raises:
-            InvalidInput: no such strategy, or an argument does not apply to it.
-            TooLarge: without a strategy, the newest message alone is over the
-                budget.
-        """
-        from memdb.api.session_window import window
-
-        limits = {"last": last, "budget_tokens": budget_tokens, "keep_last": keep_last}
-        return window(self._rooms, self._owner, self.name, strategy, **limits, progress=progress)
+        return self._services.recaller.recall(self._owner, request)
 
     def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:
         """
@@ -192,91 +166,83 @@ class Session(Hosted, Learning, Revising):
         Cost: 5 ms for any number of messages, with a query the time of a
         recall besides. What is not yet summarised is condensed without a model.
         """
-        return self._rooms.contexts.context(self._owner, self.name, budget_tokens, query)
+        return self._services.contexts.context(self._owner, self.name, budget_tokens, query)
 
-    def tree(self) -> SummaryTree:
-        """Return the summaries of this session, and what has none yet."""
-        return self._rooms.trees.tree(self._owner, self.name)
-
-    def expand(self, summary_id: str, *, after_seq: int = 0, limit: int = 50) -> Expansion:
-        """
-        Return a page of what a summary stands for: summaries one level down, or messages.
-
-        Args:
-            summary_id: A summary's `id`; or a span as "first-last", as contexts name
-                it: the summary of that span, else its messages.
-            after_seq: `next_seq` of the page before; 0: the first.
-            limit: Most summaries or messages on a page, 1 to 1,000.
-
-        Raises:
-            NotFound: the session has no such summary, or no message in the span.
-        """
-        return self._rooms.trees.expand(self._owner, self.name, summary_id, after_seq, limit)
-
-    def search_summaries(self, query: str, limit: int = 10) -> list[Summary]:
-        """Return the summaries of this session that share words with *query*, best first."""
-        from memdb.search.request import search_request
-
-        request = search_request(query, limit, kinds=("summary",), session=self.name, by="words")
-        hits = self._rooms.recaller.recall(self._owner, request)
-        ids = [hit.source.summary_id or "" for hit in hits]
-        return self._rooms.trees.get_many(self._owner, self.name, ids)
-
-    def summary_index(self, budget_tokens: int = 400) -> str:
-        """
-        Return a list of the summaries that cover this session, for a system prompt.
-
-        One line for each that no other stands for, oldest first, with the id
-        that `memory_expand` takes. Where not all fit, the newest are listed and
-        the rest is named. "" without summaries, or if not even one line fits.
-        """
-        return self._rooms.trees.index(self._owner, self.name, budget_tokens)
-
-    def compact(
+    def extract(
         self,
         *,
-        keep_last: int | None = None,
+        dry_run: bool = False,
+        limit: int | None = None,
         progress: Callable[[str, str], object] | None = None,
-    ) -> Compacted:
+    ) -> Extracted:
         """
-        Finish the summaries, drop what can be made again, and archive what is cold.
+        Learn entries from what was said here and not yet looked at; say what became of them.
 
-        Nothing that was said is lost, and no summary by a model is dropped.
-        Summaries that another process is making now are left to it.
+        By the file's model, with two calls at most per twenty messages, or by
+        rules of English. What is known already is merged, what is out of date
+        superseded; nothing is extracted twice, and nothing skipped.
 
         Args:
-            keep_last: Archive all but so many of the newest messages; None:
-                archive nothing.
-            progress: Called with status ("active", "done" or "error") and what
-                is being done, also before each call of a model.
+            dry_run: Say what would be done, and store nothing; a model is asked.
+            limit: Stop after about so many messages.
+            progress: Called with status and message before a model is asked.
 
         Raises:
-            PortError: the model failed on a summary: an extract takes its
-                place, and it is tried again later. All else was done.
+            NotFound: there is no such session.
+            PortError: the model gave no answer that can be read. What came
+                before is stored, the rest is read the next time.
         """
-        from memdb.summaries.builder import compact
-
-        rooms = self._rooms
-        return compact(
-            rooms.db,
-            rooms.summaries,
-            lambda: rooms.archivist,
-            self._owner,
-            self.name,
-            keep_last=keep_last,
-            progress=progress,
+        return self._services.extractions.extract(
+            self._owner, self.name, dry_run=dry_run, limit=limit, status=progress
         )
 
-    def upgrade(self) -> int:
-        """
-        Make every summary that no model wrote due to be written by the model; how many.
+    def profile(self, budget_tokens: int, *, ids: bool = False) -> ProfileBlock:
+        """Return `Scope.profile` for the last three messages of the user in this session."""
+        said = self._services.conversations.last_said(self._owner, self.name)
+        return self._services.profiles.block(
+            self._owner, budget_tokens, said, session=self.name, ids=ids
+        )
 
-        `run_pending` or a worker then does it, sources first.
+    def fork(self, name: str, *, before_seq: int | None = None) -> Self:
+        """
+        Copy this session to a new one called *name* and return that.
+
+        The copies keep their order, times and external ids, and get seqs from
+        1 on. Summaries are made anew; artifacts stay with this session.
+
+        Args:
+            before_seq: Copy only what was said before this seq; None: all.
 
         Raises:
-            InvalidInput: the file was opened without a model.
+            AlreadyExists: the scope has a session of that name.
+            NotFound: this session has no messages yet.
+
+        Cost: 30 µs per message, in one transaction.
         """
-        return self._rooms.trees.upgrade(self._owner, self.name)
+        self._services.writer.fork(self._owner, self.name, name, before_seq)
+        return type(self)(self._services, self._owner, name)
+
+    @property
+    def summaries(self) -> Summaries:
+        """The summaries that condense this session: read, search, make and drop them."""
+        from memdb.api.summaries import Summaries
+
+        return Summaries(self._services, self._owner, self.name)
+
+    @property
+    def host(self) -> Host:
+        """What a framework with sessions of its own needs: create, commit, pop, window ..."""
+        from memdb.api.host import Host
+
+        return Host(self._services, self._owner, self.name)
+
+    @property
+    def state(self) -> State:
+        """Values under keys that go with the session."""
+        from memdb.api.state import State
+
+        place = (self._owner.app, self._owner.user, self.name)
+        return State(self._services, place, self._owner)
 
     def tools(self) -> Tools:
         """Return `memory_expand`, `memory_search` and `memory_compact` for this session."""
@@ -289,7 +255,7 @@ class Session(Hosted, Learning, Revising):
         """The artifacts of this session, and the `user:` ones of its scope."""
         from memdb.api.collections import Artifacts
 
-        return Artifacts(self._rooms, self._owner, self.name)
+        return Artifacts(self._services, self._owner, self.name)
 
     def archive(
         self, keep_last: int = 1000, progress: Callable[[int], object] | None = None
@@ -310,7 +276,7 @@ class Session(Hosted, Learning, Revising):
 
         Cost: 0.1 ms per message; reading 50 archived ones takes 1 ms.
         """
-        return self._rooms.archivist.archive(self._owner, self.name, keep_last, progress)
+        return self._services.archivist.archive(self._owner, self.name, keep_last, progress)
 
     def unarchive(self, progress: Callable[[int], object] | None = None) -> Archived:
         """
@@ -322,7 +288,7 @@ class Session(Hosted, Learning, Revising):
         Raises:
             Corrupt: a part of the archive is damaged; what is before it is back.
         """
-        return self._rooms.archivist.unarchive(self._owner, self.name, progress)
+        return self._services.archivist.unarchive(self._owner, self.name, progress)
 
     def delete(self) -> bool:
         """
@@ -330,7 +296,7 @@ class Session(Hosted, Learning, Revising):
 
         Entries told in it and `user:` artifacts stay.
         """
-        return self._rooms.writer.delete(self._owner, self.name)
+        return self._services.writer.delete(self._owner, self.name)
 
     def forget(
         self,
@@ -359,7 +325,7 @@ class Session(Hosted, Learning, Revising):
         from memdb.deletion.selectors import select
 
         selector = select(session=self.name, seqs=seqs, artifacts=artifacts)
-        return self._rooms.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
+        return self._services.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

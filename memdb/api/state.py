@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.api._container import Rooms
+    from memdb.api._container import Services
     from memdb.records.scopes import Owner
     from memdb.tables.state import Place
 
@@ -32,9 +32,9 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
     {'city': 'Oslo', 'nights': 4}
     """
 
-    def __init__(self, rooms: Rooms, place: Place, owner: Owner | None = None) -> None:
+    def __init__(self, services: Services, place: Place, owner: Owner | None = None) -> None:
         """Use `session.state`, `scope.state` or `db.state()` instead."""
-        self._hosting = rooms.hosting
+        self._hosting = services.hosting
         self._place = place
         self._owner = owner
 

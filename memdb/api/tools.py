@@ -172,7 +172,7 @@ class Tools:
         text_value(id, "id")
         int_value(after, "after", 0, MAX_SEQ)
         int_value(offset, "offset", 0, MAX_INT)
-        page = self._session.expand(id, after_seq=after, limit=100)
+        page = self._session.summaries.expand(id, after_seq=after, limit=100)
         if len(page.messages) == 1 and page.next_seq is None:
             return _one(page.messages[0], offset)
         lines: list[str] = []
@@ -208,10 +208,10 @@ class Tools:
             visible=session.name,
         )
         limits = {"message": limit, "entry": MORE_HITS}
-        by_kind = session._rooms.recaller.recall_kinds(session._owner, request, limits)
+        by_kind = session._services.recaller.recall_kinds(session._owner, request, limits)
         hits = [*by_kind["message"], *by_kind["entry"]]
         lines = [_hit_line(hit) for hit in hits]
-        lines += [_summary_line(summary) for summary in session.search_summaries(query, MORE_HITS)]
+        lines += [_summary_line(summary) for summary in session.summaries.search(query, MORE_HITS)]
         return _fitting(lines) or "(nothing found)"
 
     def memory_compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)
@@ -227,7 +227,7 @@ class Tools:
         if not isinstance(archive, bool):
             raise InvalidInput(f"archive is {archive!r}: give true or false")
 
-        done = self._session.compact(keep_last=1000 if archive else None)
+        done = self._session.summaries.compact(keep_last=1000 if archive else None)
         return json.dumps(done.to_dict())
 
 

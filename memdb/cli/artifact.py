@@ -265,7 +265,7 @@ def _to_file(scope: Scope, data: BinaryIO, path: str, *, replace: bool) -> None:
     """Write *data* beside *path*, and give it the name when it is whole."""
     if os.path.exists(path) and not replace:  # noqa: PTH110
         raise AlreadyExists("file", click.format_filename(path))
-    refuse_database(scope._rooms.db, path)
+    refuse_database(scope._services.db, path)
     partial = f"{path}.partial"
     try:
         with open(partial, "wb") as out:  # noqa: PTH123

@@ -113,7 +113,7 @@ def show(
 ) -> None:
     """Print the messages of a conversation, oldest first."""
     with opened_scope(file, user, app) as scope:
-        window = session_of(scope, session).window(last=last, budget_tokens=budget)
+        window = session_of(scope, session).host.window(last=last, budget_tokens=budget)
     if as_json:
         print_json([message.to_dict() for message in window.messages])
         return

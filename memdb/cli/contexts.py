@@ -131,7 +131,7 @@ def window(
     """
     _refuse_both(shape, as_json)
     with opened_scope(file, user, app) as scope:
-        found = session_of(scope, session).window(
+        found = session_of(scope, session).host.window(
             strategy, last=last, budget_tokens=budget, keep_last=keep_last
         )
     _print(found, shape, as_json=as_json)

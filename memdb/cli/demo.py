@@ -92,7 +92,7 @@ def _run(path: str) -> Report:
             with report.timed("import"):
                 db.import_file(folder / "workshop.jsonl", user=USER)
             with report.timed("embed"):
-                db.run_pending()
+                db.jobs.run()
             _ask(db.scope(USER), folder, report)
         report.size_bytes = Path(path).stat().st_size
     return report
@@ -108,7 +108,7 @@ def _ask(scope: Scope, folder: Path, report: Report) -> None:
     newest = max(scope.sessions(), key=lambda session: session.updated_ms)
     report.session = newest.name
     with report.timed("window"):
-        report.window = scope.session(newest.name).window(budget_tokens=BUDGET_TOKENS)
+        report.window = scope.session(newest.name).host.window(budget_tokens=BUDGET_TOKENS)
     with report.timed("versions"):
         report.versions = scope.artifacts.versions(PLAN)
 

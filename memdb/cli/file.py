@@ -24,7 +24,7 @@ MAX_SCOPES = 20  # users that are listed for a person; --json has them all
 def info(file: str, as_json: bool) -> None:
     """Show what is in FILE: rows, bytes, times and whose memory it is."""
     with opened(file) as db:
-        found = db.info()
+        found = db.file.info()
         scopes = as_dicts(db.scopes())
     if as_json:
         print_json({**found.to_dict(), "scopes": scopes})
@@ -106,7 +106,7 @@ def check(file: str, deep: bool, as_json: bool) -> None:
     if something is found.
     """
     with opened(file) as db:
-        findings = db.check(deep=deep)
+        findings = db.file.check(deep=deep)
     if as_json:
         print_json([finding.to_dict() for finding in findings])
     elif not findings:
@@ -135,7 +135,7 @@ def rebuild(file: str, as_json: bool) -> None:
     All of them are derived from the rows, which stay as they are.
     """
     with opened(file) as db:
-        db.rebuild()
+        db.file.rebuild()
     if as_json:
         print_json({"path": file, "rebuilt": True})
     else:
@@ -150,7 +150,7 @@ def rebuild(file: str, as_json: bool) -> None:
 def backup(file: str, target: str, replace: bool, as_json: bool) -> None:
     """Copy FILE while others use it."""
     with opened(file) as db:
-        copied = db.backup(target, replace=replace)
+        copied = db.file.backup(target, replace=replace)
     if as_json:
         print_json({"path": target, "size_bytes": copied})
     else:
@@ -172,7 +172,7 @@ def vacuum(file: str, as_json: bool) -> None:
         before = bytes_of(file)
         with Line() as line:
             line.say(f"Packing {size(before)}")
-            db.vacuum()
+            db.file.vacuum()
     after = bytes_of(file)
     if as_json:
         print_json({"path": file, "before_bytes": before, "after_bytes": after})

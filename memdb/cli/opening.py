@@ -114,7 +114,7 @@ def opened(
 def _models(db: MemDB) -> list[str]:
     """Return the models whose vectors are in use; [] where a damaged file cannot tell."""
     try:
-        return [space.model for space in db.spaces() if space.state != "retired"]
+        return [space.model for space in db.file.spaces() if space.state != "retired"]
     except StorageError:
         return []  # `memdb check` has to open it too, and says what is damaged
 

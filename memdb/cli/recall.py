@@ -77,8 +77,8 @@ def recall(
     with opened_scope(file, user, app, embedder=embedder) as scope:
         if why is not None:
             place = _place(why)
-            told = scope.why(query, *place, limit, since=since, until=until, rerank=not no_rerank)
-            return print_json(told.to_dict()) if as_json else _print_why(told)
+            found = scope.why(query, *place, limit, since=since, until=until, rerank=not no_rerank)
+            return print_json(found.to_dict()) if as_json else _print_why(found)
         hits = scope.recall(
             query,
             limit,
@@ -105,10 +105,10 @@ def _place(text: str) -> tuple[str, int]:
     return session, int(seq)
 
 
-def _print_why(told: Why) -> None:
+def _print_why(why: Why) -> None:
     """Print the reason, and the terms beside those of the last hit."""
-    click.echo(told.reason)
-    own, last = told.explanation or {}, told.last or {}
+    click.echo(why.reason)
+    own, last = why.explanation or {}, why.last or {}
     columns = [Column("TERM"), Column("IT", right=True), Column("LAST HIT", right=True)]
     rows = [
         (name, _number(own.get(name)), _number(last.get(name)))

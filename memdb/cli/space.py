@@ -30,7 +30,7 @@ def space() -> None:
 def list_(file: str, as_json: bool) -> None:
     """Show the embedding spaces of FILE, oldest first."""
     with opened(file) as db:
-        found = db.spaces()
+        found = db.file.spaces()
     if as_json:
         print_json([one.to_dict() for one in found])
         return
@@ -61,13 +61,13 @@ def drop(file: str, model: str, dim: int | None, yes: bool, dry_run: bool, as_js
     vacuum` gives the room back to the disk.
     """
     with opened(file) as db:
-        known = [one for one in db.spaces() if one.model == model and dim in (None, one.dim)]
+        known = [one for one in db.file.spaces() if one.model == model and dim in (None, one.dim)]
         if not known:
             raise NotFound("space", model)
         what = " and ".join(map(_named, known))
         if not dry_run:
             confirm(f"Drop {what}?", yes=yes)
-            known = [db.drop_space(model, dim)]
+            known = [db.file.drop_space(model, dim)]
     if as_json:
         spaces = [one.to_dict() for one in known]
         print_json({"dropped": not dry_run, "dry_run": dry_run, "spaces": spaces})

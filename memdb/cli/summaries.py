@@ -6,7 +6,7 @@ import click
 
 from memdb.cli.base import Command, example, file_argument, json_option, scope_options
 from memdb.cli.drawing import down_to, print_tree, span_of
-from memdb.cli.opening import opened_scope, session_of
+from memdb.cli.opening import choose_scope, opened, opened_scope, session_of
 from memdb.cli.output import (
     Column,
     clean,
@@ -22,6 +22,7 @@ from memdb.cli.progress import Counter, Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from memdb.api.database import MemDB
     from memdb.api.session import Session
     from memdb.models.summaries import Expansion, Summary
 
@@ -72,7 +73,7 @@ def tree(
     first words. `chat expand` takes the id or the span.
     """
     with opened_scope(file, user, app) as scope:
-        found = session_of(scope, session).tree()
+        found = session_of(scope, session).summaries.tree()
     if as_json:
         print_json(down_to(found, depth).to_dict())
     else:
@@ -123,7 +124,7 @@ def expand(
     shown one level at a time.
     """
     with opened_scope(file, user, app) as scope:
-        page = session_of(scope, session).expand(what, after_seq=after, limit=limit)
+        page = session_of(scope, session).summaries.expand(what, after_seq=after, limit=limit)
     if as_json:
         print_json(page.to_dict())
         return
@@ -166,10 +167,12 @@ def compact(
     """
     if upgrade and model is None:
         raise click.UsageError("--upgrade needs --model NAME: extracts cannot be improved alone.")
-    with opened_scope(file, user, app, model=model) as scope, Line() as line:
-        chat = session_of(scope, session)
-        done = chat.compact(keep_last=keep_last, progress=lambda _, doing: line.say(doing))
-        upgraded = _upgraded(chat, line) if upgrade else 0
+    with opened(file, model=model) as db, Line() as line:
+        chat = session_of(choose_scope(db, user, app), session)
+        done = chat.summaries.compact(
+            keep_last=keep_last, progress=lambda _, doing: line.say(doing)
+        )
+        upgraded = _upgraded(db, chat, line) if upgrade else 0
     if as_json:
         print_json({"session": session, **done.to_dict(), "upgraded": upgraded})
         return
@@ -182,14 +185,11 @@ def compact(
     click.echo(f"{one_line(session)}: {', '.join(parts)}.")
 
 
-def _upgraded(chat: Session, line: Line) -> int:
+def _upgraded(db: MemDB, chat: Session, line: Line) -> int:
     """Let the model improve what it can; how many summaries that were."""
-    if not chat.upgrade():
+    if not chat.summaries.upgrade():
         return 0
-    from memdb.models.jobs import WorkRequest
-
-    request = WorkRequest(status=lambda _, doing: line.say(doing))
-    return chat._rooms.jobs.run_pending(request, ("summarize",))
+    return db.jobs.run(status=lambda _, doing: line.say(doing), kinds=("summarize",))
 
 
 @click.command(cls=Command, epilog=example("memdb chat archive agent.db trip --keep-last 500"))

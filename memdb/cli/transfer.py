@@ -109,10 +109,10 @@ def _kept(file: str) -> str:
 
 def embed(db: MemDB) -> int:
     """Embed what is due, showing how many; return how many texts that were."""
-    if not db.pending():
+    if not db.jobs.pending():
         return 0
     with Counter("Embedding", "texts") as counter:
-        return db.run_pending(progress=counter.add, kinds=("embed",))
+        return db.jobs.run(progress=counter.add, kinds=("embed",))
 
 
 @click.command(

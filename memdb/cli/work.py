@@ -101,7 +101,7 @@ def _work(db: MemDB, limit: int | None, *, as_json: bool) -> None:
     with Line() as line:
         shown = _Shown(line)
         try:
-            db.run_pending(limit, shown.add, lambda _, doing: shown.tell(doing))
+            db.jobs.run(limit, shown.add, lambda _, doing: shown.tell(doing))
         except PortError:
             line.clear()
             note(f"{shown.done:,} done, {_left(db)}.")
@@ -111,13 +111,13 @@ def _work(db: MemDB, limit: int | None, *, as_json: bool) -> None:
             note(f"{shown.done:,} done, the rest stays due.")
             raise
     if as_json:
-        print_json_line({"status": "done", "done": shown.done, "pending": db.pending()})
+        print_json_line({"status": "done", "done": shown.done, "pending": db.jobs.pending()})
     else:
         click.echo(f"{shown.done:,} done, {_left(db)}.")
 
 
 def _left(db: MemDB) -> str:
-    left = db.pending()
+    left = db.jobs.pending()
     return f"{left:,} {'job' if left == 1 else 'jobs'} left" if left else "nothing is left"
 
 
@@ -134,13 +134,13 @@ def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with Line() as line:
-            worker = db.start_worker(interval)
+            worker = db.jobs.start(interval)
             try:
                 _follow(db, worker, line, as_json=as_json)
             except KeyboardInterrupt:
                 line.say("Stopping after the piece in progress; Ctrl-C again: at once")
                 worker.stop()
-        left = db.pending()
+        left = db.jobs.pending()
         if as_json:
             print_json_line({"status": "stopped", "done": worker.done, "pending": left})
         else:
@@ -169,7 +169,7 @@ def _follow(db: MemDB, worker: Worker, line: Line, *, as_json: bool) -> None:
         if shown.done != told and time.monotonic() - told_at >= TELL_S:
             told, told_at = shown.done, time.monotonic()
             if as_json:
-                left = db.pending()
+                left = db.jobs.pending()
                 print_json_line({"status": "active", "done": shown.done, "pending": left})
             elif not line.seen:
                 click.echo(f"{shown.done:,} done, {_left(db)}.")

@@ -100,7 +100,7 @@ def summary_buffer(
     budget_tokens: int,
 ) -> ContextWindow:
     """
-    Return the window of a session (*place*: id and name); see `Session.window`.
+    Return the window of a session (*place*: id and name); see `session.host.window`.
 
     Raises:
         TooLarge: the budget cannot hold views of the newest messages.

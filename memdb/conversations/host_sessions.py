@@ -70,7 +70,7 @@ class Hosting:
         changes: Changes,
     ) -> SessionHead:
         """
-        Make a session before anything is said, with its state; see `Session.create`.
+        Make a session before anything is said, with its state; see `session.host.create`.
 
         Raises:
             AlreadyExists: it was created before, or has messages.
@@ -125,7 +125,7 @@ class Hosting:
         changes: Changes,
     ) -> Message:
         """
-        Add a message and all that it changes; see `Session.commit`.
+        Add a message and all that it changes; see `session.host.commit`.
 
         Raises:
             NotFound: there is no such session.
@@ -163,7 +163,7 @@ class Hosting:
 
     def erase(self, owner: Owner, session: str, seq: int) -> bool:
         """
-        Remove what a message says, and the summaries of its session; see `Session.erase`.
+        Remove what a message says, and the summaries of its session; see `session.host.erase`.
 
         The caller brings an archived message back before.
         """

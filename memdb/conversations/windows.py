@@ -2,7 +2,7 @@
 Windows: the newest messages that fit limits, by name of a strategy. Read only.
 
 Each strategy is a pure function over messages, oldest first, that returns a
-suffix of them; `STRATEGIES` names them for `Session.window`, which reads no
+suffix of them; `STRATEGIES` names them for `session.host.window`, which reads no
 more rows than the suffix needs. A window begins with a unit (see
 `memdb.conversations.tool_calls`): a tool result is never first, unless its call
 does not exist. All but `none` begin with a user's message if there is one.
@@ -216,24 +216,25 @@ class Source(Record):
 
 class Strategy(Record):
     """
-    A strategy as `Session.window` runs it.
+    A strategy as `session.host.window` runs it.
 
     Attributes:
         run: Takes a `Source` and the options by name, checks them, and
             returns the window.
-        options: Names of the arguments of `Session.window` that apply to it.
+        options: Names of the arguments of `session.host.window` that apply to it.
     """
 
     run: Callable[..., ContextWindow]
     options: tuple[str, ...]
 
 
-def window_by(strategy: str, source: Source, given: Mapping[str, Any]) -> ContextWindow:
+def window_by(strategy: str | None, source: Source, given: Mapping[str, Any]) -> ContextWindow:
     """
     Return the window of the strategy called *strategy*.
 
     Args:
-        strategy: A key of `STRATEGIES`.
+        strategy: A key of `STRATEGIES`; None: the newest messages within `last`
+            and `budget_tokens`, without tool results whose call is missing.
         source: The session.
         given: The options that the caller gave, by name; the others have the
             strategy's defaults.
@@ -242,6 +243,9 @@ def window_by(strategy: str, source: Source, given: Mapping[str, Any]) -> Contex
         InvalidInput: no such strategy, an option that it has not, or a value
             out of range.
     """
+    if strategy is None:
+        refuse_others("a window without a strategy", ("last", "budget_tokens"), given)
+        return _run_plain(source, **given)
     found = STRATEGIES.get(strategy) if isinstance(strategy, str) else None
     if found is None:
         raise InvalidInput(f"strategy is {strategy!r}: use one of {', '.join(STRATEGIES)}")
@@ -258,6 +262,16 @@ def refuse_others(what: str, options: tuple[str, ...], given: Mapping[str, Any])
 
 def _listed(options: tuple[str, ...]) -> str:
     return " or ".join(options) or "no options"
+
+
+def _run_plain(
+    source: Source, last: int | None = None, budget_tokens: int | None = None
+) -> ContextWindow:
+    if last is not None:
+        int_value(last, "last", 0, MAX_SEQ)
+    if budget_tokens is not None:
+        int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET_TOKENS)
+    return newest_within(source.read, source.counting, last=last, budget_tokens=budget_tokens)
 
 
 def _run_buffer(source: Source, last: int = BUFFER_MESSAGES) -> ContextWindow:
@@ -326,7 +340,7 @@ def _keep_value(keep_last: int) -> int:
     return int_value(keep_last, "keep_last", 1, MAX_SEQ)
 
 
-# By the name that `Session.window` takes. A new strategy is a line here.
+# By the name that `session.host.window` takes. A new strategy is a line here.
 STRATEGIES = {
     "none": Strategy(_run_none, ()),
     "buffer_window": Strategy(_run_buffer, ("last",)),

@@ -155,7 +155,7 @@ class MessageService:
         expected_seq: int | None = None,
     ) -> list[Message]:
         """
-        Remove messages of a session and add others at its end; see `Session.replace`.
+        Remove messages of a session and add others at its end; see `session.host.replace`.
 
         Raises:
             InvalidInput: a seq, or a field of *instead*; nothing was written.

@@ -6,6 +6,7 @@ It reads page by page, changes nothing, and returns no secret in full.
 
 from __future__ import annotations
 
+from memdb.models.receipts import SecretPlace
 from memdb.models.record import Record
 from memdb.text.secrets import find, shown
 
@@ -25,24 +26,6 @@ if TYPE_CHECKING:
 # with the next: a key that lies over the end is found in one of the two.
 STEP_BYTES = 1 << 20
 OVERLAP_BYTES = 8 << 10
-
-
-class SecretPlace(Record):
-    """
-    Where a secret stands.
-
-    Attributes:
-        kind: What it is; see `memdb.text.secrets`.
-        where: "message trip#3", "entry 12", "artifact menu.md@2", with what part
-            of it where that is not its text.
-        start: Its first character there; of an artifact its first byte, about.
-        shown: How it begins and how long it is.
-    """
-
-    kind: str
-    where: str
-    start: int
-    shown: str
 
 
 class Sources(Record):

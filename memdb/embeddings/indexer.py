@@ -419,7 +419,7 @@ class Indexer:
 
     def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
         """
-        Remove a space with its vectors and jobs; see `MemDB.drop_space`.
+        Remove a space with its vectors and jobs; see `db.file.drop_space`.
 
         Transaction: one for each piece, so that writers get in between. After a
         crash the space is retired, and what is left of it can be dropped again.

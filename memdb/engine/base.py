@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
-    from memdb.models.clock import Clock, Ids
+    from memdb.models.protocols import Clock, Ids
     from memdb.text.terms import Term
 
     Row = tuple[Any, ...]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memdb.entries.lifecycle import Quota, UsageCounter
     from memdb.entries.similarity import SimilarEntries
     from memdb.entries.validation import Statement
-    from memdb.models.clock import Ids
+    from memdb.models.protocols import Ids
     from memdb.records.scopes import Owner
     from memdb.text.secret_policy import SecretPolicy
 

@@ -290,7 +290,7 @@ def filled(data: Dataset, db: memdb.MemDB, clock: Clock) -> Filled:
         entries[name] = {
             scope.remember(one.text, created_ms=0).entry.id: one.id for one in documents
         }
-    db.run_pending(kinds=("embed",))
+    db.jobs.run(kinds=("embed",))
     return Filled(data, db, clock, ends, entries)
 
 
@@ -350,7 +350,7 @@ def _answer(
 
 
 def _service(db: memdb.MemDB, arm: Arm) -> SearchService:
-    indexer = db._rooms.indexer if arm.vectors else Indexer(db._db, None)
+    indexer = db._services.indexer if arm.vectors else Indexer(db._db, None)
     arm = fitted(arm, None if indexer.embedder is None else indexer.embedder.name)
     return SearchService(
         db._db, indexer, message_weights=arm.messages, document_weights=arm.documents

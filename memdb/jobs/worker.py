@@ -30,7 +30,7 @@ class _Stopped(Exception):
 
 class Worker:
     """
-    Runs due work until it is stopped; `MemDB.start_worker` gives it.
+    Runs due work until it is stopped; `db.jobs.start` gives it.
 
     Attributes:
         done: Number of texts embedded, summaries made and messages read so far.

@@ -9,13 +9,6 @@ from __future__ import annotations
 import os
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Clock = Callable[[], int]
-    Ids = Callable[[int], str]
-
 
 def system_clock() -> int:
     """Return the wall clock in UTC milliseconds."""

@@ -133,7 +133,7 @@ class ContextWindow(Record):
         >>> with memdb.open(":memory:") as db:
         ...     chat = db.scope("ann").session("tea")
         ...     said = chat.append("user", "Green, please.")
-        ...     chat.window().to("openai")
+        ...     chat.host.window().to("openai")
         {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
         """
         from memdb.text.formats import to_shape  # only for sending

@@ -69,6 +69,22 @@ class Verdict(Record):
     conflict: str | None = None
 
 
+class Clock(Protocol):
+    """Gives the time, so that two runs can give equal files."""
+
+    def __call__(self) -> int:
+        """Return UTC milliseconds."""
+        ...
+
+
+class Ids(Protocol):
+    """Gives identities, so that two runs can give equal files."""
+
+    def __call__(self, now_ms: int, /) -> str:
+        """Return a new uid for a time."""
+        ...
+
+
 @runtime_checkable
 class TokenCounter(Protocol):
     """Counts tokens as a model would."""

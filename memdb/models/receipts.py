@@ -1,7 +1,5 @@
 """
-What forgetting says it did: frozen records, as in `memdb.models.messages`.
-
-Apart from those, because few programs ever load them.
+Receipts: what forgetting, importing and the search for secrets report.
 """
 
 from __future__ import annotations
@@ -70,3 +68,68 @@ class Receipt(Record):
     def proven(self) -> bool:
         """Whether a proof was asked for, and nothing was found."""
         return self.proof is not None and self.proof.found_bytes == 0
+
+
+class Secret(Record):
+    """
+    A secret in a text, without the secret.
+
+    Attributes:
+        kind: One of `KINDS`, or what a detector of your own calls it.
+        start: Its first character.
+        end: The one behind its last.
+    """
+
+    kind: str
+    start: int
+    end: int
+
+
+class SecretPlace(Record):
+    """
+    Where a secret stands.
+
+    Attributes:
+        kind: What it is; see `memdb.text.secrets`.
+        where: "message trip#3", "entry 12", "artifact menu.md@2", with what part
+            of it where that is not its text.
+        start: Its first character there; of an artifact its first byte, about.
+        shown: How it begins and how long it is.
+    """
+
+    kind: str
+    where: str
+    start: int
+    shown: str
+
+
+class ImportReport(Record):
+    """
+    What an import did.
+
+    Attributes:
+        format: The format it was read as.
+        sessions: How many sessions were made.
+        messages_known: Messages that were here already and stayed as they are;
+            so the other fields called `_known`.
+    """
+
+    format: str
+    sessions: int = 0
+    messages_added: int = 0
+    messages_known: int = 0
+    entries_added: int = 0
+    entries_known: int = 0
+    artifacts_added: int = 0
+    artifacts_known: int = 0
+    embeddings_added: int = 0
+    state_added: int = 0
+
+    def __str__(self) -> str:
+        """Say it in one line, as the command line prints it."""
+        parts = [f"{self.messages_added:,} messages in {self.sessions:,} new sessions"]
+        parts += [f"{self.entries_added:,} entries"] if self.entries_added else []
+        parts += [f"{self.artifacts_added:,} artifact versions"] if self.artifacts_added else []
+        known = self.messages_known + self.entries_known + self.artifacts_known
+        added = f"Imported {', '.join(parts)} ({self.format})"
+        return f"{added}; {known:,} were here already." if known else f"{added}."

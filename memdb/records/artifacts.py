@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from memdb.engine.base import Tx
-    from memdb.models.clock import Ids
     from memdb.models.messages import Finding
+    from memdb.models.protocols import Ids
     from memdb.tables.artifacts import Place, Stored
 
 # How much of a text is searched: a long novel.

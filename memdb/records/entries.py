@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Tx
-    from memdb.models.clock import Ids
     from memdb.models.messages import Entry, Finding
+    from memdb.models.protocols import Ids
 
     SpaceVector = tuple[int, bytes]  # number of the space, vector as it is stored
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Tx
-    from memdb.models.clock import Ids
+    from memdb.models.protocols import Ids
     from memdb.records.drafts import Draft
     from memdb.records.spaces import SpaceName
 

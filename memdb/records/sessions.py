@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Tx
-    from memdb.models.clock import Ids
+    from memdb.models.protocols import Ids
     from memdb.records.scopes import Owner
 
 

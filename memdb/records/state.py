@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from memdb.engine.base import Tx
-    from memdb.models.clock import Ids
+    from memdb.models.protocols import Ids
     from memdb.records.scopes import Owner
     from memdb.tables.state import Place, StateRow
 

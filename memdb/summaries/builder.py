@@ -407,7 +407,7 @@ def compact(
     progress: Callable[[str, str], object] | None,
 ) -> Compacted:
     """
-    Compact a session; see `Session.compact`.
+    Compact a session; see `session.summaries.compact`.
 
     Raises:
         PortError: a model failed on a summary. All else was done.

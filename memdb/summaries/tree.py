@@ -47,7 +47,7 @@ class Trees:
         self._summaries = summaries
 
     def tree(self, owner: Owner, session: str) -> SummaryTree:
-        """Return every summary of a session; see `Session.tree`."""
+        """Return every summary of a session; see `session.summaries.tree`."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             if target is None:
@@ -64,7 +64,7 @@ class Trees:
     def expand(
         self, owner: Owner, session: str, ref: str, after_seq: int = 0, limit: int = PAGE
     ) -> Expansion:
-        """Return a page of what *ref* stands for; see `Session.expand`."""
+        """Return a page of what *ref* stands for; see `session.summaries.expand`."""
         int_value(after_seq, "after_seq", 0, MAX_SEQ)
         int_value(limit, "limit", 1, MAX_PAGE)
         if not isinstance(ref, str):
@@ -94,7 +94,7 @@ class Trees:
             )
 
     def upgrade(self, owner: Owner, session: str) -> int:
-        """Queue the summaries that no model wrote; see `Session.upgrade`."""
+        """Queue the summaries that no model wrote; see `session.summaries.upgrade`."""
         port = self._summaries.maker.port
         if port is None or port.quality != "model":
             raise InvalidInput("upgrade needs a model: give one to memdb.open(model=...)")

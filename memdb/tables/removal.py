@@ -1,8 +1,8 @@
 """
-Removing on request: what forgetting asks of tables beyond their own rooms.
+Removing on request: what forgetting asks of tables beyond their own services.
 
 Finds what was made from forgotten messages, and clears what says it again. The
-rooms of the tables are `nodes`, `entries`, `history`, `artifacts`, `state`,
+services of the tables are `nodes`, `entries`, `history`, `artifacts`, `state`,
 `jobs` and `tombstones`.
 """
 

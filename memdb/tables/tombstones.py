@@ -1,7 +1,7 @@
 """
 Tombstones: what was removed, and when; never what it said. Owns `tombstones`.
 
-The rooms leave one with each delete. Here is what moving them between files
+Each delete leaves one. Here is what moving them between files
 takes; a row that comes back takes its tombstone away.
 """
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from memdb.models.record import Record
+from memdb.models.receipts import Secret
 from memdb.text.secret_rules import PLACEHOLDER, RULES, compiled, is_dummy
 
 TYPE_CHECKING = False
@@ -33,21 +33,6 @@ MAX_DRAWN = 512
 MIN_ENTROPY_BITS = 4.0
 
 SHOWN_CHARS = 4
-
-
-class Secret(Record):
-    """
-    A secret in a text, without the secret.
-
-    Attributes:
-        kind: One of `KINDS`, or what a detector of your own calls it.
-        start: Its first character.
-        end: The one behind its last.
-    """
-
-    kind: str
-    start: int
-    end: int
 
 
 def find(text: str, *, entropy: bool = False, detector: Detector | None = None) -> list[Secret]:

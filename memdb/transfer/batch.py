@@ -12,11 +12,12 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError
+from memdb.models.receipts import ImportReport
 from memdb.models.record import Record
 from memdb.records.scopes import Owner
 from memdb.text.validate import name_value
 from memdb.transfer import artifact_lines, entry_lines, message_lines, other_lines
-from memdb.transfer.items import ImportReport, located, needed, needed_ms, refuse_unknown
+from memdb.transfer.items import located, needed, needed_ms, refuse_unknown
 from memdb.transfer.target import Target, TransferServices
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, SecretFound
+from memdb.models.receipts import ImportReport
 from memdb.text.validate import choice_value, optional_name, text_value
 from memdb.transfer import files
 from memdb.transfer.batch import Sink
 from memdb.transfer.formats import chatgpt, claude, jsonl, locomo
-from memdb.transfer.items import ImportReport, Item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from memdb.records.scopes import Owner
     from memdb.transfer.files import Source
+    from memdb.transfer.items import Item
     from memdb.transfer.target import TransferServices
 
 __all__ = ["ImportReport", "import_file"]

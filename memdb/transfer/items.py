@@ -48,38 +48,6 @@ class Item(Record):
     fields: dict[str, Any]
 
 
-class ImportReport(Record):
-    """
-    What an import did.
-
-    Attributes:
-        format: The format it was read as.
-        sessions: How many sessions were made.
-        messages_known: Messages that were here already and stayed as they are;
-            so the other fields called `_known`.
-    """
-
-    format: str
-    sessions: int = 0
-    messages_added: int = 0
-    messages_known: int = 0
-    entries_added: int = 0
-    entries_known: int = 0
-    artifacts_added: int = 0
-    artifacts_known: int = 0
-    embeddings_added: int = 0
-    state_added: int = 0
-
-    def __str__(self) -> str:
-        """Say it in one line, as the command line prints it."""
-        parts = [f"{self.messages_added:,} messages in {self.sessions:,} new sessions"]
-        parts += [f"{self.entries_added:,} entries"] if self.entries_added else []
-        parts += [f"{self.artifacts_added:,} artifact versions"] if self.artifacts_added else []
-        known = self.messages_known + self.entries_known + self.artifacts_known
-        added = f"Imported {', '.join(parts)} ({self.format})"
-        return f"{added}; {known:,} were here already." if known else f"{added}."
-
-
 def located(place: str, error: MemDBError) -> InvalidInput:
     """Return *error* as one that begins with the place in the file."""
     if isinstance(error, SecretFound):

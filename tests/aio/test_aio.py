@@ -6,11 +6,16 @@ import memdb
 import memdb.aio
 
 
+async def opened(path, **options):
+    """Open a file by awaiting it, without `async with`."""
+    return await memdb.aio.open(path, **options)
+
+
 def test_the_same_calls_work_as_coroutines(tmp_path):
     """A conversation is stored, remembered, recalled and checked without blocking calls."""
 
     async def talk():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             ann = db.scope("ann")
             chat = ann.session("trip")
             first = await chat.append("user", "We fly to Oslo on 3 May.")
@@ -26,7 +31,7 @@ def test_the_same_calls_work_as_coroutines(tmp_path):
                 [entry.key for entry in await ann.entries.list()],
                 await chat.last_seq(),
                 [scope.user for scope in await db.scopes()],
-                await db.check(),
+                await db.file.check(),
             )
 
     assert asyncio.run(talk()) == (
@@ -43,7 +48,7 @@ def test_the_same_calls_work_as_coroutines(tmp_path):
 
 def test_one_file_serves_several_event_loops(tmp_path):
     """A file that was opened in one loop goes on in the next."""
-    db = asyncio.run(memdb.aio.open(tmp_path / "a.db", counter="estimate"))
+    db = asyncio.run(opened(tmp_path / "a.db", counter="estimate"))
     chat = db.scope("ann").session("trip")
 
     async def add(text):
@@ -58,7 +63,7 @@ def test_a_cancelled_append_is_whole_or_absent(tmp_path):
     """Cancelling at any moment leaves no half message and no lock; the next call works."""
 
     async def cancel_many():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             chat = db.scope("ann").session("trip")
             for delay in range(40):
                 call = asyncio.ensure_future(chat.append("user", f"message {delay}"))
@@ -67,7 +72,7 @@ def test_a_cancelled_append_is_whole_or_absent(tmp_path):
                 await asyncio.gather(call, return_exceptions=True)
             await chat.append("user", "the last")
             stored = [message.seq async for message in chat.messages()]
-            return stored, (await chat.last(1))[0].text, await db.check()
+            return stored, (await chat.last(1))[0].text, await db.file.check()
 
     stored, last, findings = asyncio.run(cancel_many())
 
@@ -79,7 +84,7 @@ def test_errors_reach_the_awaiting_caller(tmp_path):
     """A coroutine raises what the call raises."""
 
     async def wrong():
-        async with await memdb.aio.open(tmp_path / "a.db") as db:
+        async with memdb.aio.open(tmp_path / "a.db") as db:
             await db.scope("ann").session("trip").append("robot", "hello")
 
     with pytest.raises(memdb.InvalidInput, match="role is 'robot'"):
@@ -91,24 +96,24 @@ def test_opening_a_foreign_file_raises_and_leaves_no_thread(tmp_path):
     (tmp_path / "a.db").write_text("not a database, and long enough to look like one" * 20)
 
     with pytest.raises(memdb.NotAMemDB):
-        asyncio.run(memdb.aio.open(tmp_path / "a.db"))
+        asyncio.run(opened(tmp_path / "a.db"))
 
 
 def test_the_calls_of_hosts_work_as_coroutines(tmp_path):
     """Create, commit, snapshot, erase and every state."""
 
     async def use():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             chat = db.scope("ann").session("trip")
-            await chat.create(user_state={"u": 1})
-            await chat.commit({"role": "user", "text": "red fox"}, state={"a": 1, "b": 2})
+            await chat.host.create(user_state={"u": 1})
+            await chat.host.commit({"role": "user", "text": "red fox"}, state={"a": 1, "b": 2})
             await db.state().update(z=3)
             assert await chat.state.delete("b")
             assert not await chat.state.delete("b")
-            found = await chat.snapshot()
-            assert (await chat.head()) == found.head
+            found = await chat.host.snapshot()
+            assert (await chat.host.head()) == found.head
             assert [hit.text for hit in await db.scope("ann").search("fox")] == ["red fox"]
-            assert await chat.erase(1)
+            assert await chat.host.erase(1)
             await db.scope("ann").state.clear()
             return found, await chat.state.get("a"), await db.scope("ann").state.all()
 
@@ -122,7 +127,7 @@ def test_messages_that_many_add_at_once_are_stored_together(tmp_path):
     """Each is whole or not at all, in the order of the calls, and a wrong one fails alone."""
 
     async def add():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             chat = db.scope("ann").session("trip")
             await chat.append("user", "first")
             calls = [
@@ -151,12 +156,12 @@ def test_what_is_called_between_two_appends_sees_the_first_only(tmp_path):
     """Adding together changes no order."""
 
     async def add():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             chat = db.scope("ann").session("trip")
             return await asyncio.gather(
                 chat.append("user", "one"),
                 chat.append("user", "two"),
-                chat.pop(),
+                chat.host.pop(),
                 chat.append("user", "three"),
                 chat.last(5),
                 chat.append("user", "four"),
@@ -176,7 +181,7 @@ def test_a_full_disk_fails_everybody_who_waited(tmp_path):
     """None of the messages of a transaction that could not end is stored, and each caller knows."""
 
     async def add():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             chat = db.scope("ann").session("trip")
             await chat.append("user", "first")
             writer = db._sync._db._writing()
@@ -186,7 +191,7 @@ def test_a_full_disk_fails_everybody_who_waited(tmp_path):
             done = await asyncio.gather(*calls, return_exceptions=True)
             writer.run("PRAGMA max_page_count = 1000000")
             await chat.append("user", "last")
-            return done, [message.text async for message in chat.messages()], await db.check()
+            return done, [message.text async for message in chat.messages()], await db.file.check()
 
     done, stored, findings = asyncio.run(add())
 

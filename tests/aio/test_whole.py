@@ -38,7 +38,7 @@ def test_an_artifact_opens_as_a_stream(tmp_path):
     """The stream is read by the caller."""
 
     async def read():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             files = db.scope("ann").session("trip").artifacts
             await files.save("list.md", "- passport")
             with await files.open("list.md") as stream:
@@ -67,7 +67,7 @@ def test_after_close_every_call_raises_closed(tmp_path):
             lambda: ann.entries.update(1, text="x"),
             lambda: db.scopes(),
             lambda: db.export_lines(),
-            lambda: db.info(),
+            lambda: db.file.info(),
         ]
         for call in calls:
             with pytest.raises(memdb.Closed, match=r"a\.db was closed: open it again"):
@@ -80,7 +80,7 @@ def test_reprs_name_what_they_are(tmp_path):
     """They read like the synchronous ones."""
 
     async def shown():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             ann = db.scope("ann")
             return repr(db), repr(ann), repr(ann.session("trip"))
 
@@ -107,27 +107,30 @@ def test_every_call_is_there(ours, theirs):
     """What a synchronous object offers, its coroutine twin offers under the same name."""
     wanted = {name for name in dir(theirs) if not name.startswith("_")}
 
-    assert wanted - set(dir(ours)) <= {"path", "app", "user"}  # set in __init__
+    assert wanted - set(dir(ours)) <= {
+        *("path", "app", "user"),  # set in __init__
+        "transaction",  # several calls in one: `await db.run(work)`
+    }
 
 
 def test_summaries_as_coroutines(tmp_path):
     """A long conversation is summarised, shown, expanded, searched and archived."""
 
     async def talk():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             chat = db.scope("ann").session("trip")
             said = [{"role": "user", "text": f"We fly to Oslo, leg {n}."} for n in range(40)]
             await chat.extend(said)
-            assert await db.run_pending(kinds=["summarize"]) == 4
-            tree = await chat.tree()
-            page = await chat.expand(tree.frontier[0].id)
+            assert await db.jobs.run(kinds=["summarize"]) == 4
+            tree = await chat.summaries.tree()
+            page = await chat.summaries.expand(tree.frontier[0].id)
             context = await chat.context(150, "leg 3")
-            index = await chat.summary_index()
-            found = await chat.search_summaries("Oslo", limit=2)
+            index = await chat.summaries.index()
+            found = await chat.summaries.search("Oslo", limit=2)
             told = await chat.tools().call("memory_expand", {"id": "1-10"})
-            compacted = await chat.compact(keep_last=5)
+            compacted = await chat.summaries.compact(keep_last=5)
             with pytest.raises(memdb.InvalidInput, match="upgrade needs a model"):
-                await chat.upgrade()
+                await chat.summaries.upgrade()
             return tree, page, context, index, found, told, compacted
 
     tree, page, context, index, found, told, compacted = asyncio.run(talk())
@@ -146,10 +149,10 @@ def test_a_worker_of_an_asyncio_file_ends_with_it(tmp_path):
     """Due work is done in the background, and closing the file stops that."""
 
     async def work():
-        async with await memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
+        async with memdb.aio.open(tmp_path / "a.db", counter="estimate") as db:
             await db.scope("ann").session("trip").append("user", "We fly.")
-            worker = await db.start_worker(0.01)
-            while await db.pending():  # noqa: ASYNC110 (another thread does the work)
+            worker = await db.jobs.start(0.01)
+            while await db.jobs.pending():  # noqa: ASYNC110 (another thread does the work)
                 await asyncio.sleep(0.01)
         return worker.running, worker.done
 

@@ -249,9 +249,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemDB]:
         ann.session("trip").append("user", "ordinary words")
         ann.remember("Ann likes tea.")
         ann.artifacts.save("a", b"x")
-        db.run_pending()
+        db.jobs.run()
         yield db
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 @pytest.fixture

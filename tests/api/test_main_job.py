@@ -38,15 +38,15 @@ def test_a_real_conversation_gives_the_right_lines_back(path: Path, tmp_path: Pa
     """Three quarters of all questions' evidence stand among the first ten hits."""
     with memdb.open(tmp_path / "talk.db", durability="process") as db:
         report = db.import_file(path, user="reader")
-        db.run_pending()
+        db.jobs.run()
         reader = db.scope("reader")
         shares = [share_found(reader, *one) for one in asked(path)]
         session = reader.session("session_1")
         session.artifacts.save("summary.md", "first")
         session.artifacts.save("summary.md", "second")
-        window = session.window(budget_tokens=300)
-        info: Any = db.info()
-        findings = db.check(deep=True)
+        window = session.host.window(budget_tokens=300)
+        info: Any = db.file.info()
+        findings = db.file.check(deep=True)
 
     assert sum(shares) / len(shares) >= 0.74
     assert report.messages_added == info.counts["messages"] > 300

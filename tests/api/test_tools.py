@@ -31,7 +31,7 @@ def deep(open_db: Callable[..., MemDB]) -> MemDB:
     db = open_db(":memory:", summaries=DEEP, embedder=None)
     chat = db.scope("ann").session("trip")
     chat.extend([{"role": "user", "text": said(n)} for n in range(1, 101)])
-    db.run_pending()
+    db.jobs.run()
     return db
 
 
@@ -155,7 +155,7 @@ def test_the_functions_take_what_the_schemas_say(name: str, tools: Tools) -> Non
 def test_ids_in_the_answers_lead_down_to_every_message(tools: Tools, deep: MemDB) -> None:
     """From the index of the system prompt, over four levels, every word of each."""
     chat = deep.scope("ann").session("trip")
-    tree = chat.tree()
+    tree = chat.summaries.tree()
     seen: dict[int, str] = {}
     deepest = max(leaves_of(tools, summary.id, seen) for summary in tree.frontier)
 
@@ -168,7 +168,8 @@ def test_ids_in_the_answers_lead_down_to_every_message(tools: Tools, deep: MemDB
 def test_the_same_when_texts_were_pruned_and_archived(tools: Tools, deep: MemDB) -> None:
     """Compacting changes no answer."""
     before = {
-        one.id: pages(tools, one.id) for one in deep.scope("ann").session("trip").tree().summaries
+        one.id: pages(tools, one.id)
+        for one in deep.scope("ann").session("trip").summaries.tree().summaries
     }
     tools.call("memory_compact", {})
     deep.scope("ann").session("trip").archive(keep_last=0)
@@ -264,7 +265,7 @@ def test_an_id_that_cannot_be_is_invalid(tools: Tools, ref: str) -> None:
 
 def test_the_id_of_another_session_is_not_found(tools: Tools, deep: MemDB) -> None:
     """Of the same person, of another, and of one whose session has the same name."""
-    (summary, *_) = deep.scope("ann").session("trip").tree().summaries
+    (summary, *_) = deep.scope("ann").session("trip").summaries.tree().summaries
     others = [deep.scope("ann").session("other"), deep.scope("bob").session("trip")]
     [one.append("user", "hi") for one in others]
 
@@ -374,12 +375,12 @@ def test_a_summary_longer_than_a_page_is_cut(open_db: Callable[..., MemDB]) -> N
     db = open_db(":memory:", summarizer=Wide(), summaries=DEEP, counter=One())
     chat = db.scope("ann").session("trip")
     chat.extend([{"role": "user", "text": "m" * 2_000} for _ in range(60)])
-    db.run_pending()
-    top = max(chat.tree().summaries, key=lambda summary: summary.depth)
+    db.jobs.run()
+    top = max(chat.summaries.tree().summaries, key=lambda summary: summary.depth)
 
     found = pages(chat.tools(), top.id)
 
-    below = [one for one in chat.tree().summaries if one.condensed_into == top.id]
+    below = [one for one in chat.summaries.tree().summaries if one.condensed_into == top.id]
     assert [one[0] for page in found for one in ID.findall(page)] == [one.id for one in below]
 
 
@@ -473,7 +474,7 @@ def test_compact_says_what_it_did(open_db: Callable[..., MemDB]) -> None:
     told = json.loads(chat.tools().call("memory_compact"))
 
     assert told["archived"] == 100
-    assert told["summarized"] == len(chat.tree().summaries)
+    assert told["summarized"] == len(chat.summaries.tree().summaries)
     assert told["pruned"] > 0
     assert [message.text for message in chat.messages()] == before
     again = json.loads(chat.tools().call("memory_compact", {"archive": False}))

@@ -45,7 +45,7 @@ def may_import() -> dict[str, set[str]]:
     below["aio"] = public
     below["cli"] = public | {"aio", "integrations", "evaluation"}
     below["evaluation"] = public | lower  # it measures single stages too
-    below["__init__"] = {"api", "models"}
+    below["__init__"] = {"api", "models", "aio"}
     below["__main__"] = {"cli"}
     return below
 
@@ -91,7 +91,7 @@ def file_of(module: str) -> str | None:
 # Arrows that are still to be turned, by file.
 TO_TURN: dict[str, set[str]] = {
     "__init__.py": {"entries.categories", "jobs.worker", "text.secret_policy"},
-    "aio/__init__.py": {"deletion.secrets", "entries.categories"},
+    "aio/__init__.py": {"entries.categories"},
     "aio/batching.py": {"engine.sqlite.database"},
     "cli/artifact.py": {"transfer.files"},
     "cli/forget.py": {"deletion.secrets"},

@@ -60,7 +60,7 @@ def run(frozen: None, path: str) -> Iterator[Callable[..., Result]]:
     yield invoke
     if Path(path).exists():
         with memdb.open(path) as db:
-            assert db.check(deep=True) == []
+            assert db.file.check(deep=True) == []
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_shape_prints_exactly_what_to_send(run, long, verb, shape, keys):
     done = run("chat", verb[0], long, "long", *verb[1:], "--shape", shape)
     with memdb.open(long) as db:
         chat = db.scope("ann").session("long")
-        found = chat.context(600) if verb[0] == "context" else chat.window()
+        found = chat.context(600) if verb[0] == "context" else chat.host.window()
 
     assert sorted(json.loads(done.stdout)) == keys
     assert json.loads(done.stdout) == found.to(shape)
@@ -181,7 +181,7 @@ def test_window_strategies(run_json, long, strategy, options):
     words = [word for name, value in options.items() for word in (names[name], value)]
     told = run_json("chat", "window", long, "long", "--strategy", strategy, *words)
     with memdb.open(long) as db:
-        found = db.scope("ann").session("long").window(strategy, **options)
+        found = db.scope("ann").session("long").host.window(strategy, **options)
 
     assert told == found.to_dict()
 

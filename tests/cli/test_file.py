@@ -60,7 +60,7 @@ def test_info_counts_summaries(run, run_json, path):
         chat = db.scope("ann").session("long")
         chat.extend([{"role": "user", "text": f"We fly, leg {n}."} for n in range(30)])
         due = run("info", path).stdout
-        db.run_pending()
+        db.jobs.run()
         chat.archive(10)
     lines = run("info", path).stdout.splitlines()
     told = run_json("info", path)
@@ -133,7 +133,7 @@ def stale(trip, tmp_path, raw):
     """Return the path of a copy whose session counter is behind its messages."""
     copy = str(tmp_path / "stale.db")
     with memdb.open(trip) as db:
-        db.backup(copy)
+        db.file.backup(copy)
     raw(copy).execute("UPDATE sessions SET last_seq = 1")
     return copy
 
@@ -143,7 +143,7 @@ def torn(trip, tmp_path, raw):
     """Return the path of a copy in which the text of a message was changed behind its hash."""
     copy = str(tmp_path / "torn.db")
     with memdb.open(trip) as db:
-        db.backup(copy)
+        db.file.backup(copy)
     raw(copy).execute("UPDATE messages SET text = 'We fly to Rome.' WHERE id & 16777215 = 1")
     return copy
 
@@ -225,7 +225,7 @@ def test_info_tells_of_upkeep(run, run_json, path):
     """When a worker last kept the file, and what failed."""
     with memdb.open(path) as db:
         before = run("info", path).stdout
-        db.run_due()
+        db.jobs.run_due()
         lines = run("info", path).stdout.splitlines()
         told = run_json("info", path)["upkeep"]
 

@@ -192,7 +192,7 @@ def test_a_file_of_another_embedder_stays_its_own(run, path, frozen, words):
     """The command line makes no second space, embeds nothing, and says what is missing."""
     with memdb.open(path, embedder=Embedder()) as db:
         db.scope("ann").remember("Ann swims.")
-        db.run_pending()
+        db.jobs.run()
         db.scope("ann").remember("Ann can swim well.")
     done = run(*_line(words, path))
 
@@ -200,7 +200,7 @@ def test_a_file_of_another_embedder_stays_its_own(run, path, frozen, words):
     assert done.stderr.count("host-model") == 1
     assert "words alone" in done.stderr
     with memdb.open(path, embedder=Embedder()) as db:
-        assert [(space.model, space.vectors) for space in db.spaces()] == [("host-model", 1)]
+        assert [(space.model, space.vectors) for space in db.file.spaces()] == [("host-model", 1)]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_file_of_another_embedder_stays_its_own(run, path, frozen, words):
 def test_check_advises_what_helps(run, trip, monkeypatch, kinds, advice):
     """Findings of both kinds are told what helps first."""
     mixed = [memdb.Finding("a", "x", rebuildable) for rebuildable in kinds]
-    monkeypatch.setattr("memdb.api.database.MemDB.check", lambda *_, **__: mixed)
+    monkeypatch.setattr("memdb.api.file.File.check", lambda *_, **__: mixed)
     done = run("check", trip)
     monkeypatch.undo()
 

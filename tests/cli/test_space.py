@@ -23,9 +23,9 @@ def changed(path: str) -> str:
     """Return the path of a file whose embedder was changed to another."""
     with memdb.open(path, durability="process") as db:
         db.scope("ann").session("s").extend([{"role": "user", "text": t} for t in ("tea", "milk")])
-        db.run_pending()
+        db.jobs.run()
     with memdb.open(path, durability="process", embedder=Sizes()) as db:
-        db.run_pending()
+        db.jobs.run()
     return path
 
 
@@ -141,4 +141,4 @@ def test_no_embedder_is_one_that_can_be_named(
     assert json.loads(found.stdout)[0]["text"] == "Green tea, please."
     assert (found.stderr, worked.exit_code) == ("", 0)
     with memdb.open(path, embedder=None) as db:
-        assert db.spaces() == ()
+        assert db.file.spaces() == ()

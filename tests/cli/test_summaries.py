@@ -25,7 +25,7 @@ def say(path, count, session="long"):
     ]
     with memdb.open(path) as db:
         db.scope("ann").session(session).extend(said)
-        db.run_pending(kinds=["summarize"])
+        db.jobs.run(kinds=["summarize"])
 
 
 @pytest.fixture

@@ -26,7 +26,10 @@ def say(path, count, session="long"):
 def qualities(path):
     """Return who wrote the summaries of the conversation."""
     with memdb.open(path) as db:
-        return [summary.quality for summary in db.scope("ann").session("long").tree().summaries]
+        return [
+            summary.quality
+            for summary in db.scope("ann").session("long").summaries.tree().summaries
+        ]
 
 
 class Server:
@@ -235,8 +238,8 @@ def test_ctrl_c_waits_for_the_summary_in_progress(start, path, server):
     assert json.loads(lines[-1])["status"] == "stopped"
     assert (len(server.asked), qualities(path)) == (1, ["model"])
     with memdb.open(path) as db:
-        assert db.run_pending() == 3  # the lease was given back
-        assert db.check(deep=True) == []
+        assert db.jobs.run() == 3  # the lease was given back
+        assert db.file.check(deep=True) == []
 
 
 def test_ctrl_c_twice_ends_at_once(start, path, server):
@@ -252,8 +255,8 @@ def test_ctrl_c_twice_ends_at_once(start, path, server):
         assert process.wait(10) == 130
 
     with memdb.open(path) as db:
-        assert db.pending() == 1
-        assert db.check(deep=True) == []
+        assert db.jobs.pending() == 1
+        assert db.file.check(deep=True) == []
 
 
 def test_two_at_once_do_nothing_twice(start, path):
@@ -262,8 +265,8 @@ def test_two_at_once_do_nothing_twice(start, path):
     both = [start("work", path, "--json") for _ in range(2)]
     told = [json.loads(process.communicate()[0]) for process in both]
     with memdb.open(path) as db:
-        rest = db.run_pending()
-        info = db.info()
+        rest = db.jobs.run()
+        info = db.file.info()
 
     assert [process.returncode for process in both] == [0, 0]
     assert info.spaces[0].vectors == 2000

@@ -18,7 +18,7 @@ def used_file(tmp_path):
         chat.append("user", "我爱北京")
         ann.remember("Ann prefers window seats.", category="preferences")
         chat.artifacts.save("packing.md", "- passport")
-        db.run_pending()
+        db.jobs.run()
     return path
 
 
@@ -99,7 +99,7 @@ def test_the_views_show_names_times_and_text(tmp_path):
         chat.append("user", "We fly to Oslo.", author="Ann", metadata={"a": 1})
         for number in range(9):
             chat.append("user", f"Tea number {number} was good.")
-        chat.compact()
+        chat.summaries.compact()
         ann.remember("Ann lives in Rome.", key="home")
         ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1)
         chat.artifacts.save("menu.md", "tea", message_seq=2)

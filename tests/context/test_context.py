@@ -446,7 +446,7 @@ def test_a_leaf_across_the_cut_is_told(chat: Session) -> None:
     window = chat.context(500)
 
     digest = [piece for piece in window.pieces if piece.kind == "digest"]
-    assert [one.first_seq for one in chat.tree().summaries] == [1, 11]
+    assert [one.first_seq for one in chat.summaries.tree().summaries] == [1, 11]
     assert [piece.first_seq for piece in digest] == [11]
     assert "made on the spot" in digest[0].reason
     assert shown(window)[0] == (digest[0].last_seq or 0) + 1
@@ -483,7 +483,7 @@ def test_messages_without_a_summary_are_condensed(db: MemDB, chat: Session) -> N
     with db._db.write():
         window = chat.context(600)
 
-    assert chat.tree().summaries == ()
+    assert chat.summaries.tree().summaries == ()
     assert "digest" in kinds(window)
     assert told(window) == list(range(1, 101))
 
@@ -504,7 +504,7 @@ def test_archiving_changes_nothing(db: MemDB, chat: Session) -> None:
     """The same context from cold messages, with and without a question."""
     chat.append("system", "Be kind.")
     say(chat, 300)
-    db.run_pending(kinds=("embed",))
+    db.jobs.run(kinds=("embed",))
     before = chat.context(900), chat.context(900, "Note w7x3")
 
     chat.archive(keep_last=20)
@@ -518,7 +518,7 @@ def test_pruning_changes_nothing(chat: Session) -> None:
     say(chat, 300)
     before = [chat.context(budget) for budget in (300, 900, 3_000)]
 
-    assert chat.compact().pruned > 0
+    assert chat.summaries.compact().pruned > 0
 
     assert [chat.context(budget) for budget in (300, 900, 3_000)] == before
 
@@ -679,7 +679,7 @@ def test_each_piece_says_what_it_is_and_why(db: MemDB, chat: Session) -> None:
     by_kind: dict[str, list[Any]] = {}
     for piece in window.pieces:
         by_kind.setdefault(piece.kind, []).append(piece)
-    ids = {one.id for one in chat.tree().summaries}
+    ids = {one.id for one in chat.summaries.tree().summaries}
     assert all(piece.reason for piece in window.pieces)
     assert all(piece.ref in ids for piece in by_kind["summary"])
     assert [piece.ref for piece in by_kind["entry"]] == [str(entry.id)]
@@ -764,7 +764,7 @@ def test_a_context_embeds_its_question_once(open_db: Callable[..., MemDB]) -> No
     for number in range(30):
         chat.append("user", f"message {number} about tea and Oslo flights")
     ann.remember("Ann drinks tea.")
-    db.run_pending()
+    db.jobs.run()
     embedder.texts.clear()
 
     chat.context(300, query="which tea does she drink?")

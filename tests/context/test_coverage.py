@@ -26,10 +26,10 @@ def say(chat: Session, count: int) -> None:
 @contextmanager
 def coverage(db: MemDB, chat: Session) -> Iterator[Coverage]:
     """Give what covers a session, inside one read."""
-    rooms = db._rooms
+    services = db._services
     with db._db.read() as tx:
         (row,) = tx.all("SELECT id FROM sessions WHERE name = :name", {"name": chat.name})
-        yield Coverage(tx, rooms.summaries, rooms.counting, (row[0], chat.name))
+        yield Coverage(tx, services.summaries, services.counting, (row[0], chat.name))
 
 
 def spans(made: Block | None) -> list[tuple[str, int | None, int | None]]:
@@ -56,7 +56,7 @@ def chat(db: MemDB) -> Session:
     """Return a session of 305 messages and its summaries."""
     made = db.scope("ann").session("trip")
     say(made, 305)
-    db.run_pending()
+    db.jobs.run()
     return made
 
 
@@ -76,7 +76,7 @@ def test_nothing_needs_no_telling(db: MemDB, chat: Session) -> None:
 
 def test_a_node_across_the_end_is_opened(db: MemDB, chat: Session) -> None:
     """Into its sources, down to the leaf, of which the messages are condensed."""
-    (top, *_) = [summary for summary in chat.tree().summaries if summary.depth == 2]
+    (top, *_) = [summary for summary in chat.summaries.tree().summaries if summary.depth == 2]
 
     with coverage(db, chat) as covering:
         made = covering.before(1, top.last_seq - 4, 20_000)
@@ -92,7 +92,7 @@ def test_a_node_across_the_end_is_opened(db: MemDB, chat: Session) -> None:
 
 def test_what_has_no_leaf_is_condensed(db: MemDB, chat: Session) -> None:
     """Ten by ten; nothing of it is stored."""
-    before = chat.tree()
+    before = chat.summaries.tree()
     say(chat, 20)
 
     with coverage(db, chat) as covering:
@@ -100,7 +100,7 @@ def test_what_has_no_leaf_is_condensed(db: MemDB, chat: Session) -> None:
 
     digests = [("digest", 301, 310), ("digest", 311, 320), ("digest", 321, 323)]
     assert spans(made)[-3:] == digests
-    assert chat.tree().summaries == before.summaries
+    assert chat.summaries.tree().summaries == before.summaries
 
 
 def test_the_oldest_are_told_in_fewer_words(db: MemDB, chat: Session) -> None:
@@ -145,7 +145,7 @@ def test_every_policy_is_covered(open_db: Callable[..., MemDB], policy: Any) -> 
     db = open_db(":memory:", summaries=policy, embedder=None)
     chat = db.scope("ann").session("trip")
     say(chat, 650)
-    db.run_pending()
+    db.jobs.run()
 
     with coverage(db, chat) as covering:
         for end in (7, 250, 299, 333, 641, 650):

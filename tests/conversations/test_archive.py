@@ -59,7 +59,7 @@ def view(db: MemDB, name: str = "trip") -> dict[str, Any]:
         "last": chat.last(250),
         "get": [chat.get(seq) for seq in (1, 128, 129, 300)],
         "find": [chat.find(f"m{n}") for n in (1, 2, 140, 299, 9999)],
-        "window": chat.window(budget_tokens=4000),
+        "window": chat.host.window(budget_tokens=4000),
         "search": [
             chat.search(words, 50) for words in ("Oslo", "北京", "hotel", "ann", "number 4")
         ],
@@ -77,7 +77,7 @@ def filled(db: MemDB, count: int = 300, name: str = "trip") -> Session:
     """Return Ann's session with *count* messages of every kind, with vectors."""
     chat = db.scope("ann").session(name)
     chat.extend(rich(count))
-    db.run_pending()
+    db.jobs.run()
     return chat
 
 
@@ -320,10 +320,10 @@ def test_messages_without_a_vector_get_one_when_archived(db: MemDB, embedder: An
     chat.extend([{"role": "user", "text": text} for text in ("tea", "", "cake", "milk")])
     chat.archive(keep_last=1)
 
-    db.run_pending()
+    db.jobs.run()
 
     assert embedder.calls[:3] == ["tea", "cake", "milk"]
-    assert db.spaces()[0].vectors == 3
+    assert db.file.spaces()[0].vectors == 3
 
 
 def test_rebuild_finds_archived_messages_without_a_vector(db: MemDB) -> None:
@@ -334,10 +334,10 @@ def test_rebuild_finds_archived_messages_without_a_vector(db: MemDB) -> None:
         tx.run("DELETE FROM vectors")
         tx.run("DELETE FROM sketches")
 
-    db.rebuild()
-    db.run_pending()
+    db.file.rebuild()
+    db.jobs.run()
 
-    assert db.spaces()[0].vectors > 10
+    assert db.file.spaces()[0].vectors > 10
 
 
 def test_a_deleted_session_leaves_nothing_in_the_archive(db: MemDB) -> None:
@@ -383,7 +383,7 @@ def test_a_damaged_segment_is_told(path: str, open_db: Any, raw: Any, harm: str)
 
     assert len([*chat.messages(limit=128)]) == 128
     assert len(chat.last(44)) == 44
-    assert {"segment", "archived_without_segment"} & {one.code for one in db.check()}
+    assert {"segment", "archived_without_segment"} & {one.code for one in db.file.check()}
 
 
 def test_unarchiving_stops_at_a_damaged_segment(path: str, open_db: Any, raw: Any) -> None:
@@ -429,7 +429,7 @@ def test_a_damaged_session_can_be_deleted(path: str, open_db: Any, raw: Any, har
 
     assert db.scope("ann").session("trip").delete() is True
 
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
     assert {hit.source.session for hit in db.scope("ann").recall("Oslo")} == {"other"}
 
 
@@ -533,7 +533,7 @@ def test_two_processes_may_archive_one_session(
     assert [err for _, err in told] == ["", ""]
     assert sum(int(out) for out, _ in told) == archived(db) == 3000
     assert [*db.scope("ann").session("trip").messages()] == before
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 def test_others_append_meanwhile(
@@ -585,7 +585,7 @@ def test_a_range_across_the_border_is_whole(db: MemDB) -> None:
 
     assert [*chat.messages(limit=15)] == before[:15]
     assert [*chat.messages(after_seq=10, limit=11)] == before[10:21]
-    assert list(chat.expand("10-20").messages) == before[9:20]
+    assert list(chat.summaries.expand("10-20").messages) == before[9:20]
 
 
 def test_an_export_is_the_same_bytes(db: MemDB) -> None:

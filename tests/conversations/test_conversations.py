@@ -378,15 +378,15 @@ def test_delete_removes_everything_that_came_from_the_session(db: MemDB) -> None
     ann.session("gone").append("user", "peanuts are bad")
     ann.session("gone").artifacts.save("menu.md", "peanut soup")
     ann.session("kept").append("user", "walnuts are good")
-    db.run_pending()
+    db.jobs.run()
     ann.session("gone").append("user", "a job waits for this")
 
     assert ann.session("gone").delete() is True
 
     assert [one.name for one in ann.sessions()] == ["kept"]
     assert list(ann.recall("peanuts", kinds=("message", "artifact"))) == []
-    assert db.info().counts["vectors"] == 1
-    assert (db.pending(), db.info().counts["artifact versions"]) == (0, 0)
+    assert db.file.info().counts["vectors"] == 1
+    assert (db.jobs.pending(), db.file.info().counts["artifact versions"]) == (0, 0)
 
 
 def test_delete_of_an_absent_session_says_false(db: MemDB) -> None:

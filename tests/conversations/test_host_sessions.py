@@ -19,9 +19,9 @@ def chat(db):
 
 def test_a_created_session_is_there_before_anything_is_said(chat):
     """It has the title, metadata and time that were given, and no message."""
-    head = chat.create(title="Trip", metadata={"host": "x"}, created_ms=5)
+    head = chat.host.create(title="Trip", metadata={"host": "x"}, created_ms=5)
 
-    assert head == chat.head()
+    assert head == chat.host.head()
     assert (head.title, head.metadata, head.created_ms, head.last_seq) == (
         "Trip",
         {"host": "x"},
@@ -33,7 +33,7 @@ def test_a_created_session_is_there_before_anything_is_said(chat):
 
 def test_creating_sets_every_state(chat, db):
     """The values stand where they belong, without a session for the user's and the app's."""
-    chat.create(state={"a": 1}, user_state={"b": None}, app_state={"c": [2]})
+    chat.host.create(state={"a": 1}, user_state={"b": None}, app_state={"c": [2]})
 
     assert dict(chat.state) == {"a": 1}
     assert dict(db.scope("ann", "desk").state) == {"b": None}
@@ -43,12 +43,12 @@ def test_creating_sets_every_state(chat, db):
 
 def test_a_session_is_created_once(chat):
     """A second time, and after a message, it exists already; what it holds stays."""
-    chat.create(metadata={"n": 1})
+    chat.host.create(metadata={"n": 1})
 
     with pytest.raises(memdb.AlreadyExists, match="'trip'"):
-        chat.create(metadata={"n": 2}, state={"a": 1})
+        chat.host.create(metadata={"n": 2}, state={"a": 1})
 
-    assert chat.head().metadata == {"n": 1}
+    assert chat.host.head().metadata == {"n": 1}
     assert len(chat.state) == 0
 
 
@@ -57,7 +57,7 @@ def test_messages_alone_make_a_session_that_cannot_be_created(chat):
     chat.append("user", "hello")
 
     with pytest.raises(memdb.AlreadyExists):
-        chat.create()
+        chat.host.create()
 
 
 def test_a_session_of_artifacts_and_state_can_be_created(chat):
@@ -65,8 +65,8 @@ def test_a_session_of_artifacts_and_state_can_be_created(chat):
     chat.artifacts.save("a.txt", "soup")
     chat.state["a"] = 1
 
-    assert chat.head().metadata is None
-    chat.create()
+    assert chat.host.head().metadata is None
+    chat.host.create()
 
     assert chat.artifacts.load("a.txt").text == "soup"
     assert chat.state["a"] == 1
@@ -74,13 +74,13 @@ def test_a_session_of_artifacts_and_state_can_be_created(chat):
 
 def test_commit_stores_the_message_with_what_it_changes(chat, db):
     """Message, states and metadata are there together; other keys stay."""
-    chat.create(metadata={"t": 1}, state={"a": 1, "b": 1})
+    chat.host.create(metadata={"t": 1}, state={"a": 1, "b": 1})
 
-    stored = chat.commit(
+    stored = chat.host.commit(
         event(), expected_seq=0, metadata={"t": 2}, state={"a": 2}, app_state={"c": 3}
     )
 
-    found = chat.snapshot()
+    found = chat.host.snapshot()
     assert found.messages == (stored,)
     assert found.head.metadata == {"t": 2}
     assert (found.state, found.user_state, found.app_state) == ({"a": 2, "b": 1}, {}, {"c": 3})
@@ -89,9 +89,9 @@ def test_commit_stores_the_message_with_what_it_changes(chat, db):
 def test_commit_needs_the_session(chat, db):
     """Without it nothing is made, not even the app's state."""
     with pytest.raises(memdb.NotFound, match="session"):
-        chat.commit(event(), app_state={"c": 3})
+        chat.host.commit(event(), app_state={"c": 3})
 
-    assert chat.head() is None
+    assert chat.host.head() is None
     assert db.state("desk").all() == {}
 
 
@@ -99,24 +99,24 @@ def test_a_head_knows_the_newest_message_and_the_last_seq(chat):
     """Taking messages back lowers the former only; an archived message counts as before."""
 
     def seqs():
-        head = chat.head()
-        assert chat.snapshot().head == head
+        head = chat.host.head()
+        assert chat.host.snapshot().head == head
         return head.last_seq, head.newest_seq
 
-    chat.create()
+    chat.host.create()
     found = [seqs()]
     for number in range(3):
-        chat.commit(event(str(number), external_id=f"e-{number}"))
+        chat.host.commit(event(str(number), external_id=f"e-{number}"))
     found.append(seqs())
     chat.archive(keep_last=0)
     found.append(seqs())
-    chat.pop()
+    chat.host.pop()
     found.append(seqs())
     chat.forget(1)
     found.append(seqs())
-    chat.clear()
+    chat.host.clear()
     found.append(seqs())
-    chat.commit(event("4", external_id="e-4"))
+    chat.host.commit(event("4", external_id="e-4"))
     found.append(seqs())
 
     assert found == [(0, 0), (3, 3), (3, 3), (3, 2), (3, 2), (3, 0), (4, 4)]
@@ -124,35 +124,35 @@ def test_a_head_knows_the_newest_message_and_the_last_seq(chat):
 
 def test_the_same_message_again_changes_nothing(chat):
     """The stored one comes back, and the state is not set a second time."""
-    chat.create()
-    first = chat.commit(event(), state={"a": 1})
+    chat.host.create()
+    first = chat.host.commit(event(), state={"a": 1})
     chat.state["a"] = 7
 
-    again = chat.commit(event(), expected_seq=99, state={"a": 1}, metadata={"t": 2})
+    again = chat.host.commit(event(), expected_seq=99, state={"a": 1}, metadata={"t": 2})
 
     assert again == first
     assert chat.state["a"] == 7
-    assert chat.head().metadata == {}
+    assert chat.host.head().metadata == {}
 
 
 def test_another_message_under_the_same_id_is_refused(chat):
     """And with it all that it would change."""
-    chat.create()
-    chat.commit(event())
+    chat.host.create()
+    chat.host.commit(event())
 
     with pytest.raises(memdb.AlreadyExists):
-        chat.commit(event("other"), state={"a": 1})
+        chat.host.commit(event("other"), state={"a": 1})
 
     assert len(chat.state) == 0
 
 
 def test_of_two_that_know_the_same_seq_one_succeeds(chat):
     """The other one changes nothing."""
-    chat.create()
-    chat.commit(event(), expected_seq=0)
+    chat.host.create()
+    chat.host.commit(event(), expected_seq=0)
 
     with pytest.raises(memdb.VersionConflict) as caught:
-        chat.commit(event("b", external_id="e-2"), expected_seq=0, state={"a": 1})
+        chat.host.commit(event("b", external_id="e-2"), expected_seq=0, state={"a": 1})
 
     assert (caught.value.expected, caught.value.got) == (0, 1)
     assert len(chat.state) == 0
@@ -173,31 +173,31 @@ def test_of_two_that_know_the_same_seq_one_succeeds(chat):
 )
 def test_state_without_a_json_form_is_refused_whole(chat, state, named):
     """Neither the message nor the good values are stored."""
-    chat.create()
+    chat.host.create()
 
     with pytest.raises(memdb.InvalidInput, match=named):
-        chat.commit(event(), user_state={"ok": 1}, state=state)
+        chat.host.commit(event(), user_state={"ok": 1}, state=state)
 
-    found = chat.snapshot()
+    found = chat.host.snapshot()
     assert (found.messages, found.state, found.user_state) == ((), {}, {})
 
 
 def test_numbers_come_back_exactly(chat):
     """Integers of any size and floats are not rounded."""
     values = {"big": 2**80, "float": 0.1 + 0.2, "tiny": 5e-324, "minus": -(2**63) - 1}
-    chat.create(state=values)
+    chat.host.create(state=values)
 
-    assert chat.snapshot().state == values
+    assert chat.host.snapshot().state == values
 
 
 def test_a_snapshot_has_the_messages_asked_for(chat):
     """The newest, those since a time, or both."""
-    chat.create()
+    chat.host.create()
     for number, at in enumerate([10, 30, 20, 40]):
-        chat.commit(event(str(number), external_id=f"e-{number}", created_ms=at))
+        chat.host.commit(event(str(number), external_id=f"e-{number}", created_ms=at))
 
     def texts(**asked):
-        return [message.text for message in chat.snapshot(**asked).messages]
+        return [message.text for message in chat.host.snapshot(**asked).messages]
 
     assert texts() == ["0", "1", "2", "3"]
     assert texts(last=0) == []
@@ -209,16 +209,16 @@ def test_a_snapshot_has_the_messages_asked_for(chat):
 
 def test_a_snapshot_of_nothing_is_none(chat):
     """So is its head."""
-    assert chat.snapshot() is None
-    assert chat.head() is None
+    assert chat.host.snapshot() is None
+    assert chat.host.head() is None
 
 
 def test_an_erased_message_says_nothing_and_stays_away(chat, db):
     """Its words are gone from the index; adding it again brings nothing back."""
     chat.extend([event("red fox", author="Ann", metadata={"m": 1}), event("hen", external_id="b")])
-    db.run_pending()
+    db.jobs.run()
 
-    assert chat.erase(1)
+    assert chat.host.erase(1)
 
     one = chat.get(1)
     assert (one.text, one.body, one.author, one.metadata, one.tokens) == ("", None, None, None, 0)
@@ -227,21 +227,21 @@ def test_an_erased_message_says_nothing_and_stays_away(chat, db):
     chat.extend([event("red fox")], keep=True)
     assert chat.get(1).text == ""
     assert chat.last_seq == 2
-    assert not chat.erase(1)
-    assert not chat.erase(9)
+    assert not chat.host.erase(1)
+    assert not chat.host.erase(9)
 
 
 def test_erasing_takes_the_summaries_along(chat, db):
     """They may quote what was erased; they are made anew from what is left."""
     chat.extend([{"role": "user", "text": f"The heron number {n} is grey."} for n in range(200)])
-    db.run_pending()
-    assert chat.search_summaries("heron")
+    db.jobs.run()
+    assert chat.summaries.search("heron")
 
-    chat.erase(3)
-    assert chat.search_summaries("heron") == []
+    chat.host.erase(3)
+    assert chat.summaries.search("heron") == []
 
-    db.run_pending()
-    assert chat.search_summaries("heron")
+    db.jobs.run()
+    assert chat.summaries.search("heron")
 
 
 def test_an_archived_message_can_be_erased(chat):
@@ -249,7 +249,7 @@ def test_an_archived_message_can_be_erased(chat):
     chat.extend([{"role": "user", "text": f"heron {n}"} for n in range(5)])
     chat.archive(keep_last=0)
 
-    assert chat.erase(2)
+    assert chat.host.erase(2)
 
     assert [message.text for message in chat.messages()] == [
         "heron 0",
@@ -309,14 +309,14 @@ def test_state_of_one_place_is_not_that_of_another(db):
 
 def test_a_deleted_session_takes_its_state_along(chat, db):
     """The user's and the app's stay, and the next session of the name begins empty."""
-    chat.create(state={"a": 1}, user_state={"b": 2}, app_state={"c": 3})
-    first = chat.head().uid
+    chat.host.create(state={"a": 1}, user_state={"b": 2}, app_state={"c": 3})
+    first = chat.host.head().uid
 
     assert chat.delete()
 
     assert chat.state.all() == {}
-    assert chat.create().uid != first
-    found = chat.snapshot()
+    assert chat.host.create().uid != first
+    found = chat.host.snapshot()
     assert (found.state, found.user_state, found.app_state) == ({}, {"b": 2}, {"c": 3})
 
 
@@ -334,35 +334,37 @@ def test_scope_search_goes_by_words_alone(db):
 
 def test_warm_loads_what_counts_and_embeds(db, embedder):
     """The first call after it finds both ready; nothing is written."""
-    db.warm()
+    db.file.warm()
 
     assert embedder.calls == ["warm"]
     assert db.scopes() == []
 
     embedder.fail = RuntimeError("no model")
     with pytest.raises(memdb.PortError, match="no model"):
-        db.warm()
+        db.file.warm()
 
 
 @pytest.mark.parametrize("change", ["append", "pop", "clear", "describe"])
 def test_a_commit_to_a_session_that_moved_on_writes_nothing(db, change):
     """Whatever moved it: messages that came or went, or its metadata."""
     chat = db.scope("ann").session("s")
-    chat.create(metadata={"n": 1})
-    chat.commit({"role": "user", "text": "one"})
-    known = chat.head()
+    chat.host.create(metadata={"n": 1})
+    chat.host.commit({"role": "user", "text": "one"})
+    known = chat.host.head()
     changes = {
         "append": lambda: chat.append("user", "two"),
-        "pop": chat.pop,
-        "clear": chat.clear,
-        "describe": lambda: chat.commit({"role": "user", "text": "two"}, metadata={"n": 2}),
+        "pop": chat.host.pop,
+        "clear": chat.host.clear,
+        "describe": lambda: chat.host.commit({"role": "user", "text": "two"}, metadata={"n": 2}),
     }
     changes[change]()
     before = [one.text for one in chat.messages()]
 
     with pytest.raises(memdb.VersionConflict):
-        chat.commit({"role": "user", "text": "late"}, expected=known, state={"late": 1})
+        chat.host.commit({"role": "user", "text": "late"}, expected=known, state={"late": 1})
 
     assert [one.text for one in chat.messages()] == before
     assert dict(chat.state) == {}
-    assert chat.commit({"role": "user", "text": "now"}, expected=chat.head()).text == "now"
+    assert (
+        chat.host.commit({"role": "user", "text": "now"}, expected=chat.host.head()).text == "now"
+    )

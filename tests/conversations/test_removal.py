@@ -24,9 +24,9 @@ def test_pop_removes_the_newest_and_gives_it(db: MemDB) -> None:
     """What was said last is gone from reading and from search, and its seq with it."""
     chat = db.scope("ann").session("trip")
     chat.extend(talk(3))
-    db.run_pending()
+    db.jobs.run()
 
-    popped = chat.pop()
+    popped = chat.host.pop()
 
     assert popped is not None
     assert (popped.seq, popped.external_id) == (3, "m3")
@@ -40,12 +40,12 @@ def test_pop_of_nothing_gives_none(db: MemDB) -> None:
     """An empty and an absent session have no newest message."""
     chat = db.scope("ann").session("trip")
 
-    assert chat.pop() is None
-    assert chat.pop(expected_seq=0) is None
+    assert chat.host.pop() is None
+    assert chat.host.pop(expected_seq=0) is None
 
     chat.append("user", "hi")
 
-    assert (chat.pop() is not None, chat.pop(), chat.last(5)) == (True, None, [])
+    assert (chat.host.pop() is not None, chat.host.pop(), chat.last(5)) == (True, None, [])
 
 
 def test_pop_of_another_than_expected_changes_nothing(db: MemDB) -> None:
@@ -54,7 +54,7 @@ def test_pop_of_another_than_expected_changes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.VersionConflict):
-        chat.pop(expected_seq=1, instead=[{"role": "user", "text": "x"}])
+        chat.host.pop(expected_seq=1, instead=[{"role": "user", "text": "x"}])
 
     assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
 
@@ -64,7 +64,9 @@ def test_pop_puts_others_in_the_place(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
     chat.extend(talk(2))
 
-    chat.pop(expected_seq=2, instead=[{"role": "user", "text": "a"}, {"role": "user", "text": "b"}])
+    chat.host.pop(
+        expected_seq=2, instead=[{"role": "user", "text": "a"}, {"role": "user", "text": "b"}]
+    )
 
     assert [(one.seq, one.text) for one in chat.last(2)] == [(3, "a"), (4, "b")]
 
@@ -75,7 +77,7 @@ def test_pop_with_a_wrong_message_instead_removes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.InvalidInput):
-        chat.pop(instead=[{"role": "robot"}])
+        chat.host.pop(instead=[{"role": "robot"}])
 
     assert chat.last_seq == 2
 
@@ -87,7 +89,7 @@ def test_pop_takes_an_archived_message_out_of_its_segment(db: MemDB) -> None:
     chat.archive(keep_last=0)
     before = chat.last(300)
 
-    popped = [chat.pop() for _ in range(60)]
+    popped = [chat.host.pop() for _ in range(60)]
 
     assert popped == before[:239:-1]
     assert [*chat.messages()] == before[:240]
@@ -103,19 +105,19 @@ def test_pop_takes_summaries_back_that_told_it(
     db = open_db(path, summaries=SummaryPolicy(chunk=3, condense_at=3, group=2))
     chat = db.scope("ann").session("trip")
     chat.extend(talk(73))
-    db.run_pending()
+    db.jobs.run()
 
     while (last := chat.last(1)) and last[0].seq > left:
-        chat.pop()
+        chat.host.pop()
 
-    assert db.check(deep=True) == []
-    covered = [summary.last_seq for summary in chat.tree().summaries]
+    assert db.file.check(deep=True) == []
+    covered = [summary.last_seq for summary in chat.summaries.tree().summaries]
     assert max(covered, default=0) <= left
 
     chat.extend([{"role": "user", "text": f"later {n}"} for n in range(30)])
-    db.run_pending()
+    db.jobs.run()
 
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
     assert chat.context(2000).tokens <= 2000
 
 
@@ -127,11 +129,11 @@ def test_a_message_that_is_popped_while_it_is_embedded_leaves_no_vector(
     db = open_db(path, embedder=embedder)
     chat = db.scope("ann").session("trip")
     chat.extend(talk(4))
-    embedder.before = lambda: chat.pop() if chat.last(1)[0].seq == 4 else None
+    embedder.before = lambda: chat.host.pop() if chat.last(1)[0].seq == 4 else None
 
-    db.run_pending()
+    db.jobs.run()
 
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
     assert [one.seq for one in chat.messages()] == [1, 2, 3]
 
 
@@ -146,18 +148,18 @@ def test_a_summary_of_a_message_that_is_popped_meanwhile_is_not_kept(
 
         def summarize(self, source: Any, **_: Any) -> Any:
             if "Oslo12" in str(source) and chat.last(1)[0].seq == 12:
-                chat.pop()
+                chat.host.pop()
             return SummaryText("in short")
 
     db = open_db(path, summarizer=Slow(), summaries=SummaryPolicy(chunk=3, condense_at=3, group=2))
     chat = db.scope("ann").session("trip")
     chat.extend(talk(12))
 
-    db.run_pending()
+    db.jobs.run()
 
     assert chat.last(1)[0].seq == 11
-    assert max(summary.last_seq for summary in chat.tree().summaries) == 9
-    assert db.check(deep=True) == []
+    assert max(summary.last_seq for summary in chat.summaries.tree().summaries) == 9
+    assert db.file.check(deep=True) == []
 
 
 def test_threads_that_pop_at_once_get_different_messages(file_db: MemDB) -> None:
@@ -167,7 +169,7 @@ def test_threads_that_pop_at_once_get_different_messages(file_db: MemDB) -> None
     taken: list[int] = []
 
     def take() -> None:
-        while (popped := chat.pop()) is not None:
+        while (popped := chat.host.pop()) is not None:
             taken.append(popped.seq)
 
     threads = [threading.Thread(target=take) for _ in range(4)]
@@ -257,13 +259,13 @@ def test_clear_removes_messages_and_nothing_else(db: MemDB, archived: bool) -> N
     chat.extend(talk(25))
     chat.artifacts.save("list.md", "- passport")
     ann.remember("Ann flies to Oslo.", session="trip", seq=2)
-    db.run_pending()
+    db.jobs.run()
     if archived:
         chat.archive(keep_last=3)
 
-    assert chat.clear() is True
+    assert chat.host.clear() is True
 
-    assert (chat.clear(), chat.last(5), chat.tree().summaries) == (False, [], ())
+    assert (chat.host.clear(), chat.last(5), chat.summaries.tree().summaries) == (False, [], ())
     assert list(chat.search("Oslo2")) == []
     assert chat.artifacts.load("list.md").text == "- passport"
     assert len([*ann.entries.list()]) == 1
@@ -272,7 +274,7 @@ def test_clear_removes_messages_and_nothing_else(db: MemDB, archived: bool) -> N
 
 def test_clear_of_an_absent_session_does_nothing(db: MemDB) -> None:
     """It is not made."""
-    assert db.scope("ann").session("trip").clear() is False
+    assert db.scope("ann").session("trip").host.clear() is False
     assert db.scope("ann").sessions() == []
 
 
@@ -280,15 +282,15 @@ def test_replace_takes_messages_out_and_adds_others(db: MemDB) -> None:
     """Both ends of a conversation at once; what is left stays as it was."""
     chat = db.scope("ann").session("trip")
     chat.extend(talk(9))
-    db.run_pending()
+    db.jobs.run()
 
-    added = chat.replace([8, 1, 2, 9, 9, 77], [{"role": "user", "text": "in short"}])
+    added = chat.host.replace([8, 1, 2, 9, 9, 77], [{"role": "user", "text": "in short"}])
 
     assert [(one.seq, one.text) for one in added] == [(10, "in short")]
     assert [one.seq for one in chat.messages()] == [3, 4, 5, 6, 7, 10]
     found = {hit.text for hit in chat.search("Oslo1 Oslo2 Oslo3 Oslo8 Oslo9 short")}
     assert found == {"in short", "trip 3 goes to Oslo3"}
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 def test_replace_of_what_moved_on_changes_nothing(db: MemDB) -> None:
@@ -297,7 +299,7 @@ def test_replace_of_what_moved_on_changes_nothing(db: MemDB) -> None:
     chat.extend(talk(2))
 
     with pytest.raises(memdb.VersionConflict):
-        chat.replace([1, 2], [{"role": "user", "text": "x"}], expected_seq=1)
+        chat.host.replace([1, 2], [{"role": "user", "text": "x"}], expected_seq=1)
 
     assert [one.text for one in chat.messages()] == [one["text"] for one in talk(2)]
 
@@ -314,7 +316,7 @@ def test_replace_refuses_bad_input_before_it_writes(
     chat.extend(talk(1))
 
     with pytest.raises(memdb.InvalidInput):
-        chat.replace(seqs, instead)
+        chat.host.replace(seqs, instead)
 
     assert chat.last(5)[0].text == "trip 1 goes to Oslo1"
 
@@ -323,9 +325,9 @@ def test_replace_makes_a_session_only_for_messages(db: MemDB) -> None:
     """Nothing to add to nothing leaves nothing."""
     scope = db.scope("ann")
 
-    assert scope.session("none").replace([1, 2]) == []
+    assert scope.session("none").host.replace([1, 2]) == []
     assert scope.sessions() == []
-    assert [one.seq for one in scope.session("new").replace([1], talk(2))] == [1, 2]
+    assert [one.seq for one in scope.session("new").host.replace([1], talk(2))] == [1, 2]
 
 
 def test_replace_reaches_into_the_archive(db: MemDB) -> None:
@@ -335,12 +337,12 @@ def test_replace_reaches_into_the_archive(db: MemDB) -> None:
     chat.archive(keep_last=20)
     before = chat.last(300)
 
-    chat.replace([*range(1, 140), 200, *range(270, 301)])
+    chat.host.replace([*range(1, 140), 200, *range(270, 301)])
 
     assert [*chat.messages()] == [*before[139:199], *before[200:269]]
     assert list(chat.search("Oslo200")) == []
     assert chat.search("Oslo201") != []
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize("gone", [range(1, 40), range(1, 74), range(30, 50), range(60, 74)])
@@ -351,18 +353,20 @@ def test_what_is_left_after_replacing_is_summarised_again(
     db = open_db(path, summaries=SummaryPolicy(chunk=3, condense_at=3, group=2))
     chat = db.scope("ann").session("trip")
     chat.extend(talk(73))
-    db.run_pending()
+    db.jobs.run()
 
-    chat.replace(gone, [{"role": "user", "text": "in short"}])
+    chat.host.replace(gone, [{"role": "user", "text": "in short"}])
 
-    assert max((summary.last_seq for summary in chat.tree().summaries), default=0) < gone[0]
-    assert db.check(deep=True) == []
+    assert (
+        max((summary.last_seq for summary in chat.summaries.tree().summaries), default=0) < gone[0]
+    )
+    assert db.file.check(deep=True) == []
 
     chat.extend([{"role": "user", "text": f"later {n}"} for n in range(30)])
-    db.run_pending()
+    db.jobs.run()
     window = chat.context(2000)
 
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
     assert window.tokens <= 2000
     told = " ".join(one.text for one in window.messages)
     assert not any(f"Oslo{n}." in told or f"Oslo{n} " in told for n in gone)

@@ -231,7 +231,7 @@ def test_a_session_runs_a_strategy(
     """The window tells what its messages cost and which budget was given."""
     chat = fill(db, "u " * 10)
 
-    window = chat.window(strategy, **options)
+    window = chat.host.window(strategy, **options)
 
     assert seqs(window.messages) == expected
     assert window.tokens == sum(one.tokens + FRAME for one in window.messages)
@@ -243,7 +243,7 @@ def test_a_session_runs_a_strategy(
 @pytest.mark.parametrize("strategy", ["buffer_window", "token_window", "none"])
 def test_a_strategy_finds_nothing_in_an_unknown_session(db: MemDB, strategy: str) -> None:
     """No messages, no tokens."""
-    window = db.scope("ann").session("never").window(strategy)
+    window = db.scope("ann").session("never").host.window(strategy)
 
     assert (window.messages, window.tokens) == ((), 0)
 
@@ -276,7 +276,7 @@ def test_what_no_strategy_takes_is_refused(
     chat = fill(db, "u")
 
     with pytest.raises(memdb.InvalidInput, match=said):
-        chat.window(strategy, **options)  # type: ignore[arg-type]
+        chat.host.window(strategy, **options)  # type: ignore[arg-type]
 
 
 class Rows:
@@ -347,7 +347,7 @@ def test_a_window_changes_nothing(db: MemDB) -> None:
     """Two rounds read the same four messages."""
     chat = fill(db, "u a u a")
 
-    windows = [chat.window("buffer_window", last=9) for _ in range(2)]
+    windows = [chat.host.window("buffer_window", last=9) for _ in range(2)]
 
     assert windows[0] == windows[1]
     assert seqs(windows[0].messages) == seqs(chat.messages()) == [1, 2, 3, 4]

@@ -64,8 +64,8 @@ def left(db: MemDB, raw: Any) -> dict[str, int]:
 def grow(db: MemDB) -> memdb.Session:
     """Return a session with everything: nodes, some pruned, jobs for them, segments, raw ones."""
     chat = say(db, 130)
-    chat.compact(keep_last=40)
-    db.run_pending()
+    chat.summaries.compact(keep_last=40)
+    db.jobs.run()
     say(db, 10)
     return chat
 
@@ -78,15 +78,15 @@ def test_a_deleted_session_leaves_nothing(
     grow(plain)
     db = open_db(path, summarizer=meddler)
     chat = db.scope("ann").session("gone")
-    assert chat.upgrade() > 10
+    assert chat.summaries.upgrade() > 10
     before = left(db, raw)
     assert all(before.values()), before
 
     assert chat.delete() is True
 
     assert set(left(db, raw).values()) == {0}
-    assert db.pending() == 0
-    assert db.check(deep=True) == []
+    assert db.jobs.pending() == 0
+    assert db.file.check(deep=True) == []
 
 
 def test_another_session_keeps_all(
@@ -96,13 +96,13 @@ def test_another_session_keeps_all(
     db = open_db(path)
     grow(db)
     kept = say(db, 130, "kept")
-    kept.compact(keep_last=40)
-    before = kept.tree(), [*kept.messages()], kept.search_summaries("zanzibar")
+    kept.summaries.compact(keep_last=40)
+    before = kept.summaries.tree(), [*kept.messages()], kept.summaries.search("zanzibar")
 
     db.scope("ann").session("gone").delete()
 
-    assert (kept.tree(), [*kept.messages()], kept.search_summaries("zanzibar")) == before
-    assert db.check(deep=True) == []
+    assert (kept.summaries.tree(), [*kept.messages()], kept.summaries.search("zanzibar")) == before
+    assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize("depth", [0, 1], ids=["leaf", "condensed"])
@@ -114,10 +114,10 @@ def test_deleted_while_it_is_summarised(
         db = open_db(path, summarizer=meddler, embedder=None)
         chat = say(db, 60)
         meddler.meddle = lambda now, chat=chat: chat.delete() if now == depth else None
-        _ = db.run_pending() if work == "run" else chat.compact()
+        _ = db.jobs.run() if work == "run" else chat.summaries.compact()
 
         assert set(left(db, raw).values()) == {0}
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def test_deleted_while_a_node_is_improved(
@@ -125,17 +125,17 @@ def test_deleted_while_a_node_is_improved(
 ) -> None:
     """The better text finds no node."""
     say(open_db(path, embedder=None), 60)
-    open_db(path, embedder=None).run_pending()
+    open_db(path, embedder=None).jobs.run()
     db = open_db(path, summarizer=meddler, embedder=None)
     chat = db.scope("ann").session("gone")
-    chat.upgrade()
+    chat.summaries.upgrade()
     meddler.meddle = lambda _depth: chat.delete()
 
-    db.run_pending()
+    db.jobs.run()
 
     assert meddler.asked == 1
     assert set(left(db, raw).values()) == {0}
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 def test_made_anew_while_it_is_summarised(
@@ -151,29 +151,29 @@ def test_made_anew_while_it_is_summarised(
         say(db, 10)
 
     meddler.meddle = again
-    db.run_pending()
+    db.jobs.run()
 
-    assert [summary.text for summary in old.tree().summaries] in ([], ["zanzibar 0 1"])
-    db.run_pending()
+    assert [summary.text for summary in old.summaries.tree().summaries] in ([], ["zanzibar 0 1"])
+    db.jobs.run()
     assert meddler.asked == 2
-    assert len(old.tree().summaries) == 1
-    assert db.check(deep=True) == []
+    assert len(old.summaries.tree().summaries) == 1
+    assert db.file.check(deep=True) == []
 
 
 def test_made_anew_it_knows_nothing_of_before(db: MemDB) -> None:
     """Other ids, no summary, nothing to expand or to search; numbers begin at 1."""
     old = grow(db)
-    before = {summary.id for summary in old.tree().summaries}
+    before = {summary.id for summary in old.summaries.tree().summaries}
     old.delete()
 
     new = say(db, 130)
 
-    assert new.tree().summaries == ()
-    assert new.tree().last_seq == 130
-    assert new.search_summaries("zanzibar") == []
+    assert new.summaries.tree().summaries == ()
+    assert new.summaries.tree().last_seq == 130
+    assert new.summaries.search("zanzibar") == []
     for one in before:
         with pytest.raises(memdb.NotFound):
-            new.expand(one)
-    new.compact(keep_last=40)
-    assert before.isdisjoint(summary.id for summary in new.tree().summaries)
+            new.summaries.expand(one)
+    new.summaries.compact(keep_last=40)
+    assert before.isdisjoint(summary.id for summary in new.summaries.tree().summaries)
     assert [message.seq for message in new.messages()] == list(range(1, 131))

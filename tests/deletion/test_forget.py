@@ -88,13 +88,13 @@ def test_summaries_are_written_anew_without_it(path, open_db):
     """Every node that covers a forgotten seq keeps its place, and says nothing of it."""
     db = open_db(path, summaries=SMALL)
     session = fill(db)
-    db.run_pending()
-    before = {summary.id: summary for summary in session.tree().summaries}
+    db.jobs.run()
+    before = {summary.id: summary for summary in session.summaries.tree().summaries}
     assert any(word(5) in (summary.text or "") for summary in before.values())
 
     receipt = session.forget([6, 7])
 
-    after = {summary.id: summary for summary in session.tree().summaries}
+    after = {summary.id: summary for summary in session.summaries.tree().summaries}
     places = {
         summary.id: (summary.depth, summary.first_seq, summary.last_seq)
         for summary in before.values()
@@ -109,29 +109,31 @@ def test_summaries_are_written_anew_without_it(path, open_db):
     assert receipt.rewritten["summaries"] == len(over) == 1 + max(summary.depth for summary in over)
     assert all(word(n) not in summary.text for summary in after.values() for n in (5, 6))
     assert all(after[one] == before[one] for one in after if after[one] not in over)
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 def test_a_leaf_of_nothing_says_so(path, open_db):
     """Where all its messages are forgotten a node stands for nothing, and is left out above."""
     db = open_db(path, summaries=SMALL)
     session = fill(db)
-    db.run_pending()
+    db.jobs.run()
 
     session.forget(range(1, 5))
 
-    leaf = next(summary for summary in session.tree().summaries if summary.depth == 0)
+    leaf = next(summary for summary in session.summaries.tree().summaries if summary.depth == 0)
     assert (leaf.first_seq, leaf.last_seq, leaf.text) == (1, 4, FORGOTTEN)
     above = [
-        summary for summary in session.tree().summaries if summary.depth and summary.first_seq == 1
+        summary
+        for summary in session.summaries.tree().summaries
+        if summary.depth and summary.first_seq == 1
     ]
     assert above
     assert all(FORGOTTEN not in summary.text for summary in above)
     session.append("user", "more")
-    db.run_pending()
-    assert session.compact().pruned >= 0
-    assert session.expand(leaf.id).messages == ()
-    assert db.check(deep=True) == []
+    db.jobs.run()
+    assert session.summaries.compact().pruned >= 0
+    assert session.summaries.expand(leaf.id).messages == ()
+    assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize("seqs", [range(37, 40), range(33, 41), range(1, 40), [1], range(1, 41)])
@@ -139,7 +141,7 @@ def test_a_context_covers_what_is_left(path, open_db, seqs):
     """A gap anywhere hides no summary: each message is shown, stood for, or named as left out."""
     db = open_db(path, summaries=SMALL)
     session = fill(db)
-    db.run_pending()
+    db.jobs.run()
     session.append("user", "and now?")
 
     session.forget(seqs)
@@ -169,19 +171,21 @@ def test_a_model_writes_it_better_later(path, open_db):
 
     db = open_db(path, summaries=SMALL, summarizer=Port())
     session = fill(db, 12)
-    db.run_pending()
+    db.jobs.run()
     asked.clear()
 
     session.forget(2)
 
     assert asked == []
-    leaf = next(summary for summary in session.tree().summaries if summary.depth == 0)
+    leaf = next(summary for summary in session.summaries.tree().summaries if summary.depth == 0)
     assert leaf.quality == "extractive"
-    db.run_pending()
+    db.jobs.run()
     assert asked
     assert all(word(1) not in text for text in asked)
     assert (
-        next(summary for summary in session.tree().summaries if summary.depth == 0).quality
+        next(
+            summary for summary in session.summaries.tree().summaries if summary.depth == 0
+        ).quality
         == "model"
     )
 
@@ -223,7 +227,7 @@ def test_an_entry_goes_with_all_it_ever_said(db):
     entry = ann.remember("Ann lives in Oslo.", key="home").entry
     ann.entries.update(entry.id, text="Ann lives in Bergen.")
     other = ann.remember("Ann likes tea.").entry
-    db.run_pending()
+    db.jobs.run()
 
     receipt = ann.forget(entry=entry.id)
 
@@ -270,7 +274,7 @@ def test_a_session_goes_with_all_that_is_its(db, database):
     """Messages, summaries, archive, artifacts, state and entries; shared things only on request."""
     ann = db.scope("ann")
     session = fill(db, 60)
-    db.run_pending()
+    db.jobs.run()
     session.archive(keep_last=20)
     session.artifacts.save("plan.md", "a plan")
     session.artifacts.save("user:shared.md", "for all", message_seq=3)
@@ -307,7 +311,7 @@ def test_everything_goes_and_the_others_keep_theirs(path, open_db):
         fill(db, 30, user)
         db.scope(user).session("trip").artifacts.save("secret name.md", "x")
         db.scope(user).remember(f"{user} likes tea.")
-    db.run_pending()
+    db.jobs.run()
     db.scope("ann").session("old secret").append("user", "x")
     db.scope("ann").session("old secret").delete()
     before = [one.text for one in db.scope("bob").session("trip").messages()]
@@ -373,7 +377,7 @@ def test_proof_in_a_file(path, open_db):
     session.artifacts.save("a.md", f"{word(90)} " * 2000, message_seq=2)
     entry = ann.remember(f"She said {word(91)}.", key="k").entry
     ann.entries.update(entry.id, text=f"She said {word(92)}.")
-    db.run_pending()
+    db.jobs.run()
     session.archive(keep_last=10)
     doomed = [word(1), word(38), word(90), word(91), word(92)]
 
@@ -386,7 +390,7 @@ def test_proof_in_a_file(path, open_db):
     assert all(one.notices == () for one in proofs)
     assert proofs[0].pieces > 4
     assert {"agent.db", "agent.db-wal", "the -shm", "archive"} <= set(proofs[0].searched)
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
     db.close()
     data = raw_bytes(path)
     assert [one for one in doomed if one[3:-3].encode() in data] == []
@@ -413,7 +417,7 @@ def test_a_copy_beside_the_file_is_searched(path, open_db, suffix):
     """The receipt names it, and nothing else that only looks alike."""
     db = open_db(path)
     session = fill(db, 5)
-    db.backup(f"{path}{suffix}")
+    db.file.backup(f"{path}{suffix}")
     Path(f"{path}.other").write_bytes(f"about {word(1)} in the garden".encode())
 
     proof = session.forget(2, prove=True).proof
@@ -531,7 +535,7 @@ def test_summaries_that_keep_changing_end_in_busy(path, open_db, monkeypatch):
     """It is tried again ten times, and then says so; nothing is forgotten half."""
     db = open_db(path, summaries=SMALL)
     session = fill(db)
-    db.run_pending()
+    db.jobs.run()
     monkeypatch.setattr("memdb.deletion.rewriting.is_current", lambda *_: False)
 
     with pytest.raises(Busy, match="kept changing"):
@@ -551,7 +555,7 @@ def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
         done = real(*given)
         if not runs:
             runs.append(1)
-            other = threading.Thread(target=db.run_pending)  # not in this thread's snapshot
+            other = threading.Thread(target=db.jobs.run)  # not in this thread's snapshot
             other.start()
             other.join()
         return done
@@ -559,8 +563,12 @@ def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
     monkeypatch.setattr(forgetting, "plan", rewriting)
     session.forget([2, 3])
 
-    assert session.tree().summaries
-    assert all(word(n) not in summary.text for summary in session.tree().summaries for n in (1, 2))
+    assert session.summaries.tree().summaries
+    assert all(
+        word(n) not in summary.text
+        for summary in session.summaries.tree().summaries
+        for n in (1, 2)
+    )
 
 
 def test_a_deleted_row_is_overwritten_at_once(path, open_db):
@@ -604,7 +612,7 @@ def test_an_export_after_forgetting_says_nothing_of_it(path, open_db, tmp_path):
     db = open_db(path, summaries=SMALL)
     ann = db.scope("ann")
     session = fill(db)
-    db.run_pending()
+    db.jobs.run()
     session.forget([2, 3])
     ann.forget(query=word(9))
 
@@ -617,4 +625,4 @@ def test_an_export_after_forgetting_says_nothing_of_it(path, open_db, tmp_path):
     there = other.scope("ann").session("trip")
     assert [one.seq for one in there.messages()] == [one.seq for one in session.messages()]
     assert there.append("user", "next").seq == 41
-    assert other.check(deep=True) == []
+    assert other.file.check(deep=True) == []

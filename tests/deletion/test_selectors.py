@@ -46,7 +46,7 @@ def filled(db: MemDB) -> MemDB:
     chat.state["k"] = "tea"
     ann.remember("Ann likes green tea.", session="s", seq=3)
     ann.remember("Ann has a dog.", session="s", seq=3)
-    db.run_pending()
+    db.jobs.run()
     return db
 
 
@@ -66,7 +66,7 @@ def test_delete_takes_what_forget_takes_but_for_what_was_told(
     filled: MemDB, given: dict[str, Any], removed: dict[str, int]
 ) -> None:
     """A dry run says the same, and removes nothing."""
-    deletion = filled._rooms.deletion
+    deletion = filled._services.deletion
     owner = filled.scope("ann")._owner
     planned = deletion.delete(owner, select(**given), dry_run=True)
     done = deletion.delete(owner, select(**given))
@@ -75,12 +75,12 @@ def test_delete_takes_what_forget_takes_but_for_what_was_told(
     assert planned.removed == done.removed
     assert {key: done.removed[key] for key in removed} == removed
     assert not any(again.removed[key] for key in ("messages", "sessions", "entries", "state"))
-    assert filled.check(deep=True) == []
+    assert filled.file.check(deep=True) == []
 
 
 def test_a_deleted_entry_is_gone(filled: MemDB) -> None:
     """Once; one that never was is an error."""
-    deletion = filled._rooms.deletion
+    deletion = filled._services.deletion
     owner = filled.scope("ann")._owner
     entry = next(iter(filled.scope("ann").entries.list()))
 

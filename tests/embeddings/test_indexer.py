@@ -21,7 +21,7 @@ class Embedder:
 with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate") as db:
     print("ready", flush=True)
     sys.stdin.readline()
-    print(db.run_pending(), Embedder.count)
+    print(db.jobs.run(), Embedder.count)
 """
 
 DIE_WHILE_EMBEDDING = """
@@ -32,18 +32,18 @@ class Embedder:
         os.kill(os.getpid(), signal.SIGKILL)
 with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate",
                 clock=lambda: 1_700_000_000_000) as db:
-    db.run_pending()
+    db.jobs.run()
 """
 
 
 def tell(scope: Scope, text: str, **given: Any) -> Remembered:
     """Store an entry as an import does: not embedded yet."""
-    return scope._rooms.entries.add(scope._owner, NewEntry(text, **given))
+    return scope._services.entries.add(scope._owner, NewEntry(text, **given))
 
 
 def vectors(db: MemDB) -> int:
     """Return how many vectors the file holds, over all spaces."""
-    return db.info().counts["vectors"]
+    return db.file.info().counts["vectors"]
 
 
 def fill(db: MemDB, count: int = 3) -> None:
@@ -57,8 +57,8 @@ def test_run_pending_embeds_messages_and_entries(db: MemDB) -> None:
     """All that is due, once; then nothing is."""
     fill(db)
 
-    assert db.run_pending() == 6
-    assert (vectors(db), db.pending(), db.run_pending()) == (6, 0, 0)
+    assert db.jobs.run() == 6
+    assert (vectors(db), db.jobs.pending(), db.jobs.run()) == (6, 0, 0)
 
 
 def test_writing_asks_no_embedder(db: MemDB, embedder: Any) -> None:
@@ -66,17 +66,17 @@ def test_writing_asks_no_embedder(db: MemDB, embedder: Any) -> None:
     fill(db)
 
     assert embedder.calls == []
-    assert db.pending() == 4
+    assert db.jobs.pending() == 4
 
 
 def test_run_pending_keeps_to_its_limit(db: MemDB) -> None:
     """It stops after about so many texts and goes on from there."""
     fill(db, 5)
 
-    first = db.run_pending(limit=3)
+    first = db.jobs.run(limit=3)
 
     assert first == 3
-    assert db.run_pending() == 7
+    assert db.jobs.run() == 7
     assert vectors(db) == 10
 
 
@@ -85,7 +85,7 @@ def test_run_pending_goes_in_batches(db: MemDB) -> None:
     db.scope("ann").session("s").extend([{"role": "user", "text": f"m{n}"} for n in range(600)])
     heard: list[int] = []
 
-    total = db.run_pending(progress=heard.append, kinds=("embed",))
+    total = db.jobs.run(progress=heard.append, kinds=("embed",))
 
     assert (total, sum(heard)) == (600, 600)
     assert max(heard) <= 256
@@ -95,18 +95,18 @@ def test_texts_without_a_vector_are_not_due_for_ever(db: MemDB) -> None:
     """An empty message is done, though there is nothing to store."""
     db.scope("ann").session("s").append("user", "")
 
-    db.run_pending()
+    db.jobs.run()
 
-    assert (vectors(db), db.pending()) == (0, 0)
+    assert (vectors(db), db.jobs.pending()) == (0, 0)
 
 
 def test_a_changed_entry_is_embedded_anew(db: MemDB, embedder: Any) -> None:
     """The vector follows the text."""
     ann = db.scope("ann")
     entry_id = tell(ann, "green tea").entry.id
-    db.run_pending()
+    db.jobs.run()
     ann.entries.update(entry_id, text="black coffee")
-    db.run_pending()
+    db.jobs.run()
 
     assert embedder.calls == ["green tea", "black coffee"]
     assert vectors(db) == 1
@@ -119,11 +119,11 @@ def test_an_entry_changed_to_a_text_without_vector_loses_its_old_one(
     """A stale vector would find the entry by what it no longer says."""
     ann = db.scope("ann")
     entry_id = tell(ann, "green tea").entry.id
-    db.run_pending()
+    db.jobs.run()
     ann.entries.update(entry_id, text="\u2003.")
     embedder._vector = lambda _text: None
 
-    db.run_pending()
+    db.jobs.run()
 
     assert vectors(db) == 0
 
@@ -138,7 +138,7 @@ def test_a_slow_embedder_does_not_block_a_writer(file_db: MemDB, embedder: Any) 
         assert go_on.wait(20)
 
     embedder.before = wait
-    indexing = threading.Thread(target=file_db.run_pending)
+    indexing = threading.Thread(target=file_db.jobs.run)
     indexing.start()
     assert working.wait(20)
 
@@ -149,8 +149,8 @@ def test_a_slow_embedder_does_not_block_a_writer(file_db: MemDB, embedder: Any) 
     indexing.join(20)
 
     assert (stored.seq, done_while_waiting) == (4, True)
-    assert file_db.run_pending() == 0
-    assert (vectors(file_db), file_db.pending()) == (7, 0)
+    assert file_db.jobs.run() == 0
+    assert (vectors(file_db), file_db.jobs.pending()) == (7, 0)
 
 
 def test_what_is_deleted_while_it_is_embedded_gets_no_vector(file_db: MemDB, embedder: Any) -> None:
@@ -164,9 +164,9 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(file_db: MemDB, emb
         [ann.entries.delete(entry.id) for entry in list(ann.entries.list())]
 
     embedder.before = remove
-    file_db.run_pending()
+    file_db.jobs.run()
 
-    assert (vectors(file_db), file_db.pending()) == (0, 0)
+    assert (vectors(file_db), file_db.jobs.pending()) == (0, 0)
 
 
 def test_what_changes_while_it_is_embedded_stays_due(db: MemDB, embedder: Any) -> None:
@@ -179,10 +179,10 @@ def test_what_changes_while_it_is_embedded_stays_due(db: MemDB, embedder: Any) -
         ann.entries.update(entry_id, text="black coffee")
 
     embedder.before = change
-    db.run_pending()
+    db.jobs.run()
 
     assert embedder.calls == ["green tea", "black coffee"]
-    assert (vectors(db), db.pending()) == (1, 0)
+    assert (vectors(db), db.jobs.pending()) == (1, 0)
 
 
 def test_what_is_said_while_others_are_embedded_is_embedded_too(db: MemDB, embedder: Any) -> None:
@@ -195,10 +195,10 @@ def test_what_is_said_while_others_are_embedded_is_embedded_too(db: MemDB, embed
         chat.append("user", "second")
 
     embedder.before = append
-    db.run_pending()
+    db.jobs.run()
 
     assert embedder.calls == ["first", "second"]
-    assert (vectors(db), db.pending()) == (2, 0)
+    assert (vectors(db), db.jobs.pending()) == (2, 0)
 
 
 def test_a_failing_embedder_leaves_the_work_due(db: MemDB, embedder: Any, clock: Any) -> None:
@@ -207,11 +207,11 @@ def test_a_failing_embedder_leaves_the_work_due(db: MemDB, embedder: Any, clock:
     embedder.fail = RuntimeError("no model")
 
     with pytest.raises(memdb.PortError, match="no model"):
-        db.run_pending()
+        db.jobs.run()
 
     embedder.fail = None
-    assert db.pending() == 2
-    assert (db.run_pending(), db.pending(), vectors(db)) == (2, 0, 2)
+    assert db.jobs.pending() == 2
+    assert (db.jobs.run(), db.jobs.pending(), vectors(db)) == (2, 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -226,16 +226,16 @@ def test_waiting_doubles_up_to_an_hour(
     for _ in range(failures):
         clock.advance(3_600_000)
         with pytest.raises(memdb.PortError):
-            db.run_pending()
+            db.jobs.run()
     embedder.fail = None
 
     clock.advance(wait_ms - 1)
     db.scope("ann").recall("x")
-    early = db.pending()
+    early = db.jobs.pending()
     clock.advance(1)
     db.scope("ann").recall("x")
 
-    assert (early, db.pending()) == (1, 0)
+    assert (early, db.jobs.pending()) == (1, 0)
 
 
 def test_one_failing_text_does_not_hold_up_the_others(db: MemDB, embedder: Any) -> None:
@@ -248,9 +248,9 @@ def test_one_failing_text_does_not_hold_up_the_others(db: MemDB, embedder: Any) 
     embedder._vector = lambda text: [float("nan")] * 16 if "bad" in text else plain(text)
 
     with pytest.raises(memdb.PortError, match="NaN"):
-        db.run_pending()
+        db.jobs.run()
 
-    assert (vectors(db), db.pending()) == (2, 1)
+    assert (vectors(db), db.jobs.pending()) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -276,9 +276,9 @@ def test_bad_vectors_are_refused(db: MemDB, embedder: Any, vector: Any) -> None:
     embedder._vector = lambda _text: vector
 
     with pytest.raises(memdb.PortError, match="'fake'"):
-        db.run_pending()
+        db.jobs.run()
 
-    assert (vectors(db), db.pending()) == (0, 1)
+    assert (vectors(db), db.jobs.pending()) == (0, 1)
 
 
 @pytest.mark.parametrize("extra", [-1, 1], ids=["one too few", "one too many"])
@@ -288,7 +288,7 @@ def test_a_wrong_number_of_vectors_is_refused(db: MemDB, embedder: Any, extra: i
     embedder.embed = lambda texts: [[1.0] * 16] * (len(texts) + extra)
 
     with pytest.raises(memdb.PortError, match="vectors for"):
-        db.run_pending()
+        db.jobs.run()
 
     assert vectors(db) == 0
 
@@ -313,7 +313,7 @@ def test_vectors_may_come_as_bytes(db: MemDB, embedder: Any) -> None:
     tell(db.scope("ann"), "x")
     embedder._vector = lambda _text: b"\0\0\x80?" * 16
 
-    assert db.run_pending() == 1
+    assert db.jobs.run() == 1
     assert vectors(db) == 1
 
 
@@ -323,15 +323,15 @@ def test_a_new_embedder_embeds_everything_again(
     """A change of model loses no memory: old texts get vectors of the new space."""
     old = open_db(path)
     fill(old)
-    old.run_pending()
+    old.jobs.run()
     old.close()
     model = make_embedder("new", 24)
 
     db = open_db(path, embedder=model)
-    done = db.run_pending()
+    done = db.jobs.run()
 
     assert done == 6
-    assert {(space.model, space.dim, space.vectors) for space in db.info().spaces} == {
+    assert {(space.model, space.dim, space.vectors) for space in db.file.info().spaces} == {
         ("fake", 16, 6),
         ("new", 24, 6),
     }
@@ -344,13 +344,13 @@ def test_the_old_embedder_catches_up_when_it_comes_back(
     """What was said while another model served is not lost to the first."""
     old = open_db(path)
     fill(old)
-    old.run_pending()
+    old.jobs.run()
     new = open_db(path, embedder=make_embedder("new", 24))
     new.scope("ann").session("s").append("user", "late")
-    new.run_pending()
+    new.jobs.run()
 
-    assert old.run_pending() == 1 + 3  # entries may have changed, so all of them are done again
-    assert [space.vectors for space in old.info().spaces] == [7, 7]
+    assert old.jobs.run() == 1 + 3  # entries may have changed, so all of them are done again
+    assert [space.vectors for space in old.file.info().spaces] == [7, 7]
 
 
 def test_without_an_embedder_nothing_is_embedded_and_nothing_lost(
@@ -360,8 +360,8 @@ def test_without_an_embedder_nothing_is_embedded_and_nothing_lost(
     plain = open_db(path, embedder=None)
     fill(plain)
 
-    assert plain.run_pending() == 0
-    assert open_db(path).run_pending() == 6
+    assert plain.jobs.run() == 0
+    assert open_db(path).jobs.run() == 6
 
 
 def test_a_crash_while_embedding_loses_no_work(
@@ -373,13 +373,13 @@ def test_a_crash_while_embedding_loses_no_work(
     child = start_child(DIE_WHILE_EMBEDDING, path)
     child.communicate(timeout=60)
 
-    during = db.run_pending()
+    during = db.jobs.run()
     clock.advance(60_000)
-    after = db.run_pending()
+    after = db.jobs.run()
 
     assert child.returncode == -9
     assert during + after == 2
-    assert (vectors(db), db.pending(), db.check()) == (2, 0, [])
+    assert (vectors(db), db.jobs.pending(), db.file.check()) == (2, 0, [])
 
 
 def test_two_processes_embed_each_text_once(path: str, start_child: Callable[..., Any]) -> None:
@@ -397,19 +397,19 @@ def test_two_processes_embed_each_text_once(path: str, start_child: Callable[...
     assert sum(int(done) for done, _ in outputs) == 300
     assert sum(int(asked) for _, asked in outputs) == 300
     with memdb.open(path, embedder=None) as db:
-        assert (vectors(db), db.pending(), db.check()) == (300, 0, [])
+        assert (vectors(db), db.jobs.pending(), db.file.check()) == (300, 0, [])
 
 
 def test_rebuild_makes_what_lost_its_vector_due_again(db: MemDB) -> None:
     """Messages and entries alike, also where a later message is due already."""
     fill(db)
-    db.run_pending()
+    db.jobs.run()
     with db._db.write() as tx:
         tx.run("DELETE FROM vectors")
         tx.run("DELETE FROM sketches")
     db.scope("ann").session("s").append("user", "later")
 
-    db.rebuild()
+    db.file.rebuild()
 
-    assert db.run_pending() == 7
+    assert db.jobs.run() == 7
     assert vectors(db) == 7

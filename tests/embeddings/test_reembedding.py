@@ -29,7 +29,7 @@ class Embedder:
 with memdb.open(sys.argv[1], embedder=Embedder(), counter="estimate",
                 clock=lambda: 1_700_000_000_000) as db:
     for part in range(100):
-        db.run_pending(limit=2, kinds=["embed"])
+        db.jobs.run(limit=2, kinds=["embed"])
 """
 
 RECALL_FOREVER = """
@@ -66,7 +66,7 @@ def fill(db: MemDB, count: int = 3) -> None:
 
 def states(db: MemDB) -> list[tuple[str, int, str, int]]:
     """Return model, vectors, state and due texts of each space."""
-    return [(one.model, one.vectors, one.state, one.due) for one in db.spaces()]
+    return [(one.model, one.vectors, one.state, one.due) for one in db.file.spaces()]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def filled(path: str, open_db: Callable[..., MemDB]) -> str:
     """Return the path of a file that the first embedder has filled."""
     db = open_db(path)
     fill(db)
-    db.run_pending()
+    db.jobs.run()
     db.close()
     return path
 
@@ -98,11 +98,11 @@ def test_a_new_space_says_how_far_it_is(
 ) -> None:
     """Where the old model is not at hand: by what is embedded, by words, and marked."""
     db = open_db(filled, embedder=new)
-    db.run_pending(limit=4, kinds=["embed"])
+    db.jobs.run(limit=4, kinds=["embed"])
     new.fail = ValueError("down")
 
     with db._db.read() as tx:
-        serving = db._rooms.indexer.serving(tx)
+        serving = db._services.indexer.serving(tx)
     new.fail = None
     assert serving.partly == "space new: 4 of 6 embedded"
     assert states(db) == [("fake", 6, "ready", 0), ("new", 4, "filling", 2)]
@@ -132,7 +132,7 @@ def test_the_previous_embedder_answers_until_all_is_embedded(
 
     during = ann.recall("message 2")
     asked_of_new = list(new.calls)
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
     embedder.calls.clear()
     after = ann.recall("message 2")
 
@@ -151,18 +151,18 @@ def test_what_is_said_meanwhile_is_found_by_the_previous_one(
 
     assert ann.recall("herring supper")[0].text == "herring for supper"
     assert states(db) == [("fake", 7, "ready", 0), ("new", 0, "filling", 7)]
-    assert db.pending() == 3 + 1
+    assert db.jobs.pending() == 3 + 1
 
 
 def test_the_built_in_table_is_always_at_hand(path: str, new: Any) -> None:
     """A file that begins with the default serves with it until the better model is ready."""
     with memdb.open(path) as first:
         fill(first)
-        first.run_pending()
+        first.jobs.run()
 
     with memdb.open(path, embedder=new) as db:
         during = db.scope("ann").recall("message 2").space
-        db.run_pending(kinds=["embed"])
+        db.jobs.run(kinds=["embed"])
 
         assert (during, db.scope("ann").recall("message 2").space) == ("static-en-1", "new")
 
@@ -172,26 +172,26 @@ def test_a_space_that_another_replaced_gets_no_work(
 ) -> None:
     """Appends and changes are due in the new space alone."""
     db = open_db(filled, embedder=new)
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
     entry = db.scope("ann").remember("new entry").entry
     db.scope("ann").session("s").append("user", "new message")
     db.scope("ann").entries.update(entry.id, text="changed")
 
     assert states(db) == [("fake", 6, "retired", 0), ("new", 7, "ready", 2)]
-    db.rebuild()
-    assert db.info().pending == {"embed": 2}
+    db.file.rebuild()
+    assert db.file.info().pending == {"embed": 2}
 
 
 def test_a_half_filled_space_that_is_retired_leaves_no_jobs(
     filled: str, open_db: Callable[..., MemDB], make_embedder: Any
 ) -> None:
     """Whoever is complete first wins; the other's work is not kept waiting for nobody."""
-    open_db(filled, embedder=make_embedder("slow", 8)).run_pending(limit=1, kinds=["embed"])
+    open_db(filled, embedder=make_embedder("slow", 8)).jobs.run(limit=1, kinds=["embed"])
     db = open_db(filled, embedder=make_embedder("fast", 8))
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
 
     assert states(db)[1:] == [("slow", 1, "retired", 0), ("fast", 6, "ready", 0)]
-    assert db.info().pending_jobs == 0
+    assert db.file.info().pending_jobs == 0
 
 
 def test_the_old_embedder_takes_its_space_up_again(
@@ -202,7 +202,7 @@ def test_the_old_embedder_takes_its_space_up_again(
     ann = old.scope("ann")
     entry = ann.recall("entry 1", **ENTRIES)[0].source.entry_id
     db = open_db(filled, embedder=new)
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
     db.scope("ann").session("s").append("user", "herring for supper")
     db.scope("ann").entries.update(entry, text="goose for supper")
 
@@ -211,7 +211,7 @@ def test_the_old_embedder_takes_its_space_up_again(
     assert {hit.text for hit in found} == {"herring for supper", "goose for supper"}
     assert (found.space, found.missing) == ("fake", {})
     assert states(old)[0] == ("fake", 7, "ready", 0)
-    assert [one.state for one in db.spaces()] == ["ready", "ready"]
+    assert [one.state for one in db.file.spaces()] == ["ready", "ready"]
 
 
 def test_neither_retires_the_other_again(
@@ -219,11 +219,11 @@ def test_neither_retires_the_other_again(
 ) -> None:
     """Two programs with two models go on side by side, each in its own space."""
     old, db = open_db(filled), open_db(filled, embedder=new)
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
     for turn in range(3):
         for one in (old, db):
             one.scope("ann").session("s").append("user", f"turn {turn}")
-            one.run_pending(kinds=["embed"])
+            one.jobs.run(kinds=["embed"])
 
     assert states(db) == [("fake", 11, "ready", 1), ("new", 12, "ready", 0)]
 
@@ -239,9 +239,9 @@ def test_an_entry_that_is_refused_does_not_keep_the_switch_waiting(
     for _ in range(3):
         assert states(db)[1:] in ([], [("new", 5, "filling", 1)])
         with pytest.raises(memdb.PortError):
-            db.run_pending(kinds=["embed"])
+            db.jobs.run(kinds=["embed"])
     with pytest.raises(memdb.PortError):
-        db.run_pending(kinds=["embed"])
+        db.jobs.run(kinds=["embed"])
     db.scope("ann").recall("message")
 
     assert states(db) == [("fake", 6, "retired", 0), ("new", 5, "ready", 1)]
@@ -255,7 +255,7 @@ def test_an_embedder_that_is_down_switches_nothing(
     db = open_db(filled, embedder=new, previous=embedder)
     for _ in range(4):
         with pytest.raises(memdb.PortError):
-            db.run_pending(kinds=["embed"])
+            db.jobs.run(kinds=["embed"])
 
     assert db.scope("ann").recall("message 1").space == "fake"
     assert states(db) == [("fake", 6, "ready", 0), ("new", 0, "filling", 6)]
@@ -269,7 +269,7 @@ def test_a_changed_dimension_is_another_space(
     found = db.scope("ann").recall("message 1")
 
     assert (found[0].text, found.missing) == ("message 1", {})
-    assert [(one.model, one.dim, one.state) for one in db.spaces()] == [
+    assert [(one.model, one.dim, one.state) for one in db.file.spaces()] == [
         ("fake", 16, "retired"),
         ("fake", 24, "ready"),
     ]
@@ -280,7 +280,7 @@ def test_a_model_that_changes_its_vectors_under_its_name_is_told_of(
 ) -> None:
     """Another number of components than it said: words answer, and the reason is there."""
     fill(file_db)
-    file_db.run_pending()
+    file_db.jobs.run()
     embedder._vector = lambda _text: [1.0] * 9
 
     found = file_db.scope("ann").recall("message 1")
@@ -296,13 +296,13 @@ def test_a_dropped_space_frees_its_rows(
 ) -> None:
     """Vectors, sketches, jobs and the space itself; nothing of the other one."""
     db = open_db(filled, embedder=new)
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
 
-    dropped = db.drop_space("fake")
+    dropped = db.file.drop_space("fake")
 
     assert (dropped.model, dropped.vectors, dropped.state) == ("fake", 6, "retired")
     assert states(db) == [("new", 6, "ready", 0)]
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
     db.close()
     connection = raw(filled)
     rows = [
@@ -317,17 +317,17 @@ def test_dropping_one_of_two_dimensions_asks_which(
 ) -> None:
     """Nothing goes by guess; an unknown space is not found."""
     db = open_db(filled, embedder=make_embedder("fake", 24))
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
 
     with pytest.raises(InvalidInput, match="spaces of 16, 24 dimensions"):
-        db.drop_space("fake")
+        db.file.drop_space("fake")
     with pytest.raises(NotFound, match="fake \\(9 dimensions\\)"):
-        db.drop_space("fake", 9)
+        db.file.drop_space("fake", 9)
     with pytest.raises(NotFound):
-        db.drop_space("else")
+        db.file.drop_space("else")
     with pytest.raises(InvalidInput, match="dim"):
-        db.drop_space("fake", 0)
-    assert db.drop_space("fake", 16).dim == 16
+        db.file.drop_space("fake", 0)
+    assert db.file.drop_space("fake", 16).dim == 16
 
 
 def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
@@ -338,20 +338,20 @@ def test_a_space_that_is_dropped_while_it_is_filled_takes_nothing_more(
 
     def drop_and_make() -> None:
         new.before = lambda: None
-        other.drop_space("new")
+        other.file.drop_space("new")
         with other._db.write() as tx:
             assert spaces.add_space(tx, "third", 8) == 3
 
     new.before = drop_and_make
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
 
-    assert [(one.model, one.vectors) for one in db.spaces()] == [
+    assert [(one.model, one.vectors) for one in db.file.spaces()] == [
         ("fake", 6),
         ("third", 0),
         ("new", 6),
     ]
-    db.drop_space("third")
-    assert db.check() == []
+    db.file.drop_space("third")
+    assert db.file.check() == []
 
 
 def test_a_drop_that_ends_halfway_leaves_a_sound_file(
@@ -359,7 +359,7 @@ def test_a_drop_that_ends_halfway_leaves_a_sound_file(
 ) -> None:
     """The rest is retired: nobody serves from it, and it can be dropped again or filled again."""
     db = open_db(filled, embedder=new)
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
     plain, calls = SqliteVectors.drop_some, []
 
     def drop_some(self: SqliteVectors, space_no: int) -> bool:
@@ -370,23 +370,23 @@ def test_a_drop_that_ends_halfway_leaves_a_sound_file(
 
     monkeypatch.setattr(SqliteVectors, "drop_some", drop_some)
     with pytest.raises(memdb.Interrupted):
-        db.drop_space("fake")
+        db.file.drop_space("fake")
     monkeypatch.undo()
 
     assert states(db) == [("fake", 3, "retired", 0), ("new", 6, "ready", 0)]
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
     old = open_db(filled)
     assert old.scope("ann").recall("message 1")[0].text == "message 1"
     assert states(db)[0] == ("fake", 6, "ready", 0)
-    db.drop_space("fake")
-    assert [one.model for one in db.spaces()] == ["new"]
+    db.file.drop_space("fake")
+    assert [one.model for one in db.file.spaces()] == ["new"]
 
 
 def test_dropping_the_space_in_use_makes_it_anew(file_db: MemDB) -> None:
     """Nothing of what was said is lost."""
     fill(file_db)
-    file_db.run_pending()
-    file_db.drop_space("fake")
+    file_db.jobs.run()
+    file_db.file.drop_space("fake")
 
     found = file_db.scope("ann").recall("message 1")
 
@@ -415,14 +415,14 @@ def test_a_kill_while_reembedding_loses_nothing(
             return [[1.0 + len(text)] * 24 for text in texts]
 
     db = open_db(filled, embedder=Constant(), previous=embedder)
-    assert db.check() == []
+    assert db.file.check() == []
     assert db.scope("ann").recall("message 1").space == "fake"
     clock.advance(61_000)
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
 
     assert states(db) == [("fake", 6, "retired", 0), ("new", 6, "ready", 0)]
     assert db.scope("ann").recall("message 1").space == "new"
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 def test_a_kill_after_the_last_vector_still_switches(
@@ -430,7 +430,7 @@ def test_a_kill_after_the_last_vector_still_switches(
 ) -> None:
     """All was stored but the switch: whoever looks next makes it."""
     monkeypatch.setattr("memdb.embeddings.indexer.SpaceFiller.settle", lambda _filler: None)
-    open_db(filled, embedder=new).run_pending(kinds=["embed"])
+    open_db(filled, embedder=new).jobs.run(kinds=["embed"])
     monkeypatch.undo()
     db = open_db(filled, embedder=new)
 
@@ -454,18 +454,18 @@ def test_another_process_with_the_old_embedder_goes_on(
     assert child.stdout.readline().strip() == "ready", child.stderr.read()
     before = ask("recall")
     db = open_db(filled, embedder=new)
-    db.run_pending(limit=3, kinds=["embed"])
+    db.jobs.run(limit=3, kinds=["embed"])
     during = ask("recall")
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
     after = ask("say")
-    db.drop_space("fake")
+    db.file.drop_space("fake")
     dropped = ask("say")
 
     assert (before, during) == ("message 1|fake|None", "message 1|fake|None")
     assert after == "message 1|fake|None"
     assert dropped == "message 1|fake|None"
-    db.run_pending(kinds=["embed"])
-    assert {(one.model, one.vectors, one.state) for one in db.spaces()} == {
+    db.jobs.run(kinds=["embed"])
+    assert {(one.model, one.vectors, one.state) for one in db.file.spaces()} == {
         ("new", 8, "ready"),
         ("fake", 8, "ready"),
     }
@@ -479,9 +479,9 @@ def test_a_worker_fills_and_switches_while_recall_goes_on(
     db.scope("ann").session("long").extend(
         [{"role": "user", "text": f"word {n}"} for n in range(400)]
     )
-    worker = db.start_worker(interval_s=0.01)
+    worker = db.jobs.start(interval_s=0.01)
     seen = []
-    while db.spaces()[-1].state != "ready":
+    while db.file.spaces()[-1].state != "ready":
         assert worker.error is None
         seen.append(db.scope("ann").recall("message 1"))
     seen.append(db.scope("ann").recall("message 1"))
@@ -508,14 +508,14 @@ def test_imported_vectors_are_those_of_their_model(
     with memdb.open(str(tmp_path / "other.db")) as plain:
         plain.scope("bob").session("s").append("user", "mine")
         plain.import_file(lines)
-        plain.run_pending()
-        assert [(one.model, one.state) for one in plain.spaces()] == [
+        plain.jobs.run()
+        assert [(one.model, one.state) for one in plain.file.spaces()] == [
             ("static-en-1", "ready"),
             ("fake", "filling"),
         ]
     embedder.calls.clear()
     db = open_db(str(tmp_path / "other.db"))
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
 
     assert embedder.calls == ["mine"]
     assert db.scope("ann").recall("message 1").space == "fake"
@@ -530,7 +530,7 @@ def test_a_statement_is_compared_in_the_space_that_answers(
 
     assert new.calls == []
     assert states(db) == [("fake", 7, "ready", 0), ("new", 0, "filling", 7)]
-    db.run_pending(kinds=["embed"])
+    db.jobs.run(kinds=["embed"])
     db.scope("ann").remember("entry 8")
     assert new.calls[-1] == "entry 8"
     assert states(db) == [("fake", 7, "retired", 0), ("new", 8, "ready", 0)]

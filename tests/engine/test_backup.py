@@ -25,11 +25,11 @@ BACKUP_AS_NOBODY = """
 import os, sys, memdb
 with memdb.open(":memory:", embedder=None, counter="estimate") as db:
     db.scope("ann").remember("x")
-    db.backup(sys.argv[1])
+    db.file.backup(sys.argv[1])
     os.remove(sys.argv[1])
     os.setgid(65534); os.setuid(65534)
     try:
-        db.backup(sys.argv[1])
+        db.file.backup(sys.argv[1])
     except memdb.MemDBError as error:
         print(type(error).__name__)
 """
@@ -38,7 +38,7 @@ with memdb.open(":memory:", embedder=None, counter="estimate") as db:
 def texts(path: str) -> list[str]:
     """Return what Ann's session in a file says."""
     with memdb.open(path, embedder=None) as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
         return [message.text for message in db.scope("ann").session("trip").messages()]
 
 
@@ -54,13 +54,13 @@ def test_a_backup_holds_everything(db: MemDB, target: str) -> None:
     ann.session("trip").append("user", "hi")
     ann.remember("Ann likes tea.")
     ann.artifacts.save("a", b"x" * 100_000)
-    db.run_pending()
+    db.jobs.run()
 
-    size = db.backup(target)
+    size = db.file.backup(target)
 
     assert size == os.path.getsize(target)
     with memdb.open(target, embedder=None) as copy:
-        assert copy.info().counts == db.info().counts
+        assert copy.file.info().counts == db.file.info().counts
         assert copy.scope("ann").artifacts.load("a").data == b"x" * 100_000
 
 
@@ -68,7 +68,7 @@ def test_a_backup_is_one_file_in_delete_mode(file_db: MemDB, target: str) -> Non
     """It opens in a read-only folder, and nothing lies beside it."""
     file_db.scope("ann").session("trip").append("user", "hi")
 
-    file_db.backup(target)
+    file_db.file.backup(target)
 
     assert sorted(name for name in os.listdir(os.path.dirname(target)) if "copy" in name) == [
         "copy.db"
@@ -82,7 +82,7 @@ def test_the_file_goes_on_after_a_backup(file_db: MemDB, target: str) -> None:
     """Later writes are in the file and not in the copy."""
     chat = file_db.scope("ann").session("trip")
     chat.append("user", "before")
-    file_db.backup(target)
+    file_db.file.backup(target)
 
     chat.append("user", "after")
 
@@ -98,7 +98,7 @@ def test_a_backup_beside_a_busy_writer_is_one_moment(
     child.stdout.readline()
     with memdb.open(path, embedder=None) as db:
         for number in range(5):
-            db.backup(f"{target}{number}")
+            db.file.backup(f"{target}{number}")
     child.kill()
     child.wait()
 
@@ -113,7 +113,7 @@ def test_an_existing_target_is_kept(file_db: MemDB, target: str) -> None:
     Path(target).write_text("mine")
 
     with pytest.raises(memdb.AlreadyExists) as caught:
-        file_db.backup(target)
+        file_db.file.backup(target)
 
     assert (caught.value.kind, caught.value.ref) == ("file", target)
     assert Path(target).read_text() == "mine"
@@ -124,7 +124,7 @@ def test_replace_overwrites(file_db: MemDB, target: str) -> None:
     file_db.scope("ann").session("trip").append("user", "hi")
     Path(target).write_text("old")
 
-    file_db.backup(target, replace=True)
+    file_db.file.backup(target, replace=True)
 
     assert texts(target) == ["hi"]
 
@@ -140,7 +140,7 @@ def test_replacing_a_crashed_file_does_not_bring_its_wal_back(
     source = open_db(str(tmp_path / "source.db"))
     source.scope("ann").session("trip").append("user", "new")
 
-    source.backup(target, replace=True)
+    source.file.backup(target, replace=True)
 
     assert texts(target) == ["new"]
 
@@ -156,7 +156,7 @@ def test_the_open_file_is_no_target(
     chat = file_db.scope("ann").session("trip")
 
     with pytest.raises(memdb.FileError, match="open file itself"):
-        file_db.backup(name, replace=True)
+        file_db.file.backup(name, replace=True)
 
     chat.append("user", "after")
     assert texts(file_db.path) == ["after"]
@@ -170,7 +170,7 @@ def test_a_target_that_cannot_be_is_a_file_error(file_db: MemDB, tmp_path: Path,
     before = sorted(os.listdir(tmp_path))
 
     with pytest.raises(memdb.FileError):
-        file_db.backup(tmp_path / name, replace=True)
+        file_db.file.backup(tmp_path / name, replace=True)
 
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -188,7 +188,7 @@ def test_a_leftover_of_a_crashed_backup_is_in_nobodys_way(file_db: MemDB, target
     Path(f"{target}.partial").write_text("half")
     Path(f"{target}.partial-journal").write_text("half")
 
-    file_db.backup(target)
+    file_db.file.backup(target)
 
     assert not os.path.exists(f"{target}.partial")
     assert not os.path.exists(f"{target}.partial-journal")
@@ -198,9 +198,9 @@ def test_a_leftover_of_a_crashed_backup_is_in_nobodys_way(file_db: MemDB, target
 def test_a_copy_is_a_file_like_any_other(file_db: MemDB, target: str) -> None:
     """It can be written to, and copied again."""
     file_db.scope("ann").session("trip").append("user", "one")
-    file_db.backup(target)
+    file_db.file.backup(target)
 
     with memdb.open(target, embedder=None, counter="estimate") as copy:
         assert copy.scope("ann").session("trip").append("user", "two").seq == 2
-        copy.backup(f"{target}2")
+        copy.file.backup(f"{target}2")
     assert texts(f"{target}2") == ["one", "two"]

@@ -138,7 +138,7 @@ def damage(path: str, open_db: Callable[..., MemDB], raw: Any) -> Callable[[str]
     ann.session("long").extend([{"role": "user", "text": f"long tea {n}"} for n in range(65)])
     ann.remember("Ann likes tea.", key="drink", session="trip", seq=1)
     [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
-    db.run_pending()
+    db.jobs.run()
     db.close()
 
     def harm(sql: str) -> MemDB:
@@ -152,26 +152,26 @@ def damage(path: str, open_db: Callable[..., MemDB], raw: Any) -> Callable[[str]
 
 def codes(db: MemDB) -> set[str]:
     """Return the codes that a deep check finds."""
-    return {finding.code for finding in db.check(deep=True)}
+    return {finding.code for finding in db.file.check(deep=True)}
 
 
 def test_a_sound_file_has_no_finding(damage: Callable[[str], MemDB]) -> None:
     """Shallow or deep."""
     db = damage("SELECT 1")
 
-    assert (db.check(), db.check(deep=True)) == ([], [])
+    assert (db.file.check(), db.file.check(deep=True)) == ([], [])
 
 
 @pytest.mark.parametrize(("code", "sql"), REBUILDABLE.items(), ids=REBUILDABLE)
 def test_rebuild_mends_what_is_derived(damage: Callable[[str], MemDB], code: str, sql: str) -> None:
     """The rule finds it, says that it can be rebuilt, and after rebuild finds nothing."""
     db = damage(sql)
-    found = {finding.code: finding.rebuildable for finding in db.check(deep=True)}
+    found = {finding.code: finding.rebuildable for finding in db.file.check(deep=True)}
 
-    db.rebuild()
+    db.file.rebuild()
 
     assert found[code] is True
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize(("code", "sql"), FINAL.items(), ids=FINAL)
@@ -180,9 +180,9 @@ def test_what_was_stored_and_is_damaged_is_told(
 ) -> None:
     """The rule finds it, says that nothing can rebuild it, and rebuild does not hide it."""
     db = damage(sql)
-    found = {finding.code: finding.rebuildable for finding in db.check(deep=True)}
+    found = {finding.code: finding.rebuildable for finding in db.file.check(deep=True)}
 
-    db.rebuild()
+    db.file.rebuild()
 
     assert found[code] is False
     assert code in codes(db)
@@ -205,7 +205,7 @@ def test_findings_name_the_place(damage: Callable[[str], MemDB]) -> None:
     """Somebody has to find it."""
     db = damage("UPDATE sessions SET last_seq = 1 WHERE name = 'trip'")
 
-    (finding,) = db.check()
+    (finding,) = db.file.check()
 
     assert (finding.code, finding.text, finding.rebuildable) == (
         "seq_above_last",
@@ -221,7 +221,7 @@ def test_a_rule_reports_twenty_at_most(path: str, open_db: Callable[..., MemDB],
     db.close()
     raw(path).execute("UPDATE messages SET role = 'system'")
 
-    found = open_db(path).check()
+    found = open_db(path).file.check()
 
     assert [finding.code for finding in found] == ["message_hash"] * 20
 
@@ -232,7 +232,7 @@ def test_the_bytes_of_artifacts_are_read_only_when_asked_deeply(
     """They may be gigabytes."""
     db = damage(FINAL["blob_hash"])
 
-    assert db.check() == []
+    assert db.file.check() == []
     assert codes(db) == {"blob_hash"}
 
 
@@ -243,7 +243,7 @@ def test_rebuild_changes_nothing_that_was_stored(
     db = damage("SELECT 1")
     before = dump(path)
 
-    db.rebuild()
+    db.file.rebuild()
 
     assert dump(path) == before
 
@@ -261,7 +261,7 @@ def test_rebuild_mends_bigrams(path: str, open_db: Callable[..., MemDB], raw: An
     ).fetchall()
     db = open_db(path, embedder=None)
 
-    db.rebuild()
+    db.file.rebuild()
 
     assert {hit.kind for hit in db.scope("ann").recall("北京")} == {"message", "entry", "artifact"}
 
@@ -272,7 +272,7 @@ def test_rebuild_beside_a_damaged_segment_leaves_only_that(
     """What can be derived is right again; the messages that are lost are told of."""
     db = damage("UPDATE archive_segments SET data = x'00'")
 
-    db.rebuild()
+    db.file.rebuild()
 
     assert codes(db) == {"segment", "message_hash"}
 
@@ -282,7 +282,7 @@ def test_rebuild_makes_the_words_of_archived_messages_anew(damage: Callable[[str
     db = damage("INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')")
     before = len(db.scope("ann").session("cold").search("cold"))
 
-    db.rebuild()
+    db.file.rebuild()
 
     assert (before, len(db.scope("ann").session("cold").search("cold"))) == (0, 2)
 
@@ -298,9 +298,9 @@ def test_words_of_archived_messages_are_compared_in_memory_too(db: MemDB) -> Non
         )
         tx.run("INSERT INTO archived_fts (rowid, text) SELECT id, 'cup' FROM messages")
 
-    found = [(one.code, one.text) for one in db.check(deep=True)]
-    shallow = db.check()
-    db.rebuild()
+    found = [(one.code, one.text) for one in db.file.check(deep=True)]
+    shallow = db.file.check()
+    db.file.rebuild()
 
     assert (shallow, found) == (
         [],
@@ -315,7 +315,7 @@ def test_check_in_memory_sees_the_same(db: MemDB) -> None:
         tx.run("INSERT INTO messages_fts (rowid, text) VALUES (5, 'ghost')")
 
     found = codes(db)
-    db.rebuild()
+    db.file.rebuild()
 
     assert found == {"messages_fts"}
 
@@ -324,11 +324,11 @@ def test_rebuild_removes_bytes_of_writers_that_died(db: MemDB, clock: Any) -> No
     """After a day; before that, the writer may still be at work."""
     with db._db.write() as tx:
         tx.run("INSERT INTO blobs (size_bytes, created_ms) VALUES (0, :now)", {"now": clock.now_ms})
-    db.rebuild()
+    db.file.rebuild()
     with db._db.read() as tx:
         (young,) = tx.one("SELECT count(*) FROM blobs")
     clock.advance(24 * 3_600_000 + 1)
-    db.rebuild()
+    db.file.rebuild()
 
     with db._db.read() as tx:
         assert (young, tx.one("SELECT count(*) FROM blobs")) == (1, (0,))
@@ -345,9 +345,9 @@ def test_check_is_silent_after_a_mixed_life(db: MemDB, embedder: Any) -> None:
         entry = ann.remember(f"fact {n}", key="k", session=chat.name).entry
         ann.entries.update(entry.id, text=f"changed {n}")
         chat.artifacts.save("a.md", f"text {n}")
-        db.run_pending(limit=2)
+        db.jobs.run(limit=2)
     ann.session("s0").delete()
     ann.session("s1").artifacts.delete("a.md")
-    db.rebuild()
+    db.file.rebuild()
 
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []

@@ -143,7 +143,7 @@ def test_an_old_file_becomes_like_a_new_one(
         name: len(rows) for name, rows in before
     }
     with memdb.open(path, embedder=None) as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def test_the_rows_of_the_present_format_are_kept_as_they_are(
@@ -198,7 +198,7 @@ def test_a_real_step_gives_the_file_that_a_new_one_would_be(
     raw(fresh).execute("UPDATE meta SET value = ? WHERE key = 'fingerprint'", (schema.FINGERPRINT,))
 
     with memdb.open(path, embedder=None, counter="estimate") as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
         assert db.scope("ann").session("trip").last(1)[0].text == "我爱北京"
 
     assert structure(path, raw) == structure(fresh, raw)
@@ -373,4 +373,4 @@ def test_a_damaged_new_file_is_not_made(path: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.undo()
 
     with memdb.open(path, embedder=None) as db:
-        assert db.check() == []
+        assert db.file.check() == []

@@ -105,7 +105,7 @@ def test_a_released_format_needs_no_fingerprint(
     monkeypatch.setattr(schema, "RELEASED", True)
 
     with memdb.open(filled, embedder=None) as db:
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 def test_the_fingerprint_is_that_of_the_schema() -> None:
@@ -121,7 +121,7 @@ def test_an_existing_file_keeps_what_it_holds(filled: str) -> None:
     """Opening again reads the message and makes nothing new."""
     with memdb.open(filled, embedder=None) as db:
         assert [message.text for message in db.scope("ann").session("trip").messages()] == ["hi"]
-        assert db.info().counts["scopes"] == 1
+        assert db.file.info().counts["scopes"] == 1
 
 
 def test_a_path_object_is_a_path(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_an_empty_database_becomes_a_memdb_file(path: str, raw: Any) -> None:
     look.close()
 
     with memdb.open(path, embedder=None) as db:
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_eight_processes_can_make_a_file_at_once(
     assert [err for _, err in outputs] == [""] * 8
     assert sorted(int(out) for out, _ in outputs) == list(range(1, 9))
     with memdb.open(path, embedder=None) as db:
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 def test_a_failed_open_lets_go_of_the_file(path: str, raw: Any) -> None:

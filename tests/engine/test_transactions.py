@@ -21,7 +21,7 @@ chat.append("user", "parent")
 child = os.fork()
 if child == 0:
     codes = []
-    for call in (lambda: chat.append("user", "child"), lambda: chat.last(1), db.check, db.info, db.scopes):
+    for call in (lambda: chat.append("user", "child"), lambda: chat.last(1), db.file.check, db.info, db.scopes):
         try:
             call()
             codes.append("worked")
@@ -32,7 +32,7 @@ if child == 0:
     sys.exit(0)
 os.waitpid(child, 0)
 chat.append("user", "parent again")
-print([message.text for message in chat.messages()], db.check())
+print([message.text for message in chat.messages()], db.file.check())
 """
 
 
@@ -339,12 +339,12 @@ def test_every_call_on_a_closed_memdb_says_so(db: memdb.MemDB) -> None:
         lambda: db.scope("ann").recall("x"),
         lambda: db.scope("ann").remember("x"),
         handle.read,
-        db.check,
-        db.rebuild,
+        db.file.check,
+        db.file.rebuild,
         db.info,
         db.scopes,
-        db.run_pending,
-        lambda: db.backup("x"),
+        db.jobs.run,
+        lambda: db.file.backup("x"),
     ):
         with pytest.raises(memdb.Closed):
             call()

@@ -187,7 +187,7 @@ def test_recalling_writes_nothing_until_the_next_write(
     db = open_db(path)
     ann = db.scope("ann")
     entry = ann.remember("I bought a lamp.").entry
-    db.run_pending()
+    db.jobs.run()
     ann.recall("lamp")
     before = raw(path).execute("PRAGMA data_version").fetchall()
     reader = raw(path)
@@ -226,7 +226,7 @@ def test_newer_goes_before_older_and_lasting_before_passing(db: MemDB, clock: An
     for category, age in (("events", 90), ("profile", 90), ("events", 1), ("cases", 120)):
         created_ms = clock.now_ms - age * DAY_MS
         new = NewEntry("the lamp is green", category=category, created_ms=created_ms)
-        ann._rooms.entries.add(ann._owner, new)
+        ann._services.entries.add(ann._owner, new)
 
     hits = ann.recall("green lamp", kinds=["entry"], explain=True)
 
@@ -378,8 +378,10 @@ def test_recall_of_now_is_recall_of_the_past_at_this_time(
 
 def retain(db: MemDB, policy: SessionPolicy) -> list[tuple[str, str, str]]:
     """Apply a policy to the sessions of a file."""
-    rooms = db._rooms
-    return retain_sessions(db._db, rooms.conversations, rooms.archivist, rooms.deletion, policy)
+    services = db._services
+    return retain_sessions(
+        db._db, services.conversations, services.archivist, services.deletion, policy
+    )
 
 
 @pytest.mark.parametrize(

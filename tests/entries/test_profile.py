@@ -34,7 +34,7 @@ def db(open_db: Callable[..., MemDB]) -> Iterator[MemDB]:
     """Return a file that finds by words alone: what matches is known to the letter."""
     opened = open_db(":memory:", embedder=None)
     yield opened
-    assert opened.check() == []
+    assert opened.file.check() == []
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_the_budget_is_kept_by_the_counter(
         ann.remember(f"Ann knows the fact number {n} by heart, {'word ' * n}.", key=f"k{n}",
                      category=("profile", "events", "cases")[n % 3])  # fmt: skip
     block = ann.profile(budget, ["fact number heart"])
-    (count,) = db._rooms.counting.count_many([block.text])
+    (count,) = db._services.counting.count_many([block.text])
 
     assert block.tokens == count <= max(budget, 0)
     assert len(lines(block)) == len(block.entry_ids)

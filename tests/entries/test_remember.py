@@ -395,7 +395,7 @@ def test_a_failing_embedder_does_not_stop_remembering(
     done = ann.remember("I moved to Bergen.")
 
     assert done.action == "superseded"
-    assert db.pending() > 0
+    assert db.jobs.pending() > 0
 
 
 def test_two_users_know_nothing_of_each_other(db: MemDB) -> None:

@@ -200,13 +200,13 @@ def test_update_is_found_by_the_new_words_only(db: MemDB) -> None:
     """The index follows the text."""
     ann = db.scope("ann")
     entry = ann.remember("Ann likes tea.").entry
-    db.run_pending()
+    db.jobs.run()
 
     ann.entries.update(entry.id, text="Ann likes coffee.")
-    db.run_pending()
+    db.jobs.run()
 
     assert [hit.source.entry_id for hit in ann.recall("coffee", kinds=["entry"])] == [entry.id]
-    assert db.info().counts["vectors"] == 1
+    assert db.file.info().counts["vectors"] == 1
 
 
 @pytest.mark.parametrize(
@@ -272,13 +272,17 @@ def test_delete_removes_entry_history_index_and_vectors(db: MemDB) -> None:
     """Nothing derived from it stays."""
     ann = db.scope("ann")
     entry_id = ann.remember("Ann likes tea.").entry.id
-    db.run_pending()
+    db.jobs.run()
     ann.entries.update(entry_id, text="Ann likes green tea.")
 
     assert ann.entries.delete(entry_id) is True
 
     assert list(ann.recall("green tea")) == []
-    assert (db.info().counts["entries"], db.info().counts["vectors"], db.pending()) == (0, 0, 0)
+    assert (
+        db.file.info().counts["entries"],
+        db.file.info().counts["vectors"],
+        db.jobs.pending(),
+    ) == (0, 0, 0)
     assert ann.entries.delete(entry_id) is False
 
 
@@ -299,9 +303,11 @@ def test_two_entries_with_one_uid_can_both_be_deleted(db: MemDB) -> None:
     from memdb.records.scopes import Owner
 
     owners = [Owner(db._db, "default", user) for user in ("ann", "bob")]
-    made = [db._rooms.entries.add(owner, NewEntry("x", uid="same")).entry.id for owner in owners]
+    made = [db._services.entries.add(owner, NewEntry("x", uid="same")).entry.id for owner in owners]
 
-    done = [db._rooms.entries.delete(owner, one) for owner, one in zip(owners, made, strict=True)]
+    done = [
+        db._services.entries.delete(owner, one) for owner, one in zip(owners, made, strict=True)
+    ]
 
     assert done == [True, True]
 
@@ -397,13 +403,13 @@ def test_an_update_that_changes_nothing_makes_no_version(db: MemDB, clock: Any) 
     """Neither with the same values nor with none; nothing is due for embedding."""
     ann = db.scope("ann")
     entry = ann.remember("Ann likes tea.", keywords=["drink"], metadata={"a": 1}).entry
-    db.run_pending()
+    db.jobs.run()
     clock.advance(5)
 
     same = ann.entries.update(entry.id, text="Ann likes tea.", keywords=["drink"])
 
     assert (same, ann.entries.update(entry.id)) == (entry, entry)
-    assert (ann.entries.history(entry.id), db.pending()) == ([], 0)
+    assert (ann.entries.history(entry.id), db.jobs.pending()) == ([], 0)
 
 
 def test_list_leaves_out_expired_entries(db: MemDB, clock: Any) -> None:

@@ -225,7 +225,7 @@ class TestByRules:
         """Over several batches, superseding included; then the real run does the same."""
         db = open_db(path)
         chat = say(db, "I live in Oslo.", *["Hm."] * 30, "I live in Bergen.")
-        db.run_pending()
+        db.jobs.run()
         before = dump(path)
         preview = chat.extract(dry_run=True)
         after = dump(path)
@@ -266,7 +266,7 @@ class TestByRules:
     def test_not_inside_a_write(self, db: MemDB) -> None:
         """A model may be slow: nobody is kept waiting for it."""
         chat = say(db, "I live in Oslo.")
-        with db._rooms.db.write(), pytest.raises(memdb.InvalidInput, match="inside a write"):
+        with db._services.db.write(), pytest.raises(memdb.InvalidInput, match="inside a write"):
             chat.extract()
 
     def test_archived_messages_are_read_too(self, db: MemDB) -> None:
@@ -591,12 +591,12 @@ class TestFailures:
         say(db, *["x"] * 9)
         model.facts = [ValueError("boom")]
         with pytest.raises(memdb.PortError):
-            db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
+            db._services.jobs.run_pending(WorkRequest(early=False), ("extract",))
         asked = len(model.asked)
-        db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
+        db._services.jobs.run_pending(WorkRequest(early=False), ("extract",))
         waiting = len(model.asked)
         clock.advance(10 * MINUTE_MS)
-        db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
+        db._services.jobs.run_pending(WorkRequest(early=False), ("extract",))
 
         assert (waiting, len(model.asked)) == (asked, asked + 1)
 
@@ -648,7 +648,7 @@ class TestFailures:
         with pytest.raises(memdb.PortError, match="post_process"):
             chat.extract()
 
-        assert db.pending() > 0
+        assert db.jobs.pending() > 0
 
     @pytest.mark.parametrize(
         "policy",
@@ -761,7 +761,7 @@ class TestInTheBackground:
     def test_it_is_off_by_default(self, db: MemDB) -> None:
         """Neither run_pending nor a worker reads what was said."""
         say(db, *["I live in Oslo."] * 9)
-        db.run_pending()
+        db.jobs.run()
 
         assert known(db) == []
 
@@ -772,10 +772,10 @@ class TestInTheBackground:
         say(db, "I love hiking.", session="two")
         bob = db.scope("bob").session("one")
         bob.append("user", "I live in Rome.", author="Bob")
-        waiting = db.pending()
-        db.run_pending()
+        waiting = db.jobs.pending()
+        db.jobs.run()
 
-        assert waiting > db.pending() == 0
+        assert waiting > db.jobs.pending() == 0
         assert known(db) == ["Ann lives in Oslo.", "Ann loves hiking."]
         assert known(db, "bob") == ["Bob lives in Rome."]
 
@@ -787,7 +787,7 @@ class TestInTheBackground:
         say(db, "I live in Oslo.")
 
         def run() -> int:
-            return db._rooms.jobs.run_pending(WorkRequest(early=False), ("extract",))
+            return db._services.jobs.run_pending(WorkRequest(early=False), ("extract",))
 
         soon = run()
         clock.advance(2 * MINUTE_MS)
@@ -808,6 +808,6 @@ class TestInTheBackground:
         say(db, "y", session="two")
         model.facts = [ValueError("boom"), [fact("Second.")]]
         with pytest.raises(memdb.PortError):
-            db.run_pending(kinds=("extract",))
+            db.jobs.run(kinds=("extract",))
 
         assert known(db) == ["Second."]

@@ -82,15 +82,15 @@ def work(db: memdb.MemDB, who: str, moments: random.Random) -> None:
             os.write(1, told.encode())
         what = moments.choice(("run", "run", "compact", "archive", "unarchive", "context"))
         if what == "run":
-            db.run_pending()
+            db.jobs.run()
         elif what == "compact":
-            chat.compact(keep_last=moments.choice((None, 10)))
+            chat.summaries.compact(keep_last=moments.choice((None, 10)))
         elif what == "archive":
             chat.archive(keep_last=moments.randint(0, 20))
         elif what == "unarchive":
             chat.unarchive()
         else:
-            chat.window("summary_buffer", budget_tokens=400)
+            chat.host.window("summary_buffer", budget_tokens=400)
 
 
 def main() -> None:

@@ -35,12 +35,12 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
     "remember": lambda db: db.scope("ann").remember("more"),
     "save": lambda db: db.scope("ann").artifacts.save("a", b"x"),
     "delete": lambda db: db.scope("ann").session("trip").delete(),
-    "run_pending": lambda db: db.run_pending(),
-    "summarise": lambda db: db.run_pending(kinds=("summarize",)),
-    "compact": lambda db: db.scope("ann").session("long").compact(),
+    "run_pending": lambda db: db.jobs.run(),
+    "summarise": lambda db: db.jobs.run(kinds=("summarize",)),
+    "compact": lambda db: db.scope("ann").session("long").summaries.compact(),
     "archive": lambda db: db.scope("ann").session("long").archive(keep_last=1),
     "delete a long one": lambda db: db.scope("ann").session("long").delete(),
-    "rebuild": lambda db: db.rebuild(),
+    "rebuild": lambda db: db.file.rebuild(),
 }
 
 
@@ -71,7 +71,7 @@ def test_the_same_write_succeeds_when_the_lock_is_free(
 
     WRITES[name](impatient)
 
-    assert impatient.check() == []
+    assert impatient.file.check() == []
 
 
 def test_reading_does_not_wait_for_a_writer(impatient: MemDB, locked: Any) -> None:
@@ -80,7 +80,7 @@ def test_reading_does_not_wait_for_a_writer(impatient: MemDB, locked: Any) -> No
 
     assert ann.session("trip").last(1)[0].text == "before"
     assert [hit.text for hit in ann.session("trip").search("before")] == ["before"]
-    assert impatient.info().counts["messages"] == 71
+    assert impatient.file.info().counts["messages"] == 71
 
 
 def test_recall_answers_though_it_cannot_embed(impatient: MemDB, locked: Any) -> None:
@@ -94,7 +94,7 @@ def test_a_context_answers_though_it_cannot_summarise(impatient: MemDB, locked: 
 
     assert window.tokens <= 300
     assert window.messages[-1].text == "tea 69"
-    assert impatient.scope("ann").session("long").tree().summaries == ()
+    assert impatient.scope("ann").session("long").summaries.tree().summaries == ()
 
 
 def test_a_file_can_be_opened_while_somebody_writes(
@@ -136,4 +136,4 @@ def test_threads_of_one_handle_take_turns(file_db: MemDB) -> None:
 def test_check_beside_a_long_writer_is_busy(impatient: MemDB, locked: Any) -> None:
     """Full text needs the write lock for a moment; not having it says nothing of the file."""
     with pytest.raises(memdb.Busy, match="try again"):
-        impatient.check()
+        impatient.file.check()

@@ -24,7 +24,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         [ann.remember(f"fact number {n}") for n in range(20)]
         ann.artifacts.save("menu.md", "soup " * 100)
         ann.artifacts.save("picture.png", bytes(range(256)) * 100)
-        db.run_pending(kinds=("embed",))
+        db.jobs.run(kinds=("embed",))
     return path.read_bytes()
 
 
@@ -32,7 +32,7 @@ def seen(path: str) -> list[str]:
     """Return the codes of what opening and checking say about the file."""
     try:
         with memdb.open(path, embedder=None, counter="estimate") as db:
-            return [finding.code for finding in db.check(deep=True)]
+            return [finding.code for finding in db.file.check(deep=True)]
     except memdb.MemDBError as error:
         return [error.code]
 
@@ -189,7 +189,7 @@ def test_a_truncated_wal_gives_an_earlier_state(
 
         assert texts == [f"message {n + 1}" for n in range(len(texts))]
         assert len(texts) < 40
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def test_a_wal_with_a_torn_frame_gives_the_state_before_it(
@@ -207,4 +207,4 @@ def test_a_wal_with_a_torn_frame_gives_the_state_before_it(
 
     with memdb.open(copy, embedder=None, counter="estimate") as db:
         assert db.scope("ann").session("trip").last_seq == 39
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []

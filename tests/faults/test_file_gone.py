@@ -75,4 +75,4 @@ def test_a_file_that_was_put_back_goes_on(opened, path, tmp_path):
 
     with memdb.open(path, embedder=None) as db:
         assert [one.text for one in db.scope("ann").session("s").messages()] == ["one", "three"]
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []

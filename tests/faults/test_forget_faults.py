@@ -41,7 +41,7 @@ def fill(path: Path) -> None:
         )
         for n in range(20):
             ann.remember(f"fact {n} of the garden", key=f"key {n}", session="trip", seq=n + 1)
-        db.run_pending()
+        db.jobs.run()
         ann.session("trip").archive(keep_last=200)
 
 
@@ -61,7 +61,7 @@ def test_a_process_killed_while_it_forgets(tmp_path: Path, start_child: Callable
         child.wait(60)
 
         with memdb.open(path, embedder=None, counter="estimate") as db:
-            assert db.check(deep=True) == []
+            assert db.file.check(deep=True) == []
             ann = db.scope("ann")
             seqs = {one.seq for one in ann.session("trip").messages()}
             third = set(range(1, 400, 3))
@@ -71,7 +71,7 @@ def test_a_process_killed_while_it_forgets(tmp_path: Path, start_child: Callable
             receipt = ann.forget(everything=True, prove=True)
             assert receipt.proven
             assert ann.sessions() == []
-            assert db.check(deep=True) == []
+            assert db.file.check(deep=True) == []
         path.unlink()
 
 

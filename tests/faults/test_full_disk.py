@@ -25,7 +25,7 @@ def full(file_db: MemDB) -> MemDB:
     ann.session("long").extend(
         [{"role": "user", "text": noise.randbytes(1_500).hex()} for _ in range(200)]
     )
-    file_db.run_pending(kinds=("embed",))
+    file_db.jobs.run(kinds=("embed",))
     limit_pages(file_db, 5)
     return file_db
 
@@ -82,7 +82,7 @@ def test_work_goes_on_when_there_is_room(full: MemDB, name: str) -> None:
 
     WRITES[name](full)
 
-    assert full.check(deep=True) == []
+    assert full.file.check(deep=True) == []
 
 
 def test_reading_and_small_writes_go_on_while_a_large_one_fails(full: MemDB) -> None:
@@ -98,17 +98,17 @@ def test_summaries_that_do_not_fit_are_made_later(full: MemDB) -> None:
     """Contexts answer meanwhile; each summary is there whole or not at all."""
     chat = full.scope("ann").session("long")
     with pytest.raises(memdb.DiskFull):
-        full.run_pending(kinds=("summarize",))
-    tree = chat.tree()
+        full.jobs.run(kinds=("summarize",))
+    tree = chat.summaries.tree()
     covered = sum(summary.message_count for summary in tree.frontier)
     assert (covered, tree.last_seq) == (tree.first_raw_seq - 1, 200)
     assert chat.context(2_000).tokens <= 2_000
     limit_pages(full, 100_000)
 
-    full.run_pending(kinds=("summarize",))
+    full.jobs.run(kinds=("summarize",))
 
-    assert len(chat.tree().summaries) == 25
-    assert full.check(deep=True) == []
+    assert len(chat.summaries.tree().summaries) == 25
+    assert full.file.check(deep=True) == []
 
 
 def test_a_caught_full_disk_inside_a_write_does_not_let_half_of_it_through(
@@ -150,4 +150,4 @@ else:
 
     with memdb.open(path, embedder=None, counter="estimate") as db:
         assert db.scope("ann").session("s").append("user", "hi").seq == 1
-        assert db.check() == []
+        assert db.file.check() == []

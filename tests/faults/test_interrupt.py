@@ -13,7 +13,7 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
     "remember": lambda db: db.scope("ann").remember("more words here"),
     "save": lambda db: db.scope("ann").artifacts.save("a.md", "words"),
     "delete": lambda db: db.scope("ann").session("trip").delete(),
-    "rebuild": lambda db: db.rebuild(),
+    "rebuild": lambda db: db.file.rebuild(),
 }
 
 

@@ -52,7 +52,7 @@ def assert_nothing_lost(path: str, session: str, acknowledged: list[list[int]]) 
         for number, (seq, _, version) in enumerate(acknowledged, start=1):
             assert chat.get(seq).text.startswith(f"message {number} ")
             assert chat.artifacts.load(f"file {number % 3}", version).info.version == version
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def kill_often(
@@ -105,4 +105,4 @@ def test_a_process_killed_while_it_makes_the_file_leaves_one_that_opens(
 
     with memdb.open(path, embedder=None, counter="estimate") as db:
         assert db.scope("ann").session("s").append("user", "hi").seq == 1
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []

@@ -94,7 +94,7 @@ class Shaken:
     def assert_sound(self) -> None:
         """Fail unless everything acknowledged is there, gapless, and the file is sound."""
         with self.open() as db:
-            assert db.check(deep=True) == []
+            assert db.file.check(deep=True) == []
             for session in summary_child.SESSIONS:
                 chat = db.scope("ann").session(session)
                 said = list(chat.messages())
@@ -108,13 +108,16 @@ class Shaken:
         """Do what is left, as whoever comes last does."""
         with self.open() as db:
             if "model" in self._modes:
-                [db.scope("ann").session(name).upgrade() for name in summary_child.SESSIONS]
-            while db.run_pending():
+                [
+                    db.scope("ann").session(name).summaries.upgrade()
+                    for name in summary_child.SESSIONS
+                ]
+            while db.jobs.run():
                 pass
-            assert db.pending() == 0
+            assert db.jobs.pending() == 0
             # A session is looked at at each tenth message; these chunks are smaller.
-            [db.scope("ann").session(name).compact() for name in summary_child.SESSIONS]
-            assert db.check(deep=True) == []
+            [db.scope("ann").session(name).summaries.compact() for name in summary_child.SESSIONS]
+            assert db.file.check(deep=True) == []
 
     def assert_undisturbed(self, folder: Path) -> None:
         """Fail unless the tree of each session is that of a file on which nobody was killed."""
@@ -127,7 +130,7 @@ class Shaken:
                 path = str(folder / f"calm {session}.db")
                 with self.open(path, ids=lambda _now_ms, uid=uid: uid) as calm:
                     calm.scope("ann").session(session).extend(said)
-                    calm.scope("ann").session(session).compact()
+                    calm.scope("ann").session(session).summaries.compact()
                     assert nodes_of(calm, session) == nodes_of(db, session)
                     assert list(calm.scope("ann").session(session).messages()) != []
 
@@ -149,7 +152,7 @@ def as_new(message: memdb.Message) -> NewMessage:
 
 def nodes_of(db: MemDB, session: str) -> list[tuple[Any, ...]]:
     """Return the tree without what depends on when it was made."""
-    found = db.scope("ann").session(session).tree().summaries
+    found = db.scope("ann").session(session).summaries.tree().summaries
     return [
         (one.id, one.depth, one.first_seq, one.last_seq, one.text, one.hint, one.condensed_into)
         for one in found
@@ -158,7 +161,7 @@ def nodes_of(db: MemDB, session: str) -> list[tuple[Any, ...]]:
 
 def assert_tree(chat: memdb.Session) -> None:
     """Fail unless the frontier and the raw messages cover each seq once, and places are unique."""
-    tree = chat.tree()
+    tree = chat.summaries.tree()
     seqs: list[int] = []
     for summary in tree.frontier:
         seqs += range(summary.first_seq, summary.last_seq + 1)

@@ -36,12 +36,12 @@ class Model:
 policy = memdb.ExtractPolicy(chunk=5)
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process",
                 model=Model() if sys.argv[2] == "model" else None, extract=policy) as db:
-    db._rooms.extractions._finder._rules()  # what it loads is not what is to be interrupted
+    db._services.extractions._finder._rules()  # what it loads is not what is to be interrupted
     db.scope("ann").recall("warm")
     print("ready", flush=True)
     if sys.argv[3] == "wait":
         sys.stdin.readline()
-    db.run_pending(kinds=("extract",))
+    db.jobs.run(kinds=("extract",))
     print("done", flush=True)
 """
 
@@ -50,7 +50,7 @@ import json, sys, memdb
 with memdb.open(sys.argv[1], embedder=None, counter="estimate") as db:
     print("ready", flush=True)
     sys.stdin.readline()
-    ran = [step.kind for _ in range(5) for step in db._rooms.jobs.run_upkeep()]
+    ran = [step.kind for _ in range(5) for step in db._services.jobs.run_upkeep()]
     print(json.dumps(ran), flush=True)
 """
 
@@ -76,8 +76,8 @@ def assert_each_once(path: str, count: int, sessions: int = 1) -> None:
     with memdb.open(path, embedder=None, counter="estimate", extract=True) as db:
         known = [entry.text for entry in db.scope("ann").entries.list(inactive=True)]
         towns = Counter(name for text in known for name in NAMES if name in text)
-        waiting = db._rooms.extractions.pending()
-        found = db.check(deep=True)
+        waiting = db._services.extractions.pending()
+        found = db.file.check(deep=True)
     assert towns == dict.fromkeys(NAMES[: count * sessions], 1)
     assert len(known) == count * sessions
     assert (waiting, found) == (0, [])
@@ -100,7 +100,7 @@ def kill_often(path: str, start_child: Callable[..., Any], by: str, seed: int) -
 
 def _end_leases(path: str) -> None:
     """Let nobody wait for the dead: their leases would end by themselves in minutes."""
-    with memdb.open(path, embedder=None, counter="estimate") as db, db._rooms.db.write() as tx:
+    with memdb.open(path, embedder=None, counter="estimate") as db, db._services.db.write() as tx:
         tx.run("UPDATE jobs SET lease_ms = 0")
 
 

@@ -66,7 +66,7 @@ def prepare(db: MemDB) -> None:
     ann.session("cold").archive(keep_last=1)
     ann.session("long").extend([{"role": "user", "text": f"tea {n} 北京"} for n in range(10)])
     ann.session("long").archive(keep_last=4)
-    db.run_pending()
+    db.jobs.run()
     ann.session("trip").append("user", "not embedded yet")
     ann.session("long").extend([{"role": "user", "text": f"cake {n} 北京"} for n in range(9)])
     ann.session("due").extend([{"role": "user", "text": f"tea {n}"} for n in range(10)])
@@ -115,16 +115,16 @@ WRITES: dict[str, Callable[[MemDB], object]] = {
     "forget everything": lambda db: db.scope("ann").forget(everything=True),
     "delete a summarised session": lambda db: db.scope("ann").session("long").delete(),
     "unarchive under summaries": lambda db: db.scope("ann").session("long").unarchive(),
-    "upgrade": lambda db: db.scope("ann").session("long").upgrade(),
-    "run_pending": lambda db: db.run_pending(),
-    "summarise": lambda db: db.run_pending(kinds=("summarize",)),
+    "upgrade": lambda db: db.scope("ann").session("long").summaries.upgrade(),
+    "run_pending": lambda db: db.jobs.run(),
+    "summarise": lambda db: db.jobs.run(kinds=("summarize",)),
     "upgrade and improve": lambda db: (
-        db.scope("ann").session("long").upgrade(),
-        db.run_pending(kinds=("summarize",)),
+        db.scope("ann").session("long").summaries.upgrade(),
+        db.jobs.run(kinds=("summarize",)),
     ),
-    "compact": lambda db: db.scope("ann").session("due").compact(keep_last=2),
-    "prune and archive": lambda db: db.scope("ann").session("long").compact(keep_last=1),
-    "rebuild": lambda db: db.rebuild(),
+    "compact": lambda db: db.scope("ann").session("due").summaries.compact(keep_last=2),
+    "prune and archive": lambda db: db.scope("ann").session("long").summaries.compact(keep_last=1),
+    "rebuild": lambda db: db.file.rebuild(),
 }
 
 # What a failed call may leave beside the state before: unfinished bytes of an
@@ -223,7 +223,7 @@ def test_a_failing_statement_leaves_before_or_after(
     assert len(states) > 3
     assert name in STEPWISE or between == []
     assert name in UNCHANGING or states[-1] != before
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize("nth", [1, 2], ids=str)
@@ -240,5 +240,5 @@ def test_a_failed_call_can_be_repeated(
     WRITES[name](clean)
 
     assert not succeeded
-    assert shaken.check(deep=True) == []
+    assert shaken.file.check(deep=True) == []
     assert counts(dump(shaken.path), name) == counts(dump(clean.path), name)

@@ -58,7 +58,7 @@ def append_together(path: str, start_child: Callable[..., Any], each: int) -> No
             own = [message.text for message in shared if message.text.startswith(f"w{n} ")]
             assert own == [f"w{n} {number}" for number in range(each)]
             assert len(list(ann.session(f"w{n}").messages())) == each
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 def test_eight_processes_append_without_error_or_gap(

@@ -34,7 +34,7 @@ def opened(tmp_path):
     """Return a file that the services of a test share; it is sound at the end."""
     with memdb.open(tmp_path / "agent.db", **FAST) as db:
         yield db
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 async def cancelled_after(work, steps):
@@ -83,7 +83,7 @@ def test_an_append_cancelled_while_it_writes_is_told_when_it_is_done(opened):
     async def steps():
         async with MemdbSessionService(opened) as sessions:
             session = await sessions.create_session(**S)
-            commit = memdb.Session.commit
+            commit = memdb.Host.commit
 
             def slow(self, *args, **options):
                 writing.set()
@@ -91,7 +91,7 @@ def test_an_append_cancelled_while_it_writes_is_told_when_it_is_done(opened):
                 return commit(self, *args, **options)
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(memdb.Session, "commit", slow)
+                patch.setattr(memdb.Host, "commit", slow)
                 task = asyncio.ensure_future(sessions.append_event(session, event("x")))
                 await asyncio.to_thread(writing.wait, 10)
                 for _ in range(3):
@@ -319,7 +319,9 @@ def test_the_options_of_a_uri_are_those_of_the_docstring(tmp_path, monkeypatch):
         for made in (MemdbSessionService, MemdbMemoryService, MemdbArtifactService):
             async with made(uri=uri) as service:
                 ann = service._db.scope("ann")
-                assert service._db._rooms.remember.prepare(ann._owner, NewEntry("x")).vector is None
+                assert (
+                    service._db._services.remember.prepare(ann._owner, NewEntry("x")).vector is None
+                )
 
     asyncio.run(steps())
 

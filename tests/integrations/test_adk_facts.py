@@ -23,7 +23,7 @@ def opened(tmp_path):
     """Return a file for the services of a test; it is sound at the end."""
     with memdb.open(tmp_path / "agent.db", **FAST) as db:
         yield db
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def run(db, steps):
@@ -130,7 +130,7 @@ def test_arbiter_and_embedder_are_asked_outside_of_transactions(tmp_path, make_e
 
 def test_a_failure_in_the_middle_leaves_none_of_them(opened, monkeypatch):
     """All of a call is one transaction, so a full disk takes back what went before."""
-    store, left = type(opened._rooms.remember).store, [2]
+    store, left = type(opened._services.remember).store, [2]
 
     def failing(self, told):
         left[0] -= 1
@@ -138,7 +138,7 @@ def test_a_failure_in_the_middle_leaves_none_of_them(opened, monkeypatch):
             raise memdb.errors.DiskFull("the disk is full")
         return store(self, told)
 
-    monkeypatch.setattr(type(opened._rooms.remember), "store", failing)
+    monkeypatch.setattr(type(opened._services.remember), "store", failing)
 
     async def steps(memory):
         with pytest.raises(memdb.errors.DiskFull) as caught:

@@ -221,7 +221,7 @@ def test_deleting_removes_the_words_from_the_file(tmp_path):
                 with pytest.raises(InputValidationError, match="memories stand there"):
                     await sessions.list_sessions(app_name="desk (memory)")
                 told = db.scope("ann", "desk (memory)").session("s").get(1)
-                return len(kept.events), len(listed.sessions), told.text, db.check(deep=True)
+                return len(kept.events), len(listed.sessions), told.text, db.file.check(deep=True)
 
     assert asyncio.run(steps()) == (1, 1, "", [])
 

@@ -133,7 +133,7 @@ def test_eight_processes_lose_nothing(tmp_path, start_child):
     assert [session.state[f"app:p{p}"] for p in range(PROCESSES)] == [49] * PROCESSES
     with memdb.open(path) as db:
         assert db.scope("ann", "desk (memory)").session("s").last_seq == len(expected)
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def test_twelve_openers_of_a_new_file(tmp_path, start_child):
@@ -144,7 +144,7 @@ def test_twelve_openers_of_a_new_file(tmp_path, start_child):
 
     with memdb.open(path) as db:
         assert len(db.scope("ann", "desk").sessions()) == 12
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 @pytest.fixture
@@ -228,4 +228,4 @@ def test_adk_server_serves_a_session_of_the_file(agents, tmp_path):
     assert [one["content"]["parts"][0]["text"] for one in kept["events"]] == ["hi", "1: hi"]
     assert (listed, left) == (["s"], [])
     with memdb.open(tmp_path / "agent.db") as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []

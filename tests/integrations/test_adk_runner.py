@@ -39,7 +39,7 @@ def test_a_conversation_is_the_same_as_on_adks_own_services(tmp_path):
     for seen, value in expected.items():
         assert found[seen] == value, seen
     with memdb.open(path) as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
         assert db.scope("ann", "travel").session("trip").last_seq == len(expected["events"])
 
 

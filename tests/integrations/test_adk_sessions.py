@@ -622,11 +622,11 @@ def test_another_client_and_adk_share_a_conversation(tmp_path):
 @pytest.mark.parametrize(
     "take_back",
     [
-        lambda chat: chat.pop(),
-        lambda chat: chat.clear(),
-        lambda chat: chat.pop(instead=[{"role": "user", "text": "other"}]),
-        lambda chat: chat.replace([2, 3]),
-        lambda chat: (chat.append("user", "x"), chat.pop(), chat.pop()),
+        lambda chat: chat.host.pop(),
+        lambda chat: chat.host.clear(),
+        lambda chat: chat.host.pop(instead=[{"role": "user", "text": "other"}]),
+        lambda chat: chat.host.replace([2, 3]),
+        lambda chat: (chat.append("user", "x"), chat.host.pop(), chat.host.pop()),
     ],
     ids=["pop", "clear", "pop instead", "replace", "append and pop"],
 )
@@ -652,7 +652,7 @@ def test_a_session_whose_events_were_taken_back_is_stale(tmp_path, take_back, ar
                 for text in ("4", "5"):
                     await sessions.append_event(fresh, event(text))
                 again = await sessions.get_session(**ANN, session_id="s")
-                assert db.check(deep=True) == []
+                assert db.file.check(deep=True) == []
                 return kept, texts(again.events), again.state
 
     kept, again, state = asyncio.run(steps())
@@ -670,7 +670,7 @@ def test_a_session_that_went_through_json_is_stale_after_events_were_taken_back(
                 held = await sessions.create_session(**ANN, session_id="s")
                 await sessions.append_event(held, event("1", at=5.0))
                 copied = Session.model_validate_json(held.model_dump_json())
-                db.scope("ann", "desk").session("s").clear()
+                db.scope("ann", "desk").session("s").host.clear()
                 with pytest.raises(StaleSessionError):
                     await sessions.append_event(copied, event("lost"))
 
@@ -685,7 +685,7 @@ def test_words_that_were_erased_in_their_place_make_nobody_stale(tmp_path):
             async with MemdbSessionService(db) as sessions:
                 held = await sessions.create_session(**ANN, session_id="s")
                 await sessions.append_event(held, event("1"))
-                db.scope("ann", "desk").session("s").erase(1)
+                db.scope("ann", "desk").session("s").host.erase(1)
                 await sessions.append_event(held, event("2"))
                 return len((await sessions.get_session(**ANN, session_id="s")).events)
 
@@ -694,18 +694,18 @@ def test_words_that_were_erased_in_their_place_make_nobody_stale(tmp_path):
 
 def test_events_that_are_taken_back_between_looking_and_writing_are_seen(tmp_path, monkeypatch):
     """The append is refused as stale, and neither the file nor the object has the event."""
-    commit = memdb.Session.commit
+    commit = memdb.Host.commit
     other = memdb.open(tmp_path / "agent.db", **FAST)
 
     def late(self, *args, **options):
-        other.scope("ann", "desk").session("s").clear()
+        other.scope("ann", "desk").session("s").host.clear()
         return commit(self, *args, **options)
 
     async def steps():
         async with MemdbSessionService(tmp_path / "agent.db", **FAST) as sessions:
             held = await sessions.create_session(**ANN, session_id="s")
             await sessions.append_event(held, event("1"))
-            monkeypatch.setattr(memdb.Session, "commit", late)
+            monkeypatch.setattr(memdb.Host, "commit", late)
             with pytest.raises(StaleSessionError):
                 await sessions.append_event(held, event("2"))
             monkeypatch.setattr(memdb.Session, "commit", commit)
@@ -724,11 +724,11 @@ def test_what_another_host_keeps_with_a_session_stays(tmp_path):
     async def steps():
         with memdb.open(tmp_path / "agent.db", **FAST) as db:
             chat = db.scope("ann", "desk").session("s")
-            chat.create(title="Trip", metadata={"other": [1]})
+            chat.host.create(title="Trip", metadata={"other": [1]})
             async with MemdbSessionService(db) as sessions:
                 session = await sessions.get_session(**ANN, session_id="s")
                 await sessions.append_event(session, event("x", at=5.0))
-            return chat.head()
+            return chat.host.head()
 
     head = asyncio.run(steps())
 
@@ -794,4 +794,4 @@ def test_what_is_stored_outlives_the_service(tmp_path):
 
     assert base64.b64encode(found.events[0].content.parts[2].inline_data.data)[:4] == b"AAEC"
     with memdb.open(tmp_path / "agent.db") as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []

@@ -100,7 +100,7 @@ def test_every_tool_answers_as_its_schema_says(path):
     assert gone["removed"]["entries"] == 1
     assert left["hits"] == []
     with memdb.open(path) as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def test_tools_tell_what_they_do(path):
@@ -224,7 +224,7 @@ def test_a_client_talks_to_the_command_over_stdio(path):
 
     assert run(talk()) == ("We fly to Oslo.", True)
     with memdb.open(path) as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_the_server_leaves_a_file_to_the_embedder_of_its_program(path, options, 
 
     assert [hit["text"] for hit in run(talk())["hits"]] == ["We fly to Oslo."]
     with memdb.open(path, embedder=None) as db:
-        assert {space.model for space in db.spaces()} == spaces
+        assert {space.model for space in db.file.spaces()} == spaces
 
 
 def test_garbage_on_stdin_does_not_stop_the_server(path):
@@ -524,7 +524,7 @@ def test_the_nine_tools_answer_as_the_official_server(path, tmp_path):
 
     with memdb.open(path) as db:
         kept = db.scope("ann").artifacts.load("user:knowledge-graph.jsonl").text
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
     assert kept == (tmp_path / "memory.jsonl").read_text()
     assert set(tools) <= set(mine)
     for name, tool in tools.items():
@@ -558,7 +558,7 @@ import memdb.aio
 from mcp import Client
 from memdb.integrations.mcp import make_server
 async def main(path, number, count):
-    async with await memdb.aio.open(path, durability="process") as db:
+    async with memdb.aio.open(path, durability="process") as db:
         async with Client(make_server(db, user="ann")) as client:
             for n in range(count):
                 given = {"session": "trip", "role": "user", "text": f"{number}-{n}"}
@@ -580,5 +580,5 @@ def test_many_processes_lose_no_write(start_child, path, processes, count):
 
     with memdb.open(path) as db:
         found = sorted(message.text for message in db.scope("ann").session("trip").messages())
-        assert db.check() == []
+        assert db.file.check() == []
     assert found == sorted(f"{a}-{b}" for a in range(processes) for b in range(count))

@@ -305,7 +305,7 @@ def test_a_second_signal_ends_a_server_at_once(path):
 
     assert (code, said) == (143, "")
     with memdb.open(path) as db:
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 SERVE = """

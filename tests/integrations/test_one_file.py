@@ -91,7 +91,7 @@ def test_what_adk_writes_everybody_reads(tmp_path):
         hit, plan = asyncio.run(ask_over_mcp(path))
         reader.communicate("done\n", timeout=60)
 
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
     texts = [message["text"] for message in json.loads(shown.stdout)]
     assert reader.returncode == 0
     assert said.startswith("Plan saved, trip 1.")

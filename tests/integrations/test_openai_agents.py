@@ -14,8 +14,9 @@ import pytest
 
 import memdb
 import memdb.aio
-from memdb.integrations.openai_agents import FORK, MemDBSession, SessionClosed
-from memdb.integrations.openai_agents.items import InvalidItem, items_of, to_message
+from memdb.errors import InvalidItem, SessionClosed
+from memdb.integrations.openai_agents import FORK, MemDBSession
+from memdb.integrations.openai_agents.items import items_of, to_message
 
 agents = pytest.importorskip("agents")
 from agents import Agent, RunConfig, Runner, SessionSettings, function_tool  # noqa: E402
@@ -89,7 +90,7 @@ def session(path):
     yield session
     session.close()
     with memdb.open(path) as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=range(len(ITEMS)))
@@ -332,7 +333,7 @@ def test_open_files_of_memdb_are_used_and_left_open(path):
             MemDBSession("trip", db, durability="process")
 
     async def other():
-        async with await memdb.aio.open(path) as db:
+        async with memdb.aio.open(path) as db:
             async with MemDBSession("trip", db, user="ann") as session:
                 found = await session.get_items()
             return found, await db.scope("ann").session("trip").last_seq()
@@ -741,7 +742,7 @@ def test_the_example_runs(tmp_path):
         )
         assert ran.stdout.splitlines()[-1] == "4 items in branch_from_turn_2"
     with memdb.open(tmp_path / "a.db") as db:
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 WRITE = """

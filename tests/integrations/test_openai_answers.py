@@ -93,7 +93,7 @@ def test_what_others_add_in_the_same_transaction_is_not_missed(path):
     """The asynchronous calls of the file share transactions with those of its sessions."""
 
     async def talk():
-        async with await memdb.aio.open(path) as db:
+        async with memdb.aio.open(path) as db:
             session = MemDBSession("s", db)
             chat = db.scope("default").session("s")
             await session.add_items(said("a"))
@@ -132,8 +132,8 @@ def test_what_somebody_else_changed_is_read_again(path, change):
         changes = {
             "other file": lambda: chats[1].append("user", "late"),
             "own file": lambda: chats[0].append("user", "late"),
-            "pop": chats[0].pop,
-            "clear": chats[1].clear,
+            "pop": chats[0].host.pop,
+            "clear": chats[1].host.clear,
             "thread": in_thread,
         }
 
@@ -260,5 +260,5 @@ def test_another_process_is_seen_between_our_own_items(path):
     assert len(found) == 300 + count
     with memdb.open(path, embedder=None) as db:
         assert found == latest(db.scope("default").session("s"), None)[0]
-        assert db.check() == []
+        assert db.file.check() == []
     session.close()

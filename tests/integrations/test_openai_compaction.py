@@ -10,8 +10,8 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 
 import memdb
+from memdb.errors import InvalidItem
 from memdb.integrations.openai_agents import MemDBSession
-from memdb.integrations.openai_agents.items import InvalidItem
 
 agents = pytest.importorskip("agents", reason="needs the extra openai-agents")
 from agents import Agent, RunConfig, Runner  # noqa: E402
@@ -109,7 +109,7 @@ def test_replacing_all_is_one_step(session, path):
 
     assert asyncio.run(talk()) == (said("a", "b"), [SUMMARY], said("a"))
     with memdb.open(path) as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 def test_a_message_of_another_client_is_not_cut_in_two(session, path):

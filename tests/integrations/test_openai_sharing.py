@@ -18,8 +18,8 @@ import pytest
 
 import memdb
 import memdb.aio
-from memdb.integrations.openai_agents import MemDBSession, SessionClosed
-from memdb.integrations.openai_agents.items import InvalidItem
+from memdb.errors import InvalidItem, SessionClosed
+from memdb.integrations.openai_agents import MemDBSession
 
 pytest.importorskip("agents", reason="needs the extra openai-agents")
 

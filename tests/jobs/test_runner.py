@@ -163,7 +163,7 @@ class TestUpkeepPolicy:
         ann.remember("Ann has a cold.", expires="1d")
         ann.session("old").append("user", "Hello.")
         clock.advance(4000 * DAY_MS)
-        db.run_due()
+        db.jobs.run_due()
         (entry,) = ann.entries.list(inactive=True)
 
         assert entry.active is False
@@ -178,10 +178,10 @@ class TestUpkeepPolicy:
         ann.remember("Ann has a cold.", expires="1d")
         ann.remember("Ann is a nurse.", category="identity")
         clock.advance(2 * DAY_MS)
-        db.run_due()
+        db.jobs.run_due()
         before = len(list(ann.entries.list(inactive=True)))
         clock.advance(31 * DAY_MS)
-        db.run_due()
+        db.jobs.run_due()
 
         assert before == 2
         assert [one.text for one in ann.entries.list(inactive=True)] == ["Ann is a nurse."]
@@ -194,7 +194,7 @@ class TestUpkeepPolicy:
         ann.session("first").append("user", "One.")
         clock.advance(1)
         ann.session("second").append("user", "Two.")
-        db.run_due()
+        db.jobs.run_due()
 
         assert [one.name for one in ann.sessions()] == ["second"]
 
@@ -219,10 +219,10 @@ class TestUpkeepPolicy:
     def test_a_worker_does_the_upkeep(self, open_db: Callable[..., MemDB]) -> None:
         """Beside the pieces of work; `info` tells when, and what failed."""
         db = open_db(":memory:")
-        worker = db.start_worker(0.01)
-        while len(db.info().upkeep) < 3 or any(one.lease_ms for one in db.info().upkeep):
+        worker = db.jobs.start(0.01)
+        while len(db.file.info().upkeep) < 3 or any(one.lease_ms for one in db.file.info().upkeep):
             assert worker.running
         worker.stop()
 
-        assert [one.kind for one in db.info().upkeep] == ["checkpoint", "expire", "optimize"]
-        assert all(one.done_ms and one.error is None for one in db.info().upkeep)
+        assert [one.kind for one in db.file.info().upkeep] == ["checkpoint", "expire", "optimize"]
+        assert all(one.done_ms and one.error is None for one in db.file.info().upkeep)

@@ -95,10 +95,10 @@ def wait_until(true: Callable[[], object]) -> None:
 
 def test_a_worker_does_what_is_due(file_db: MemDB) -> None:
     """Embedding and summarising, also what becomes due later."""
-    worker = file_db.start_worker(0.01)
+    worker = file_db.jobs.start(0.01)
     chat = say(file_db, 60)
 
-    wait_until(lambda: len(chat.tree().summaries) == 7 and file_db.pending() == 0)
+    wait_until(lambda: len(chat.summaries.tree().summaries) == 7 and file_db.jobs.pending() == 0)
 
     wait_until(lambda: worker.done == 67)
     assert (worker.running, worker.error) == (True, None)
@@ -106,21 +106,21 @@ def test_a_worker_does_what_is_due(file_db: MemDB) -> None:
 
 def test_there_is_one_worker(db: MemDB) -> None:
     """Starting it again gives the same one; after its end a new one."""
-    first = db.start_worker(0.01)
+    first = db.jobs.start(0.01)
 
-    assert db.start_worker() is first
+    assert db.jobs.start() is first
     first.stop()
     assert first.running is False
-    assert db.start_worker(0.01) is not first
+    assert db.jobs.start(0.01) is not first
 
 
 @pytest.mark.parametrize("interval_s", [0, -1, float("nan"), float("inf"), "1", None], ids=repr)
 def test_an_interval_that_is_none_is_refused(db: MemDB, interval_s: Any) -> None:
     """Before a thread is started."""
     with pytest.raises(memdb.InvalidInput, match="interval_s"):
-        db.start_worker(interval_s)
+        db.jobs.start(interval_s)
 
-    assert db._worker is None
+    assert db.jobs._worker is None
 
 
 def test_stopping_twice_and_from_its_own_thread(db: MemDB) -> None:
@@ -148,14 +148,14 @@ def test_a_worker_says_what_a_model_is_asked_for(
     teller.act = teller.hang
     db = open_db(path, embedder=None, summarizer=teller)
     chat = say(db, 20)
-    worker = db.start_worker(0.01)
+    worker = db.jobs.start(0.01)
     assert teller.entered.wait(WAIT_S)
 
     assert (worker.doing, worker.done) == ("Summarising trip 1-10", 0)
     teller.act = lambda: None
     teller.went_on.set()
     wait_until(lambda: worker.done == 2 and worker.doing is None)
-    assert len(chat.tree().summaries) == 2
+    assert len(chat.summaries.tree().summaries) == 2
 
 
 def test_each_transaction_is_told(open_db: Callable[..., MemDB], path: str) -> None:
@@ -163,9 +163,9 @@ def test_each_transaction_is_told(open_db: Callable[..., MemDB], path: str) -> N
     db = open_db(path)
     say(db, 1000)
     told: list[int] = []
-    made = db.run_pending(progress=told.append, kinds=["summarize"])
+    made = db.jobs.run(progress=told.append, kinds=["summarize"])
 
-    assert sum(told) == made == db.info().counts["summaries"]
+    assert sum(told) == made == db.file.info().counts["summaries"]
     assert len(told) > 2
     assert max(told) <= 64
 
@@ -177,14 +177,14 @@ def test_giving_up_leaves_the_rest_free_to_take(
     teller.act = teller.hang
     db = open_db(path, embedder=None, summarizer=teller)
     chat = say(db, 50)
-    worker = db.start_worker(0.01)
+    worker = db.jobs.start(0.01)
     assert teller.entered.wait(WAIT_S)
 
     worker.stop(give_up=True)
 
     assert (worker.running, worker.done, worker.error) == (False, 0, None)
     teller.act = lambda: None
-    assert db.run_pending() == len(chat.tree().summaries) == 5
+    assert db.jobs.run() == len(chat.summaries.tree().summaries) == 5
 
 
 def test_stopping_ends_after_the_piece_in_progress(
@@ -194,7 +194,7 @@ def test_stopping_ends_after_the_piece_in_progress(
     teller.act = teller.hang
     db = open_db(path, embedder=None, summarizer=teller)
     chat = say(db, 50)
-    worker = db.start_worker(0.01)
+    worker = db.jobs.start(0.01)
     assert teller.entered.wait(WAIT_S)
     stopping = threading.Thread(target=worker.stop)
     stopping.start()
@@ -203,15 +203,15 @@ def test_stopping_ends_after_the_piece_in_progress(
     stopping.join(WAIT_S)
 
     assert (worker.running, worker.done, worker.error) == (False, 1, None)
-    assert len(chat.tree().summaries) == 1
-    assert db.run_pending() == 4
-    assert db.check(deep=True) == []
+    assert len(chat.summaries.tree().summaries) == 1
+    assert db.jobs.run() == 4
+    assert db.file.check(deep=True) == []
 
 
 def test_closing_ends_the_worker(path: str, open_db: Callable[..., MemDB]) -> None:
     """And a closed file has no thread left that uses it."""
     db = open_db(path)
-    worker = db.start_worker(0.01)
+    worker = db.jobs.start(0.01)
     say(db, 60)
 
     db.close()
@@ -222,7 +222,7 @@ def test_closing_ends_the_worker(path: str, open_db: Callable[..., MemDB]) -> No
 def test_a_file_closed_under_it_ends_the_worker(path: str, open_db: Callable[..., MemDB]) -> None:
     """Without an error that nobody reads."""
     db = open_db(path)
-    worker = db.start_worker(0.01)
+    worker = db.jobs.start(0.01)
 
     db._db.close()
 
@@ -237,17 +237,19 @@ def test_the_error_is_seen_and_goes_when_all_is_well(
     teller.act = lambda: 1 / 0
     db = open_db(file_db.path, summarizer=teller)
     chat = say(db, 20)
-    worker = db.start_worker(0.01)
+    worker = db.jobs.start(0.01)
     wait_until(lambda: worker.error is not None)
     assert isinstance(worker.error, PortError)
     assert "teller" in str(worker.error)
-    wait_until(lambda: len(chat.tree().summaries) == 2)
+    wait_until(lambda: len(chat.summaries.tree().summaries) == 2)
 
     teller.act = lambda: None
     clock.advance(3_600_000)
 
     wait_until(lambda: worker.error is None)
-    wait_until(lambda: {summary.quality for summary in chat.tree().summaries} == {"model"})
+    wait_until(
+        lambda: {summary.quality for summary in chat.summaries.tree().summaries} == {"model"}
+    )
 
 
 def test_a_worker_waits_longer_after_each_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,16 +293,16 @@ def test_closing_does_not_wait_for_a_model_that_hangs(
     teller.act = teller.hang
     db = open_db(path, **{port: teller if port == "summarizer" else chat_model})
     chat = say(db, 10)
-    db.start_worker(0.01)
+    db.jobs.start(0.01)
     assert (teller if port == "summarizer" else chat_model).entered.wait(WAIT_S)
 
     db.close()
 
     again = open_db(path)
     chat = again.scope("ann").session("trip")
-    assert (chat.tree().summaries, again.pending() > 0) == ((), True)
-    again.run_pending()
-    assert len(chat.tree().summaries) == 1
+    assert (chat.summaries.tree().summaries, again.jobs.pending() > 0) == ((), True)
+    again.jobs.run()
+    assert len(chat.summaries.tree().summaries) == 1
 
 
 def test_closing_does_not_wait_for_an_embedder_that_hangs(
@@ -312,7 +314,7 @@ def test_closing_does_not_wait_for_an_embedder_that_hangs(
     embedder.before = lambda: (entered.set(), go_on.wait(FOREVER_S))
     db = open_db(path)
     say(db, 10)
-    worker = db.start_worker(0.01)
+    worker = db.jobs.start(0.01)
     assert entered.wait(WAIT_S)
 
     db.close()
@@ -321,8 +323,8 @@ def test_closing_does_not_wait_for_an_embedder_that_hangs(
     wait_until(lambda: not worker.running)
     embedder.before = lambda: None
     again = open_db(path)
-    assert again.check(deep=True) == []
-    assert again.pending() == 2
+    assert again.file.check(deep=True) == []
+    assert again.jobs.pending() == 2
 
 
 def test_nothing_waits_for_a_model_that_hangs(
@@ -332,7 +334,7 @@ def test_nothing_waits_for_a_model_that_hangs(
     teller.act = teller.hang
     db = open_db(path, summarizer=teller)
     chat = say(db, 60)
-    db.start_worker(0.01)
+    db.jobs.start(0.01)
     assert teller.entered.wait(WAIT_S)
 
     assert chat.append("user", "And cake?").seq == 61
@@ -340,8 +342,8 @@ def test_nothing_waits_for_a_model_that_hangs(
     assert window.tokens <= 400
     assert window.messages[-1].text == "And cake?"
     assert chat.search("cake") != []
-    assert chat.window("summary_buffer", budget_tokens=300).tokens <= 300
-    assert chat.compact() is not None
+    assert chat.host.window("summary_buffer", budget_tokens=300).tokens <= 300
+    assert chat.summaries.compact() is not None
     assert db.scope("ann").recall("cake") != []
     assert len(teller.asked) == 1
     teller.went_on.set()
@@ -361,12 +363,12 @@ def test_a_summarizer_that_hangs_is_given_up_and_replaced(
     chat = say(db, 10)
 
     with pytest.raises(PortError, match="no answer within"):
-        db.run_pending()
+        db.jobs.run()
 
-    assert [summary.quality for summary in chat.tree().summaries] == ["fallback"]
+    assert [summary.quality for summary in chat.summaries.tree().summaries] == ["fallback"]
     teller.act = lambda: None
-    db.run_pending()
-    assert [summary.quality for summary in chat.tree().summaries] == ["model"]
+    db.jobs.run()
+    assert [summary.quality for summary in chat.summaries.tree().summaries] == ["model"]
 
 
 @pytest.mark.parametrize(
@@ -391,19 +393,22 @@ def test_whatever_it_answers_a_node_comes_out(
     teller.act = lambda: answer
     db = open_db(path, summarizer=teller)
     chat = say(db, 60)
-    worker = db.start_worker(0.01)
-    wait_until(lambda: worker.error is not None and len(chat.tree().summaries) == 7)
-    assert {summary.quality for summary in chat.tree().summaries} <= {"fallback", "extractive"}
+    worker = db.jobs.start(0.01)
+    wait_until(lambda: worker.error is not None and len(chat.summaries.tree().summaries) == 7)
+    assert {summary.quality for summary in chat.summaries.tree().summaries} <= {
+        "fallback",
+        "extractive",
+    }
 
     teller.act = lambda: None
-    wait_until(lambda: (clock.advance(3_600_000), db.pending() == 0)[1])
+    wait_until(lambda: (clock.advance(3_600_000), db.jobs.pending() == 0)[1])
 
-    after = chat.tree().summaries
+    after = chat.summaries.tree().summaries
     assert {summary.quality for summary in after} == {"model"}
     (above,) = [summary for summary in after if summary.depth == 1]
     assert above.text.count("told 0 of Tea") == 3
-    db._worker.stop()
-    assert db.check(deep=True) == []
+    db.jobs._worker.stop()
+    assert db.file.check(deep=True) == []
 
 
 def test_a_hint_without_end_is_cut(open_db: Callable[..., MemDB], teller: Teller) -> None:
@@ -411,9 +416,9 @@ def test_a_hint_without_end_is_cut(open_db: Callable[..., MemDB], teller: Teller
     teller.act = lambda: SummaryText("Tea.", "topic, " * 100_000)
     db = open_db(":memory:", summarizer=teller)
     chat = say(db, 10)
-    db.run_pending()
+    db.jobs.run()
 
-    (leaf,) = chat.tree().summaries
+    (leaf,) = chat.summaries.tree().summaries
 
     assert leaf.quality == "model"
     assert leaf.hint is not None
@@ -434,7 +439,7 @@ def test_a_secret_in_an_error_is_kept_nowhere(
     say(db, 10)
     for _ in range(2):  # the second is the attempt to improve the stand-in
         with pytest.raises(PortError, match="401") as caught:
-            db.run_pending(kinds=("summarize",))
+            db.jobs.run(kinds=("summarize",))
         assert secret not in repr(caught.value) + repr(caught.value.__cause__)
         assert secret not in repr(caught.value.__context__)
 
@@ -454,15 +459,15 @@ def test_what_stands_above_is_made_again_when_a_source_is_improved(
     """Up to the top, from the better texts."""
     plain = open_db(path, embedder=None)
     say(plain, 600)
-    plain.run_pending()
+    plain.jobs.run()
     db = open_db(path, embedder=None, summarizer=teller)
     chat = db.scope("ann").session("trip")
-    chat.compact()  # prunes extracts; they are made again where they are needed
+    chat.summaries.compact()  # prunes extracts; they are made again where they are needed
 
-    assert chat.upgrade() == len(chat.tree().summaries)
-    db.run_pending()
+    assert chat.summaries.upgrade() == len(chat.summaries.tree().summaries)
+    db.jobs.run()
 
-    by_id = {summary.id: summary for summary in chat.tree().summaries}
+    by_id = {summary.id: summary for summary in chat.summaries.tree().summaries}
     for summary in by_id.values():
         assert summary.text.startswith(f"told {summary.depth} of ")
         if (
@@ -470,7 +475,7 @@ def test_what_stands_above_is_made_again_when_a_source_is_improved(
             and summary.first_seq == by_id[summary.condensed_into].first_seq
         ):
             assert summary.text[:14] in by_id[summary.condensed_into].text
-    assert db.pending() == 0
+    assert db.jobs.pending() == 0
 
 
 def test_a_source_improved_while_the_node_above_is_made_of_the_old_one(
@@ -480,8 +485,8 @@ def test_a_source_improved_while_the_node_above_is_made_of_the_old_one(
     other = Teller()
     plain = open_db(path, embedder=None)
     say(plain, 59)
-    plain.run_pending()
-    assert len(plain.scope("ann").session("trip").tree().summaries) == 5
+    plain.jobs.run()
+    assert len(plain.scope("ann").session("trip").summaries.tree().summaries) == 5
     first = open_db(path, embedder=None, summarizer=teller)
     second = open_db(path, embedder=None, summarizer=other)
     chat = say(first, 1)
@@ -489,16 +494,16 @@ def test_a_source_improved_while_the_node_above_is_made_of_the_old_one(
     def meanwhile() -> None:
         if teller.asked[-1][0] == 1:
             teller.act = lambda: None
-            second.scope("ann").session("trip").upgrade()
-            second.run_pending()
+            second.scope("ann").session("trip").summaries.upgrade()
+            second.jobs.run()
 
     teller.act = meanwhile
-    first.run_pending()
-    first.run_pending()
+    first.jobs.run()
+    first.jobs.run()
 
-    (above,) = [summary for summary in chat.tree().summaries if summary.depth == 1]
+    (above,) = [summary for summary in chat.summaries.tree().summaries if summary.depth == 1]
     assert above.text.count("told 0 of Tea") == 3
-    assert first.pending() == 0
+    assert first.jobs.pending() == 0
 
 
 def test_a_source_improved_while_the_node_above_is_improved(
@@ -508,12 +513,12 @@ def test_a_source_improved_while_the_node_above_is_improved(
     other = Teller()
     plain = open_db(path, embedder=None)
     chat = say(plain, 60)
-    plain.run_pending()
-    (above,) = [summary for summary in chat.tree().summaries if summary.depth == 1]
+    plain.jobs.run()
+    (above,) = [summary for summary in chat.summaries.tree().summaries if summary.depth == 1]
     leaf = (
-        chat.tree().summaries[0]
-        if chat.tree().summaries[0].depth == 0
-        else chat.tree().summaries[1]
+        chat.summaries.tree().summaries[0]
+        if chat.summaries.tree().summaries[0].depth == 0
+        else chat.summaries.tree().summaries[1]
     )
     first = open_db(path, embedder=None, summarizer=teller)
     second = open_db(path, embedder=None, summarizer=other)
@@ -524,14 +529,14 @@ def test_a_source_improved_while_the_node_above_is_improved(
         teller.act = lambda: None
         with second._db.write() as tx:
             jobs.add_summarize(tx, "summary", leaf.row_id)
-        second.run_pending()
+        second.jobs.run()
 
     teller.act = meanwhile
-    first.run_pending()
+    first.jobs.run()
 
-    (above,) = [summary for summary in chat.tree().summaries if summary.depth == 1]
+    (above,) = [summary for summary in chat.summaries.tree().summaries if summary.depth == 1]
     assert "told 0 of Tea" in above.text
-    assert first.pending() == 0
+    assert first.jobs.pending() == 0
 
 
 # -- many
@@ -549,8 +554,8 @@ def test_ten_threads_share_the_work_and_do_it_once(
 
     def run(db: MemDB) -> None:
         try:
-            while db.pending():
-                db.run_pending()
+            while db.jobs.pending():
+                db.jobs.run()
         except BaseException as error:  # noqa: BLE001 (shown by the assertion)
             errors.append(error)
 
@@ -562,7 +567,7 @@ def test_ten_threads_share_the_work_and_do_it_once(
     asked = Counter(place for one in tellers for place in one.asked)
     assert set(asked.values()) == {12}  # the same seven places in each of twelve sessions
     assert len(asked) == 7
-    assert {len(chat.tree().summaries) for chat in sessions} == {7}
+    assert {len(chat.summaries.tree().summaries) for chat in sessions} == {7}
 
 
 WORK = """
@@ -580,8 +585,8 @@ class Teller:
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", summarizer=Teller()) as db:
     print("ready", flush=True)
     sys.stdin.readline()
-    worker = db.start_worker(0.01)
-    while db.pending():
+    worker = db.jobs.start(0.01)
+    while db.jobs.pending():
         worker._stop.wait(0.02)
     worker.stop()
     assert worker.error is None, worker.error
@@ -608,6 +613,8 @@ def test_ten_processes_share_the_work_and_do_it_once(
     assert (len(calls), len(set(calls))) == (140, 140)
     assert sum(int(out) for out, _ in ended) == 140
     with memdb.open(path, embedder=None, counter="estimate") as db:
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
         ann = db.scope("ann")
-        assert {len(ann.session(one.name).tree().summaries) for one in ann.sessions()} == {7}
+        assert {
+            len(ann.session(one.name).summaries.tree().summaries) for one in ann.sessions()
+        } == {7}

@@ -112,9 +112,9 @@ class Life:
             self.chat.extend([{**one, "created_ms": 1_700_000_000_000} for one in run])
             self.given += run
             if work == "run_pending":
-                self.db.run_pending(3)
+                self.db.jobs.run(3)
             elif work == "compact":
-                self.chat.compact(keep_last=7)
+                self.chat.summaries.compact(keep_last=7)
             elif work == "archive":
                 self.chat.archive(keep_last=3)
             elif work == "context":
@@ -146,7 +146,7 @@ def below(chat: Session, summary: Summary) -> Iterator[Message]:
     """Yield the messages that a node stands for, down through every depth, page by page."""
     after: int | None = 0
     while after is not None:
-        page = chat.expand(summary.id, after_seq=after, limit=7)
+        page = chat.summaries.expand(summary.id, after_seq=after, limit=7)
         for one in page.summaries:
             yield from below(chat, one)
         yield from page.messages
@@ -197,7 +197,7 @@ def assert_pairs(given: list[dict[str, Any]], window: ContextWindow) -> None:
 
 def assert_lossless(chat: Session, given: list[dict[str, Any]]) -> None:
     """Fail unless the frontier, taken apart to the end, gives what was said, byte for byte."""
-    tree, said = chat.tree(), list(chat.messages())
+    tree, said = chat.summaries.tree(), list(chat.messages())
     found = said[: tree.head_seq]
     for summary in tree.frontier:
         found += below(chat, summary)
@@ -214,7 +214,7 @@ def assert_lossless(chat: Session, given: list[dict[str, Any]]) -> None:
 def assert_too_small(chat: Session, budget: int, counter: Any) -> None:
     """Fail if a context would have fitted: system text, naming and views of the newest unit."""
     said = list(chat.messages())
-    head = chat.tree().head_seq
+    head = chat.summaries.tree().head_seq
     least = sum(cost(one, counter) for one in said[:head]) + 32
     if len(said) > head:
         least += sum(min(cost(one, counter), LEAST) for one in units(said[head:])[-1])
@@ -242,7 +242,7 @@ def check(
             for shape, accepted in CHECKS.items():
                 accepted(window.to(shape))
         assert_lossless(life.chat, life.given)
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
 
 LIVES = st.lists(st.tuples(RUNS, WORK), min_size=1, max_size=9)

@@ -81,7 +81,7 @@ def test_a_changed_entry_answers_to_its_new_words_only(before: str, after: str, 
         hits = ann.recall(query, kinds=["entry"])
 
         assert bool(hits) == (words_of(query) <= words_of(after))
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 @pytest.mark.parametrize("newest", [1, 5, 50], ids=str)

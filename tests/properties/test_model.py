@@ -201,8 +201,8 @@ class Life(RuleBasedStateMachine):
     @rule()
     def embed(self) -> None:
         """Do what is due; then nothing is."""
-        self.file.run_pending()
-        assert self.file.pending() == 0
+        self.file.jobs.run()
+        assert self.file.jobs.pending() == 0
 
     @invariant()
     def sessions_are_the_same(self) -> None:
@@ -244,7 +244,7 @@ class Life(RuleBasedStateMachine):
             newest = max(versions)
             assert files.load(name).data == versions[newest]
         total = sum(len(versions) for versions in self.artifacts.values())
-        assert self.db.info().counts["artifact versions"] == total
+        assert self.db.file.info().counts["artifact versions"] == total
 
     @invariant()
     def words_find_what_holds_them(self) -> None:

@@ -105,7 +105,7 @@ def scope(request: pytest.FixtureRequest) -> Iterator[Scope]:
         ann = db.scope("ann")
         ann.session("s").extend([{"role": "user", "text": text} for text in SAID])
         yield ann
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 def test_any_query_is_answered(scope: Scope) -> None:

@@ -113,7 +113,7 @@ def _run(opened: MemDB, scope: Scope, step: dict[str, Any]) -> None:
             with opened._db.write() as tx:
                 tx.run("UPDATE entries SET use_count = use_count + 1, last_used_ms = 5")
         case "embed":
-            opened.run_pending()
+            opened.jobs.run()
 
 
 @given(steps=_steps)
@@ -149,7 +149,7 @@ def export_twice(
         copy.export(two, replace=True)
 
         assert two.read_bytes() == one.read_bytes()
-        assert copy.check(deep=True) == []
+        assert copy.file.check(deep=True) == []
 
 
 @given(steps=_steps, cut=st.floats(0, 1))
@@ -187,4 +187,4 @@ def import_in_two(
         copy.export(two, replace=True)
 
         assert two.read_bytes() == one.read_bytes()
-        assert copy.check(deep=True) == []
+        assert copy.file.check(deep=True) == []

@@ -38,8 +38,8 @@ class Two:
         ann.remember(f"I play the {WORD}.", session=TALK, session_only=True)
         ann.artifacts.save(NAME, f"all about the {WORD}")
         chat.artifacts.save("own.md", f"the {WORD} again")
-        opened.run_pending()
-        chat.compact()
+        opened.jobs.run()
+        chat.summaries.compact()
         self.bob = opened.scope("bob")
         self.bob.session("other").append("user", "I play the lute")
         self.own_id = self.bob.remember("I own a lute.").entry.id
@@ -67,9 +67,11 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Scope, "find_secrets"): lambda two, _: list(two.bob.find_secrets()),
     (Scope, "forget"): lambda two, _: two.bob.forget(entry=two.entry_id),
     (Session, "forget"): lambda two, _: two.chat.forget([1]),
-    (Session, "clear"): lambda two, _: two.chat.clear(),
-    (Session, "pop"): lambda two, _: two.chat.pop(),
-    (Session, "replace"): lambda two, _: two.chat.replace([1], [{"role": "user", "text": "hi"}]),
+    (Session, "clear"): lambda two, _: two.chat.host.clear(),
+    (Session, "pop"): lambda two, _: two.chat.host.pop(),
+    (Session, "replace"): lambda two, _: two.chat.host.replace(
+        [1], [{"role": "user", "text": "hi"}]
+    ),
     (Session, "fork"): lambda two, _: two.chat.fork("copy"),
     (Scope, "app"): lambda two, _: two.bob.app,
     (Scope, "user"): lambda two, _: two.bob.user,
@@ -86,16 +88,16 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Session, "append"): lambda two, _: two.chat.append("user", "hello", external_id="m1").text,
     (Session, "archive"): lambda two, _: two.chat.archive(keep_last=0),
     (Session, "artifacts"): lambda two, _: two.chat.artifacts.list(),
-    (Session, "commit"): lambda two, _: two.chat.commit({"role": "user", "text": "hi"}).text,
-    (Session, "create"): lambda two, _: two.bob.session("new").create(),
-    (Session, "erase"): lambda two, _: two.chat.erase(1),
-    (Session, "head"): lambda two, _: two.chat.head(),
-    (Session, "snapshot"): lambda two, _: two.chat.snapshot(),
+    (Session, "commit"): lambda two, _: two.chat.host.commit({"role": "user", "text": "hi"}).text,
+    (Session, "create"): lambda two, _: two.bob.session("new").host.create(),
+    (Session, "erase"): lambda two, _: two.chat.host.erase(1),
+    (Session, "head"): lambda two, _: two.chat.host.head(),
+    (Session, "snapshot"): lambda two, _: two.chat.host.snapshot(),
     (Session, "state"): lambda two, _: dict(two.chat.state),
-    (Session, "compact"): lambda two, _: two.chat.compact(),
+    (Session, "compact"): lambda two, _: two.chat.summaries.compact(),
     (Session, "context"): lambda two, q: two.chat.context(4_000, query=q),
     (Session, "delete"): lambda two, _: two.chat.delete(),
-    (Session, "expand"): lambda two, _: two.chat.expand("1-12"),
+    (Session, "expand"): lambda two, _: two.chat.summaries.expand("1-12"),
     (Session, "extend"): lambda two, _: two.chat.extend([{"role": "user", "text": "hi"}]),
     (Session, "find"): lambda two, _: two.chat.find("m1"),
     (Session, "get"): lambda two, _: two.chat.get(1),
@@ -103,13 +105,13 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Session, "last_seq"): lambda two, _: two.chat.last_seq,
     (Session, "messages"): lambda two, _: list(two.chat.messages()),
     (Session, "search"): lambda two, q: two.chat.search(q),
-    (Session, "search_summaries"): lambda two, q: two.chat.search_summaries(q, 10),
-    (Session, "summary_index"): lambda two, _: two.chat.summary_index(),
+    (Session, "search_summaries"): lambda two, q: two.chat.summaries.search(q, 10),
+    (Session, "summary_index"): lambda two, _: two.chat.summaries.index(),
     (Session, "tools"): lambda two, _: two.chat.tools().schemas(),
-    (Session, "tree"): lambda two, _: two.chat.tree(),
+    (Session, "tree"): lambda two, _: two.chat.summaries.tree(),
     (Session, "unarchive"): lambda two, _: two.chat.unarchive(),
-    (Session, "upgrade"): lambda two, _: two.chat.upgrade(),
-    (Session, "window"): lambda two, _: two.chat.window(),
+    (Session, "upgrade"): lambda two, _: two.chat.summaries.upgrade(),
+    (Session, "window"): lambda two, _: two.chat.host.window(),
     (Entries, "decisions"): lambda two, _: two.bob.entries.decisions(two.entry_id),
     (Entries, "delete"): lambda two, _: two.bob.entries.delete(two.entry_id),
     (Entries, "find"): lambda two, _: two.bob.entries.find(KEY),

@@ -105,7 +105,7 @@ def test_a_file_is_recalled_with_it(folder: Path, tmp_path: Path) -> None:
     assert found[0].text == "green tea"
     assert (found.space or "").startswith("fastembed:tiny-")
     with memdb.open(path, embedder=spec) as db:
-        assert db.run_pending(kinds=["embed"]) == 0
+        assert db.jobs.run(kinds=["embed"]) == 0
         assert db.scope("ann").recall("supper")[0].text == "goose supper"
 
 

@@ -40,9 +40,9 @@ def test_a_server_writes_the_summaries(
     server.answer = lambda exchange: exchange.say(*TOLD.partition(" "))
     db = open_db(":memory:", model=model)
     chat = say(db, 60)
-    db.run_pending()
+    db.jobs.run()
 
-    summaries = chat.tree().summaries
+    summaries = chat.summaries.tree().summaries
 
     assert {
         (summary.text, summary.hint, summary.quality, summary.summarizer) for summary in summaries
@@ -62,9 +62,9 @@ def test_a_passing_failure_is_tried_again_at_once(
     server.in_turn(lambda exchange: exchange.error(503), lambda exchange: exchange.say(TOLD))
     db = open_db(":memory:", model=model)
     chat = say(db, 10)
-    db.run_pending()
+    db.jobs.run()
 
-    assert [summary.quality for summary in chat.tree().summaries] == ["model"]
+    assert [summary.quality for summary in chat.summaries.tree().summaries] == ["model"]
     assert len(server.requests) == 2
 
 
@@ -84,12 +84,12 @@ def test_a_refusing_server_costs_quality_and_tells_no_key(
     with caplog.at_level(logging.DEBUG):
         for _ in range(2):
             with pytest.raises(memdb.PortError, match="check the API key") as caught:
-                db.run_pending(kinds=("summarize",))
+                db.jobs.run(kinds=("summarize",))
             said += [str(caught.value), repr(caught.value.__cause__)]
 
     (waiting,) = raw(path).execute("SELECT error FROM jobs WHERE error IS NOT NULL").fetchone()
 
-    assert [summary.quality for summary in chat.tree().summaries] == ["fallback"]
+    assert [summary.quality for summary in chat.summaries.tree().summaries] == ["fallback"]
     assert "401" in waiting
     assert [text for text in (*said, waiting, caplog.text) if "verysecret" in text] == []
     db.close()
@@ -116,15 +116,15 @@ def test_closing_hangs_up_on_a_server_that_answers_for_ever(
     server.answer = endless
     db = open_db(path, model=model)
     say(db, 10)
-    db.start_worker(0.01)
+    db.jobs.start(0.01)
     assert begun.wait(10)
 
     db.close()
 
     assert server.dropped.wait(20)
     again = open_db(path)
-    assert again.scope("ann").session("trip").tree().summaries == ()
-    assert again.pending() > 0
+    assert again.scope("ann").session("trip").summaries.tree().summaries == ()
+    assert again.jobs.pending() > 0
 
 
 class Telling(llm.Model):
@@ -166,10 +166,11 @@ def test_the_llm_library_writes_the_summaries(
     """As any of its plugins would."""
     db = open_db(":memory:", model=telling)
     chat = say(db, 60)
-    db.run_pending()
+    db.jobs.run()
 
     assert {
-        (summary.text, summary.hint, summary.summarizer) for summary in chat.tree().summaries
+        (summary.text, summary.hint, summary.summarizer)
+        for summary in chat.summaries.tree().summaries
     } == {("They chose tea.", "cups, pots", "llm:telling")}
 
 
@@ -188,7 +189,7 @@ def test_a_plugin_that_hangs_does_not_keep_the_file_open(
     monkeypatch.setattr(Telling, "act", staticmethod(hang))
     db = open_db(path, model=telling)
     say(db, 10)
-    db.start_worker(0.01)
+    db.jobs.start(0.01)
     assert entered.wait(10)
 
     db.close()
@@ -206,6 +207,6 @@ def test_echo_is_too_long_for_a_summary(
     chat = say(db, 10)
 
     with pytest.raises(memdb.PortError, match="llm:echo"):
-        db.run_pending()
+        db.jobs.run()
 
-    assert [summary.quality for summary in chat.tree().summaries] == ["fallback"]
+    assert [summary.quality for summary in chat.summaries.tree().summaries] == ["fallback"]

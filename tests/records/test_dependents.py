@@ -31,7 +31,7 @@ def fill(db: MemDB, user: str, name: str, word: str) -> Session:
     ann.remember(f"Ann saw a {word}.", session=name, seq=3, key=f"{name} sight")
     ann.remember(f"Ann saw a white {word}.", session=name, seq=4, key=f"{name} sight")
     ann.remember(f"Only here a {word}.", session=name, seq=5, session_only=True)
-    db.run_pending()
+    db.jobs.run()
     chat.archive(keep_last=20)
     chat.extend([{"role": "user", "text": f"{word} late {n}"} for n in range(12)])
     return chat
@@ -54,8 +54,8 @@ def idle(db: MemDB, action: str) -> None:
     from memdb.deletion.retention import retain_sessions
     from memdb.models.jobs import SessionPolicy
 
-    rooms = db._rooms
-    services = (db._db, rooms.conversations, rooms.archivist, rooms.deletion)
+    services = db._services
+    services = (db._db, services.conversations, services.archivist, services.deletion)
     retain_sessions(*services, SessionPolicy(max_count=0, action=action))
 
 
@@ -80,16 +80,16 @@ WHOLE: dict[str, Callable[[MemDB, Session], object]] = {
 
 # Removals of messages, which leave the session.
 MESSAGES: dict[str, Callable[[MemDB, Session], object]] = {
-    "pop": lambda _db, chat: [chat.pop() for _ in range(52)],
-    "replace": lambda _db, chat: chat.replace(range(1, 53)),
-    "clear": lambda _db, chat: chat.clear(),
+    "pop": lambda _db, chat: [chat.host.pop() for _ in range(52)],
+    "replace": lambda _db, chat: chat.host.replace(range(1, 53)),
+    "clear": lambda _db, chat: chat.host.clear(),
     "forget(seqs)": lambda _db, chat: chat.forget(range(1, 53)),
     "scope.forget(query)": lambda db, _: db.scope("ann").forget(query=WORD),
 }
 
 # Removals of other things.
 OTHERS: dict[str, Callable[[MemDB, Session], object]] = {
-    "erase": lambda _db, chat: [chat.erase(seq) for seq in range(1, 53)],
+    "erase": lambda _db, chat: [chat.host.erase(seq) for seq in range(1, 53)],
     "entries.delete": lambda db, _: [
         db.scope("ann").entries.delete(one.id)
         for one in db.scope("ann").entries.list(inactive=True)
@@ -100,7 +100,7 @@ OTHERS: dict[str, Callable[[MemDB, Session], object]] = {
     "artifacts.delete": lambda _db, chat: chat.artifacts.delete("n.txt"),
     "state.clear": lambda _db, chat: chat.state.clear(),
     "quota and retention of entries": lambda db, _: expire(db),
-    "drop_space": lambda db, _: db.drop_space("fake"),
+    "drop_space": lambda db, _: db.file.drop_space("fake"),
 }
 
 EVERY = {**WHOLE, **MESSAGES, **OTHERS}
@@ -110,7 +110,7 @@ EVERY = {**WHOLE, **MESSAGES, **OTHERS}
 def full(db: MemDB) -> tuple[MemDB, dict[str, int], Session]:
     """Return a file with another user's things, their counts, and the session to remove."""
     fill(db, "bob", "s", KEPT)
-    db.run_pending()
+    db.jobs.run()
     before = counts(db)
     return db, before, fill(db, "ann", "s", WORD)
 
@@ -147,7 +147,7 @@ def test_with_a_session_goes_all_that_hangs_on_it(
         assert after["entries_fts"] == 0
         assert told <= 0
     assert after["entries"] < entries_before
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize("name", MESSAGES)
@@ -165,7 +165,7 @@ def test_with_messages_go_their_words_vectors_copies_and_summaries(
         rows = tx.all("SELECT ref FROM vectors WHERE kind = 'message'")
         ids = {row[0] for row in tx.all("SELECT id FROM messages")}
     assert {row[0] for row in rows} <= ids
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -176,9 +176,9 @@ def test_no_removal_leaves_an_orphan(
     db, _, chat = full
     EVERY[name](db, chat)
 
-    now = db.check(deep=True)
-    db.run_pending()
-    assert (now, db.check(deep=True)) == ([], [])
+    now = db.file.check(deep=True)
+    db.jobs.run()
+    assert (now, db.file.check(deep=True)) == ([], [])
 
 
 # For each thing and table: SQL that leaves a row of the table behind.
@@ -244,11 +244,11 @@ def test_check_names_every_orphan(
     (row,) = [one for one in DEPENDENTS[kind] if one.table == table]
     db = open_db(path)
 
-    found = db.check(deep=True)
-    db.rebuild()
+    found = db.file.check(deep=True)
+    db.file.rebuild()
 
     assert (row.code, row.rebuildable) in {(one.code, one.rebuildable) for one in found}
-    assert (row.code in {one.code for one in db.check(deep=True)}) is not row.rebuildable
+    assert (row.code in {one.code for one in db.file.check(deep=True)}) is not row.rebuildable
 
 
 def test_a_state_of_an_imported_session_makes_the_session(db: MemDB, tmp_path: Any) -> None:

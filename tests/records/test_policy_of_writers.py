@@ -42,21 +42,21 @@ def by_parts(db: MemDB, _folder: Path) -> None:
 
 def by_replace(db: MemDB, _folder: Path) -> None:
     """Add one in place of nothing."""
-    db.scope("ann").session("s").replace([], [{"role": "user", "text": TEXT}])
+    db.scope("ann").session("s").host.replace([], [{"role": "user", "text": TEXT}])
 
 
 def by_pop(db: MemDB, _folder: Path) -> None:
     """Add one in place of another."""
     chat = db.scope("ann").session("s")
     chat.append("user", "first")
-    chat.pop(instead=[{"role": "user", "text": TEXT}])
+    chat.host.pop(instead=[{"role": "user", "text": TEXT}])
 
 
 def by_commit(db: MemDB, _folder: Path) -> None:
     """Add one as hosts do."""
     chat = db.scope("ann").session("s")
-    chat.create()
-    chat.commit({"role": "user", "text": TEXT})
+    chat.host.create()
+    chat.host.commit({"role": "user", "text": TEXT})
 
 
 def by_import_of_lines(db: MemDB, folder: Path) -> None:
@@ -140,7 +140,7 @@ class TestEveryWriter:
         (message,) = db.scope("ann").session("s").messages()
         assert "[REDACTED" in message.text
         assert message.counter == "estimate"
-        assert db.check(deep=True) == []
+        assert db.file.check(deep=True) == []
 
     def test_allows(
         self, open_db: Callable[..., MemDB], tmp_path: Path, write: Callable[[MemDB, Path], None]

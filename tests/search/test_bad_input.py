@@ -163,7 +163,7 @@ def test_words_answer_where_the_embedder_does_not(
         assert isinstance(groups.failure, memdb.PortError)
         with pytest.raises(memdb.PortError, match="broken"):
             ann.recall("zeppelin")
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 def test_an_embedder_that_has_nothing_to_say_is_no_failure(path: str, open_db: Any) -> None:

@@ -112,7 +112,7 @@ def spoken(request: pytest.FixtureRequest) -> Iterator[MemDB]:
             for name, said in (("s", texts), ("other", ["nothing here", "quiet day", "…"])):
                 scope.session(name).extend([{"role": "user", "text": text} for text in said])
         yield db
-        assert db.check() == []
+        assert db.file.check() == []
 
 
 @pytest.mark.parametrize(("language", "query", "seq"), EXACT)

@@ -173,7 +173,7 @@ def test_another_users_rows_never_change_my_answer(db: MemDB, clock: Any) -> Non
     fill(bob)
     bob.session("trip").extend([{"role": "user", "text": "green tea " * 5} for _ in range(50)])
     [bob.remember("tea " * n) for n in range(1, 10)]
-    db.run_pending()
+    db.jobs.run()
 
     after = ann.recall("green tea and cake", limit=50, explain=True)
 
@@ -306,8 +306,8 @@ def test_recall_embeds_what_was_just_said(db: MemDB) -> None:
 
     ann.recall("tea")
 
-    assert db.pending() == 0
-    assert db.info().counts["vectors"] == 3
+    assert db.jobs.pending() == 0
+    assert db.file.info().counts["vectors"] == 3
 
 
 def test_recall_without_an_embedder_finds_by_words(
@@ -512,7 +512,7 @@ def test_entries_that_do_not_count_crowd_out_none_that_does(
         for n in range(250):
             ann.remember(f"near {n}", **place)  # type: ignore[arg-type]
     ann.remember("far away", session="here")
-    db.run_pending()
+    db.jobs.run()
     clock.advance(1)
 
     hits = ann.recall("near", kinds=["entry"], session=None if crowd == "expired" else "here")
@@ -553,7 +553,7 @@ def test_a_limit_of_a_thousand_is_kept(db: MemDB) -> None:
     with db._db.write():
         for n in range(600):
             ann.remember(f"tea {n}")
-    db.run_pending()
+    db.jobs.run()
 
     assert len(ann.session("s").search("tea", limit=1_000)) == 600
     assert len(ann.recall("tea", limit=1_000, kinds=["entry"])) == 600
@@ -566,7 +566,7 @@ def test_a_limit_of_a_thousand_is_kept_by_meaning(path: str, open_db: Callable[.
     db = open_db(path, embedder=Angles())
     ann = db.scope("ann")
     ann.session("s").extend([{"role": "user", "text": f"far {n}"} for n in range(900)])
-    db.run_pending()
+    db.jobs.run()
 
     assert len(ann.recall("near", limit=800)) == 800
 

@@ -73,7 +73,7 @@ def db(tmp_path: Any) -> Iterator[MemDB]:
         ann.remember("Ann drinks green tea.")
         ann.remember("Ann lives in Oslo.")
         ann.artifacts.save("user:plan.md", "Buy tea, and book the flights.")
-        opened.run_pending()
+        opened.jobs.run()
         yield opened
 
 

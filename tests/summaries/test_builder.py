@@ -75,15 +75,15 @@ def assert_covers(tree: SummaryTree) -> None:
 def test_ten_messages_make_a_leaf(db: MemDB) -> None:
     """Nine do not; the eleventh waits for the next leaf."""
     chat = say(db, 9)
-    db.run_pending()
-    assert chat.tree().summaries == ()
+    db.jobs.run()
+    assert chat.summaries.tree().summaries == ()
 
     say(db, 2)
-    db.run_pending()
+    db.jobs.run()
 
-    (leaf,) = chat.tree().summaries
+    (leaf,) = chat.summaries.tree().summaries
     assert (leaf.depth, leaf.first_seq, leaf.last_seq, leaf.message_count) == (0, 1, 10, 10)
-    assert chat.tree().first_raw_seq == 11
+    assert chat.summaries.tree().first_raw_seq == 11
 
 
 @pytest.mark.parametrize("steps", [1, 3, 7, 100], ids=str)
@@ -95,12 +95,12 @@ def test_the_tree_does_not_depend_on_how_messages_came(
     for db in (whole, parts):
         db.scope("ann").session("trip").append("user", "We talked about tea, no 1.")
     say(whole, 299)
-    whole.run_pending()
+    whole.jobs.run()
     while parts.scope("ann").session("trip").last_seq < 300:
         say(parts, min(steps, 300 - parts.scope("ann").session("trip").last_seq))
-        parts.run_pending()
+        parts.jobs.run()
 
-    first, second = (db.scope("ann").session("trip").tree() for db in (whole, parts))
+    first, second = (db.scope("ann").session("trip").summaries.tree() for db in (whole, parts))
 
     assert [(n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in first.summaries] == [
         (n.depth, n.first_seq, n.last_seq, n.text, n.hint) for n in second.summaries
@@ -111,13 +111,13 @@ def test_the_tree_does_not_depend_on_how_messages_came(
 def test_nodes_are_condensed_at_six_in_threes(db: MemDB) -> None:
     """The oldest three of six; the newest stay as they are, so that detail does."""
     chat = say(db, 50)
-    db.run_pending()
-    assert shape(chat.tree()) == {0: 5}
+    db.jobs.run()
+    assert shape(chat.summaries.tree()) == {0: 5}
 
     say(db, 10)
-    db.run_pending()
+    db.jobs.run()
 
-    tree = chat.tree()
+    tree = chat.summaries.tree()
     assert shape(tree) == {0: 6, 1: 1}
     (above,) = [summary for summary in tree.summaries if summary.depth == 1]
     assert (above.first_seq, above.last_seq) == (1, 30)
@@ -129,9 +129,9 @@ def test_nodes_are_condensed_at_six_in_threes(db: MemDB) -> None:
 def test_the_number_of_nodes_is_what_the_design_says(db: MemDB, writer: Writer, count: int) -> None:
     """n/10 + n/30 + n/90 + n/270 within a tenth, each made by one call; never a depth of 4."""
     chat = say(db, count)
-    db.run_pending()
+    db.jobs.run()
 
-    tree = chat.tree()
+    tree = chat.summaries.tree()
     expected = count / 10 + count / 30 + count / 90 + count / 270
     assert abs(len(tree.summaries) - expected) <= expected / 10
     assert max(shape(tree)) == 3
@@ -144,9 +144,9 @@ def test_one_call_of_the_model_per_node(open_db: Callable[..., MemDB], writer: W
     chat = db.scope("ann").session("trip")
     for number in range(600):
         chat.append("user", f"Message number {number} about tea.")
-        db.run_pending()
+        db.jobs.run()
 
-    summaries = chat.tree().summaries
+    summaries = chat.summaries.tree().summaries
 
     assert len(writer.asked) == len(summaries) == 60 + 19 + 5 + 0 + 0 or len(writer.asked) == len(
         summaries
@@ -160,9 +160,9 @@ def test_the_policy_decides(open_db: Callable[..., MemDB]) -> None:
     policy = SummaryPolicy(chunk=3, condense_at=3, group=2, max_depth=1)
     db = open_db(":memory:", summaries=policy)
     chat = say(db, 20)
-    db.run_pending()
+    db.jobs.run()
 
-    tree = chat.tree()
+    tree = chat.summaries.tree()
 
     assert [n.message_count for n in tree.summaries if n.depth == 0] == [3] * 6
     assert shape(tree) == {0: 6, 1: 2}
@@ -194,9 +194,9 @@ def test_system_messages_at_the_start_have_no_node(db: MemDB) -> None:
     say(db, 10)
     chat.append("system", "Now be slow.")
     say(db, 9)
-    db.run_pending()
+    db.jobs.run()
 
-    tree = chat.tree()
+    tree = chat.summaries.tree()
 
     assert (tree.head_seq, [n.first_seq for n in tree.summaries]) == (2, [3, 13])
     assert_covers(tree)
@@ -226,9 +226,12 @@ def test_a_leaf_never_parts_a_call_from_its_results(db: MemDB) -> None:
         [tool_call("a", "b"), tool_result("a"), {"role": "user", "text": "And?"}, tool_result("b")]
     )
     say(db, 10)
-    db.run_pending()
+    db.jobs.run()
 
-    assert [(n.first_seq, n.last_seq) for n in chat.tree().summaries] == [(1, 12), (13, 22)]
+    assert [(n.first_seq, n.last_seq) for n in chat.summaries.tree().summaries] == [
+        (1, 12),
+        (13, 22),
+    ]
 
 
 def test_a_call_without_result_is_waited_for(db: MemDB) -> None:
@@ -236,13 +239,13 @@ def test_a_call_without_result_is_waited_for(db: MemDB) -> None:
     chat = say(db, 9)
     chat.extend([tool_call("a")])
     say(db, 20)
-    db.run_pending()
-    assert chat.tree().summaries == ()
+    db.jobs.run()
+    assert chat.summaries.tree().summaries == ()
 
     say(db, 40)
-    db.run_pending()
+    db.jobs.run()
 
-    tree = chat.tree()
+    tree = chat.summaries.tree()
     assert tree.summaries[-1].message_count == 10 or len(tree.summaries) > 1
     assert_covers(tree)
 
@@ -251,9 +254,9 @@ def test_empty_messages_make_a_leaf_too(db: MemDB) -> None:
     """Nothing was said, and the leaf says so."""
     chat = db.scope("ann").session("trip")
     chat.extend([{"role": "user", "text": ""} for _ in range(10)])
-    db.run_pending()
+    db.jobs.run()
 
-    assert [summary.text for summary in chat.tree().summaries] == ["(no words)"]
+    assert [summary.text for summary in chat.summaries.tree().summaries] == ["(no words)"]
 
 
 # -- a summariser that fails
@@ -281,19 +284,19 @@ def test_a_bad_answer_is_asked_for_again_then_replaced(
     db = open_db(":memory:", summarizer=writer)
     chat = say(db, 10)
     writer.answers = [answer]
-    db.run_pending()
-    (leaf,) = chat.tree().summaries
+    db.jobs.run()
+    (leaf,) = chat.summaries.tree().summaries
     assert (leaf.quality, leaf.text) == ("model", "w0 1 to 10")
 
     say(db, 10)
     writer.answers = [answer, answer]
     with pytest.raises(memdb.PortError, match="writer"):
-        db.run_pending()
+        db.jobs.run()
 
-    second = chat.tree().summaries[1]
+    second = chat.summaries.tree().summaries[1]
     assert (second.quality, second.summarizer) == ("fallback", "extractive-1")
     assert "tea" in second.text
-    assert_covers(chat.tree())
+    assert_covers(chat.summaries.tree())
 
 
 def test_the_second_try_asks_for_less(open_db: Callable[..., MemDB], writer: Writer) -> None:
@@ -305,7 +308,7 @@ def test_the_second_try_asks_for_less(open_db: Callable[..., MemDB], writer: Wri
         text="We talked about tea and cake, about cups and pots and about number {n} for long.",
     )
     writer.answers = [SummaryText("")]
-    db.run_pending()
+    db.jobs.run()
 
     first, second = (limit for _, _, _, limit in writer.asked)
 
@@ -320,20 +323,20 @@ def test_a_failed_summary_is_tried_again(
     chat = say(db, 60)
     writer.fail = RuntimeError("no answer")
     with pytest.raises(memdb.PortError, match="no answer"):
-        db.run_pending()
-    before = chat.tree()
+        db.jobs.run()
+    before = chat.summaries.tree()
     assert {summary.quality for summary in before.summaries} == {"fallback"}
     assert_covers(before)
 
     writer.fail = None
-    db.run_pending()
+    db.jobs.run()
 
-    after = chat.tree()
+    after = chat.summaries.tree()
     assert {summary.quality for summary in after.summaries} == {"model"}
     assert [summary.id for summary in after.summaries] == [
         summary.id for summary in before.summaries
     ]
-    assert db.pending() == 0
+    assert db.jobs.pending() == 0
 
 
 def test_a_model_that_is_gone_is_not_asked_for_ever(
@@ -345,11 +348,14 @@ def test_a_model_that_is_gone_is_not_asked_for_ever(
     writer.fail = TimeoutError("too late")
 
     with pytest.raises(memdb.PortError):
-        db.run_pending()
+        db.jobs.run()
 
     assert len(writer.asked) == 6  # two tries each
-    assert len(chat.tree().summaries) == 20 + 5 + 0 or len(chat.tree().summaries) > 20
-    assert_covers(chat.tree())
+    assert (
+        len(chat.summaries.tree().summaries) == 20 + 5 + 0
+        or len(chat.summaries.tree().summaries) > 20
+    )
+    assert_covers(chat.summaries.tree())
 
 
 def test_one_failing_session_blocks_no_other(open_db: Callable[..., MemDB], writer: Writer) -> None:
@@ -360,9 +366,9 @@ def test_one_failing_session_blocks_no_other(open_db: Callable[..., MemDB], writ
     writer.answers = [SummaryText(""), SummaryText("")]
 
     with pytest.raises(memdb.PortError):
-        db.run_pending()
+        db.jobs.run()
 
-    assert [summary.quality for summary in other.tree().summaries] == ["model"]
+    assert [summary.quality for summary in other.summaries.tree().summaries] == ["model"]
 
 
 def test_improving_that_fails_leaves_the_stand_in(
@@ -374,11 +380,11 @@ def test_improving_that_fails_leaves_the_stand_in(
     writer.fail = RuntimeError("down")
     for _ in range(2):
         with pytest.raises(memdb.PortError):
-            db.run_pending()
+            db.jobs.run()
 
-    (leaf,) = chat.tree().summaries
+    (leaf,) = chat.summaries.tree().summaries
 
-    assert (leaf.quality, db.pending()) == ("fallback", 1)
+    assert (leaf.quality, db.jobs.pending()) == ("fallback", 1)
 
 
 # -- upgrade
@@ -390,25 +396,25 @@ def test_upgrade_lets_a_model_write_what_was_extracted(
     """Leaves first, so that what stands above is made of the better texts."""
     with memdb.open(path, embedder=None) as plain:
         say(plain, 60)
-        plain.run_pending()
-        extracted = plain.scope("ann").session("trip").tree()
+        plain.jobs.run()
+        extracted = plain.scope("ann").session("trip").summaries.tree()
     db = open_db(path, summarizer=writer)
     chat = db.scope("ann").session("trip")
 
-    assert chat.upgrade() == 7
-    db.run_pending()
+    assert chat.summaries.upgrade() == 7
+    db.jobs.run()
 
-    assert {summary.quality for summary in chat.tree().summaries} == {"model"}
-    assert [n.id for n in chat.tree().summaries] == [n.id for n in extracted.summaries]
+    assert {summary.quality for summary in chat.summaries.tree().summaries} == {"model"}
+    assert [n.id for n in chat.summaries.tree().summaries] == [n.id for n in extracted.summaries]
     depths = [depth for depth, *_ in writer.asked]
     assert depths == sorted(depths)
-    assert chat.upgrade() == 0
+    assert chat.summaries.upgrade() == 0
 
 
 def test_upgrade_without_a_model_says_what_is_missing(db: MemDB) -> None:
     """Instead of queueing what nobody can do."""
     with pytest.raises(memdb.InvalidInput, match="model="):
-        say(db, 10).upgrade()
+        say(db, 10).summaries.upgrade()
 
 
 # -- several at once
@@ -422,18 +428,18 @@ def test_two_threads_make_each_node_once(
     first = open_db(path, summarizer=writers[0])
     second = open_db(path, summarizer=writers[1])
     chat = say(first, 300)
-    threads = [threading.Thread(target=db.run_pending) for db in (first, second)]
+    threads = [threading.Thread(target=db.jobs.run) for db in (first, second)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    first.run_pending()
+    first.jobs.run()
 
     asked = Counter((depth, begin) for one in writers for depth, begin, *_ in one.asked)
 
     assert max(asked.values()) == 1
-    assert len(asked) == len(chat.tree().summaries)
-    assert_covers(chat.tree())
+    assert len(asked) == len(chat.summaries.tree().summaries)
+    assert_covers(chat.summaries.tree())
 
 
 def test_a_lease_ends_with_the_process_that_held_it(
@@ -447,12 +453,15 @@ def test_a_lease_ends_with_the_process_that_held_it(
         assert jobs.lease(tx, job, LEASE_MS) is not None
     other = open_db(path, summarizer=Writer())
 
-    other.run_pending()
-    assert (chat.tree().summaries, chat.compact()) == ((), memdb.Compacted(0, 0, 0))
+    other.jobs.run()
+    assert (chat.summaries.tree().summaries, chat.summaries.compact()) == (
+        (),
+        memdb.Compacted(0, 0, 0),
+    )
     clock.advance(LEASE_MS)
-    other.run_pending()
+    other.jobs.run()
 
-    assert len(chat.tree().summaries) == 2
+    assert len(chat.summaries.tree().summaries) == 2
 
 
 def test_a_session_deleted_while_it_is_summarised(
@@ -468,23 +477,23 @@ def test_a_session_deleted_while_it_is_summarised(
         return summarize(source, **options)
 
     writer.summarize = deleting  # type: ignore[method-assign]
-    db.run_pending(kinds=("summarize",))
+    db.jobs.run(kinds=("summarize",))
 
-    assert chat.tree().summaries == ()
+    assert chat.summaries.tree().summaries == ()
     assert say(db, 10).last_seq == 10
 
 
 def test_deleting_a_session_removes_its_nodes_and_their_words(db: MemDB) -> None:
     """Another session keeps its own."""
     gone, kept = say(db, 60, session="gone"), say(db, 60, session="kept")
-    db.run_pending()
+    db.jobs.run()
 
     gone.delete()
 
-    assert gone.tree().summaries == ()
-    assert gone.search_summaries("tea") == []
-    assert len(kept.tree().summaries) == 7
-    assert kept.search_summaries("tea") != []
+    assert gone.summaries.tree().summaries == ()
+    assert gone.summaries.search("tea") == []
+    assert len(kept.summaries.tree().summaries) == 7
+    assert kept.summaries.search("tea") != []
 
 
 # -- pruning
@@ -493,16 +502,16 @@ def test_deleting_a_session_removes_its_nodes_and_their_words(db: MemDB) -> None
 def test_compact_prunes_what_can_be_made_again(db: MemDB) -> None:
     """Texts that another summary stands for: their rows, ids and what they expand to stay."""
     chat = say(db, 100)
-    db.run_pending()
-    before = chat.tree()
+    db.jobs.run()
+    before = chat.summaries.tree()
 
-    done = chat.compact()
+    done = chat.summaries.compact()
 
     consumed = [summary for summary in before.summaries if summary.condensed_into is not None]
     assert (done.summarized, done.pruned, done.archived) == (0, len(consumed), 0)
     assert len(consumed) > 0
-    assert chat.tree() == before
-    assert chat.compact().pruned == 0
+    assert chat.summaries.tree() == before
+    assert chat.summaries.compact().pruned == 0
 
 
 def test_compact_never_prunes_what_a_model_wrote(
@@ -512,9 +521,9 @@ def test_compact_never_prunes_what_a_model_wrote(
     db = open_db(":memory:", summarizer=writer)
     chat = say(db, 100)
 
-    done = chat.compact()
+    done = chat.summaries.compact()
 
-    assert (done.summarized, done.pruned) == (len(chat.tree().summaries), 0)
+    assert (done.summarized, done.pruned) == (len(chat.summaries.tree().summaries), 0)
 
 
 def test_compact_tells_what_it_does(open_db: Callable[..., MemDB], writer: Writer) -> None:
@@ -523,7 +532,7 @@ def test_compact_tells_what_it_does(open_db: Callable[..., MemDB], writer: Write
     chat = say(db, 20)
     heard: list[tuple[str, str]] = []
 
-    chat.compact(progress=lambda status, message: heard.append((status, message)))
+    chat.summaries.compact(progress=lambda status, message: heard.append((status, message)))
 
     assert ("active", "Summarising trip 1-10") in heard
     assert heard[-1][0] == "done"
@@ -531,7 +540,7 @@ def test_compact_tells_what_it_does(open_db: Callable[..., MemDB], writer: Write
 
 def test_compact_of_nothing_does_nothing(db: MemDB) -> None:
     """An unknown session is no error."""
-    assert db.scope("ann").session("none").compact() == memdb.Compacted(0, 0, 0)
+    assert db.scope("ann").session("none").summaries.compact() == memdb.Compacted(0, 0, 0)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def say(db: MemDB, count: int, text: str = "Tea number {n} was good.") -> memdb.
 
 def assert_covers(chat: memdb.Session) -> None:
     """Fail unless frontier and raw messages cover each seq once."""
-    tree = chat.tree()
+    tree = chat.summaries.tree()
     seqs: list[int] = list(range(1, tree.head_seq + 1))
     for summary in tree.frontier:
         seqs += range(summary.first_seq, summary.last_seq + 1)
@@ -85,7 +85,7 @@ def test_tool_calls_and_results_are_seen_by_the_model(
         chat.append("assistant", "", parts=[call])
         result = {"type": "tool_result", "tool_call_id": f"c{n}", "content": f"soup {n}"}
         chat.append("tool", "", parts=[result])
-    db.run_pending()
+    db.jobs.run()
 
     (prompt,) = model.prompts
 
@@ -101,9 +101,9 @@ def test_tool_calls_and_results_are_told_without_a_model(db: MemDB) -> None:
         chat.append("assistant", "", parts=[call])
         result = {"type": "tool_result", "tool_call_id": f"c{n}", "content": {"error": "refused"}}
         chat.append("tool", "", parts=[result])
-    db.run_pending()
+    db.jobs.run()
 
-    (leaf,) = chat.tree().summaries
+    (leaf,) = chat.summaries.tree().summaries
 
     assert "deploy" in leaf.text or "refused" in leaf.text
 
@@ -116,7 +116,7 @@ def test_a_huge_message_leaves_room_for_the_others(open_db: Callable[..., MemDB]
     chat.extend([{"role": "user", "text": f"Short remark {n}."} for n in range(8)])
     for name in ("first", "second"):
         chat.append("user", f"{name} begins {'tea and cake ' * 30_000} {name} ends")
-    db.run_pending()
+    db.jobs.run()
 
     (prompt,) = model.prompts
 
@@ -135,9 +135,9 @@ def test_a_tiny_source_costs_one_call(open_db: Callable[..., MemDB]) -> None:
     model = Asked("Both said that it was fine with them.")
     db = open_db(":memory:", model=model)
     chat = say(db, 10, "ok")
-    db.run_pending()
+    db.jobs.run()
 
-    assert [summary.quality for summary in chat.tree().summaries] == ["model"]
+    assert [summary.quality for summary in chat.summaries.tree().summaries] == ["model"]
     assert len(model.prompts) == 1
 
 
@@ -147,9 +147,9 @@ def test_the_second_answer_is_measured_too(open_db: Callable[..., MemDB], long: 
     db = open_db(":memory:", model=Asked(long, long))
     chat = say(db, 10)
     with pytest.raises(memdb.PortError):
-        db.run_pending()
+        db.jobs.run()
 
-    (leaf,) = chat.tree().summaries
+    (leaf,) = chat.summaries.tree().summaries
 
     assert leaf.quality == "fallback"
     assert leaf.tokens <= sum(message.tokens for message in chat.messages())
@@ -163,13 +163,13 @@ def test_a_model_whose_budget_is_used_up_blocks_nothing(open_db: Callable[..., M
     db = open_db(":memory:", model=Caller(model, max_calls=2))
     chat = say(db, 60)
     with pytest.raises(memdb.PortError, match="budget of 2 calls"):
-        db.run_pending()
+        db.jobs.run()
 
-    qualities = [summary.quality for summary in chat.tree().summaries]
+    qualities = [summary.quality for summary in chat.summaries.tree().summaries]
 
     assert len(model.prompts) == qualities.count("model") == 2
     assert qualities.count("fallback") == len(qualities) - 2
-    assert db.pending() == len(qualities) - 2
+    assert db.jobs.pending() == len(qualities) - 2
 
 
 # -- 7.4: compaction
@@ -178,40 +178,40 @@ def test_a_model_whose_budget_is_used_up_blocks_nothing(open_db: Callable[..., M
 def test_compacting_makes_nothing_come_back(db: MemDB) -> None:
     """What was deleted stays so, however often the rest is compacted."""
     gone = say(db, 60)
-    gone.compact()
-    ids = [summary.id for summary in gone.tree().summaries]
+    gone.summaries.compact()
+    ids = [summary.id for summary in gone.summaries.tree().summaries]
     gone.delete()
     other = db.scope("ann").session("other")
     other.extend([{"role": "user", "text": f"cake {n}"} for n in range(60)])
 
     for _ in range(2):
-        other.compact(keep_last=5)
-        gone.compact(keep_last=5)
+        other.summaries.compact(keep_last=5)
+        gone.summaries.compact(keep_last=5)
 
-    assert gone.tree().summaries == ()
+    assert gone.summaries.tree().summaries == ()
     assert gone.last_seq == 0
     for one in ids:
         with pytest.raises(memdb.NotFound):
-            gone.expand(one)
+            gone.summaries.expand(one)
 
 
 def test_what_was_pruned_is_the_same_text_with_the_same_tokens(db: MemDB) -> None:
     """No placeholder is ever shown, searched or handed to a model."""
     chat = say(db, 200)
-    db.run_pending()
+    db.jobs.run()
     before = {
         summary.id: (summary.text, summary.tokens, summary.hint)
-        for summary in chat.tree().summaries
+        for summary in chat.summaries.tree().summaries
     }
-    top = max(chat.tree().summaries, key=lambda summary: summary.depth)
+    top = max(chat.summaries.tree().summaries, key=lambda summary: summary.depth)
 
-    assert chat.compact().pruned > 0
+    assert chat.summaries.compact().pruned > 0
 
     assert {
         summary.id: (summary.text, summary.tokens, summary.hint)
-        for summary in chat.tree().summaries
+        for summary in chat.summaries.tree().summaries
     } == before
-    below = chat.expand(top.id).summaries
+    below = chat.summaries.expand(top.id).summaries
     assert [(summary.text, summary.tokens, summary.hint) for summary in below] == [
         before[summary.id] for summary in below
     ]
@@ -229,15 +229,15 @@ def test_nodes_made_while_a_compaction_runs_are_kept(
     def meanwhile(_status: str, message: str) -> None:
         steps.append(message)
         say(other, 10)
-        other.run_pending()
+        other.jobs.run()
 
-    chat.compact(keep_last=5, progress=meanwhile)
+    chat.summaries.compact(keep_last=5, progress=meanwhile)
 
     assert len(steps) >= 4
     assert [message.seq for message in chat.messages()] == list(range(1, chat.last_seq + 1))
-    db.run_pending()
+    db.jobs.run()
     assert_covers(chat)
-    assert db.check(deep=True) == []
+    assert db.file.check(deep=True) == []
 
 
 def test_two_compactions_at_once(path: str, open_db: Callable[..., MemDB]) -> None:
@@ -256,10 +256,10 @@ def test_two_compactions_at_once(path: str, open_db: Callable[..., MemDB]) -> No
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
 
-    assert len(calls) == len(chat.tree().summaries)
+    assert len(calls) == len(chat.summaries.tree().summaries)
     assert [message.text for message in chat.messages()] == before
     assert_covers(chat)
-    assert opened[0].check(deep=True) == []
+    assert opened[0].file.check(deep=True) == []
 
 
 # -- 9: the archive
@@ -270,20 +270,22 @@ def test_archived_and_hot_messages_have_one_numbering(db: MemDB) -> None:
     chat = db.scope("ann").session("trip")
     chat.append("system", "Be brief.")
     say(db, 300)
-    db.run_pending()
-    summaries = [summary for summary in chat.tree().summaries if summary.depth == 0]
+    db.jobs.run()
+    summaries = [summary for summary in chat.summaries.tree().summaries if summary.depth == 0]
     before = {
-        summary.id: [(one.seq, one.text) for one in chat.expand(summary.id).messages]
+        summary.id: [(one.seq, one.text) for one in chat.summaries.expand(summary.id).messages]
         for summary in summaries
     }
 
     chat.archive(keep_last=7)
     say(db, 100)
     chat.archive(keep_last=7)
-    db.run_pending()
+    db.jobs.run()
 
     for summary_id, messages in before.items():
-        assert [(one.seq, one.text) for one in chat.expand(summary_id).messages] == messages
+        assert [
+            (one.seq, one.text) for one in chat.summaries.expand(summary_id).messages
+        ] == messages
     assert_covers(chat)
     window = chat.context(600)
     assert window.tokens <= 600
@@ -306,15 +308,17 @@ def test_a_damaged_segment_is_no_empty_answer(
     """Expanding says what is wrong; it does not show less than there was."""
     db = open_db(path)
     chat = say(db, 60)
-    db.run_pending()
+    db.jobs.run()
     chat.archive(keep_last=5)
-    leaf = min(chat.tree().summaries, key=lambda summary: (summary.depth, summary.first_seq))
+    leaf = min(
+        chat.summaries.tree().summaries, key=lambda summary: (summary.depth, summary.first_seq)
+    )
     db.close()
     raw(path).execute("UPDATE archive_segments SET data = zeroblob(9)")
     again = open_db(path).scope("ann").session("trip")
 
     with pytest.raises(memdb.Corrupt, match="restore a backup"):
-        again.expand(leaf.id)
+        again.summaries.expand(leaf.id)
     with pytest.raises(memdb.Corrupt, match="restore a backup"):
         again.tools().call("memory_expand", {"id": leaf.id})
 
@@ -333,12 +337,12 @@ def test_what_is_said_while_it_is_summarised_is_kept(open_db: Callable[..., MemD
         say(db, 25)
 
     own.meanwhile = once
-    db.run_pending()
+    db.jobs.run()
 
     assert [one.text for one in chat.messages()] == [
         f"Tea number {n} was good." for n in range(1, 36)
     ]
-    assert len(chat.tree().summaries) == 3
+    assert len(chat.summaries.tree().summaries) == 3
     assert_covers(chat)
 
 
@@ -348,8 +352,8 @@ def test_summarising_changes_no_message(path: str, open_db: Callable[..., MemDB]
     chat = say(db, 200)
     rows = raw(path).execute("SELECT * FROM messages ORDER BY id").fetchall()
 
-    db.run_pending()
-    chat.compact()
+    db.jobs.run()
+    chat.summaries.compact()
 
     assert raw(path).execute("SELECT * FROM messages ORDER BY id").fetchall() == rows
 
@@ -358,9 +362,9 @@ def test_a_node_says_what_it_covers_and_when_it_was_made(db: MemDB, clock: Any) 
     """First and last seq, depth, who wrote it, how well, and when."""
     chat = say(db, 10)
     clock.advance(5_000)
-    db.run_pending()
+    db.jobs.run()
 
-    (leaf,) = chat.tree().summaries
+    (leaf,) = chat.summaries.tree().summaries
 
     assert (leaf.first_seq, leaf.last_seq, leaf.message_count, leaf.depth) == (1, 10, 10, 0)
     assert (leaf.quality, leaf.summarizer, leaf.created_ms) == (
@@ -373,12 +377,12 @@ def test_a_node_says_what_it_covers_and_when_it_was_made(db: MemDB, clock: Any) 
 def test_equal_questions_get_equal_answers(db: MemDB) -> None:
     """Trees, searches and indexes come in one order, however often they are asked for."""
     chat = say(db, 300)
-    db.run_pending()
+    db.jobs.run()
 
     for ask in (
-        chat.tree,
-        chat.summary_index,
-        lambda: chat.search_summaries("tea good", 20),
+        chat.summaries.tree,
+        chat.summaries.index,
+        lambda: chat.summaries.search("tea good", 20),
         lambda: chat.tools().call("memory_search", {"query": "tea good"}),
         lambda: chat.context(500).messages,
     ):

@@ -103,8 +103,8 @@ def test_who_said_it_is_the_author_or_the_role(db: Any) -> None:
     chat = db.scope("ann").session("trip")
     chat.append("user", "Hello.", author="Ann")
     chat.extend([{"role": "assistant", "text": "Hi."} for _ in range(9)])
-    db.run_pending()
-    summaries = chat.tree().summaries
+    db.jobs.run()
+    summaries = chat.summaries.tree().summaries
 
     said = items_of_messages(list(chat.messages())[:2])
 

@@ -58,7 +58,7 @@ def below(chat: Session, summary: Summary, limit: int) -> Iterator[Message]:
     """Yield what a summary stands for, down through every depth, *limit* per page."""
     after: int | None = 0
     while after is not None:
-        page = chat.expand(summary.id, after_seq=after, limit=limit)
+        page = chat.summaries.expand(summary.id, after_seq=after, limit=limit)
         assert page.summary == summary
         assert len(page.summaries) + len(page.messages) <= limit
         for one in page.summaries:
@@ -74,7 +74,7 @@ def chat(db: MemDB) -> Session:
     """Return a session of 300 messages and its summaries."""
     made = db.scope("ann").session("trip")
     say(made, 300)
-    db.run_pending()
+    db.jobs.run()
     return made
 
 
@@ -83,7 +83,7 @@ def chat(db: MemDB) -> Session:
 
 def test_the_tree_is_deepest_first(chat: Session) -> None:
     """Then by place; the frontier is what no summary stands for, oldest first."""
-    tree = chat.tree()
+    tree = chat.summaries.tree()
 
     order = [(-summary.depth, summary.first_seq) for summary in tree.summaries]
     assert order == sorted(order)
@@ -98,7 +98,7 @@ def test_the_tree_tells_what_has_no_summary(chat: Session) -> None:
     """Messages behind the last leaf, and system text before the first."""
     chat.append("user", "One more.")
 
-    assert (chat.tree().first_raw_seq, chat.tree().last_seq) == (301, 301)
+    assert (chat.summaries.tree().first_raw_seq, chat.summaries.tree().last_seq) == (301, 301)
 
 
 @pytest.mark.parametrize("count", [0, 1, 9], ids=str)
@@ -107,7 +107,7 @@ def test_a_tree_without_nodes(db: MemDB, count: int) -> None:
     chat = db.scope("ann").session("new")
     say(chat, count)
 
-    tree = chat.tree()
+    tree = chat.summaries.tree()
 
     assert tree == memdb.SummaryTree((), 0, 1, count)
     assert tree.frontier == ()
@@ -119,19 +119,21 @@ def test_a_tree_without_nodes(db: MemDB, count: int) -> None:
 @pytest.mark.parametrize("limit", [1, 2, 7, 50, 1_000], ids=str)
 def test_every_level_leads_to_the_next(chat: Session, limit: int) -> None:
     """By pages of any size: the frontier taken apart is the conversation, as it was said."""
-    found = [one for summary in chat.tree().frontier for one in below(chat, summary, limit)]
+    found = [
+        one for summary in chat.summaries.tree().frontier for one in below(chat, summary, limit)
+    ]
 
     assert found == list(chat.messages())
 
 
 def test_a_leaf_is_paged(chat: Session) -> None:
     """From its first message on; `next_seq` is None on the last page only."""
-    leaf = chat.tree().summaries[-1]
+    leaf = chat.summaries.tree().summaries[-1]
 
     pages = [
-        chat.expand(leaf.id, limit=4),
-        chat.expand(leaf.id, after_seq=leaf.first_seq + 3, limit=4),
-        chat.expand(leaf.id, after_seq=leaf.first_seq + 7, limit=4),
+        chat.summaries.expand(leaf.id, limit=4),
+        chat.summaries.expand(leaf.id, after_seq=leaf.first_seq + 3, limit=4),
+        chat.summaries.expand(leaf.id, after_seq=leaf.first_seq + 7, limit=4),
     ]
 
     first = leaf.first_seq
@@ -145,10 +147,10 @@ def test_a_leaf_is_paged(chat: Session) -> None:
 
 def test_a_page_behind_the_end_is_empty(chat: Session) -> None:
     """Of a summary, no error: there is nothing more."""
-    top, leaf = chat.tree().summaries[0], chat.tree().summaries[-1]
+    top, leaf = chat.summaries.tree().summaries[0], chat.summaries.tree().summaries[-1]
 
     for summary in (top, leaf):
-        page = chat.expand(summary.id, after_seq=summary.last_seq)
+        page = chat.summaries.expand(summary.id, after_seq=summary.last_seq)
         assert (page.summaries, page.messages, page.next_seq) == ((), (), None)
 
 
@@ -157,9 +159,9 @@ def test_a_span_of_a_node_is_the_node(chat: Session, archived: bool) -> None:
     """The deepest one, as contexts name it; archived messages are no different."""
     if archived:
         chat.archive(keep_last=5)
-    top = chat.tree().summaries[0]
+    top = chat.summaries.tree().summaries[0]
 
-    page = chat.expand(f"{top.first_seq}-{top.last_seq}")
+    page = chat.summaries.expand(f"{top.first_seq}-{top.last_seq}")
 
     assert page.summary == top
     assert [summary.depth for summary in page.summaries] == [top.depth - 1] * 3
@@ -181,7 +183,7 @@ def test_a_span_is_its_messages(
     chat: Session, ref: str, limit: int, seqs: list[int], after: int | None
 ) -> None:
     """Also across leaves, and as far as there are any."""
-    page = chat.expand(ref, limit=limit)
+    page = chat.summaries.expand(ref, limit=limit)
 
     assert [one.seq for one in page.messages] == seqs
     assert page.next_seq == after
@@ -194,10 +196,10 @@ def test_a_leaf_shows_what_tools_said(db: MemDB) -> None:
     result = {"type": "tool_result", "tool_call_id": "a", "content": "forty rows"}
     chat.extend([{"role": "assistant", "parts": [asked]}, {"role": "tool", "parts": [result]}])
     say(chat, 8)
-    db.run_pending()
-    (leaf,) = chat.tree().summaries
+    db.jobs.run()
+    (leaf,) = chat.summaries.tree().summaries
 
-    said = chat.expand(leaf.id).messages
+    said = chat.summaries.expand(leaf.id).messages
 
     assert [one.body for one in said[:2]] == [[asked], [result]]
     assert "read(" in leaf.text
@@ -205,11 +207,17 @@ def test_a_leaf_shows_what_tools_said(db: MemDB) -> None:
 
 def test_pruned_nodes_expand_as_before(chat: Session) -> None:
     """A text that was dropped is there again, the same."""
-    before = [chat.expand(summary.id, limit=1_000) for summary in chat.tree().summaries]
+    before = [
+        chat.summaries.expand(summary.id, limit=1_000)
+        for summary in chat.summaries.tree().summaries
+    ]
 
-    assert chat.compact().pruned > 0
+    assert chat.summaries.compact().pruned > 0
 
-    assert [chat.expand(summary.id, limit=1_000) for summary in chat.tree().summaries] == before
+    assert [
+        chat.summaries.expand(summary.id, limit=1_000)
+        for summary in chat.summaries.tree().summaries
+    ] == before
 
 
 @pytest.mark.parametrize(
@@ -218,27 +226,27 @@ def test_pruned_nodes_expand_as_before(chat: Session) -> None:
 def test_an_unknown_node_is_not_found(chat: Session, ref: str) -> None:
     """Whatever it looks like."""
     with pytest.raises(memdb.NotFound, match="summary"):
-        chat.expand(ref)
+        chat.summaries.expand(ref)
 
 
 def test_a_span_beyond_the_end_is_not_found(chat: Session) -> None:
     """The error names the span."""
     with pytest.raises(memdb.NotFound, match="trip#301-400"):
-        chat.expand("301-400")
+        chat.summaries.expand("301-400")
 
 
 @pytest.mark.parametrize("ref", ["9-3", "0", "0-5", "1-99999999999"], ids=str)
 def test_a_span_that_is_none_is_refused(chat: Session, ref: str) -> None:
     """It ends before it begins, or lies outside of any session."""
     with pytest.raises(memdb.InvalidInput, match="span"):
-        chat.expand(ref)
+        chat.summaries.expand(ref)
 
 
 @pytest.mark.parametrize("ref", [None, 7, b"1-10", ["a"]], ids=repr)
 def test_a_node_id_that_is_no_text_is_refused(chat: Session, ref: Any) -> None:
     """The error names it."""
     with pytest.raises(memdb.InvalidInput, match="summary_id"):
-        chat.expand(ref)
+        chat.summaries.expand(ref)
 
 
 @pytest.mark.parametrize(
@@ -256,12 +264,12 @@ def test_a_node_id_that_is_no_text_is_refused(chat: Session, ref: Any) -> None:
 def test_a_page_of_no_size_is_refused(chat: Session, options: dict[str, Any], name: str) -> None:
     """Not replaced by a default."""
     with pytest.raises(memdb.InvalidInput, match=name):
-        chat.expand("1-10", **options)
+        chat.summaries.expand("1-10", **options)
 
 
 def test_a_node_of_another_session_is_not_found(db: MemDB, chat: Session) -> None:
     """Nor one of another user: an id leads nowhere outside of its session."""
-    summary = chat.tree().summaries[0]
+    summary = chat.summaries.tree().summaries[0]
     others = [db.scope("ann").session("other"), db.scope("bob").session("trip")]
     for other in others:
         say(other, 30)
@@ -269,7 +277,7 @@ def test_a_node_of_another_session_is_not_found(db: MemDB, chat: Session) -> Non
 
     for other in others:
         with pytest.raises(memdb.NotFound, match=summary.id):
-            other.expand(summary.id)
+            other.summaries.expand(summary.id)
 
 
 # -- searching
@@ -281,9 +289,9 @@ def test_summaries_are_searched(db: MemDB) -> None:
     say(chat, 30, "Golang code {n} runs.")
     say(chat, 10, "Golang performance tuning, step {n}: measure golang performance.")
     say(db.scope("ann").session("other"), 20, "Golang performance elsewhere {n}.")
-    db.run_pending()
+    db.jobs.run()
 
-    found = chat.search_summaries("GOLANG performance", 2)
+    found = chat.summaries.search("GOLANG performance", 2)
 
     assert (found[0].first_seq, found[0].session) == (31, "work")
     assert len(found) == 2
@@ -294,29 +302,29 @@ def test_summaries_are_searched_in_chinese(db: MemDB) -> None:
     chat = db.scope("ann").session("work")
     say(chat, 10, "第{n}次：我们决定使用并发编程。")
     say(chat, 10, "We had tea, cup {n}.")
-    db.run_pending()
+    db.jobs.run()
 
-    assert [summary.first_seq for summary in chat.search_summaries("并发")] == [1]
+    assert [summary.first_seq for summary in chat.summaries.search("并发")] == [1]
 
 
 @pytest.mark.parametrize("query", ["", " ", "???", "zzzz", '" OR *'], ids=repr)
 def test_nothing_is_found_for_nothing(chat: Session, query: str) -> None:
     """No error either."""
-    assert chat.search_summaries(query) == []
+    assert chat.summaries.search(query) == []
 
 
 @pytest.mark.parametrize(("query", "limit", "name"), [("tea", 0, "limit"), (7, 5, "query")])
 def test_a_search_that_is_none_is_refused(chat: Session, query: Any, limit: int, name: str) -> None:
     """The error names the argument."""
     with pytest.raises(memdb.InvalidInput, match=name):
-        chat.search_summaries(query, limit)
+        chat.summaries.search(query, limit)
 
 
 def test_an_unknown_session_has_no_summaries(db: MemDB) -> None:
     """Nothing found, nothing listed."""
     chat = db.scope("ann").session("never")
 
-    assert (chat.search_summaries("tea"), chat.summary_index()) == ([], "")
+    assert (chat.summaries.search("tea"), chat.summaries.index()) == ([], "")
 
 
 # -- the index
@@ -330,9 +338,9 @@ def spans(index: str) -> list[tuple[int, int]]:
 
 def test_the_index_lists_the_whole_frontier(chat: Session) -> None:
     """Not one depth alone: ids, spans and the beginning of each, oldest first."""
-    index = chat.summary_index(4_000)
+    index = chat.summaries.index(4_000)
 
-    frontier = chat.tree().frontier
+    frontier = chat.summaries.tree().frontier
     assert "memory_expand(id)" in index
     assert spans(index) == [(summary.first_seq, summary.last_seq) for summary in frontier]
     assert all(f"[{summary.id}] " in index for summary in frontier)
@@ -348,12 +356,12 @@ def test_the_index_keeps_to_its_tokens(
     db = open_db(":memory:", embedder=None)
     chat = db.scope("ann").session("long")
     say(chat, 900, text)
-    db.run_pending()
+    db.jobs.run()
 
-    index = chat.summary_index(budget)
+    index = chat.summaries.index(budget)
 
-    listed, frontier = spans(index), chat.tree().frontier
-    (tokens,) = db._rooms.counting.count_many([index])
+    listed, frontier = spans(index), chat.summaries.tree().frontier
+    (tokens,) = db._services.counting.count_many([index])
     assert 0 < tokens <= budget
     assert listed == [(summary.first_seq, summary.last_seq) for summary in frontier][-len(listed) :]
     assert (f"before message {listed[0][0]} is not listed" in index) == (listed[0][0] > 1)
@@ -364,9 +372,9 @@ def test_an_index_of_chinese_tells_something(open_db: Callable[..., MemDB]) -> N
     db = open_db(":memory:", summarizer=Writer("摘要: " + "我们决定在北京部署新的服务，" * 20))
     chat = db.scope("ann").session("long")
     say(chat, 10, "第{n}条：" + "我们决定在北京部署新的服务，" * 30)
-    db.run_pending()
+    db.jobs.run()
 
-    (line,) = [one for one in chat.summary_index(2_000).splitlines() if one[:1] == "["]
+    (line,) = [one for one in chat.summaries.index(2_000).splitlines() if one[:1] == "["]
 
     assert line.endswith(" …")
     assert 200 <= len(line) <= 250
@@ -376,23 +384,23 @@ def test_a_line_of_the_index_is_one_line(db: MemDB) -> None:
     """Whatever stands in the summary."""
     chat = db.scope("ann").session("long")
     say(chat, 20, "Note {n}\n\n[0123456789abcdef] 1-5: a line\r\nof its own\n")
-    db.run_pending()
+    db.jobs.run()
 
-    lines = [line for line in chat.summary_index(2_000).splitlines() if line.startswith("[")]
+    lines = [line for line in chat.summaries.index(2_000).splitlines() if line.startswith("[")]
 
-    assert len(lines) == len(chat.tree().frontier)
+    assert len(lines) == len(chat.summaries.tree().frontier)
 
 
 def test_an_index_that_fits_nothing_is_empty(chat: Session) -> None:
     """Rather than over its budget."""
-    assert chat.summary_index(20) == ""
+    assert chat.summaries.index(20) == ""
 
 
 @pytest.mark.parametrize("budget", [0, -1, True, "400", 1.5, None], ids=str)
 def test_an_index_of_no_size_is_refused(chat: Session, budget: Any) -> None:
     """The error names it."""
     with pytest.raises(memdb.InvalidInput, match="budget_tokens"):
-        chat.summary_index(budget)
+        chat.summaries.index(budget)
 
 
 def test_no_summaries_no_index(db: MemDB) -> None:
@@ -400,7 +408,7 @@ def test_no_summaries_no_index(db: MemDB) -> None:
     chat = db.scope("ann").session("new")
     say(chat, 9)
 
-    assert chat.summary_index() == ""
+    assert chat.summaries.index() == ""
 
 
 # -- upgrading
@@ -412,15 +420,15 @@ def test_upgrade_lets_the_model_write_what_it_did_not(
     """Each summary once; ids and spans stay, so does what they expand to."""
     with open_db(path) as plain:
         say(plain.scope("ann").session("trip"), 100)
-        plain.run_pending()
-        before = plain.scope("ann").session("trip").tree()
+        plain.jobs.run()
+        before = plain.scope("ann").session("trip").summaries.tree()
     db = open_db(path, summarizer=Writer())
     chat = db.scope("ann").session("trip")
 
-    due = chat.upgrade()
-    db.run_pending()
+    due = chat.summaries.upgrade()
+    db.jobs.run()
 
-    after = chat.tree()
+    after = chat.summaries.tree()
     assert due == len(before.summaries) > 10
     assert {summary.quality for summary in before.summaries} == {"extractive"}
     assert {(summary.quality, summary.text[:11]) for summary in after.summaries} == {
@@ -429,7 +437,7 @@ def test_upgrade_lets_the_model_write_what_it_did_not(
     assert [(n.id, n.first_seq, n.last_seq) for n in after.summaries] == [
         (n.id, n.first_seq, n.last_seq) for n in before.summaries
     ]
-    assert chat.upgrade() == 0
+    assert chat.summaries.upgrade() == 0
     assert [one for summary in after.frontier for one in below(chat, summary, 20)] == list(
         chat.messages()
     )
@@ -438,11 +446,11 @@ def test_upgrade_lets_the_model_write_what_it_did_not(
 def test_upgrade_without_a_model_is_refused(chat: Session) -> None:
     """The error says what is missing."""
     with pytest.raises(memdb.InvalidInput, match="model"):
-        chat.upgrade()
+        chat.summaries.upgrade()
 
 
 def test_upgrade_of_nothing_is_nothing(open_db: Callable[..., MemDB]) -> None:
     """An unknown session has no summaries."""
     db = open_db(":memory:", summarizer=Writer())
 
-    assert db.scope("ann").session("never").upgrade() == 0
+    assert db.scope("ann").session("never").summaries.upgrade() == 0

@@ -138,7 +138,7 @@ def test_a_window_has_its_shape(db: MemDB) -> None:
     chat.append("assistant", parts=[call("c1")])
     chat.append("tool", parts=[result("c1")])
 
-    shape = chat.window().to("anthropic")
+    shape = chat.host.window().to("anthropic")
 
     assert [block["type"] for one in shape["messages"] for block in one["content"]] == [
         "text",

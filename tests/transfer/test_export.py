@@ -51,7 +51,7 @@ def full(file_db: MemDB, clock: Any) -> MemDB:
     ann.session("left").delete()
     file_db.scope("bob").session("trip").append("user", "Mine is another.")
     file_db.scope("ann", app="desk").remember("Ann types fast.")
-    file_db.run_pending()
+    file_db.jobs.run()
     with file_db._db.write() as tx:
         tx.run(
             "UPDATE entries SET use_count = 7, last_used_ms = 5, valid_to_ms = 6 WHERE id = :id",
@@ -88,8 +88,8 @@ def test_a_whole_file_comes_back_byte_for_byte(
     copy.export(tmp_path / "two.jsonl")
 
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
-    assert copy.check(deep=True) == []
-    assert copy.pending() == 0
+    assert copy.file.check(deep=True) == []
+    assert copy.jobs.pending() == 0
 
 
 def test_a_copy_recalls_what_the_file_recalls(
@@ -241,9 +241,9 @@ def test_archived_messages_and_summaries_come_back(
     call = {"type": "tool_call", "id": "c1", "name": "book", "arguments": "{}"}
     chat.extend([{"role": "user", "text": f"Day {n}, 日本語, Oslo."} for n in range(1, 60)])
     chat.append("assistant", parts=[call], metadata={"a": 1})
-    file_db.run_pending()
+    file_db.jobs.run()
     before = list(file_db.export_lines())
-    chat.compact(keep_last=3)
+    chat.summaries.compact(keep_last=3)
     file_db.export(tmp_path / "one.jsonl")
     copy = open_db(str(tmp_path / "copy.db"))
     copy.import_file(tmp_path / "one.jsonl")
@@ -253,12 +253,12 @@ def test_archived_messages_and_summaries_come_back(
     assert chat.archive(3).messages == 0
     assert (tmp_path / "one.jsonl").read_text().splitlines() == before
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
-    assert (len(again.tree().summaries), copy.pending()) == (0, 1)
-    assert copy.run_pending() == len(chat.tree().summaries)
-    assert [one.replace(row_id=0, created_ms=0) for one in again.tree().summaries] == [
-        one.replace(row_id=0, created_ms=0) for one in chat.tree().summaries
+    assert (len(again.summaries.tree().summaries), copy.jobs.pending()) == (0, 1)
+    assert copy.jobs.run() == len(chat.summaries.tree().summaries)
+    assert [one.replace(row_id=0, created_ms=0) for one in again.summaries.tree().summaries] == [
+        one.replace(row_id=0, created_ms=0) for one in chat.summaries.tree().summaries
     ]
-    assert copy.check(deep=True) == []
+    assert copy.file.check(deep=True) == []
 
 
 def test_importing_into_an_archived_session(
@@ -274,4 +274,4 @@ def test_importing_into_an_archived_session(
     report = file_db.import_file(tmp_path / "one.jsonl")
 
     assert (report.messages_added, report.messages_known) == (0, 39)
-    assert file_db.info().archived_messages == 39
+    assert file_db.file.info().archived_messages == 39

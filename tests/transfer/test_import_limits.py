@@ -101,7 +101,7 @@ def test_a_full_scope_takes_no_session(db: MemDB) -> None:
 def old(db: MemDB, tmp_path: Path) -> str:
     """Return an export of an entry with its vector; the entry says something newer by now."""
     entry = db.scope("ann").remember("Ann lives in Oslo.").entry
-    db.run_pending()
+    db.jobs.run()
     db.export(tmp_path / "old.jsonl")
     db.scope("ann").entries.update(entry.id, text="Ann lives in Rome, by the river.")
     return str(tmp_path / "old.jsonl")
@@ -114,12 +114,12 @@ def _vectors(db: MemDB) -> list[bytes]:
 
 def test_the_vector_of_an_old_text_is_not_taken(db: MemDB, old: str) -> None:
     """The entry keeps its job, and its vector is made from what it says now."""
-    before = db.pending()
+    before = db.jobs.pending()
     db.import_file(old)
 
-    assert (before, db.pending()) == (1, 1)
+    assert (before, db.jobs.pending()) == (1, 1)
     stale = _vectors(db)
-    db.run_pending()
+    db.jobs.run()
     assert _vectors(db) != stale
 
 
@@ -130,8 +130,8 @@ def test_a_vector_of_an_old_text_does_not_stand_for_a_missing_one(db: MemDB, old
         tx.run("DELETE FROM sketches")
     db.import_file(old)
 
-    assert (_vectors(db), db.pending()) == ([], 1)
-    db.run_pending()
+    assert (_vectors(db), db.jobs.pending()) == ([], 1)
+    db.jobs.run()
 
 
 def test_a_vector_of_the_same_text_replaces_a_stale_one(
@@ -143,12 +143,12 @@ def test_a_vector_of_the_same_text_replaces_a_stale_one(
     with other._db.read() as tx:
         entry_id = tx.one("SELECT id FROM entries")[0]
     other.scope("ann").entries.update(entry_id, text="Ann lives in Rome, by the river.")
-    other.run_pending()
+    other.jobs.run()
     other.export(tmp_path / "new.jsonl")
 
     db.import_file(tmp_path / "new.jsonl")
 
-    assert (_vectors(db), db.pending()) == (_vectors(other), 0)
+    assert (_vectors(db), db.jobs.pending()) == (_vectors(other), 0)
 
 
 def test_a_vector_that_is_due_anew_is_not_exported(
@@ -161,7 +161,7 @@ def test_a_vector_that_is_due_anew_is_not_exported(
 
     assert [line for line in exported(db) if json.loads(line)["kind"] == "embedding"] == []
     assert exported(copy) == exported(db)
-    assert copy.pending() == 1
+    assert copy.jobs.pending() == 1
 
 
 def _times(db: MemDB) -> dict[str, tuple[int, int]]:

@@ -37,7 +37,7 @@ def export(file_db: MemDB, tmp_path: Path) -> str:
     chat.artifacts.save("menu.md", "soup", message_seq=3)
     chat.artifacts.save("menu.md", "fish")
     ann.artifacts.save("user:notes", "a", created_ms=5)
-    file_db.run_pending()
+    file_db.jobs.run()
     path = str(tmp_path / "ann.jsonl")
     ann.export(path)
     return path
@@ -91,7 +91,7 @@ def test_an_import_that_was_cut_off_is_completed(
     copy.scope("ann").export(tmp_path / "again.jsonl")
 
     assert (tmp_path / "again.jsonl").read_text() == whole
-    assert copy.check() == []
+    assert copy.file.check() == []
 
 
 def test_a_killed_import_is_completed(
@@ -122,9 +122,9 @@ def test_a_message_said_between_two_runs_stands_behind(
     copy = open_db(":memory:")
     part = (tmp_path / "ann.jsonl").read_text().split("\n")[:5]
     copy.import_file(lines(*part, name="part.jsonl"))
-    copy.run_pending()
+    copy.jobs.run()
     copy.scope("ann").session("chat").append("user", "in between")
-    copy.run_pending()
+    copy.jobs.run()
     copy.import_file(export)
 
     assert told(copy, "chat", "seq", "text") == [
@@ -137,7 +137,7 @@ def test_a_message_said_between_two_runs_stands_behind(
         (7, "message 7"),
         (8, "in between"),
     ]
-    assert copy.pending() == 0
+    assert copy.jobs.pending() == 0
 
 
 def test_messages_without_vectors_are_embedded_later(
@@ -149,9 +149,9 @@ def test_messages_without_vectors_are_embedded_later(
     copy = open_db(":memory:")
     copy.import_file(lines(*without, name="some.jsonl"))
 
-    assert copy.pending() == 1
-    assert copy.run_pending() == 4
-    assert copy.info().spaces[0].vectors == 9
+    assert copy.jobs.pending() == 1
+    assert copy.jobs.run() == 4
+    assert copy.file.info().spaces[0].vectors == 9
 
 
 def test_another_user_can_be_given(export: str, open_db: Callable[..., MemDB], told: Told) -> None:
@@ -184,8 +184,8 @@ def test_a_session_of_the_same_name_is_continued(
     ]
     assert chat.artifacts.versions("menu.md")[1].message_seq == 5
     assert copy.scope("ann").entries.find("home").first_seq == 4
-    assert copy.run_pending() == 9
-    assert copy.check(deep=True) == []
+    assert copy.jobs.run() == 9
+    assert copy.file.check(deep=True) == []
 
 
 def test_two_copies_that_went_apart_are_joined(
@@ -207,7 +207,7 @@ def test_two_copies_that_went_apart_are_joined(
         "said here",
         "said here too",
     ]
-    assert copy.check() == []
+    assert copy.file.check() == []
 
 
 def test_an_entry_whose_key_is_taken(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import apsw
 
     from memdb.engine.base import Storage
-    from memdb.models.clock import Clock, Ids
+    from memdb.models.protocols import Clock, Ids
 
 
 # Another value than before: somebody else's connection has changed the file.

@@ -125,9 +125,9 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
         def write() -> None:
             scope = self._scope(app_name, user_id)
-            keeper = scope._rooms.remember
+            keeper = scope._services.remember
             told = [keeper.prepare(scope._owner, NewEntry(**fact)) for fact in facts]
-            with nullcontext() if keeper.has_arbiter else scope._rooms.db.write():
+            with nullcontext() if keeper.has_arbiter else scope._services.db.write():
                 for fact, one in zip(facts, told, strict=True):
                     known = _numbered(scope, fact["key"])
                     if known is None:
@@ -193,7 +193,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
                 chat = talks.session(info.name)
                 found = chat.find(memory_id or "")
                 if found is not None:
-                    chat.erase(found.seq)
+                    chat.host.erase(found.seq)
 
         if can_name(app_name, user_id, memory_id):
             await self._run(remove)
@@ -265,7 +265,7 @@ def _numbered(scope: Scope, key: str | None) -> int | None:
         entry = scope.entries.get(number)
     except NotFound:
         return None
-    return number if entry.holds(scope._rooms.db.clock()) else None
+    return number if entry.holds(scope._services.db.clock()) else None
 
 
 def _iso(timestamp: float) -> str:

@@ -115,7 +115,7 @@ class Service:
         self._owned = not isinstance(source, memdb.MemDB)
         self._db = source if isinstance(source, memdb.MemDB) else memdb.open(source, **options)
         try:
-            self._db.warm()
+            self._db.file.warm()
         except BaseException:
             if self._owned:
                 self._db.close()

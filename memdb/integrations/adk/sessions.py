@@ -68,8 +68,8 @@ class MemdbSessionService(Service, BaseSessionService):
 
         def make() -> Session:
             chat = self._scope(app_name, user_id).session(name)
-            chat.create(metadata=_mark(now, 0), created_ms=int(now * 1000), **changes)
-            found = chat.snapshot(last=0)
+            chat.host.create(metadata=_mark(now, 0), created_ms=int(now * 1000), **changes)
+            found = chat.host.snapshot(last=0)
             if found is None:
                 raise SessionNotFoundError(f"Session {name!r} was deleted at once.")
             return _to_session(app_name, user_id, found)
@@ -97,7 +97,7 @@ class MemdbSessionService(Service, BaseSessionService):
             since_ms = None if after is None else to_ms(after, "after_timestamp")
             chat = self._chat(app_name, user_id, session_id)
             # Milliseconds are too coarse to count by, so the last ones are cut below.
-            found = chat.snapshot(last=recent if after is None else None, since_ms=since_ms)
+            found = chat.host.snapshot(last=recent if after is None else None, since_ms=since_ms)
             if found is None or not _counts(found.head):
                 return None
             events = [to_event(message) for message in in_turns(found.messages)]
@@ -124,7 +124,7 @@ class MemdbSessionService(Service, BaseSessionService):
             found = []
             for scope in scopes:
                 for info in scope.sessions():
-                    one = scope.session(info.name).snapshot(last=0)
+                    one = scope.session(info.name).host.snapshot(last=0)
                     if one is not None and _counts(one.head):
                         found.append(_to_session(app_name, scope.user, one))
             found.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
@@ -171,7 +171,7 @@ class MemdbSessionService(Service, BaseSessionService):
 
         def write() -> bool:
             chat = self._scope(session.app_name, session.user_id).session(session.id)
-            head = chat.head()
+            head = chat.host.head()
             if head is None or not _counts(head):
                 raise SessionNotFoundError(f"Session {session.id!r} not found.")
             mark = {**(head.metadata or {}), **_mark(event.timestamp, head.last_seq + 1)}
@@ -179,7 +179,7 @@ class MemdbSessionService(Service, BaseSessionService):
                 raise StaleSessionError(
                     f"Session {session.id!r} was written to since it was read: get it again."
                 )
-            stored = chat.commit(message, expected=head, metadata=mark, **changes)
+            stored = chat.host.commit(message, expected=head, metadata=mark, **changes)
             if stored.seq <= head.last_seq:
                 return False
             # Here, not in the event loop: the next call may be waiting already.
@@ -200,7 +200,7 @@ class MemdbSessionService(Service, BaseSessionService):
         scope = self._scope(app_name, user_id)
         chat = scope.session(session_id)
         stripped = session_id.strip()
-        if stripped != session_id and chat.head() is None:
+        if stripped != session_id and chat.host.head() is None:
             return scope.session(stripped)
         return chat
 

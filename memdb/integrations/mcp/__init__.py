@@ -9,7 +9,7 @@ mcp package serves over any transport.
 >>> async def talk():
 ...     from mcp import Client
 ...
-...     async with await memdb.aio.open(":memory:") as db:
+...     async with memdb.aio.open(":memory:") as db:
 ...         async with Client(make_server(db, user="ann")) as client:
 ...             fact = {"text": "Ann is allergic to peanuts."}
 ...             await client.call_tool("remember", fact)

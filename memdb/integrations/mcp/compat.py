@@ -123,7 +123,7 @@ def _changing(change: Callable[[Graph, Given], Given]) -> Callable[[Scope, Given
 
     def run(scope: Scope, given: Given) -> Given:
         artifacts = scope.artifacts
-        with scope._rooms.db.write():
+        with scope._services.db.write():
             graph = _load(scope)
             before = graph.lines()
             answer = change(graph, given)
@@ -213,7 +213,7 @@ def _open_nodes(scope: Scope, given: Given) -> Given:
     return graph.around([one for one in graph.entities if one["name"] in given["names"]])
 
 
-def told(name: str, answer: Given) -> str:
+def answer_text(name: str, answer: Given) -> str:
     """Return the text that the official server sends beside a structured answer."""
     if "message" in answer:
         return str(answer["message"])

@@ -65,7 +65,7 @@ async def over_http(server: Server[Any], end: Ending, listener: socket.socket, t
     http.capture_signals = nullcontext  # they come by way of *end*
 
     async def leave() -> None:
-        await end.told()
+        await end.requested()
         await end.finished(app.calls)
         app.end()
         http.should_exit = True

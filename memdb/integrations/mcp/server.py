@@ -277,7 +277,7 @@ def _answered(name: str, answer: dict[str, Any]) -> types.CallToolResult:
     import mcp_types as types
 
     if name in graph.NAMES:
-        text = graph.told(name, answer)
+        text = graph.answer_text(name, answer)
     else:
         text = json.dumps(answer, ensure_ascii=False)
     return types.CallToolResult(

@@ -39,23 +39,23 @@ class Ending:
 
     def __init__(self) -> None:
         """Nobody has asked yet."""
-        self._told = False
+        self._requested = False
         self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self.idle: Callable[[], Awaitable[object]] = _nothing
 
     def tell(self) -> None:
         """Ask the server to end; from any thread, and from a handler of signals."""
-        self._told = True
+        self._requested = True
         if self._waiting is not None:
             loop, event = self._waiting
             with suppress(RuntimeError):  # the loop is closed: the server has ended
                 loop.call_soon_threadsafe(event.set)
 
-    async def told(self) -> None:
+    async def requested(self) -> None:
         """Return when somebody has asked."""
         event = asyncio.Event()
         self._waiting = asyncio.get_running_loop(), event
-        if not self._told:
+        if not self._requested:
             await event.wait()
 
     async def finished(self, asked: Collection[object]) -> None:
@@ -101,7 +101,7 @@ def serve(
         raise InvalidInput(
             f"token has {len(token or '')} characters: give one of {MIN_TOKEN_CHARS} or more"
         )
-    db._rooms.counting.count_many([""])  # loading it later would hold up the event loop
+    db._services.counting.count_many([""])  # loading it later would hold up the event loop
     end = Ending()
     with _signals(end), Worker(db.path) as worker:
         shared = aio.MemDB(db, worker)

@@ -122,7 +122,7 @@ class _Client:
 
     async def leave(self) -> None:
         """Listen no more when the server is to end."""
-        await self._end.told()
+        await self._end.requested()
         self._listening.cancel()
 
     async def _send(self, message: types.JSONRPCMessage) -> None:

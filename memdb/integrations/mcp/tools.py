@@ -104,7 +104,7 @@ def _context(scope: Scope, given: Arguments) -> Answer:
 
 def _expand(scope: Scope, given: Arguments) -> Answer:
     chat = scope.session(given["session"])
-    found = chat.expand(given["id"], after_seq=given.get("after", 0), limit=PAGE)
+    found = chat.summaries.expand(given["id"], after_seq=given.get("after", 0), limit=PAGE)
     summaries = [
         {"id": one.id, "first_seq": one.first_seq, "last_seq": one.last_seq, "text": one.text or ""}
         for one in found.summaries

@@ -20,8 +20,8 @@ is given as items too. Calls run in the worker thread of the file (`memdb.aio`);
 ([{'role': 'assistant', 'content': 'Noted.'}], 'We fly to Oslo on 3 May.')
 """
 
+from memdb.errors import InvalidItem, SessionClosed
 from memdb.integrations.openai_agents.branches import FORK
-from memdb.integrations.openai_agents.items import InvalidItem
-from memdb.integrations.openai_agents.session import MemDBSession, SessionClosed
+from memdb.integrations.openai_agents.session import MemDBSession
 
 __all__ = ["FORK", "InvalidItem", "MemDBSession", "SessionClosed"]

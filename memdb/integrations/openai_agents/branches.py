@@ -175,10 +175,10 @@ class Branching:
 
     def _add(self, db: database.MemDB, branch: str, new: list[NewMessage]) -> None:
         """Add to *branch*, or to "main" where it was cleared; seen and done in one step."""
-        drafts = db._rooms.writer.prepare(new)
+        drafts = db._services.writer.prepare(new)
         with db._db.write():
             name = self._name(self._known(db, branch))
-            db._rooms.writer.append(self._scope(db)._owner, name, drafts)
+            db._services.writer.append(self._scope(db)._owner, name, drafts)
 
     def _known(self, db: database.MemDB, branch: str) -> str:
         """Return *branch*, or "main" where another process has cleared the session since."""

@@ -42,7 +42,7 @@ class Compacting(Branching):
             while True:
                 newest = _newest(chat)
                 try:
-                    chat.replace(range(1, newest + 1), new, expected_seq=newest)
+                    chat.host.replace(range(1, newest + 1), new, expected_seq=newest)
                 except VersionConflict:
                     continue  # somebody added one meanwhile
                 return True
@@ -79,7 +79,7 @@ class Compacting(Branching):
                 chat = self._chat(db, branch)
                 expired = [*_expired(chat, gone[0], prune_prefix)]
                 try:
-                    chat.replace(expired + gone, new, expected_seq=newest)
+                    chat.host.replace(expired + gone, new, expected_seq=newest)
                 except VersionConflict:
                     return False
                 return True

@@ -14,7 +14,7 @@ import json
 import marshal
 from itertools import chain
 
-from memdb.errors import InvalidInput, VersionConflict
+from memdb.errors import InvalidInput, InvalidItem, VersionConflict
 from memdb.models.messages import NewMessage
 from memdb.text.derived import text_of
 from memdb.text.times import iso_time
@@ -48,10 +48,6 @@ PREVIEW_CHARS = 100
 # The field of an item that stands in its part instead, and the name it has there.
 CALL, RESULT = "function_call", "function_call_output"
 LIFTED = {CALL: ("arguments", "arguments"), RESULT: ("output", "content")}
-
-
-class InvalidItem(InvalidInput, TypeError):
-    """An item cannot be stored: the SDK's own sessions raise TypeError then."""
 
 
 def to_message(item: Any, name: str = "item") -> NewMessage:
@@ -172,7 +168,7 @@ def items_of(message: Message) -> list[Item]:
     for part in message.body:
         if isinstance(part, dict) and (ITEM in part or RAW in part):
             return _kept(part)
-    return [*_told(message)]
+    return [*_items_by_parts(message)]
 
 
 def _kept(part: dict[str, Any]) -> list[Item]:
@@ -191,7 +187,7 @@ def _kept(part: dict[str, Any]) -> list[Item]:
     return [item]
 
 
-def _told(message: Message) -> Iterator[Item]:
+def _items_by_parts(message: Message) -> Iterator[Item]:
     """Yield what a message without an item says, as items."""
     parts = [part for part in message.body or () if isinstance(part, dict)]
     texts = [part["text"] for part in parts if _is(part, "text", "text")]
@@ -306,7 +302,8 @@ def popped(chat: Session) -> Item | None:
     while newest := chat.last(1):
         items = items_of(newest[0])
         try:
-            chat.pop(expected_seq=newest[0].seq, instead=[to_message(item) for item in items[:-1]])
+            rest = [to_message(item) for item in items[:-1]]
+            chat.host.pop(expected_seq=newest[0].seq, instead=rest)
         except VersionConflict:
             continue  # somebody else was faster
         if items:

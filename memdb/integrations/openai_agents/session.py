@@ -12,11 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.aio.batching import waited
-from memdb.errors import Closed, InvalidInput
+from memdb.errors import Closed, InvalidInput, InvalidItem, SessionClosed
 from memdb.integrations.openai_agents.branches import FORK, MAIN
 from memdb.integrations.openai_agents.compaction import Compacting
 from memdb.integrations.openai_agents.items import (
-    InvalidItem,
     fitted,
     is_user,
     items_of,
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
 
     R = TypeVar("R")
     Item = dict[str, Any]
-
-
-class SessionClosed(Closed, RuntimeError):
-    """The session was closed: the SDK's own sessions raise RuntimeError then."""
 
 
 class MemDBSession(Compacting):
@@ -105,7 +100,7 @@ class MemDBSession(Compacting):
             raise InvalidInput(f"limit is {type(most).__name__}: give an int or None")
         chat, branch = self._chat_of(branch_id), branch_id or self._branch
         key = (*self._main_key(), branch, branch_id is None) if branch != MAIN else self._main_key()
-        with _closing_told():
+        with _report_closed():
             return await self._opened().read(key, most, lambda db: latest(chat(db), most))
 
     async def add_items(self, items: list[Item]) -> None:
@@ -125,7 +120,7 @@ class MemDBSession(Compacting):
         if branch != MAIN:
             await self._run(lambda db: self._add(db, branch, [*new]), to_end=True)
             return
-        with _closing_told():
+        with _report_closed():
             if self._main is None:  # kept, because it knows its scope by then
                 user, app = self._place
                 self._main = (await file.db()).scope(user, app).session(self.session_id)
@@ -146,7 +141,7 @@ class MemDBSession(Compacting):
 
         def clear(db: memory.MemDB) -> None:
             with db._db.write():
-                self._scope(db).session(self.session_id).clear()
+                self._scope(db).session(self.session_id).host.clear()
                 for info in self._scope(db).sessions(self.session_id + FORK):
                     self._scope(db).session(info.name).delete()
             self._branch = MAIN
@@ -234,12 +229,12 @@ class MemDBSession(Compacting):
 
     async def _run(self, work: Callable[[memory.MemDB], R], *, to_end: bool = False) -> R:
         """Do *work* in the thread of the file; *to_end* also for a caller that is cancelled."""
-        with _closing_told():
+        with _report_closed():
             return await self._opened().run(work, to_end=to_end)
 
 
 @contextmanager
-def _closing_told() -> Iterator[None]:
+def _report_closed() -> Iterator[None]:
     """Raise what the SDK's callers know where the file was closed while a call waited for it."""
     try:
         yield

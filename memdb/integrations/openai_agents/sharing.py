@@ -61,7 +61,7 @@ class SharedFile:
     def of(cls, db: memory.MemDB | aio.MemDB) -> SharedFile:
         """Return what serves a file that somebody else opened and closes."""
         sync = db if isinstance(db, memory.MemDB) else db._sync
-        file = cls(db.path, {}, sync._rooms.counting)
+        file = cls(db.path, {}, sync._services.counting)
         file._db = aio.MemDB(db, file._worker) if isinstance(db, memory.MemDB) else db
         return file
 

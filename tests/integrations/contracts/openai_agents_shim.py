@@ -13,7 +13,8 @@ import agents.extensions.memory.advanced_sqlite_session
 import agents.extensions.memory.async_sqlite_session
 import agents.memory
 
-from memdb.integrations.openai_agents import MemDBSession, SessionClosed
+from memdb.errors import SessionClosed
+from memdb.integrations.openai_agents import MemDBSession
 
 
 class Named(MemDBSession):

@@ -1,5 +1,5 @@
 """
-The part of `memdb.MemDB` that does what is due: at once, or in a thread. Delegates.
+Background work of an open file, as `db.jobs` gives it. Delegates; no rules here.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from memdb.api._container import Rooms
+    from memdb.api._container import Services
     from memdb.jobs.worker import Worker
 
 
-class Working:
-    """Pieces of work and upkeep of an open file."""
+class Jobs:
+    """Embeddings, summaries, extraction and upkeep that are due in a file."""
 
-    _rooms: Rooms
-    _worker: Worker | None
+    def __init__(self, services: Services) -> None:
+        """Use `db.jobs` instead."""
+        self._services = services
+        self._worker: Worker | None = None
 
-    def run_pending(
+    def run(
         self,
         limit: int | None = None,
         progress: Callable[[int], object] | None = None,
@@ -50,7 +52,7 @@ class Working:
                 was done, extracts stand in for the summaries, and what failed
                 is due again later.
         """
-        return self._rooms.jobs.run_pending(WorkRequest(limit, progress, status), kinds)
+        return self._services.jobs.run_pending(WorkRequest(limit, progress, status), kinds)
 
     def run_due(self) -> int:
         """
@@ -59,14 +61,14 @@ class Working:
         Raises:
             MemDBError: the first of what failed; it is tried again later.
         """
-        return self._rooms.jobs.run_due(WorkRequest())
+        return self._services.jobs.run_due(WorkRequest())
 
-    def start_worker(self, interval_s: float = 1.0) -> Worker:
+    def start(self, interval_s: float = 1.0) -> Worker:
         """
         Do due work in a thread of this process until it is stopped or the file closed.
 
-        Upkeep too, which `run_pending` leaves alone; of any number of processes
-        with workers one does it, and `info().upkeep` tells when.
+        Upkeep too, which `run` leaves alone; of any number of processes
+        with workers one does it, and `db.file.info().upkeep` tells when.
 
         Args:
             interval_s: Pause between two looks when nothing is due; after a
@@ -83,10 +85,15 @@ class Working:
         if self._worker is None or not self._worker.running:
             from memdb.jobs.worker import Worker
 
-            self._worker = Worker(self._rooms.jobs.run_due, interval_s)
+            self._worker = Worker(self._services.jobs.run_due, interval_s)
             self._worker.start()
         return self._worker
 
     def pending(self) -> int:
-        """Return how many jobs `run_pending` has to do, those for other embedders left out."""
-        return self._rooms.pending()
+        """Return how many jobs `run` has to do, those for other embedders left out."""
+        return self._services.pending()
+
+    def _close(self) -> None:
+        """Stop the worker; a model that is being asked is given up."""
+        if self._worker is not None:
+            self._worker.stop(give_up=True)

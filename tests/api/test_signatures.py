@@ -1,0 +1,142 @@
+"""The public classes: their size, real signatures, types that can be imported, sync and async."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import memdb
+from memdb import aio
+
+# Public names at most; a namespace counts as one.
+MOST = {"MemDB": 16, "Scope": 16, "Session": 22}
+
+PAIRS = [
+    (getattr(memdb, name), getattr(module, name))
+    for module, names in (
+        (aio, ("MemDB", "Scope", "Session", "State")),
+        (aio.parts, ("Jobs", "File", "Host", "Summaries", "Entries", "Artifacts", "Tools")),
+    )
+    for name in names
+]
+
+# A mapping becomes a few coroutines, a property one, an iterator a list.
+OTHERWISE = {
+    "State": {"get", "delete"},
+    "MemDB": {"run", "transaction"},
+}
+
+
+def public_names(cls: type) -> list[str]:
+    return [name for name in vars(cls) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_no_class_grows_beyond_its_size(name: str) -> None:
+    # Session.name is set on the instance.
+    extra = {"Session": 1}.get(name, 0)
+
+    assert len(public_names(getattr(memdb, name))) + extra <= MOST[name]
+
+
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda cls: cls.__name__)
+def test_aio_has_every_name(sync: type, awaited: type) -> None:
+    if sync is memdb.State:
+        return
+    here = set(public_names(sync)) - OTHERWISE.get(sync.__name__, set())
+    # Names that both set on the instance.
+    there = {*public_names(awaited), "app", "user", "path", "name"}
+
+    assert here <= there
+
+
+@pytest.mark.parametrize(("sync", "awaited"), PAIRS, ids=lambda cls: cls.__name__)
+def test_aio_methods_take_the_arguments_of_their_twins(sync: type, awaited: type) -> None:
+    for name in public_names(awaited):
+        mine, theirs = getattr(awaited, name), getattr(sync, name, None)
+        if not callable(mine) or not callable(theirs) or name in OTHERWISE.get(sync.__name__, ()):
+            continue
+        assert parameters(mine) == parameters(theirs), f"{sync.__name__}.{name}"
+
+
+def test_aio_open_takes_the_arguments_of_open() -> None:
+    assert parameters(aio.open) == parameters(memdb.open)
+
+
+def parameters(call: Callable[..., object]) -> list[tuple[str, object, object]]:
+    return [
+        (one.name, one.kind, one.default)
+        for one in inspect.signature(call).parameters.values()
+        if one.name not in ("self", "name_") and one.kind is not one.POSITIONAL_ONLY
+    ]
+
+
+def callables() -> Iterator[tuple[str, Callable[..., object]]]:
+    """Yield every public function, and every public method of a public class."""
+    for name in memdb.__all__:
+        value = getattr(memdb, name)
+        if inspect.isclass(value):
+            for member in public_names(value):
+                found = inspect.getattr_static(value, member)
+                call = found.fget if isinstance(found, property) else getattr(value, member)
+                if inspect.isfunction(call) or inspect.ismethod(call):
+                    yield f"{name}.{member}", call
+        elif inspect.isfunction(value):
+            yield name, value
+
+
+def own_types() -> set[str]:
+    """Return the name of every class of memdb, and of the two callables it asks for."""
+    root = Path(memdb.__file__).parent
+    names = {"Clock", "Ids"}
+    for path in root.rglob("*.py"):
+        if "data" not in path.parts:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            names |= {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    return names
+
+
+def test_every_type_that_is_taken_or_returned_can_be_imported() -> None:
+    ours = own_types()
+    missing = {
+        f"{name}: {word}"
+        for name, call in callables()
+        for annotation in inspect.get_annotations(call).values()
+        for word in re.findall(r"[A-Za-z_]\w*", str(annotation))
+        if word in ours and word not in memdb.__all__
+    }
+
+    assert missing == set()
+
+
+def test_every_field_of_a_public_record_has_a_type_that_can_be_imported() -> None:
+    ours = own_types()
+    missing = {
+        f"{name}.{field}: {word}"
+        for name in memdb.__all__
+        if hasattr(record := getattr(memdb, name), "_fields")
+        for field, annotation in record.__annotations__.items()
+        for word in re.findall(r"[A-Za-z_]\w*", str(annotation))
+        if word in ours and word not in memdb.__all__
+    }
+
+    assert missing == set()
+
+
+def test_every_error_is_exported_and_in_the_drawn_tree() -> None:
+    from memdb import errors
+
+    found = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, memdb.MemDBError)
+    }
+
+    assert found <= set(memdb.__all__)
+    for name in found:
+        assert re.search(rf"^ *{name}\b", errors.__doc__ or "", re.MULTILINE), name
