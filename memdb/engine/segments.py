@@ -164,17 +164,17 @@ ORDER BY first_seq DESC
 LIMIT 1
 """
 
+# The columns that a segment holds, in the order of a segment's content behind the seq.
+CONTENT = ("text", "body", "metadata")
 
-def fill(
-    tx: Tx, rows: list[Row], row_id: int, places: tuple[int, ...], *, lost_ok: bool = False
-) -> list[Row]:
+
+def fill(tx: Tx, rows: list[Row], columns: Sequence[str], *, lost_ok: bool = False) -> list[Row]:
     """
-    Return *rows* of messages with what the archived ones said.
+    Return *rows* of messages with the content of the archived ones.
 
     Args:
-        row_id: Which column is the id.
-        places: Which columns are the text and, where they are read, the body
-            and the metadata.
+        columns: Names of the columns of a row: `id`, `text` and, if they are
+            read, `body` and `metadata`.
         lost_ok: Leave a row without its text where the segment is damaged.
 
     Cost: 0.1 ms per segment that holds some of them.
@@ -182,16 +182,19 @@ def fill(
     Raises:
         Corrupt: a segment is damaged or missing, and *lost_ok* is False.
     """
-    text = places[0]
+    row_id, text = columns.index("id"), columns.index("text")
+    places = {
+        columns.index(name): number for number, name in enumerate(CONTENT, 1) if name in columns
+    }
     archived = [row[row_id] for row in rows if row[text] is None]
     said = _readable(tx, archived) if lost_ok else contents(tx, archived)
     return [_with(row, places, said[row[row_id]]) if row[row_id] in said else row for row in rows]
 
 
-def _with(row: Row, places: tuple[int, ...], content: Content) -> Row:
+def _with(row: Row, places: dict[int, int], content: Content) -> Row:
     values = list(row)
-    for place, value in zip(places, content[1:], strict=False):
-        values[place] = value
+    for place, number in places.items():
+        values[place] = content[number]
     return tuple(values)
 
 

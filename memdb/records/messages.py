@@ -16,7 +16,6 @@ from memdb.records import archive, spaces
 from memdb.records import summaries as summary_records
 from memdb.records import tombstones as tombstone_records
 from memdb.tables import checks, derived, jobs, messages, removal, sessions, tombstones
-from memdb.tables import messages as erased
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.validate import parse_json
@@ -194,21 +193,14 @@ def _refuse_other(stored: tuple[str, str, Any], draft: Draft) -> None:
 
 
 def _to_message(row: dict[str, Any], session: str) -> Message:
-    return Message(
-        row["id"] & MAX_SEQ,
-        row["role"],
-        row["author"],
-        row["text"],
-        parse_json(row["body"]),
-        row["tokens"],
-        row["counter"],
-        row["external_id"],
-        row["created_ms"],
-        parse_json(row["metadata"]),
-        session,
-        row["id"],
-        row["uid"],
-    )
+    values = {
+        **row,
+        "seq": row["id"] & MAX_SEQ,
+        "session": session,
+        "body": parse_json(row["body"]),
+        "metadata": parse_json(row["metadata"]),
+    }
+    return Message.make([values[field] for field in messages.COLUMNS])
 
 
 def remove(tx: Tx, session: int, seqs: Sequence[int]) -> None:
@@ -284,7 +276,7 @@ def erase(tx: Tx, session: int, message: Message) -> None:
     another one. The message is not archived: the caller brings it back before.
     """
     tx.words.drop("message", message.id, message.id)
-    erased.erase(tx, message.id, _hash_without_text(message))
+    messages.erase(tx, message.id, _hash_without_text(message))
     tx.words.add("message", message.id, message.id)
     tx.vectors.drop("message", message.id, message.id)
     summary_records.remove(tx, session)
@@ -292,9 +284,8 @@ def erase(tx: Tx, session: int, message: Message) -> None:
 
 
 def _hash_without_text(message: Message) -> bytes:
-    kept = ("uid", "role", "external_id", "created_ms")
-    row = {"author": None, "text": "", "body": None, "metadata": None}
-    return messages.hash_of(row | {field: getattr(message, field) for field in kept})
+    row = {column: getattr(message, column) for column in messages.HASHED}
+    return messages.hash_of(row | messages.ERASED)
 
 
 def derive(tx: Tx) -> None:

@@ -53,28 +53,9 @@ VALUES (
 )
 """
 
-SELECT_ONE = """/* messages.get */
-SELECT
-  id & :seq_mask,
-  role,
-  author,
-  text,
-  body,
-  tokens,
-  counter,
-  external_id,
-  created_ms,
-  metadata,
-  :session_name,
-  id,
-  uid
-FROM messages
-WHERE id = :id
-"""
-
 SELECT_AFTER = """/* messages.after */
 SELECT
-  id & :seq_mask,
+  id & :seq_mask AS seq,
   role,
   author,
   text,
@@ -84,7 +65,7 @@ SELECT
   external_id,
   created_ms,
   metadata,
-  :session_name,
+  :session_name AS session,
   id,
   uid
 FROM messages
@@ -95,7 +76,7 @@ LIMIT :limit
 
 SELECT_LAST = """/* messages.last */
 SELECT
-  id & :seq_mask,
+  id & :seq_mask AS seq,
   role,
   author,
   text,
@@ -105,7 +86,7 @@ SELECT
   external_id,
   created_ms,
   metadata,
-  :session_name,
+  :session_name AS session,
   id,
   uid
 FROM messages
@@ -116,7 +97,7 @@ LIMIT :limit
 
 SELECT_MANY = """/* messages.get_many */
 SELECT
-  id & :seq_mask,
+  id & :seq_mask AS seq,
   role,
   author,
   text,
@@ -126,7 +107,9 @@ SELECT
   external_id,
   created_ms,
   metadata,
-  (SELECT name FROM sessions WHERE sessions.id = messages.id & ~CAST(:seq_mask AS BIGINT)),
+  (
+    SELECT name FROM sessions WHERE sessions.id = messages.id & ~CAST(:seq_mask AS BIGINT)
+  ) AS session,
   id,
   uid
 FROM messages
@@ -135,7 +118,7 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 
 SELECT_BY_EXTERNAL = """/* messages.by_external */
 SELECT
-  id & :seq_mask,
+  id & :seq_mask AS seq,
   role,
   author,
   text,
@@ -145,7 +128,7 @@ SELECT
   external_id,
   created_ms,
   metadata,
-  :session_name,
+  :session_name AS session,
   id,
   uid
 FROM messages
@@ -234,44 +217,58 @@ SELECT created_ms FROM messages WHERE id BETWEEN :low AND :high ORDER BY id DESC
 """
 
 
+# What SELECT_AFTER, SELECT_LAST, SELECT_MANY and SELECT_BY_EXTERNAL list, in this order.
+COLUMNS = Message._fields
+TEXT, BODY, METADATA = (COLUMNS.index(name) for name in ("text", "body", "metadata"))
+
+# What erasing a message leaves of the columns that the hash covers; the others stay.
+ERASED = {"author": None, "text": "", "body": None, "metadata": None}
+
+# What the content hash covers, in this order, and what it does not: the id says where a
+# message is, tokens depend on the counter, the rest is derived. Each column is in one of
+# the two (tests/records/test_message_columns.py).
+HASHED = (
+    "uid",
+    "role",
+    "author",
+    "text",
+    "body",
+    "external_id",
+    "metadata",
+    "created_ms",
+)
+NOT_HASHED = ("id", "tokens", "counter", "content_hash", "bigrams")
+
+
 def _to_message(row: Row) -> Message:
-    if row[4] is None and row[9] is None:
+    if row[BODY] is None and row[METADATA] is None:
         return Message.make(row)
     values = list(row)
-    values[4], values[9] = parse_json(row[4]), parse_json(row[9])
+    values[BODY], values[METADATA] = parse_json(row[BODY]), parse_json(row[METADATA])
     return Message.make(values)
 
 
 def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
-    """Return rows of the messages' columns as messages, archived ones filled in."""
+    """Return rows of `COLUMNS` as messages, archived ones filled in."""
+    return [_to_message(row) for row in _filled(tx, rows, COLUMNS)]
+
+
+def _filled(tx: Tx, rows: list[Row], columns: tuple[str, ...]) -> list[Row]:
+    """Return *rows* of *columns* with the content of archived messages."""
+    text = columns.index("text")
     for row in rows:
-        if row[3] is None:
-            rows = _filled(tx, rows, row_id=11, places=(3, 4, 9))
-            break
-    return [_to_message(row) for row in rows]
+        if row[text] is None:
+            from memdb.engine.segments import fill  # only where something is archived
 
-
-def _filled(tx: Tx, rows: list[Row], row_id: int, places: tuple[int, ...]) -> list[Row]:
-    """Return *rows* with what archived messages said; see `segments.fill`."""
-    from memdb.engine.segments import fill  # only where something is archived
-
-    return fill(tx, rows, row_id, places)
+            return fill(tx, rows, columns)
+    return rows
 
 
 def hash_of(row: dict[str, Any]) -> bytes:
-    """Return the content hash of a row: everything that was said, not what is derived."""
+    """Return the content hash of a row: of the columns `HASHED`."""
     from memdb.text.derived import content_hash  # only for writing
 
-    return content_hash(
-        row["uid"],
-        row["role"],
-        row["author"],
-        row["text"],
-        row["body"],
-        row["external_id"],
-        row["metadata"],
-        row["created_ms"],
-    )
+    return content_hash(*[row[column] for column in HASHED])
 
 
 def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
@@ -288,8 +285,9 @@ def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
     """Return message *seq* of the session, None if there is none."""
-    values = {"id": message_id(session, seq), "session_name": session_name, **MASKS}
-    rows = tx.all(SELECT_ONE, values)
+    row_id = message_id(session, seq)
+    values = {"after": row_id - 1, "high": row_id, "session_name": session_name, "limit": 1}
+    rows = tx.all(SELECT_AFTER, {**values, **MASKS})
     return _to_messages(tx, rows)[0] if rows else None
 
 
@@ -313,9 +311,8 @@ def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tup
         "external_ids": external_ids,
     }
     rows = tx.all(SELECT_EXTERNALS, values)
-    if any(row[3] is None for row in rows):
-        rows = _filled(tx, rows, row_id=1, places=(3,))
-    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+    filled = _filled(tx, rows, ("external_id", "id", "role", "text"))
+    return {external_id: (row_id, role, text) for external_id, row_id, role, text in filled}
 
 
 def uids(tx: Tx, ids: Collection[int]) -> dict[int, str]:
@@ -364,17 +361,13 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
 def features(tx: Tx, ids: Collection[int]) -> list[Row]:
     """Return (id, text, author, created_ms) of the messages with these *ids*."""
     rows = tx.all(SELECT_FEATURES, {"ids": ids})
-    if any(row[1] is None for row in rows):
-        return _filled(tx, rows, row_id=0, places=(1,))
-    return rows
+    return _filled(tx, rows, ("id", "text", "author", "created_ms"))
 
 
 def texts(tx: Tx, low: int, high: int, limit: int) -> list[tuple[int, str]]:
     """Return (id, text) of up to *limit* messages with *low* <= id <= *high*, by id."""
     rows = tx.all(SELECT_TEXTS, {"low": low, "high": high, "limit": limit})
-    if any(row[1] is None for row in rows):
-        return [(row[0], row[1]) for row in _filled(tx, rows, row_id=0, places=(1,))]
-    return rows
+    return [(row_id, text) for row_id, text in _filled(tx, rows, ("id", "text"))]
 
 
 def ids_between(tx: Tx, low: int, high: int, since_ms: int, until_ms: int) -> set[int]:
@@ -403,15 +396,16 @@ def authors(tx: Tx, low: int, high: int) -> list[str]:
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each message whose content does not match its hash, or is lost."""
-    from memdb.engine.segments import fill
-    from memdb.text.derived import content_hash  # only for checking
+    from memdb.engine.segments import fill  # only for checking
 
+    columns = ("id", *HASHED, "content_hash")
     after = 0
     while rows := tx.all(SELECT_HASHED, {"after": after, "limit": 1000}):
-        for *content, stored in fill(tx, rows, row_id=0, places=(4, 5, 7), lost_ok=True):
-            if content[4] is None or content_hash(*content[1:]) != stored:
-                yield content[0]
-        after = rows[-1][0]
+        for values in fill(tx, rows, columns, lost_ok=True):
+            row = dict(zip(columns, values, strict=True))
+            if row["text"] is None or hash_of(row) != row["content_hash"]:
+                yield row["id"]
+            after = row["id"]
 
 
 def delete_range(tx: Tx, low: int, high: int) -> int:

@@ -285,3 +285,10 @@ def _with_range(match: re.Match[str], table: str, column: str, shift: int) -> st
     first = f"CAST({match[3]} AS bigint) >> {shift}"
     low, end = f"({first}) << {SCOPE_SHIFT}", f"(({first}) + 1) << {SCOPE_SHIFT}"
     return f"{match[1]} AND {own}{column} >= {low} AND {own}{column} < {end}"
+
+
+def read_schema_table(table: str) -> list[str]:
+    """Return the columns of a table in schema.sql, in order."""
+    body = re.search(rf"CREATE TABLE {table} \((.*?)\n\);", schema(), re.DOTALL)
+    assert body is not None, table
+    return re.findall(r"^  ([a-z_]+) (?:BIGINT|TEXT|BYTEA|DOUBLE)", body[1], re.MULTILINE)

@@ -107,6 +107,7 @@ def partitioned(address: str) -> Iterator[Any]:
 
 def prepare_all(connection: Any) -> dict[str, str]:
     """Prepare every statement; return the message of each that fails."""
+    connection.execute("DEALLOCATE ALL")
     refused = {}
     connection.execute("DEALLOCATE ALL")  # of another test on this connection
     for name, sql in postgres.statements().items():

@@ -180,7 +180,7 @@ def _differing_words(tx: Tx) -> list[str]:
         beside.run("BEGIN")
         after = 0
         while rows := tx.all(SELECT_ARCHIVED, {"after": after}):
-            said = segments.fill(tx, rows, row_id=0, places=(1,), lost_ok=True)
+            said = segments.fill(tx, rows, ("id", "text"), lost_ok=True)
             beside.many(INSERT_TEXT, [_to_index(row_id, text or "") for row_id, text in said])
             after = rows[-1][0]
         expected, stored = set(_vocabulary(beside)), set(_vocabulary(tx))

@@ -493,9 +493,10 @@ def _said(tx: Tx) -> Iterator[tuple[int, str, list[Any]]]:
 
 def _rows(tx: Tx) -> Iterator[tuple[int, str, list[Any]]]:
     """Yield (id, kind, texts) of messages, entries and what entries said before."""
+    columns = ("id", *segments.CONTENT, "author", "external_id")
     after = 0
     while rows := tx.all(SELECT_MESSAGES, {"after": after}):
-        for row in segments.fill(tx, rows, row_id=0, places=(1, 2, 3), lost_ok=True):
+        for row in segments.fill(tx, rows, columns, lost_ok=True):
             yield row[0], "message", [one for one in row[1:] if one]
         after = rows[-1][0]
     after = 0

@@ -428,7 +428,7 @@ class SqliteWords:
         self._tx.run(DELETE_ALL_ARCHIVED)
         after = 0
         while rows := self._tx.all(SELECT_ARCHIVED_TEXTS, {"after": after}):
-            texts = fill(self._tx, rows, row_id=0, places=(1,), lost_ok=True)
+            texts = fill(self._tx, rows, ("id", "text"), lost_ok=True)
             self.add_archived([(row_id, text or "") for row_id, text in texts])
             after = rows[-1][0]
 

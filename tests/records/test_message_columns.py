@@ -1,0 +1,186 @@
+"""
+No column of a message gets lost: forked, exported, imported, archived, erased, hashed, adapted.
+
+A new column of `messages` fails here until GIVEN or MADE names it, `tables/messages.py`
+says whether the hash covers it and erasing keeps it, and every route carries it.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import memdb
+import memdb.aio
+from memdb import MemDB
+from memdb.models.messages import Message, NewMessage
+from memdb.tables import messages
+from tests.architecture.postgres import read_schema_table
+
+# A value that is no default for each field that a host gives, by its name in `append`.
+GIVEN: dict[str, Any] = {
+    "role": "assistant",
+    "author": "Ann",
+    "text": "We fly to Oslo.",
+    "external_id": "host-7",
+    "created_ms": 1_600_000_000_000,
+    "metadata": {"lang": "en"},
+    "parts": [{"type": "text", "text": "We fly to Oslo."}, {"type": "image", "url": "a.png"}],
+}
+FIELD_OF = {"parts": "body"}
+FIELDS = sorted(FIELD_OF.get(name, name) for name in GIVEN)
+
+# What memdb makes.
+MADE = {"seq", "tokens", "counter", "session", "id", "uid"}
+
+# What a copy in another session has of its own.
+OWN = {"session", "id", "uid", "seq"}
+
+
+@pytest.fixture
+def db(open_db: Callable[..., MemDB]) -> MemDB:
+    """Return a database with one message, whose fields all have values."""
+    db = open_db(":memory:", embedder=None)
+    db.scope("ann").session("trip").append(**GIVEN)
+    return db
+
+
+def stored(db: MemDB, session: str = "trip") -> Message:
+    """Return the message of a session, read by its columns."""
+    (message,) = db.scope("ann").session(session).last(2)
+    return message
+
+
+def forked(db: MemDB, **_: Any) -> Message:
+    """Copy the message by a fork."""
+    db.scope("ann").session("trip").fork("copy")
+    return stored(db, "copy")
+
+
+def imported(db: MemDB, open_db: Callable[..., MemDB], tmp_path: Any) -> Message:
+    """Export the file and import it into another."""
+    path = str(tmp_path / "all.jsonl")
+    db.export(path)
+    other = open_db(":memory:", embedder=None)
+    other.import_file(path)
+    return stored(other)
+
+
+def archived(db: MemDB, **_: Any) -> Message:
+    """Move the message to a segment and read it from there."""
+    db.scope("ann").session("trip").archive(keep_last=0)
+    return stored(db)
+
+
+def brought_back(db: MemDB, **_: Any) -> Message:
+    """Move the message to a segment and back."""
+    session = db.scope("ann").session("trip")
+    session.archive(keep_last=0)
+    session.unarchive()
+    return stored(db)
+
+
+def awaited(db: MemDB, tmp_path: Any, **_: Any) -> Message:
+    """Append by `memdb.aio`."""
+
+    async def append() -> Message:
+        opened: Any = memdb.aio.open(str(tmp_path / "aio.db"), embedder=None, counter="estimate")
+        async with opened if hasattr(opened, "__aenter__") else await opened as other:
+            session = other.scope("ann").session("trip")
+            await session.append(**GIVEN)
+            (message,) = await session.last(2)
+            return message
+
+    return asyncio.run(append())
+
+
+def extended(db: MemDB, **_: Any) -> Message:
+    """Append by `extend`, as adapters do."""
+    db.scope("ann").session("many").extend([GIVEN])
+    return stored(db, "many")
+
+
+def looked_up(db: MemDB, **_: Any) -> Message:
+    """Find it by the host's id."""
+    found = db.scope("ann").session("trip").find(GIVEN["external_id"])
+    assert found is not None
+    return found
+
+
+ROUTES = {
+    "fork": forked,
+    "export and import": imported,
+    "archive": archived,
+    "unarchive": brought_back,
+    "aio": awaited,
+    "extend": extended,
+    "external id": looked_up,
+}
+
+
+def test_every_field_has_a_value_here() -> None:
+    """A new field is in GIVEN or in MADE; what a host may give is in NewMessage."""
+    assert {*FIELDS, *MADE} == set(Message._fields)
+    assert set(GIVEN) == set(NewMessage._fields) - {"uid"}
+
+
+def test_every_column_is_stored_and_read() -> None:
+    """INSERT lists each column of schema.sql, and a message has each, derived ones apart."""
+    columns = set(read_schema_table("messages"))
+    listed = re.search(
+        r"\((.*?)\)", messages.INSERT_MESSAGE.replace("/* messages.insert */", ""), re.DOTALL
+    )
+    assert listed is not None
+
+    assert {name.strip() for name in listed[1].split(",")} == columns
+    assert columns - {"content_hash", "bigrams"} == set(Message._fields) - {"seq", "session"}
+
+
+def test_the_hash_says_of_each_column_whether_it_covers_it() -> None:
+    """HASHED and NOT_HASHED together are the columns."""
+    columns = read_schema_table("messages")
+
+    assert sorted([*messages.HASHED, *messages.NOT_HASHED]) == sorted(columns)
+    assert set(FIELDS) <= set(messages.HASHED)
+
+
+@pytest.mark.parametrize("column", messages.HASHED)
+def test_the_hash_covers_a_column(column: str) -> None:
+    """Another value gives another hash."""
+    row = dict.fromkeys(messages.HASHED, "x")
+
+    assert messages.hash_of(row) != messages.hash_of({**row, column: "y"})
+
+
+@pytest.mark.parametrize("field", sorted({*FIELDS, *MADE} - OWN))
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_a_route_carries_a_field(
+    db: MemDB,
+    open_db: Callable[..., MemDB],
+    tmp_path: Any,
+    route: Callable[..., Message],
+    field: str,
+) -> None:
+    """What comes out is what went in."""
+    before = stored(db)
+    after = route(db, open_db=open_db, tmp_path=tmp_path)
+
+    assert getattr(before, field) not in (None, "", [], {})
+    assert getattr(after, field) == getattr(before, field)
+
+
+@pytest.mark.parametrize("field", Message._fields)
+def test_erasing_a_message_says_of_each_field_whether_it_stays(db: MemDB, field: str) -> None:
+    """What a message says goes; its place, time and external id stay."""
+    before = stored(db)
+    session: Any = db.scope("ann").session("trip")
+    getattr(session, "host", session).erase(before.seq)
+    after = stored(db)
+
+    if field == "tokens":
+        assert after.tokens == 0
+    else:
+        kept = getattr(before, field)
+        assert getattr(after, field) == messages.ERASED.get(field, kept)
