@@ -63,8 +63,11 @@ def reads(chat: memdb.Session, starts: list[int]) -> list[float]:
 def look(db: memdb.MemDB, chat: memdb.Session) -> tuple[str, str, list[list[tuple[object, ...]]]]:
     """Return the times of searches and recalls, and what the searches found."""
     scope, questions = db.scope("ann"), corpus.queries(100)
-    found = [chat.search(question) for question in questions]
-    search = [timed(lambda question=question: chat.search(question)) for question in questions]
+    found = [chat.recall(question, kinds=("message",), by="words") for question in questions]
+    search = [
+        timed(lambda question=question: chat.recall(question, kinds=("message",), by="words"))
+        for question in questions
+    ]
     scope.recall(questions[0])
     recall = [timed(lambda question=question: scope.recall(question)) for question in questions]
     answers = [[(hit.source.seq, hit.text, hit.score) for hit in hits] for hits in found]

@@ -207,7 +207,6 @@ class Summaries:
 
     tree = later(summaries.Summaries.tree)
     expand = later(summaries.Summaries.expand)
-    search = later(summaries.Summaries.search)
     index = later(summaries.Summaries.index)
     compact = later(summaries.Summaries.compact)
     upgrade = later(summaries.Summaries.upgrade)

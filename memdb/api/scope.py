@@ -263,14 +263,6 @@ class Scope:
         """
         return self._services.profiles.block(self._owner, budget_tokens, said, ids=ids)
 
-    def search(self, query: str, limit: int = 10, *, kinds: Sequence[str] = KINDS) -> Hits:
-        """
-        Return what shares words with *query*, best first; arguments as for `recall`.
-
-        By words alone: nothing is found by its meaning or its place in a talk.
-        """
-        return self.recall(query, limit, kinds=kinds, by="words")
-
     @property
     def state(self) -> State:
         """Values under keys that belong to the user, whatever the session."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+DEFAULT_KINDS = ("message", "entry", "artifact")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
     from typing import Any, Self
 
     from memdb.api._container import Services
@@ -126,15 +129,34 @@ class Session:
         """Return the message that was added with *external_id*, None without one."""
         return self._services.conversations.find_external(self._owner, self.name, external_id)
 
-    def search(self, query: str, limit: int = 10) -> Hits:
-        """
-        Return the messages of this session that share words with *query*, best first.
-
-        By words alone; `scope.recall` also knows meaning, dates and context.
-        """
+    def recall(
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        kinds: Sequence[str] = DEFAULT_KINDS,
+        since: int | datetime | None = None,
+        until: int | datetime | None = None,
+        explain: bool = False,
+        by: str = "meaning",
+        rerank: bool = True,
+        as_of: int | datetime | None = None,
+    ) -> Hits:
+        """Return what this session knows about *query*, best first; see `Scope.recall`."""
         from memdb.search.request import search_request
 
-        request = search_request(query, limit, kinds=("message",), session=self.name, by="words")
+        request = search_request(
+            query,
+            limit,
+            kinds=kinds,
+            since=since,
+            until=until,
+            session=self.name,
+            explain=explain,
+            by=by,
+            rerank=rerank,
+            as_of=as_of,
+        )
         return self._services.recaller.recall(self._owner, request)
 
     def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:

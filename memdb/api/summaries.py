@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memdb.api._container import Services
-    from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
+    from memdb.models.summaries import Compacted, Expansion, SummaryTree
     from memdb.records.scopes import Owner
 
 
@@ -40,17 +40,6 @@ class Summaries:
             NotFound: the session has no such summary, or no message in the span.
         """
         return self._services.trees.expand(self._owner, self._session, summary_id, after_seq, limit)
-
-    def search(self, query: str, limit: int = 10) -> list[Summary]:
-        """Return the summaries of this session that share words with *query*, best first."""
-        from memdb.search.request import search_request
-
-        request = search_request(
-            query, limit, kinds=("summary",), session=self._session, by="words"
-        )
-        hits = self._services.recaller.recall(self._owner, request)
-        ids = [hit.source.summary_id or "" for hit in hits]
-        return self._services.trees.get_many(self._owner, self._session, ids)
 
     def index(self, budget_tokens: int = 400) -> str:
         """

@@ -211,7 +211,10 @@ class Tools:
         by_kind = session._services.recaller.recall_kinds(session._owner, request, limits)
         hits = [*by_kind["message"], *by_kind["entry"]]
         lines = [_hit_line(hit) for hit in hits]
-        lines += [_summary_line(summary) for summary in session.summaries.search(query, MORE_HITS)]
+        found = session.recall(query, MORE_HITS, kinds=("summary",), by="words")
+        ids = [hit.source.summary_id or "" for hit in found]
+        trees = session._services.trees
+        lines += map(_summary_line, trees.get_many(session._owner, session.name, ids))
         return _fitting(lines) or "(nothing found)"
 
     def memory_compact(self, archive: bool = True) -> str:  # noqa: FBT001, FBT002 (a model's argument)

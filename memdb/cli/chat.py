@@ -177,7 +177,7 @@ def search(
     `memdb recall` searches everything of a user, by meaning too.
     """
     with opened_scope(file, user, app) as scope:
-        hits = session_of(scope, session).search(query, limit)
+        hits = session_of(scope, session).recall(query, limit, kinds=("message",), by="words")
     if as_json:
         print_json([hit.to_dict() for hit in hits])
         return

@@ -112,7 +112,9 @@ def test_the_calls_of_hosts_work_as_coroutines(tmp_path):
             assert not await chat.state.delete("b")
             found = await chat.host.snapshot()
             assert (await chat.host.head()) == found.head
-            assert [hit.text for hit in await db.scope("ann").search("fox")] == ["red fox"]
+            assert [hit.text for hit in await db.scope("ann").recall("fox", by="words")] == [
+                "red fox"
+            ]
             assert await chat.host.erase(1)
             await db.scope("ann").state.clear()
             return found, await chat.state.get("a"), await db.scope("ann").state.all()

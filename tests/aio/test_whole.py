@@ -126,7 +126,7 @@ def test_summaries_as_coroutines(tmp_path):
             page = await chat.summaries.expand(tree.frontier[0].id)
             context = await chat.context(150, "leg 3")
             index = await chat.summaries.index()
-            found = await chat.summaries.search("Oslo", limit=2)
+            found = await chat.recall("Oslo", limit=2, kinds=("summary",), by="words")
             told = await chat.tools().call("memory_expand", {"id": "1-10"})
             compacted = await chat.summaries.compact(keep_last=5)
             with pytest.raises(memdb.InvalidInput, match="upgrade needs a model"):

@@ -224,7 +224,11 @@ REFUSED: list[tuple[str, str, Call]] = [
     ("since a text", "since", lambda ann: ann.recall("x", since="2024")),  # type: ignore[arg-type]
     ("until without zone", "until", lambda ann: ann.recall("x", until=datetime(2024, 1, 1))),  # noqa: DTZ001
     ("recall in an empty session", "session", lambda ann: ann.recall("x", session="")),
-    ("search limit 0", "limit", lambda ann: chat(ann).search("x", 0)),
+    (
+        "search limit 0",
+        "limit",
+        lambda ann: chat(ann).recall("x", 0, kinds=("message",), by="words"),
+    ),
 ]
 
 HOSTILE = [
@@ -377,7 +381,7 @@ def test_ten_megabytes_are_a_message(file_db: MemDB) -> None:
     chat.append("user", text + "needle")
 
     assert chat.get(1).text == text + "needle"
-    assert [hit.source.seq for hit in chat.search("needle")] == [1]
+    assert [hit.source.seq for hit in chat.recall("needle", kinds=("message",), by="words")] == [1]
 
 
 def test_extreme_numbers_that_fit_are_stored(file_db: MemDB) -> None:
@@ -395,7 +399,7 @@ def test_extreme_numbers_that_fit_are_stored(file_db: MemDB) -> None:
 def test_hostile_queries_are_answered(ann: memdb.Scope, query: str) -> None:
     """FTS syntax, quotes and broken text are words like others, or nothing."""
     assert isinstance(ann.recall(query), memdb.Hits)
-    assert isinstance(ann.session("trip").search(query), memdb.Hits)
+    assert isinstance(ann.session("trip").recall(query, kinds=("message",), by="words"), memdb.Hits)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def view(db: MemDB, name: str = "trip") -> dict[str, Any]:
         "find": [chat.find(f"m{n}") for n in (1, 2, 140, 299, 9999)],
         "window": chat.host.window(budget_tokens=4000),
         "search": [
-            chat.search(words, 50) for words in ("Oslo", "北京", "hotel", "ann", "number 4")
+            chat.recall(words, 50, kinds=("message",), by="words")
+            for words in ("Oslo", "北京", "hotel", "ann", "number 4")
         ],
         "recall": [
             ann.recall(words, 20, since=since, explain=True)
@@ -375,7 +376,7 @@ def test_a_damaged_segment_is_told(path: str, open_db: Any, raw: Any, harm: str)
         lambda: [*chat.messages()],
         lambda: chat.find("m200"),
         lambda: [*db.export_lines()],
-        lambda: chat.search("Oslo", 200),
+        lambda: chat.recall("Oslo", 200, kinds=("message",), by="words"),
         lambda: chat.append("user", "x", external_id="m200"),
     ):
         with pytest.raises(memdb.Corrupt, match="is archived, and its segment is damaged"):

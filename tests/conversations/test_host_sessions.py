@@ -222,8 +222,8 @@ def test_an_erased_message_says_nothing_and_stays_away(chat, db):
 
     one = chat.get(1)
     assert (one.text, one.body, one.author, one.metadata, one.tokens) == ("", None, None, None, 0)
-    assert list(chat.search("fox")) == []
-    assert [hit.text for hit in chat.search("hen")] == ["hen"]
+    assert list(chat.recall("fox", kinds=("message",), by="words")) == []
+    assert [hit.text for hit in chat.recall("hen", kinds=("message",), by="words")] == ["hen"]
     chat.extend([event("red fox")], keep=True)
     assert chat.get(1).text == ""
     assert chat.last_seq == 2
@@ -235,13 +235,13 @@ def test_erasing_takes_the_summaries_along(chat, db):
     """They may quote what was erased; they are made anew from what is left."""
     chat.extend([{"role": "user", "text": f"The heron number {n} is grey."} for n in range(200)])
     db.jobs.run()
-    assert chat.summaries.search("heron")
+    assert chat.recall("heron", kinds=("summary",), by="words")
 
     chat.host.erase(3)
-    assert chat.summaries.search("heron") == []
+    assert list(chat.recall("heron", kinds=("summary",), by="words")) == []
 
     db.jobs.run()
-    assert chat.summaries.search("heron")
+    assert chat.recall("heron", kinds=("summary",), by="words")
 
 
 def test_an_archived_message_can_be_erased(chat):
@@ -327,9 +327,14 @@ def test_scope_search_goes_by_words_alone(db):
     ann.remember("The fox sleeps.")
     db.scope("bob").remember("A fox of Bob's.")
 
-    assert sorted(hit.text for hit in ann.search("fox")) == ["The fox sleeps.", "red fox"]
-    assert [hit.text for hit in ann.search("fox", kinds=["entry"])] == ["The fox sleeps."]
-    assert list(ann.search("nothing like it")) == []
+    assert sorted(hit.text for hit in ann.recall("fox", by="words")) == [
+        "The fox sleeps.",
+        "red fox",
+    ]
+    assert [hit.text for hit in ann.recall("fox", kinds=["entry"], by="words")] == [
+        "The fox sleeps."
+    ]
+    assert list(ann.recall("nothing like it", by="words")) == []
 
 
 def test_warm_loads_what_counts_and_embeds(db, embedder):

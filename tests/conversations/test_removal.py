@@ -31,7 +31,7 @@ def test_pop_removes_the_newest_and_gives_it(db: MemDB) -> None:
     assert popped is not None
     assert (popped.seq, popped.external_id) == (3, "m3")
     assert [one.seq for one in chat.messages()] == [1, 2]
-    assert list(chat.search("Oslo3")) == []
+    assert list(chat.recall("Oslo3", kinds=("message",), by="words")) == []
     assert chat.find("m3") is None
     assert chat.append("user", "again").seq == 4
 
@@ -93,8 +93,8 @@ def test_pop_takes_an_archived_message_out_of_its_segment(db: MemDB) -> None:
 
     assert popped == before[:239:-1]
     assert [*chat.messages()] == before[:240]
-    assert list(chat.search("Oslo300")) == []
-    assert chat.search("Oslo240") != []
+    assert list(chat.recall("Oslo300", kinds=("message",), by="words")) == []
+    assert len(chat.recall("Oslo240", kinds=("message",), by="words")) > 0
 
 
 @pytest.mark.parametrize("left", [73, 60, 59, 11, 1, 0])
@@ -196,7 +196,7 @@ def test_fork_copies_what_was_said_before(db: MemDB) -> None:
     assert [one.external_id for one in other.last(4)] == ["m1", "m2", "m3", None]
     assert chat.last_seq == 5
     assert {one.uid for one in other.messages()} & {one.uid for one in chat.messages()} == set()
-    assert other.search("Oslo2") != []
+    assert len(other.recall("Oslo2", kinds=("message",), by="words")) > 0
 
 
 def test_fork_of_an_archived_session_has_its_words(db: MemDB) -> None:
@@ -266,7 +266,7 @@ def test_clear_removes_messages_and_nothing_else(db: MemDB, archived: bool) -> N
     assert chat.host.clear() is True
 
     assert (chat.host.clear(), chat.last(5), chat.summaries.tree().summaries) == (False, [], ())
-    assert list(chat.search("Oslo2")) == []
+    assert list(chat.recall("Oslo2", kinds=("message",), by="words")) == []
     assert chat.artifacts.load("list.md").text == "- passport"
     assert len([*ann.entries.list()]) == 1
     assert chat.append("user", "again").seq == 26
@@ -288,7 +288,12 @@ def test_replace_takes_messages_out_and_adds_others(db: MemDB) -> None:
 
     assert [(one.seq, one.text) for one in added] == [(10, "in short")]
     assert [one.seq for one in chat.messages()] == [3, 4, 5, 6, 7, 10]
-    found = {hit.text for hit in chat.search("Oslo1 Oslo2 Oslo3 Oslo8 Oslo9 short")}
+    found = {
+        hit.text
+        for hit in chat.recall(
+            "Oslo1 Oslo2 Oslo3 Oslo8 Oslo9 short", kinds=("message",), by="words"
+        )
+    }
     assert found == {"in short", "trip 3 goes to Oslo3"}
     assert db.file.check(deep=True) == []
 
@@ -340,8 +345,8 @@ def test_replace_reaches_into_the_archive(db: MemDB) -> None:
     chat.host.replace([*range(1, 140), 200, *range(270, 301)])
 
     assert [*chat.messages()] == [*before[139:199], *before[200:269]]
-    assert list(chat.search("Oslo200")) == []
-    assert chat.search("Oslo201") != []
+    assert list(chat.recall("Oslo200", kinds=("message",), by="words")) == []
+    assert len(chat.recall("Oslo201", kinds=("message",), by="words")) > 0
     assert db.file.check(deep=True) == []
 
 

@@ -97,11 +97,19 @@ def test_another_session_keeps_all(
     grow(db)
     kept = say(db, 130, "kept")
     kept.summaries.compact(keep_last=40)
-    before = kept.summaries.tree(), [*kept.messages()], kept.summaries.search("zanzibar")
+    before = (
+        kept.summaries.tree(),
+        [*kept.messages()],
+        kept.recall("zanzibar", kinds=("summary",), by="words"),
+    )
 
     db.scope("ann").session("gone").delete()
 
-    assert (kept.summaries.tree(), [*kept.messages()], kept.summaries.search("zanzibar")) == before
+    assert (
+        kept.summaries.tree(),
+        [*kept.messages()],
+        kept.recall("zanzibar", kinds=("summary",), by="words"),
+    ) == before
     assert db.file.check(deep=True) == []
 
 
@@ -170,7 +178,7 @@ def test_made_anew_it_knows_nothing_of_before(db: MemDB) -> None:
 
     assert new.summaries.tree().summaries == ()
     assert new.summaries.tree().last_seq == 130
-    assert new.summaries.search("zanzibar") == []
+    assert list(new.recall("zanzibar", kinds=("summary",), by="words")) == []
     for one in before:
         with pytest.raises(memdb.NotFound):
             new.summaries.expand(one)

@@ -61,7 +61,7 @@ def test_a_forgotten_message_leaves_a_gap(db):
     assert receipt.removed["messages"] == 1
     assert [one.seq for one in session.messages()] == [1, 2, 4, 5]
     assert session.append("user", "next").seq == 6
-    assert list(session.search(word(2))) == []
+    assert list(session.recall(word(2), kinds=("message",), by="words")) == []
     assert session.find("m2") is None
     with pytest.raises(NotFound):
         session.get(3)
@@ -200,7 +200,7 @@ def test_archived_messages_leave_their_segments(db):
 
     assert (receipt.removed["messages"], receipt.rewritten["segments"]) == (3, 2)
     assert list(session.messages()) == kept
-    assert list(session.search(word(4))) == []
+    assert list(session.recall(word(4), kinds=("message",), by="words")) == []
     assert session.unarchive().messages == 278
 
 

@@ -79,7 +79,9 @@ def test_reading_does_not_wait_for_a_writer(impatient: MemDB, locked: Any) -> No
     ann = impatient.scope("ann")
 
     assert ann.session("trip").last(1)[0].text == "before"
-    assert [hit.text for hit in ann.session("trip").search("before")] == ["before"]
+    assert [
+        hit.text for hit in ann.session("trip").recall("before", kinds=("message",), by="words")
+    ] == ["before"]
     assert impatient.file.info().counts["messages"] == 71
 
 

@@ -67,7 +67,9 @@ def test_a_process_killed_while_it_forgets(tmp_path: Path, start_child: Callable
             third = set(range(1, 400, 3))
             assert not (seqs & third) or third <= seqs
             if "words" in done:
-                assert list(ann.session("trip").search("garden")) == []
+                assert (
+                    list(ann.session("trip").recall("garden", kinds=("message",), by="words")) == []
+                )
             receipt = ann.forget(everything=True, prove=True)
             assert receipt.proven
             assert ann.sessions() == []

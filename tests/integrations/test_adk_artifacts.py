@@ -414,7 +414,9 @@ def test_other_clients_read_and_write_the_same_artifacts(tmp_path):
                 await files.save_artifact(**S, filename="plan.txt", artifact=text("Fly to Oslo."))
                 await files.save_artifact(**S, filename="link", artifact=reference("gs://b/f"))
                 menu = await files.load_artifact(**S, filename="menu.md")
-            found = [hit.source.artifact for hit in db.scope("ann", "desk").search("oslo")]
+            found = [
+                hit.source.artifact for hit in db.scope("ann", "desk").recall("oslo", by="words")
+            ]
             return menu, kept.load("plan.txt").text, kept.load("link").text, found
 
     menu, plan, link, found = asyncio.run(steps())

@@ -65,7 +65,11 @@ def test_search_finds_the_rows_of_a_scan_in_its_session_alone(
                 expected.setdefault((user, session), set()).add(message.seq)
         for user in "ab":
             for session in "xy":
-                hits = db.scope(user).session(session).search(query, limit=100)
+                hits = (
+                    db.scope(user)
+                    .session(session)
+                    .recall(query, limit=100, kinds=("message",), by="words")
+                )
                 assert {hit.source.seq for hit in hits} == expected.get((user, session), set())
 
 

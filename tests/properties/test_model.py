@@ -252,7 +252,11 @@ class Life(RuleBasedStateMachine):
         if self.db is None:
             return
         for (user, name), said in self.messages.items():
-            hits = self.db.scope(user).session(name).search("tea", limit=1_000)
+            hits = (
+                self.db.scope(user)
+                .session(name)
+                .recall("tea", limit=1_000, kinds=("message",), by="words")
+            )
             expected = {
                 seq for seq, (_, text) in enumerate(said, start=1) if text in ("tea", "green tea")
             }

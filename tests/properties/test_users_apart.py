@@ -1,7 +1,7 @@
 """
 Two users never see each other's rows, in any public call of a scope.
 
-Every public name of Scope, Session, Entries, Artifacts and Tools must stand in
+Every public name of Scope, Session and their namespaces must stand in
 `CALLS`: a new one fails here until it says how it is called. Bob knows all of
 ann's names and ids; whatever order he calls in, her word never comes back, and
 what is hers stays as it is.
@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import memdb
 from memdb import MemDB, Scope, Session
 from memdb.api.collections import Artifacts, Entries
+from memdb.api.host import Host
+from memdb.api.summaries import Summaries
 from memdb.api.tools import Tools
 
 WORD = "xylophone"
@@ -67,11 +69,9 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Scope, "find_secrets"): lambda two, _: list(two.bob.find_secrets()),
     (Scope, "forget"): lambda two, _: two.bob.forget(entry=two.entry_id),
     (Session, "forget"): lambda two, _: two.chat.forget([1]),
-    (Session, "clear"): lambda two, _: two.chat.host.clear(),
-    (Session, "pop"): lambda two, _: two.chat.host.pop(),
-    (Session, "replace"): lambda two, _: two.chat.host.replace(
-        [1], [{"role": "user", "text": "hi"}]
-    ),
+    (Host, "clear"): lambda two, _: two.chat.host.clear(),
+    (Host, "pop"): lambda two, _: two.chat.host.pop(),
+    (Host, "replace"): lambda two, _: two.chat.host.replace([1], [{"role": "user", "text": "hi"}]),
     (Session, "fork"): lambda two, _: two.chat.fork("copy"),
     (Scope, "app"): lambda two, _: two.bob.app,
     (Scope, "user"): lambda two, _: two.bob.user,
@@ -82,36 +82,36 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Scope, "remember"): lambda two, q: two.bob.remember(f"I never heard of a {q}.").entry.id,
     (Scope, "session"): lambda two, _: two.bob.session(TALK).last_seq,
     (Scope, "sessions"): lambda two, _: two.bob.sessions(),
-    (Scope, "search"): lambda two, q: two.bob.search(q, limit=50),
     (Scope, "state"): lambda two, _: dict(two.bob.state),
     (Scope, "why"): lambda two, q: two.bob.why(q, TALK, 1),
     (Session, "append"): lambda two, _: two.chat.append("user", "hello", external_id="m1").text,
     (Session, "archive"): lambda two, _: two.chat.archive(keep_last=0),
     (Session, "artifacts"): lambda two, _: two.chat.artifacts.list(),
-    (Session, "commit"): lambda two, _: two.chat.host.commit({"role": "user", "text": "hi"}).text,
-    (Session, "create"): lambda two, _: two.bob.session("new").host.create(),
-    (Session, "erase"): lambda two, _: two.chat.host.erase(1),
-    (Session, "head"): lambda two, _: two.chat.host.head(),
-    (Session, "snapshot"): lambda two, _: two.chat.host.snapshot(),
+    (Host, "commit"): lambda two, _: two.chat.host.commit({"role": "user", "text": "hi"}).text,
+    (Host, "create"): lambda two, _: two.bob.session("new").host.create(),
+    (Host, "erase"): lambda two, _: two.chat.host.erase(1),
+    (Host, "head"): lambda two, _: two.chat.host.head(),
+    (Host, "snapshot"): lambda two, _: two.chat.host.snapshot(),
+    (Session, "host"): lambda two, _: two.chat.host.head(),
+    (Session, "summaries"): lambda two, _: two.chat.summaries.tree(),
     (Session, "state"): lambda two, _: dict(two.chat.state),
-    (Session, "compact"): lambda two, _: two.chat.summaries.compact(),
+    (Summaries, "compact"): lambda two, _: two.chat.summaries.compact(),
     (Session, "context"): lambda two, q: two.chat.context(4_000, query=q),
     (Session, "delete"): lambda two, _: two.chat.delete(),
-    (Session, "expand"): lambda two, _: two.chat.summaries.expand("1-12"),
+    (Summaries, "expand"): lambda two, _: two.chat.summaries.expand("1-12"),
     (Session, "extend"): lambda two, _: two.chat.extend([{"role": "user", "text": "hi"}]),
     (Session, "find"): lambda two, _: two.chat.find("m1"),
     (Session, "get"): lambda two, _: two.chat.get(1),
     (Session, "last"): lambda two, _: two.chat.last(50),
     (Session, "last_seq"): lambda two, _: two.chat.last_seq,
     (Session, "messages"): lambda two, _: list(two.chat.messages()),
-    (Session, "search"): lambda two, q: two.chat.search(q),
-    (Session, "search_summaries"): lambda two, q: two.chat.summaries.search(q, 10),
-    (Session, "summary_index"): lambda two, _: two.chat.summaries.index(),
+    (Session, "recall"): lambda two, q: two.chat.recall(q, 10, kinds=("message", "summary")),
+    (Summaries, "index"): lambda two, _: two.chat.summaries.index(),
     (Session, "tools"): lambda two, _: two.chat.tools().schemas(),
-    (Session, "tree"): lambda two, _: two.chat.summaries.tree(),
+    (Summaries, "tree"): lambda two, _: two.chat.summaries.tree(),
     (Session, "unarchive"): lambda two, _: two.chat.unarchive(),
-    (Session, "upgrade"): lambda two, _: two.chat.summaries.upgrade(),
-    (Session, "window"): lambda two, _: two.chat.host.window(),
+    (Summaries, "upgrade"): lambda two, _: two.chat.summaries.upgrade(),
+    (Host, "window"): lambda two, _: two.chat.host.window(),
     (Entries, "decisions"): lambda two, _: two.bob.entries.decisions(two.entry_id),
     (Entries, "delete"): lambda two, _: two.bob.entries.delete(two.entry_id),
     (Entries, "find"): lambda two, _: two.bob.entries.find(KEY),
@@ -141,7 +141,7 @@ QUERIES = ("my mine red number", f"{WORD[:4]} or its kind", "all about", "lute",
 
 def test_every_public_call_is_tried() -> None:
     """A call that is not in the table is not known to keep users apart."""
-    kinds = (Scope, Session, Entries, Artifacts, Tools)
+    kinds = (Scope, Session, Host, Summaries, Entries, Artifacts, Tools)
 
     public = {(kind, name) for kind in kinds for name in dir(kind) if not name.startswith("_")}
     assert {one for one in public if one[1] != "name"} - CALLS.keys() == set()

@@ -90,7 +90,7 @@ def test_a_limit_out_of_range_is_refused(ann: memdb.Scope, limit: Any) -> None:
         lambda: ann.recall("tea", limit),
         lambda: ann.recall("tea", limit, group="session"),
         lambda: ann.why("tea", "s", 1, limit),
-        lambda: ann.session("s").search("tea", limit),
+        lambda: ann.session("s").recall("tea", limit, kinds=("message",), by="words"),
     ):
         with pytest.raises(memdb.InvalidInput, match="limit"):
             ask()

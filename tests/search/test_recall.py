@@ -420,7 +420,7 @@ def test_search_in_a_session_goes_by_words_alone(db: MemDB, embedder: Any) -> No
     ann.session("work").append("user", "tea at work")
     embedder.fail = RuntimeError("not to be asked")
 
-    hits = ann.session("trip").search("tea")
+    hits = ann.session("trip").recall("tea", kinds=("message",), by="words")
 
     assert found(hits) == ["I drink green tea."]
 
@@ -447,7 +447,7 @@ def test_words_are_found_in_every_writing(db: MemDB, stored: str, query: str) ->
     ann.session("s").append("user", stored)
     ann.remember(stored)
 
-    assert stored in found(ann.session("s").search(query))
+    assert stored in found(ann.session("s").recall(query, kinds=("message",), by="words"))
     assert stored in found(ann.recall(query, kinds=["entry"]))
 
 
@@ -468,7 +468,7 @@ def test_queries_that_say_nothing_are_answered(db: MemDB, query: str) -> None:
     fill(ann)
 
     assert isinstance(ann.recall(query), memdb.Hits)
-    assert isinstance(ann.session("trip").search(query), memdb.Hits)
+    assert isinstance(ann.session("trip").recall(query, kinds=("message",), by="words"), memdb.Hits)
 
 
 def test_an_answer_is_no_longer_than_asked(db: MemDB) -> None:
@@ -555,7 +555,7 @@ def test_a_limit_of_a_thousand_is_kept(db: MemDB) -> None:
             ann.remember(f"tea {n}")
     db.jobs.run()
 
-    assert len(ann.session("s").search("tea", limit=1_000)) == 600
+    assert len(ann.session("s").recall("tea", limit=1_000, kinds=("message",), by="words")) == 600
     assert len(ann.recall("tea", limit=1_000, kinds=["entry"])) == 600
     messages = ann.recall("tea", limit=1_000, kinds=["message"])
     assert sum(text.startswith("tea") for text in found(messages)) == 600
@@ -592,7 +592,11 @@ def test_of_a_long_query_the_longest_words_are_looked_up(
     ann.session("s").append("user", "tea with extraordinarily")
     terms = looked_up(monkeypatch)
 
-    hits = ann.session("s").search("tea extraordinarily " + " ".join(f"w{n}" for n in range(1_500)))
+    hits = ann.session("s").recall(
+        "tea extraordinarily " + " ".join(f"w{n}" for n in range(1_500)),
+        kinds=("message",),
+        by="words",
+    )
 
     assert found(hits) == ["tea with extraordinarily"]
     assert len(terms) == 64

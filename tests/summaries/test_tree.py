@@ -291,9 +291,12 @@ def test_summaries_are_searched(db: MemDB) -> None:
     say(db.scope("ann").session("other"), 20, "Golang performance elsewhere {n}.")
     db.jobs.run()
 
-    found = chat.summaries.search("GOLANG performance", 2)
+    found = chat.recall("GOLANG performance", 2, kinds=("summary",), by="words")
 
-    assert (found[0].first_seq, found[0].session) == (31, "work")
+    assert (found[0].source.summary_id, found[0].source.session) == (
+        next(one.id for one in chat.summaries.tree().summaries if one.first_seq == 31),
+        "work",
+    )
     assert len(found) == 2
 
 
@@ -304,27 +307,30 @@ def test_summaries_are_searched_in_chinese(db: MemDB) -> None:
     say(chat, 10, "We had tea, cup {n}.")
     db.jobs.run()
 
-    assert [summary.first_seq for summary in chat.summaries.search("并发")] == [1]
+    (leaf,) = [one for one in chat.summaries.tree().summaries if one.first_seq == 1]
+    found = chat.recall("并发", kinds=("summary",), by="words")
+    assert [hit.source.summary_id for hit in found] == [leaf.id]
 
 
 @pytest.mark.parametrize("query", ["", " ", "???", "zzzz", '" OR *'], ids=repr)
 def test_nothing_is_found_for_nothing(chat: Session, query: str) -> None:
     """No error either."""
-    assert chat.summaries.search(query) == []
+    assert list(chat.recall(query, kinds=("summary",), by="words")) == []
 
 
 @pytest.mark.parametrize(("query", "limit", "name"), [("tea", 0, "limit"), (7, 5, "query")])
 def test_a_search_that_is_none_is_refused(chat: Session, query: Any, limit: int, name: str) -> None:
     """The error names the argument."""
     with pytest.raises(memdb.InvalidInput, match=name):
-        chat.summaries.search(query, limit)
+        chat.recall(query, limit, kinds=("summary",), by="words")
 
 
 def test_an_unknown_session_has_no_summaries(db: MemDB) -> None:
     """Nothing found, nothing listed."""
     chat = db.scope("ann").session("never")
 
-    assert (chat.summaries.search("tea"), chat.summaries.index()) == ([], "")
+    assert list(chat.recall("tea", kinds=("summary",), by="words")) == []
+    assert chat.summaries.index() == ""
 
 
 # -- the index

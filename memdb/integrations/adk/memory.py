@@ -157,8 +157,8 @@ class MemdbMemoryService(Service, BaseMemoryService):
         return await self._run(read)
 
     def _found(self, scope: Scope, query: str, kind: str) -> Hits:
-        ask = scope.recall if self._by_meaning else scope.search
-        return ask(query, MAX_RESULTS, kinds=[kind])
+        by = "meaning" if self._by_meaning else "words"
+        return scope.recall(query, MAX_RESULTS, kinds=[kind], by=by)
 
     def _entry(self, scope: Scope, hit: Hit) -> Entry:
         """Return the entry that was found: of the user, or shared by all users of the app."""

@@ -151,7 +151,9 @@ class MemDBSession(Compacting):
     async def search(self, query: str, limit: int = 10) -> Hits:
         """Return what was said in the current branch with words of *query*, best first."""
         branch = self._branch
-        return await self._run(lambda db: self._chat(db, branch).search(query, limit))
+        return await self._run(
+            lambda db: self._chat(db, branch).recall(query, limit, kinds=("message",), by="words")
+        )
 
     async def recall(self, query: str, limit: int = 10) -> Hits:
         """Return what the user's memory knows: all sessions, entries and artifacts."""
