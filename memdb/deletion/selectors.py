@@ -143,12 +143,12 @@ class Selection(Record):
     state: tuple[str | None, ...] = ()
 
 
-def find(tx: Tx, owner: Owner, selector: Selector, *, told: bool) -> Selection:
+def find(tx: Tx, owner: Owner, selector: Selector, *, with_entries: bool) -> Selection:
     """
     Return what *selector* names.
 
     Args:
-        told: Also the entries, and old versions of entries, that were told by
+        with_entries: Also the entries, and old versions of entries, that were told by
             the messages.
 
     Raises:
@@ -160,14 +160,14 @@ def find(tx: Tx, owner: Owner, selector: Selector, *, told: bool) -> Selection:
     if selector.what == "entry":
         return _entry(tx, scope_no, selector.entry)
     if scope_no is not None and selector.what == "query":
-        return _matching(tx, scope_no, selector, told=told)
+        return _matching(tx, scope_no, selector, with_entries=with_entries)
     session = session_records.find(tx, owner, selector.session) if selector.session else None
     if session is None:
         return Selection()
     if selector.seqs is None:
-        return _whole(tx, session, selector, told=told)
+        return _whole(tx, session, selector, with_entries=with_entries)
     part = Part(session, selector.session, selector.seqs)
-    return _parts(tx, [part], artifacts=selector.artifacts, told=told)
+    return _parts(tx, [part], artifacts=selector.artifacts, with_entries=with_entries)
 
 
 def _entry(tx: Tx, scope_no: int | None, entry_id: int) -> Selection:
@@ -189,11 +189,11 @@ def _everything(tx: Tx, scope_no: int | None) -> Selection:
     return Selection((), tuple(whole), every, (), tuple(places), (None,))
 
 
-def _whole(tx: Tx, session: int, selector: Selector, *, told: bool) -> Selection:
+def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> Selection:
     """Return a whole session and what goes with it."""
     scope_no = session >> SCOPE_SHIFT
-    entry_ids = removal.told_in(tx, session, None) if told else []
-    versions = removal.told_before(tx, session, None) if told else []
+    entry_ids = removal.entries_from(tx, session, None) if with_entries else []
+    versions = removal.versions_from(tx, session, None) if with_entries else []
     places = artifact_records.list_places(tx, scope_no, session_no_of(session))
     if selector.artifacts:
         saved = removal.made_in(tx, scope_no, *session_range(session))
@@ -208,16 +208,16 @@ def _whole(tx: Tx, session: int, selector: Selector, *, told: bool) -> Selection
     )
 
 
-def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, told: bool) -> Selection:
+def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, with_entries: bool) -> Selection:
     """Return messages that are there, and what goes with them."""
     present = []
     entry_ids: dict[int, None] = {}
     versions: list[Row] = []
     places: dict[Place, None] = {}
     for part in parts:
-        if told:
-            entry_ids |= dict.fromkeys(removal.told_in(tx, part.session, part.seqs))
-            versions += removal.told_before(tx, part.session, part.seqs)
+        if with_entries:
+            entry_ids |= dict.fromkeys(removal.entries_from(tx, part.session, part.seqs))
+            versions += removal.versions_from(tx, part.session, part.seqs)
         here = sorted(messages.uids(tx, part.ids))
         if here:
             present.append(part.replace(seqs=tuple(one - part.session for one in here)))
@@ -229,7 +229,7 @@ def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, told: bool) -> Sel
     return Selection(tuple(present), (), tuple(entry_ids), kept, tuple(places), ())
 
 
-def _matching(tx: Tx, scope_no: int, selector: Selector, *, told: bool) -> Selection:
+def _matching(tx: Tx, scope_no: int, selector: Selector, *, with_entries: bool) -> Selection:
     """
     Return what holds all words, by the stems of the index; old versions by their letters.
 
@@ -243,7 +243,7 @@ def _matching(tx: Tx, scope_no: int, selector: Selector, *, told: bool) -> Selec
         by_session.setdefault(session_of(row_id), []).append(seq_of(row_id))
     names = sessions.names(tx, list(by_session))
     parts = [Part(one, names[one], tuple(seqs)) for one, seqs in by_session.items()]
-    selection = _parts(tx, parts, artifacts=selector.artifacts, told=told)
+    selection = _parts(tx, parts, artifacts=selector.artifacts, with_entries=with_entries)
     entry_ids = dict.fromkeys((*selection.entries, *sorted(_holding_all(tx, "entry", terms, span))))
     versions = {row[:2]: row for row in selection.versions}
     versions |= {

@@ -63,11 +63,11 @@ class DeletionService:
         """
         if dry_run:
             with self._db.read() as tx:
-                selection = selectors.find(tx, owner, selector, told=False)
+                selection = selectors.find(tx, owner, selector, with_entries=False)
                 counts = _count(tx, owner, selection)
                 return self._receipt(owner, selector, counts, {}, self._db.clock(), dry_run=True)
         with self._db.write() as tx:
-            selection = selectors.find(tx, owner, selector, told=False)
+            selection = selectors.find(tx, owner, selector, with_entries=False)
             counts = _count(tx, owner, selection)
             for part in selection.parts:
                 message_records.remove(tx, part.session, part.seqs)
@@ -100,14 +100,14 @@ class DeletionService:
             raise InvalidInput("forget was called inside a write: call it after the transaction")
         if dry_run:
             with self._db.read() as tx:
-                selection = selectors.find(tx, owner, selector, told=True)
+                selection = selectors.find(tx, owner, selector, with_entries=True)
                 plans = self._plan(tx, selection)
                 counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
             return self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
         probes = _new_probes() if prove else None
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
-                plans = self._plan(tx, selectors.find(tx, owner, selector, told=True))
+                plans = self._plan(tx, selectors.find(tx, owner, selector, with_entries=True))
             receipt = self._try(owner, selector, plans, probes)
             if receipt is not None:
                 return receipt if probes is None else self._prove(owner, receipt, probes)
@@ -143,7 +143,7 @@ class DeletionService:
         from memdb.engine.sqlite.proof import begin_purge, end_purge
 
         with self._db.write() as tx:
-            selection = selectors.find(tx, owner, selector, told=True)
+            selection = selectors.find(tx, owner, selector, with_entries=True)
             for part in selection.parts:
                 planned = plans.get(part.session)
                 if planned is None or not rewriting.is_current(tx, part, planned):

@@ -34,7 +34,7 @@ WHERE session_id = :session
 ORDER BY id
 """
 
-SELECT_TOLD_BEFORE = """/* removal.told_before */
+SELECT_TOLD_BEFORE = """/* removal.versions_from */
 SELECT entry_id, version, text, keywords, metadata, first_seq, last_seq
 FROM entry_history
 WHERE session_id = :session
@@ -125,7 +125,7 @@ def node_texts(tx: Tx, session: int) -> list[Row]:
     return tx.all(SELECT_SESSION_NODES, {"session": session})
 
 
-def told_in(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
+def entries_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
     """Return the entries told in a session, or by some of *seqs* in it."""
     rising = sorted(seqs or ())
     rows = tx.all(SELECT_TOLD, {"session": session})
@@ -136,7 +136,7 @@ def told_in(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
     ]
 
 
-def told_before(tx: Tx, session: int, seqs: Collection[int] | None) -> list[Row]:
+def versions_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[Row]:
     """Return (entry, version, text, keywords, metadata) of old versions told there."""
     rising = sorted(seqs or ())
     rows = tx.all(SELECT_TOLD_BEFORE, {"session": session})

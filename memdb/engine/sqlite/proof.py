@@ -335,16 +335,16 @@ def prove(db: Database, probes: Probes, notices: list[str], scope_no: int | None
     hunt = _Hunt([*pieces, *words])
     notices = list(notices)
     for name, path in _files(db):
-        hunt.look(b"", name)
+        hunt.search(b"", name)
         for window in _windows(path):
-            hunt.look(window, name)
+            hunt.search(window, name)
     if db.path != MEMORY:
-        hunt.look(_shared_memory(f"{db.path}-shm", notices), "the -shm")
+        hunt.search(_shared_memory(f"{db.path}-shm", notices), "the -shm")
     with db.read() as tx:
         if db.path == MEMORY:
-            hunt.look(tx.raw.serialize("main"), "the memory")
+            hunt.search(tx.raw.serialize("main"), "the memory")
         for name, packed in _unpacked(tx):
-            hunt.look(packed, name)
+            hunt.search(packed, name)
         said_in = _elsewhere(tx, hunt, scope_no)
         summarized = {piece for piece, summary in pieces.items() if summary}
         for (text,) in tx.all(SELECT_SUMMARIES) if hunt.found else ():
@@ -381,7 +381,7 @@ class _Hunt:
         self.searched_bytes = 0
         self.said_elsewhere = 0
 
-    def look(self, data: bytes, place: str) -> None:
+    def search(self, data: bytes, place: str) -> None:
         """Search *data*, which lies at *place*."""
         self.places[place] = None
         self.searched_bytes += len(data)
