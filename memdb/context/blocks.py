@@ -40,26 +40,26 @@ BARE = ("", "")
 # A text that holds an end mark cannot end its block: the mark is broken there.
 _MARKS = tuple((mark, mark.replace("<", "< ")) for _, mark in (SUMMARIES, RECALLED))
 
-# What is said where nothing but the place of older messages fits.
+# Marks an omitted range.
 OMITTED = "[Messages {first}-{last} are not shown here.]"
 
 
 class Line(Record):
-    """A line of a block, which tells what *piece* says it does."""
+    """A line of a block, with the piece that accounts for its tokens."""
 
     text: str
     piece: Piece
 
 
 class Block(Record):
-    """A message made of lines, and the pieces that its tokens went to."""
+    """A message made of lines, with the pieces that account for its tokens."""
 
     message: Message
     pieces: tuple[Piece, ...]
 
     @property
     def tokens(self) -> int:
-        """What the message costs, its overhead included."""
+        """Tokens of the message, its overhead included."""
         return self.message.tokens + MESSAGE_OVERHEAD_TOKENS
 
 
@@ -72,7 +72,7 @@ def quoted(text: str) -> str:
 
 
 def omitted_tokens(first_seq: int, last_seq: int, counting: Counting) -> int:
-    """Return what a message costs that only names a span as not shown."""
+    """Return the tokens of a message that only marks an omitted range."""
     (tokens,) = counting.count_many([f"{OMITTED.format(first=first_seq, last=last_seq)}\n"])
     return tokens + MESSAGE_OVERHEAD_TOKENS
 
@@ -87,7 +87,7 @@ def with_costs(lines: Sequence[Line], counting: Counting) -> list[Line]:
 
 
 def frame_tokens(frame: tuple[str, str], counting: Counting) -> int:
-    """Return what *frame* costs as a message without lines, overhead included."""
+    """Return the tokens of *frame* as a message without lines, overhead included."""
     return sum(counting.count_many(frame)) + MESSAGE_OVERHEAD_TOKENS
 
 
@@ -126,29 +126,29 @@ def note(text: str, counting: Counting, session: str) -> Message:
     )
 
 
-# Hits that are asked for: one for so many tokens of the budget, twice what fits as
-# a rule, since those of the tail are there already.
+# Budget per requested hit: about twice as many hits as fit, because those in the tail
+# are shown already.
 TOKENS_PER_HIT = 40
 LEAST_MESSAGES = 20
 MOST_MESSAGES = 200
 MOST_ENTRIES = 20
 
-# Of the block, for entries: they are short, and facts that were thought worth keeping.
+# Share of the block for entries, which are short.
 ENTRIES_PER_MILLE = 250
 
-# Of the block, for what is pinned, where something else matches the question.
+# Share of the block for pinned entries, if anything matches the question.
 PINNED_PER_MILLE = 250
 
-# Hits in a row that are too long for what is left, after which no more are tried.
+# Hits in a row that do not fit, after which no more are tried.
 MAX_MISSES = 8
 
-# Lines that are counted in one call: most hits are never looked at.
+# Lines per call of the token counter: most hits are never needed.
 COUNTED_AT_ONCE = 32
 
 
 class Recalled(Record):
     """
-    What is there to show: the hits for a question, each kind best first, and what is pinned.
+    The hits of a question, each kind best first, and pinned entries.
 
     Attributes:
         pinned: Entries that belong into every context, the most important first.
@@ -159,13 +159,13 @@ class Recalled(Record):
     pinned: tuple[Entry, ...] = ()
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing at all."""
         return not (self.entries or self.messages or self.pinned)
 
     @property
-    def answers(self) -> bool:
-        """Whether something matches a question."""
+    def has_hits(self) -> bool:
+        """Whether something matches the question."""
         return bool(self.entries or self.messages)
 
 
@@ -176,23 +176,23 @@ class Excerpts:
         """Count tokens with *counting*."""
         self._counting = counting
 
-    def block(self, found: Recalled, known: set[int], limit: int, session: str) -> Block | None:
+    def block(self, recalled: Recalled, shown: set[int], limit: int, session: str) -> Block | None:
         """
-        Return the best of *found* within *limit* tokens, in the order it was said.
+        Return the best of *recalled* within *limit* tokens, messages by seq.
 
-        None where nothing was found that is not *known* (seqs that are in the
-        context anyway), or nothing fits.
+        None means that nothing fits, or all of it is in *shown* (seqs that are
+        in the context anyway).
         """
         room = limit - frame_tokens(RECALLED, self._counting) - 1
         if room <= 0:
             return None
-        most = room * PINNED_PER_MILLE // 1000 if found.answers else room
-        always = self._chosen(map(_pinned_line, found.pinned), most)
+        most = room * PINNED_PER_MILLE // 1000 if recalled.has_hits else room
+        always = self._chosen(map(_pinned_line, recalled.pinned), most)
         room -= sum(line.piece.tokens for line in always)
         most = room * ENTRIES_PER_MILLE // 1000
-        entries = self._chosen(map(_entry_line, found.entries), most)
+        entries = self._chosen(map(_entry_line, recalled.entries), most)
         room -= sum(line.piece.tokens for line in entries)
-        fresh = (hit for hit in found.messages if hit.source.seq not in known)
+        fresh = (hit for hit in recalled.messages if hit.source.seq not in shown)
         quotes = self._chosen(map(_message_line, fresh), room)
         quotes.sort(key=lambda line: line.piece.first_seq or 0)
         while always or entries or quotes:
@@ -203,7 +203,7 @@ class Excerpts:
         return None
 
     def _chosen(self, lines: Iterator[Line], room: int) -> list[Line]:
-        """Return the first of *lines* that fit *room*; longer ones are passed over."""
+        """Return the first of *lines* that fit *room*, skipping longer ones."""
         chosen: list[Line] = []
         misses = 0
         while some := list(islice(lines, COUNTED_AT_ONCE)):

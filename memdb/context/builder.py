@@ -1,10 +1,10 @@
 """
 Context service: the messages to hand to a model, within a token budget.
 
-System text, summaries of what is older, what was found for the question, and
-the newest messages word for word. Each token goes to one piece, and each piece
-says why it is there. The tail begins where a leaf of the summary DAG begins
-unless that would make it much shorter, so the beginning of the context stays
+It consists of the system text, summaries of older messages, hits for the
+question, and the newest messages unchanged. Each token belongs to one piece, and
+each piece gives its reason. The tail begins where a leaf of the summary DAG
+begins, unless that makes it much shorter. So the beginning of the context stays
 the same for several turns, and a provider's prompt cache keeps hitting.
 """
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from memdb.summaries.builder import Summaries
     from memdb.text.tokens import Counting
 
-# Of the budget that the system text leaves, for what is found for the question, or
-# for what is pinned where nothing is; of the rest, for the fresh tail. Per mille.
+# Shares of the budget after the system text, per mille: for the hits of the question, or
+# for pinned entries if there are none; of the rest, for the fresh tail.
 # Source: docs/seeds/flowcraft.md (0.6 for recent messages); bench/context.py for recall.
 RECALL_PER_MILLE = 500
 PINNED_PER_MILLE = 150
@@ -60,11 +60,11 @@ TAIL_PER_MILLE = 600
 STEADY_PER_MILLE = 500
 STEADY_SEQS = 5
 
-# Room for the newest message behind the system text.
+# Room for the newest message after the system text.
 LEAST_LEFT_TOKENS = 24
 
-# Summaries that a context makes by itself before it reads: after an import, some
-# tenths of a second once.
+# Most summaries that a context makes before it reads: after an import, some tenths of a
+# second once.
 DRAIN_SUMMARIES = 1_000
 
 NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": ()}
@@ -74,7 +74,7 @@ MAX_PAGE = 1024
 
 MAX_BUDGET = 1 << 40
 
-# Model APIs want a user's message first.
+# Model APIs require that a user's message comes first.
 OPENING = "[The conversation begins with the assistant.]"
 
 
@@ -86,7 +86,7 @@ class Tail(Record):
 
     @property
     def tokens(self) -> int:
-        """What they cost together."""
+        """Tokens of all of them."""
         return sum(self.costs)
 
 
@@ -191,15 +191,15 @@ class ContextService:
         budget_tokens: int,
         progress: Callable[[str, str], object] | None = None,
     ) -> ContextWindow:
-        """Return the window of that strategy; a model that fails costs quality, nothing else."""
+        """Return the window of that strategy; a failing model costs quality only."""
         from memdb.context.summary_buffer import Measured, summary_buffer
 
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             if target is None:
                 return ContextWindow((), 0, budget_tokens)
-            known = Measured(tx, self.counting, (target, session), budget_tokens)
-        if not (known.whole or self._db.writing):
+            measured = Measured(tx, self.counting, (target, session), budget_tokens)
+        if not (measured.whole or self._db.writing):
             self.summaries.catch_up(target, progress)
         with self._db.read() as tx:
             return summary_buffer(
@@ -223,16 +223,18 @@ class _Plan:
         self._head = self._system() if place[0] else Tail((), ())
         self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1
 
-    def window(self, found: Recalled) -> ContextWindow:
-        """Return the context; *found* is what was recalled."""
+    def window(self, recalled: Recalled) -> ContextWindow:
+        """Return the context; *recalled* as for `Excerpts.block`."""
         left = self._budget - self._head.tokens
         newest, complete = self._newest(left)
         if complete and newest.tokens + self._opening_cost(newest) <= left:
-            return self._joined(None, self._block(found, newest, left - newest.tokens), newest)
-        share = 0 if found.nothing else RECALL_PER_MILLE if found.answers else PINNED_PER_MILLE
+            return self._joined(None, self._block(recalled, newest, left - newest.tokens), newest)
+        share = (
+            0 if recalled.is_empty else RECALL_PER_MILLE if recalled.has_hits else PINNED_PER_MILLE
+        )
         tail, cover = self._split(newest, left, share)
         spent = tail.tokens + (0 if cover is None else cover.tokens)
-        return self._joined(cover, self._block(found, tail, left - spent), tail)
+        return self._joined(cover, self._block(recalled, tail, left - spent), tail)
 
     def _system(self) -> Tail:
         """Return the system messages that the session begins with."""
@@ -283,12 +285,12 @@ class _Plan:
 
     def _split(self, newest: Tail, left: int, share: int) -> tuple[Tail, Block | None]:
         """
-        Return the fresh tail and what tells all that is older, within *left* tokens together.
+        Return the fresh tail and the summaries of all that is older, within *left* tokens.
 
-        *share* of them (per mille) are left for what is found. What the
-        summaries need less than their own goes to the tail. Both follow from
-        where the tail begins, not from how far it has grown, so the summaries
-        stay word for word the same until it begins elsewhere.
+        *share* of them (per mille) is left for the hits. Tokens that the
+        summaries do not need go to the tail. Both depend on where the tail
+        begins, not on how far it has grown, so the text of the summaries stays
+        the same until it begins elsewhere.
         """
         room = left - left * share // 1000
         tail_limit = room * TAIL_PER_MILLE // 1000
@@ -313,7 +315,7 @@ class _Plan:
         return tail, cover
 
     def _grids(self, newest: Tail, coverage: Coverage) -> list[list[int]]:
-        """Return where a tail may begin, as places in *newest*, newest first: coarse to fine."""
+        """Return where a tail may begin, as indexes in *newest*, newest first: coarse to fine."""
         places = unit_starts(newest.messages)[::-1]
         seqs = [newest.messages[place].seq for place in places]
         leaves = summary_rows.leaf_starts(self._tx, self._place[0], seqs[-1] - 1)
@@ -326,7 +328,7 @@ class _Plan:
 
     @staticmethod
     def _start_within(newest: Tail, grids: list[list[int]], limit: int) -> int | None:
-        """Return where a long tail within *limit* begins, at the coarsest place; None: nowhere."""
+        """Return where a long tail within *limit* begins, as coarse as possible. None: nowhere."""
         found: list[tuple[int, int]] = []
         for starts in grids:
             best = (0, 0)
@@ -350,7 +352,7 @@ class _Plan:
     def _narrow(
         self, newest: Tail, start: int, left: int, share: int, coverage: Coverage
     ) -> tuple[Tail, Block | None]:
-        """Return the newest unit, shortened where it must be, and all else in what it leaves."""
+        """Return the newest unit, shortened if necessary, and summaries in what it leaves."""
         least = sum(min(cost, LEAST_TOKENS) for cost in newest.costs[start:])
         if least + LEAST_LEFT_TOKENS > left:
             start = self._within_unit(newest, start, left // 2)
@@ -387,37 +389,37 @@ class _Plan:
         return start if place == len(newest.messages) else place
 
     def _opening_cost(self, tail: Tail) -> int:
-        """Return what it costs to let a user's message come first."""
+        """Return the tokens of a user's message to put first, 0 if there is one."""
         if not tail.messages or tail.messages[0].role == "user":
             return 0
         (tokens,) = self._counting.count_many([OPENING])
         return tokens + MESSAGE_OVERHEAD_TOKENS
 
-    def _block(self, found: Recalled, tail: Tail, limit: int) -> Block | None:
-        if found.nothing:
+    def _block(self, recalled: Recalled, tail: Tail, limit: int) -> Block | None:
+        if recalled.is_empty:
             return None
-        known = {one.seq for one in (*self._head.messages, *tail.messages)}
-        return self._excerpts.block(found, known, limit, self._place[1])
+        shown = {message.seq for message in (*self._head.messages, *tail.messages)}
+        return self._excerpts.block(recalled, shown, limit, self._place[1])
 
     def _joined(self, cover: Block | None, recalled: Block | None, tail: Tail) -> ContextWindow:
         """Return all parts in order, with their pieces."""
-        said: list[Message] = list(self._head.messages)
+        shown: list[Message] = list(self._head.messages)
         pieces = [
             Piece("system", one.seq, one.seq, cost, "system text, always whole")
             for one, cost in zip(self._head.messages, self._head.costs, strict=True)
         ]
         blocks = [one for one in (cover, recalled) if one is not None]
         for one in blocks:
-            said.append(one.message)
+            shown.append(one.message)
             pieces += one.pieces
         if tail.messages and tail.messages[0].role != "user" and not blocks:
             opening = note(OPENING, self._counting, self._place[1])
-            said.append(opening)
+            shown.append(opening)
             cost = opening.tokens + MESSAGE_OVERHEAD_TOKENS
             pieces.append(
                 Piece("frame", None, None, cost, "model APIs want a user's message first")
             )
-        said += tail.messages
+        shown += tail.messages
         newest = len(tail.messages) - 1
         for place, (message, cost) in enumerate(zip(tail.messages, tail.costs, strict=True)):
             reason = "the newest message" if place == newest else "fresh tail, word for word"
@@ -425,4 +427,4 @@ class _Plan:
                 reason += ", shortened: it is over the budget"
             pieces.append(Piece("message", message.seq, message.seq, cost, reason))
         tokens = sum(piece.tokens for piece in pieces)
-        return ContextWindow(tuple(said), tokens, self._budget, tuple(pieces))
+        return ContextWindow(tuple(shown), tokens, self._budget, tuple(pieces))

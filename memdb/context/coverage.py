@@ -1,11 +1,10 @@
 """
-Telling everything before the fresh tail within a budget, each seq once.
+Coverage: the summaries of everything before the fresh tail, within a token budget.
 
-The frontier of the summary DAG covers it. A summary that reaches into the tail is
-replaced by its sources; messages that have no leaf yet, or whose leaf reaches
-into the tail, are condensed on the spot. What does not fit is told in fewer
-words, the oldest first, and at last only named as left out: there is never a
-hole that is not spoken of.
+The frontier of the summary DAG covers each seq once. A summary that reaches into
+the tail is replaced by its sources. Messages that have no leaf yet, or whose leaf
+reaches into the tail, are condensed on the spot. A summary that does not fit is
+shortened, the oldest first. Every omitted range is marked.
 """
 
 from __future__ import annotations
@@ -40,27 +39,26 @@ if TYPE_CHECKING:
     from memdb.text.tokens import Counting
 
 # Of the summaries' budget, for summaries of depth 2 and more; the rest is for what
-# was said more lately. Source: docs/seeds/flowcraft.md (0.3 mid, 0.1 far).
+# is newer. Source: docs/seeds/flowcraft.md (0.3 mid, 0.1 far).
 FAR_PER_MILLE = 250
 FAR_DEPTH = 2
 
 # What naming its span adds to a part's tokens, about.
 SPAN_TOKENS = 8
 
-# How many parts are looked at: a line costs more than 20 tokens as a rule, told in
-# few words too.
+# How many parts are read: a line, shortened too, usually costs more than 20 tokens.
 TOKENS_PER_PART = 20
 LEAST_PARTS = 8
 
 # Messages without a leaf that are condensed on the spot; older ones are left out.
 MOST_LOOSE = 200
 
-# Characters of a part that is told in few words.
+# Characters of a part that is shortened.
 SHORT_CHARS = 90
 
 
 class Part(Record):
-    """A span and the text that stands for it; *summary_id* is None if it was made on the spot."""
+    """A span and its summary; *summary_id* is None if that was made on the spot."""
 
     first_seq: int
     last_seq: int
@@ -71,7 +69,7 @@ class Part(Record):
 
 
 class Coverage:
-    """Finds and words what stands before a tail, in one transaction."""
+    """Makes the block of summaries before a tail, in one transaction."""
 
     def __init__(
         self, tx: Tx, summaries: Summaries, counting: Counting, place: tuple[int, str]
@@ -85,10 +83,10 @@ class Coverage:
 
     def before(self, first_seq: int, end_seq: int, limit: int) -> Block | None:
         """
-        Return what tells *first_seq* to *end_seq* within *limit* tokens.
+        Return the summaries of *first_seq* to *end_seq* within *limit* tokens.
 
-        None where there is nothing to tell. It keeps to *limit* unless not even
-        the sentence that names the span does.
+        None means that the range is empty. The block may exceed *limit* only if
+        the sentence that names the omitted range does.
         """
         if end_seq < first_seq:
             return None
@@ -97,13 +95,13 @@ class Coverage:
         parts = self._parts(first_seq, end_seq, max(room // TOKENS_PER_PART, LEAST_PARTS))
         while True:
             lines = self._fill(parts, room)
-            made = self._block(lines, first_seq, end_seq)
-            if made.tokens <= limit or not lines:
-                return made
-            room -= made.tokens - limit  # lines together may cost more than one by one
+            whole = self._block(lines, first_seq, end_seq)
+            if whole.tokens <= limit or not lines:
+                return whole
+            room -= whole.tokens - limit  # lines together may cost more than one by one
 
     def _block(self, lines: list[Line], first_seq: int, end_seq: int) -> Block:
-        """Return *lines*, newest first, and the naming of what is older, as a message."""
+        """Return *lines*, newest first, and a mark of what is older, as a message."""
         oldest = lines[-1].piece.first_seq if lines else end_seq + 1
         assert oldest is not None
         if oldest > first_seq:
@@ -113,9 +111,9 @@ class Coverage:
 
     def _parts(self, first_seq: int, end_seq: int, most: int) -> list[Part]:
         """
-        Return what stands for the span, newest first, each beginning where the next ends.
+        Return the summaries of the span, newest first, without gaps between them.
 
-        They may not reach back to its start.
+        They may begin after its start.
         """
         found = self._loose(max(self.covered_seq + 1, first_seq), end_seq)
         if self.covered_seq >= first_seq:
@@ -123,8 +121,8 @@ class Coverage:
                 found += self._opened(summary, end_seq)
         last = end_seq
         for place, part in enumerate(found):
-            # Too many messages without a leaf: the rest is left out. Of those that
-            # were forgotten there is nothing to tell.
+            # Too many messages have no leaf: the rest is left out. Messages that were
+            # forgotten leave no gap.
             if part.last_seq != last and self._any(part.last_seq, last):
                 return found[:place]
             last = part.first_seq - 1
@@ -174,8 +172,8 @@ class Coverage:
         """
         Return a line for each part, newest first, as long as they fit.
 
-        Each of two zones has its own limit, and leaves to the other what it
-        does not need. Only the lines that are looked at are counted.
+        Each of two zones has its own limit, and leaves the rest of it to the
+        other. Only the lines that are tried are counted.
         """
         far = sum(part.tokens + SPAN_TOKENS for part in parts if part.depth >= FAR_DEPTH)
         left = {"far": min(far, limit * FAR_PER_MILLE // 1000)}
@@ -200,7 +198,7 @@ class Coverage:
 
     @staticmethod
     def _borrowed(line: Line, left: dict[str, int], zone: str) -> Line | None:
-        """Return *line* if the other zone has room for it, rather than leaving a span out."""
+        """Return *line* if the other zone has room for it. None means that it has not."""
         other = "far" if zone == "mid" else "mid"
         if line.piece.tokens > left[zone] + left[other]:
             return None

@@ -1,13 +1,10 @@
 """
-The summary buffer: one block of summaries, then the newest messages.
+Summary buffer: a window of one block of summaries and the newest messages.
 
-As in hector, without its faults: nothing is replaced, so the summaries are made
-of messages that are all still there; they cannot fall out of the window; and a
-long run of tool calls moves the cut like anything else. Where the cut lies
-follows from how much was said, not from what was asked before, so every process
-hands out the same window.
-
-Source of the rules: hector 1.40.2, section 8 of its description.
+The strategy of hector (docs/seeds/hector.md), but nothing is replaced: summaries
+are made of messages that stay stored, they cannot fall out of the window, and a
+long run of tool calls moves the cut too. The cut depends on the number of
+tokens in the session, so that every process returns the same window.
 """
 
 from __future__ import annotations
@@ -62,21 +59,21 @@ class Limits:
         self.longest = self.trigger - self.summary
         self.keep_last = min(KEEP_LAST, max(2, target // TOKENS_PER_MESSAGE))
 
-    def tail(self, said: int) -> int:
+    def tail(self, total: int) -> int:
         """
-        Return the most tokens of the newest messages when *said* were said in all.
+        Return the most tokens of the newest messages of a session with *total* tokens.
 
         It falls from `longest` to `recent` and leaps back, so that the cut
         stays where it is while the conversation grows, and then moves once.
         """
         step = max(self.longest - self.recent, 1)
-        return said - max(0, -(-(said - self.longest) // step)) * step
+        return total - max(0, -(-(total - self.longest) // step)) * step
 
 
 class Measured:
-    """How much a session says, and whether a budget needs summaries of it."""
+    """The tokens of a session, and whether a budget needs summaries of it."""
 
-    __slots__ = ("count", "first", "head", "limits", "said", "used", "whole")
+    __slots__ = ("count", "first", "head", "limits", "total", "used", "whole")
 
     def __init__(
         self, tx: Tx, counting: Counting, place: tuple[int, str], budget_tokens: int
@@ -86,10 +83,10 @@ class Measured:
         self.head = _head(tx, place)
         self.first = self.head[-1].seq + 1 if self.head else 1
         self.used = sum(cost_tokens(one, counting) for one in self.head)
-        said, self.count = sessions.tokens(tx, place[0], self.first)
-        self.said = said + MESSAGE_OVERHEAD_TOKENS * self.count
+        tokens, self.count = sessions.tokens(tx, place[0], self.first)
+        self.total = tokens + MESSAGE_OVERHEAD_TOKENS * self.count
         few = self.count <= self.limits.keep_last
-        self.whole = few or self.used + self.said <= self.limits.trigger
+        self.whole = few or self.used + self.total <= self.limits.trigger
 
 
 def summary_buffer(
@@ -105,22 +102,22 @@ def summary_buffer(
     Raises:
         TooLarge: the budget cannot hold views of the newest messages.
     """
-    known = Measured(tx, counting, place, budget_tokens)
-    limits = known.limits
-    if known.whole:
-        tail = _newest(tx, counting, place, known.first, known.said, known.count)
+    session = Measured(tx, counting, place, budget_tokens)
+    limits = session.limits
+    if session.whole:
+        tail = _newest(tx, counting, place, session.first, session.total, session.count)
     else:
-        wanted = max(limits.tail(known.used + known.said) - known.used, 0)
-        tail = _newest(tx, counting, place, known.first, wanted, limits.keep_last)
+        wanted = max(limits.tail(session.used + session.total) - session.used, 0)
+        tail = _newest(tx, counting, place, session.first, wanted, limits.keep_last)
     cover: Block | None = None
-    if tail and tail[0].seq > known.first:
+    if tail and tail[0].seq > session.first:
         coverage = Coverage(tx, summaries, counting, place)
-        cover = coverage.before(known.first, tail[0].seq - 1, limits.summary)
-    room = budget_tokens - known.used - (0 if cover is None else cover.tokens)
+        cover = coverage.before(session.first, tail[0].seq - 1, limits.summary)
+    room = budget_tokens - session.used - (0 if cover is None else cover.tokens)
     views = tail
     if sum(cost_tokens(one, counting) for one in tail) > room:
         views = shorten(tail, room, counting, budget_tokens)
-    return _window(known.head, cover, views, tail, counting, budget_tokens)
+    return _window(session.head, cover, views, tail, counting, budget_tokens)
 
 
 def _head(tx: Tx, place: tuple[int, str]) -> list[Message]:
@@ -165,16 +162,16 @@ def _window(
     counting: Counting,
     budget_tokens: int,
 ) -> ContextWindow:
-    said = list(head)
+    shown = list(head)
     pieces = [_piece("system", one, counting, "system text, always whole") for one in head]
     if cover is not None:
-        said.append(cover.message)
+        shown.append(cover.message)
         pieces += cover.pieces
     for view, whole in zip(views, tail, strict=True):
         reason = "newest messages" if view == whole else "newest messages, shortened to the budget"
         pieces.append(_piece("message", view, counting, reason))
     tokens = sum(piece.tokens for piece in pieces)
-    return ContextWindow((*said, *views), tokens, budget_tokens, tuple(pieces))
+    return ContextWindow((*shown, *views), tokens, budget_tokens, tuple(pieces))
 
 
 def _piece(kind: str, message: Message, counting: Counting, reason: str) -> Piece:

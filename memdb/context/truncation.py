@@ -1,7 +1,7 @@
 """
-Views of messages that are too large for a window: beginning and end, the gap named.
+Truncation of messages that are too large for a context: beginning, marked gap, end.
 
-The stored message stays whole; the mark in the view says how to see it all.
+Stored messages do not change. The mark says how to read the whole message.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from memdb.models.messages import Message
     from memdb.text.tokens import Counting
 
-# A message is not shortened to less than this, its overhead included.
+# A message is never shortened to fewer tokens than this, its overhead included.
 LEAST_TOKENS = 12
 
-# Two thirds of what is kept come from the beginning: it names the matter.
+# Thirds of the kept characters that come from the beginning, which names the subject.
 HEAD_THIRDS = 2
 
 GAP = " […] "
-# Not the name of a tool: hosts call theirs as they like.
+# It names no tool: hosts choose the names of theirs.
 GAP_NAMED = " [… expand {seq} to read all …] "
 
-# From this many tokens on the gap says where the rest is.
+# From this many tokens on, the gap names the message to expand.
 NAMED_FROM_TOKENS = 48
 
 

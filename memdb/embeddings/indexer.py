@@ -42,10 +42,10 @@ BATCH = 256
 # Texts that a search embeds by itself before it answers: 40 ms with the static table.
 DRAIN_TEXTS = 256
 
-# Failures in a row after which the embedder counts as gone.
+# Consecutive failures after which a run gives up.
 MAX_FAILURES = 3
 
-# A text that every embedder takes: if it fails, the embedder does, not a text.
+# A text that every embedder accepts: if it fails, the embedder is unavailable.
 PROBE = "memory"
 
 MAX_DIM = 65_536
@@ -56,7 +56,7 @@ class SpaceFiller:
 
     def __init__(self, db: Database, embedder: Embedder) -> None:
         """
-        Embed by *embedder*.
+        Embed with *embedder*.
 
         Raises:
             InvalidInput: its name or dimension cannot name a space.
@@ -73,10 +73,9 @@ class SpaceFiller:
 
     def settle(self) -> None:
         """
-        Retire the other spaces once this one has all its vectors for the first time.
+        Mark the space complete and retire the others, if all its vectors are there.
 
-        From then on they get no work; a process that has the embedder of one
-        of them takes it up again.
+        Retired spaces get no jobs; a process that has the embedder of one revives it.
         """
         with self._db.read() as tx:
             found = self.space(tx)
@@ -94,12 +93,12 @@ class SpaceFiller:
         early: bool = True,
     ) -> int:
         """
-        Embed what is due and return how many texts that were.
+        Embed pending texts and return how many were embedded.
 
         Args:
-            limit: Stop after this many texts; None: go on until nothing is due.
+            limit: Stop after this many texts. None means until nothing is due.
             progress: Called after each batch with the number of its texts.
-            early: Also what failed and waits to be tried again.
+            early: Also run failed jobs before their retry time.
 
         Raises:
             PortError: the embedder failed on some of it. Those jobs stay, for a
@@ -122,7 +121,7 @@ class SpaceFiller:
                 low = due[-1].ref + 1
                 continue
             if len(failures) > refused and due[0].subject == "entry":
-                low = due[-1].ref + 1  # those that were refused are not asked for again
+                low = due[-1].ref + 1  # refused texts are not tried again
             failed = 0
             total += done
             if progress is not None:
@@ -222,10 +221,9 @@ class SpaceFiller:
         """
         Return the vector of each text, None for an empty text.
 
-        In place of the vector of a text that a working embedder refuses stands
-        its error: one text must not keep a whole session without vectors. A
-        message is stepped over, and `rebuild` makes it due again; an entry's
-        job stays.
+        A text that a healthy embedder refuses gives its error instead: one text
+        must not keep a session without vectors. A refused message is skipped
+        until `rebuild`; the job of a refused entry stays.
 
         Raises:
             PortError: the embedder failed, and not because of one of the texts.
@@ -298,13 +296,13 @@ class Serving(Record):
 
 
 class Indexer:
-    """Fills and names the embedding spaces of an open file."""
+    """Fills the embedding spaces of an open file and says which one answers."""
 
     def __init__(
         self, db: Database, embedder: Embedder | None, previous: Embedder | None = None
     ) -> None:
         """
-        Embed by *embedder*; None: this process embeds nothing.
+        Embed with *embedder*. None means that this process embeds nothing.
 
         Args:
             previous: The embedder that the file had before. It answers while
@@ -334,7 +332,7 @@ class Indexer:
 
     def serving(self, tx: Tx) -> Serving | None:
         """
-        Return what answers now; None without embedder.
+        Return the space that answers now. None means that there is no embedder.
 
         The embedder's own space once it is complete; before, the one of the
         previous embedder if that is complete, else what there is of its own.
@@ -390,9 +388,9 @@ class Indexer:
         early: bool = True,
     ) -> int:
         """
-        Embed what is due and return how many texts that were; see `SpaceFiller.run_pending`.
+        Embed pending texts and return how many; see `SpaceFiller.run_pending`.
 
-        What still answers is brought up to date first.
+        The space that answers is brought up to date first.
         """
         total = 0
         with self._db.read() as tx:
@@ -403,7 +401,7 @@ class Indexer:
         return total
 
     def _fillers(self, tx: Tx) -> list[SpaceFiller]:
-        """Return what has work, in its order."""
+        """Return the spaces to fill, in order."""
         if self._own is None:
             return []
         own = self._own.space(tx)

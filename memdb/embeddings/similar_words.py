@@ -1,5 +1,5 @@
 """
-Which words mean about the same, by the table of the static embedder.
+Words of similar meaning, by the table of the static embedder.
 
 One query word is compared with a few thousand words of texts at once: byte j of
 all their rows is one plane, a 256-byte translation turns it into the products

@@ -1,5 +1,5 @@
 """
-What a query says before anything is searched: words, named authors, dates, whether it asks.
+Query parser: words, phrases, named authors, dates and exclusions of a question.
 
 Pure: no SQL, no clock.
 """
@@ -40,7 +40,7 @@ _PILE = re.compile(r"([^\w\s\x00-\x7f]{64})[^\w\s\x00-\x7f]+")
 
 class Query(Record):
     """
-    What a query says.
+    A parsed query.
 
     Attributes:
         text: The query as it was given.
@@ -91,14 +91,15 @@ class Query(Record):
 
 def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None) -> Query:
     """
-    Return what *text* says; never fails. Dates count in its first 10,000 characters.
+    Return the parsed query; never fails. Dates are read in the first 10,000 characters.
 
     Cost: about 70 µs for a sentence, 20 ms for 100 KB.
 
     Args:
         text: The query.
         authors: Names of the authors in the scope; one is named when any word of it is.
-        today: Days from 1 January 1970, for dates such as "last week"; None: those say nothing.
+        today: Days from 1 January 1970, for dates such as "last week". None means
+            that those are not read.
 
     >>> query = parse_query("What did Ann buy on May 3rd?", ["Ann Lee", "Bob"])
     >>> sorted(query.authors), query.dates

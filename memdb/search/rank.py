@@ -109,7 +109,7 @@ def fuse(
         lexical: `Lexical.scores`.
         cosine: Cosine similarity by id, higher is nearer; none for ids that were not measured.
         weights: `arm`, `lexical_share`, `previous` and `next` are used.
-        similar: `Lexical.similar`, on the scale of *lexical*; None: not asked for.
+        similar: `Lexical.similar`, on the scale of *lexical*; None means none.
     """
     best_lexical = max(lexical.values(), default=0.0)
     best_cosine = max(cosine.values(), default=0.0)
@@ -494,15 +494,15 @@ def near_words(
     from memdb.embeddings.similar_words import similar_words
     from memdb.embeddings.static_model import words_of
 
-    said = {key: set(words_of(text[:SIMILAR_CHARS])) for key, text in texts.items()}
-    vocabulary = set().union(*said.values()) - STOP_WORDS
+    words_in = {key: set(words_of(text[:SIMILAR_CHARS])) for key, text in texts.items()}
+    vocabulary = set().union(*words_in.values()) - STOP_WORDS
     near: dict[str, dict[int, float]] = {}
     for word, found in similar_words(words[:SIMILAR_WORDS], vocabulary, floor).items():
-        known = found.keys()
+        nearby = found.keys()
         reached = {
             key: (max(map(found.__getitem__, both)) - floor) / (1 - floor)
-            for key, said_here in said.items()
-            if (both := said_here & known)
+            for key, held in words_in.items()
+            if (both := held & nearby)
         }
         near[word] = reached
     return near
