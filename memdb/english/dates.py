@@ -18,18 +18,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MONTHS = tuple(
+MONTHS = tuple(
     "january february march april may june july august september october november december".split()
 )
-_WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
-_MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS, start=1)}
+WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
+_MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()} | {"sept": 9}
-_COUNTS = {
-    word: number
-    for number, word in enumerate(
-        "one two three four five six seven eight nine ten eleven twelve".split(), start=1
-    )
-} | {"a": 1, "an": 1, "couple": 2, "fifteen": 15, "twenty": 20, "thirty": 30}
+# "one" to "twenty".
+NUMBER_WORDS = tuple(
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty".split()
+)
+_COUNTS = {word: number for number, word in enumerate(NUMBER_WORDS, start=1)}
+_COUNTS |= {"a": 1, "an": 1, "couple": 2, "thirty": 30}
 # Precise enough to search around a day, too vague to write a statement's day in full.
 _VAGUE_COUNTS = {"few": 3, "several": 3}
 _STEPS = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
@@ -39,7 +40,7 @@ _DAY_MS = 86_400_000
 
 # Month names that are also words ("may", "march", "mar", "sep") count alone only after one of
 # these, so that "what may Ann eat" names no month; after the second group only with a capital.
-_PLAIN_MONTHS = frozenset(_MONTHS) - {"may", "march"}
+_PLAIN_MONTHS = frozenset(MONTHS) - {"may", "march"}
 _IN_MONTH = frozenset("in during since until last next early late mid".split())
 _BY_MONTH = frozenset("on of by till before after from to between and this".split())
 _NO_WORD = re.compile(r"\W+")
@@ -62,7 +63,7 @@ _OF_YEAR = rf"(?:,?\s+{_YEAR}\b)?"
 _WORDS = "|".join([*_COUNTS, *_VAGUE_COUNTS])
 _COUNT = rf"(?:a\s+(?=couple|few|several))?(?P<count>\d{{1,3}}|{_WORDS})(?:\s+of)?"
 _UNIT = "(?P<unit>day|week|weekend|month|year)"
-_WEEKDAY = "|".join(_WEEKDAYS)
+_WEEKDAY = "|".join(WEEKDAYS)
 _PART = r"(?:\s+(?:morning|afternoon|evening|night))?"
 
 _NUMERIC = rf"(?<!\d){_YEAR}[-/](?P<month>0?[1-9]|1[0-2])(?:[-/]{_DAY})?(?!\d)"
@@ -141,7 +142,7 @@ def _near_day(match: re.Match[str], day: date) -> date:
 
 def _weekday(match: re.Match[str], day: date, *, ahead: bool) -> date:
     """Return the next such weekday from *day* on, or the last one before it."""
-    days = (_WEEKDAYS.index(match["weekday"].lower()) - day.weekday()) % 7
+    days = (WEEKDAYS.index(match["weekday"].lower()) - day.weekday()) % 7
     return day + timedelta(days=days if ahead else days - 7)
 
 
@@ -337,7 +338,7 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
 
 def _shown(unit: str, first: date) -> tuple[date, str]:
     """Return *first*, and the unit of time that begins with it in words."""
-    month = f"{_MONTHS[first.month - 1].capitalize()} {first.year}"
+    month = f"{MONTHS[first.month - 1].capitalize()} {first.year}"
     lead = {"week": "in the week of ", "weekend": "on the weekend of ", "day": "on "}
     if unit in lead:
         return first, f"{lead[unit]}{first.day} {month}"

@@ -1,10 +1,10 @@
 """
-What a person says about herself, as patterns: the table behind the rule extractor.
+Sentence patterns of the rule extractor: what people state about themselves. Data only.
 
-English. Each rule is matched at the start of a clause whose times are written
-in full; precise rather than complete, so what could be a joke, an idea or
-somebody else's is left out. A new rule goes beside those of its topic, with a
-line in `tests/english/test_rule_extractor.py`.
+English. Each rule is matched at the start of a clause whose times are written in
+full. Precise rather than complete: a clause that could be a joke, an idea or about
+another person matches none. A new rule goes beside those of its topic, with a
+line in `tests/english/test_facts.py`.
 """
 
 # ruff: noqa: E501 (a pattern is broken where its meaning is, not at a column)
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 
+from memdb.english.patterns import JOBS
 from memdb.models.record import Record
 
 _NAME = r"(?-i:[A-Z][\w'\u2019-]+)"
@@ -48,13 +49,9 @@ _PET = (
     r"|guinea pig|ferret|pup|bearded dragon)"
 )
 _JOB = (
-    r"(?:\w*(?:teacher|engineer|developer|designer|nurse|doctor|lawyer|writer|manager|analyst|artist"
-    r"|scientist|therapist|accountant|chef|cook|driver|photographer|journalist|student|consultant"
-    r"|architect|programmer|researcher|professor|librarian|pharmacist|dentist|electrician|plumber"
-    r"|carpenter|mechanic|barista|waiter|waitress|musician|singer|dancer|actor|actress|pilot|farmer"
-    r"|officer|firefighter|paramedic|veterinarian|vet|psychologist|psychiatrist|economist|physicist"
-    r"|chemist|biologist|translator|editor|trainer|coach|tutor|lecturer|entrepreneur|freelancer"
-    r"|contractor|administrator|assistant|technician|sales(?:man|woman|person)|realtor|banker|broker"
+    rf"(?:\w*(?:{JOBS}|artist|dentist|pharmacist|waitress|musician|singer|dancer|actor|actress|farmer"
+    r"|firefighter|paramedic|veterinarian|vet|psychologist|psychiatrist|economist|trainer|coach|tutor"
+    r"|entrepreneur|freelancer|contractor|assistant|sales(?:man|woman|person)|realtor|banker|broker"
     r"|nanny|midwife|surgeon|counselor|social worker|paralegal|welder|baker|butcher|florist))"
 )
 _FIRM = (

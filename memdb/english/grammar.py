@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from memdb.english.dates import NUMBER_WORDS
 from memdb.english.patterns import (
     AMOUNT,
     APOSTROPHE,
@@ -74,9 +75,7 @@ FUNCTION = frozenset(
     """.split()
 )
 
-_DIGITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
-_DIGITS += " fifteen sixteen seventeen eighteen nineteen twenty"
-NUMBERS = {word: str(number) for number, word in enumerate(_DIGITS.split())}
+NUMBERS = {word: str(number) for number, word in enumerate(("zero", *NUMBER_WORDS))}
 NUMBERS |= {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90"}
 NUMBERS |= {"once": "1", "twice": "2", "dozen": "12", "noon": "12", "midnight": "0"}
 

@@ -1,13 +1,17 @@
 """
-The ways of speaking that `grammar` knows: idioms, and the slots of facts. Data only.
+Patterns of English statements: clause marks, idioms, occupations, slots. Data only.
 
-A slot's pattern has the groups s (whom it is about), a (the attribute, where the
-slot is a family of them) and v (the value). The first that fits counts.
+A slot's pattern has the groups s (the subject), a (the attribute, if the slot is
+a family of them) and v (the value). The first pattern that matches wins.
 """
 
 from __future__ import annotations
 
 import re
+
+from memdb.english.dates import MONTHS, WEEKDAYS
+
+_MONTH = "|".join(MONTHS)
 
 WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*|[^\W_]+")
 APOSTROPHE = re.compile("[\u2018\u2019\u02bc`]")
@@ -33,10 +37,9 @@ MARKS = re.compile(
     r"since then|for now|finally|meanwhile)\b[\s,]*"
 )
 SINCE = re.compile(
-    r"\b(?:since|as of|starting|effective) (?:(?:early|late|mid) )?"
-    r"(?:last |next |this )?(?:(?:january|february|march|april|may|june|july|august|september|"
-    r"october|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|month|"
-    r"year|spring|summer|autumn|fall|winter)\b(?: \d{1,4}(?:st|nd|rd|th)?)?(?:,? \d{4})?|\d{4})"
+    r"\b(?:since|as of|starting|effective) (?:(?:early|late|mid) )?(?:last |next |this )?(?:(?:"
+    rf"{_MONTH}|{'|'.join(WEEKDAYS)}|week|month|year|spring|summer|autumn|fall|winter)\b"
+    r"(?: \d{1,4}(?:st|nd|rd|th)?)?(?:,? \d{4})?|\d{4})"
 )
 
 
@@ -68,8 +71,16 @@ PAST = re.compile(
     r"flew|drove|won|lost|found|made|did|spoke|told|heard|spent|sent|paid)\b"
 )
 AMOUNT = re.compile(
-    r"(\d+(?:[.,:]\d+)*) ?(?!(?:of|in|on|and|is|are|was|to|for|at|by|or|january|february|march|april|"
-    r"may|june|july|august|september|october|november|december)\b)[a-z%\u20ac$]"
+    r"(\d+(?:[.,:]\d+)*) ?(?!(?:of|in|on|and|is|are|was|to|for|at|by|or|"
+    rf"{_MONTH})\b)[a-z%\u20ac$]"
+)
+
+# Occupations that both the arbiter and the extractor recognise.
+JOBS = (
+    "engineer|developer|designer|manager|teacher|nurse|doctor|lawyer|analyst|scientist|researcher"
+    "|consultant|accountant|architect|student|writer|editor|chef|cook|pilot|librarian|electrician"
+    "|plumber|carpenter|journalist|professor|lecturer|administrator|programmer|officer|technician"
+    "|therapist|physicist|chemist|biologist|translator|photographer|barista|waiter|mechanic|driver"
 )
 
 # Ways of speaking that reach over a comma.
@@ -248,11 +259,7 @@ SLOTS = (
         True,
         (
             rf"^(?P<s>{_PERSON}) (?:{_BE}|became|has become) (?:an? |the )?"
-            r"(?P<v>(?:[\w-]+ ){0,3}(?:engineer|developer|designer|manager|teacher|nurse|doctor|lawyer|"
-            r"analyst|scientist|researcher|director|consultant|accountant|architect|student|writer|"
-            r"editor|chef|cook|pilot|librarian|electrician|plumber|carpenter|journalist|professor|"
-            r"lecturer|administrator|programmer|founder|ceo|cto|cfo|lead|officer|technician|therapist|"
-            r"physicist|chemist|biologist|translator|photographer|barista|waiter|mechanic|driver))$"
+            rf"(?P<v>(?:[\w-]+ ){{0,3}}(?:{JOBS}|director|founder|ceo|cto|cfo|lead))$"
         ),
     ),
     # Persons.

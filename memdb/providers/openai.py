@@ -29,7 +29,8 @@ from memdb.providers.shared import (
     missing_extra,
     put_schema_in_prompt,
 )
-from memdb.text.secrets import HIDDEN, redact_url, redact_urls, url_secrets
+from memdb.text.secret_rules import HIDDEN
+from memdb.text.secrets import redact_url, redact_urls, url_secrets
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
@@ -97,9 +98,8 @@ def _before_request(request: Any) -> None:
 
         raise OpenAIError("given up")
     call.response = None
-    request.extensions["timeout"] = dict.fromkeys(
-        ("connect", "read", "write", "pool"), call.left_s()
-    )
+    phases = ("connect", "read", "write", "pool")
+    request.extensions["timeout"] = dict.fromkeys(phases, call.left_s())
 
 
 def _after_response(response: Any) -> None:

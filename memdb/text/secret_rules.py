@@ -1,8 +1,9 @@
 """
-What credentials look like: one rule per format, with what tells it from prose.
+Formats of credentials: one rule per format, with what distinguishes it from prose.
 
 A rule is only tried on a text that holds one of its hints, in lower case, so an
-ordinary text costs a few substring searches. Every repetition is bounded or
+ordinary text costs a few substring searches. `LOOSE_PATTERNS` are for redaction
+only: they also match words that merely look like a key. Every repetition is bounded or
 cannot fail once it has begun: no text makes a rule slower than linear.
 
 Source: docs/seeds/koopa.md (classes and gaps), formats as the services document
@@ -346,3 +347,40 @@ def compiled(kind: str) -> re.Pattern[str]:
     """Return the pattern of a rule, made when it is first needed."""
     rule = next(one for one in RULES if one.kind == kind)
     return re.compile(rule.pattern, re.ASCII if rule.exact else re.ASCII | re.IGNORECASE)
+
+
+HIDDEN = "***"
+"""What `redact` writes in the place of a secret."""
+
+_KEYWORDS = r"(?:api[-_ ]?key|secret|passw(?:or)?d|authorization|access[-_]?token)"
+_ASSIGNED = r"[\"']?\s*[:=]\s*[\"']?"
+LOOSE_PATTERNS = [
+    # scheme://user:password@host
+    (re.compile(r"(?<=://)[^\s/?#]+(?=@)"), HIDDEN),
+    # Authorization: Bearer ..., Basic ...
+    (re.compile(r"\b(Bearer)[\s:]+[^\s\"',;]+", re.IGNORECASE), rf"\1 {HIDDEN}"),
+    (re.compile(r"\b(Basic)\s+(?=\S*[A-Z0-9=])[\w+/=]{6,}"), rf"\1 {HIDDEN}"),
+    # ?key=..., &access_token=...
+    (
+        re.compile(
+            r"([?&][\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|auth|code|sig\w*)=)[^&\s\"'#]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{HIDDEN}",
+    ),
+    # "api_key": "...", password=...
+    (
+        re.compile(
+            rf"\b({_KEYWORDS}{_ASSIGNED})(?!Bearer|Basic)[^\s\"',;&}}]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{HIDDEN}",
+    ),
+    # Short, cut and masked keys, as services quote them.
+    (re.compile(r"\b(?:sk|rk|pk)-[\w*.-]{3,}"), HIDDEN),
+    (
+        re.compile(r"\b(?:gsk|hf|pplx|xai|nvapi|gh[pousr]|github_pat|glpat)[-_][\w-]{8,}"),
+        HIDDEN,
+    ),
+    (re.compile(r"\b(?:AIza[\w-]{16,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w.-]+)"), HIDDEN),
+]

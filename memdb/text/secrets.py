@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from memdb.models.receipts import Secret
-from memdb.text.secret_rules import PLACEHOLDER, RULES, compiled, is_dummy
+from memdb.text.secret_rules import HIDDEN, LOOSE_PATTERNS, PLACEHOLDER, RULES, compiled, is_dummy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,44 +180,9 @@ def shown(text: str, one: Secret) -> str:
 __all__ = ["KINDS", "Secret", "find", "is_dummy", "redacted", "shown"]
 
 
-HIDDEN = "***"
-
 # Shorter secrets are hidden as whole words only: a password "a" is no reason
 # to make a text unreadable.
 WHOLE_WORD_CHARS = 8
-
-_NAMED = r"(?:api[-_ ]?key|secret|passw(?:or)?d|authorization|access[-_]?token)"
-_IS = r"[\"']?\s*[:=]\s*[\"']?"
-_PATTERNS = [
-    # scheme://user:password@host
-    (re.compile(r"(?<=://)[^\s/?#]+(?=@)"), HIDDEN),
-    # Authorization: Bearer ..., Basic ...
-    (re.compile(r"\b(Bearer)[\s:]+[^\s\"',;]+", re.IGNORECASE), rf"\1 {HIDDEN}"),
-    (re.compile(r"\b(Basic)\s+(?=\S*[A-Z0-9=])[\w+/=]{6,}"), rf"\1 {HIDDEN}"),
-    # ?key=..., &access_token=...
-    (
-        re.compile(
-            r"([?&][\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|auth|code|sig\w*)=)[^&\s\"'#]+",
-            re.IGNORECASE,
-        ),
-        rf"\1{HIDDEN}",
-    ),
-    # "api_key": "...", password=...
-    (
-        re.compile(
-            rf"\b({_NAMED}{_IS})(?!Bearer|Basic)[^\s\"',;&}}]+",
-            re.IGNORECASE,
-        ),
-        rf"\1{HIDDEN}",
-    ),
-    # Short, cut and masked keys, as services quote them.
-    (re.compile(r"\b(?:sk|rk|pk)-[\w*.-]{3,}"), HIDDEN),
-    (
-        re.compile(r"\b(?:gsk|hf|pplx|xai|nvapi|gh[pousr]|github_pat|glpat)[-_][\w-]{8,}"),
-        HIDDEN,
-    ),
-    (re.compile(r"\b(?:AIza[\w-]{16,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w.-]+)"), HIDDEN),
-]
 
 
 def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
@@ -239,7 +204,7 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
             text = text.replace(form, HIDDEN)
     for one in reversed(find(text)):
         text = f"{text[: one.start]}{HIDDEN}{text[one.end :]}"
-    for pattern, replacement in _PATTERNS:
+    for pattern, replacement in LOOSE_PATTERNS:
         text = pattern.sub(replacement, text)
     return text
 
