@@ -22,12 +22,12 @@ from memdb.context.blocks import (
 )
 from memdb.context.coverage import Coverage
 from memdb.context.truncation import LEAST_TOKENS, shorten
-from memdb.conversations.reader import find_session
 from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
 from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens
 from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message, Piece
 from memdb.models.record import Record
+from memdb.records.sessions import find as find_session
 from memdb.search.request import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages

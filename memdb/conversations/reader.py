@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from memdb.errors import NotFound
 from memdb.models.ids import MAX_SEQ
+from memdb.records.sessions import find as find_session
 from memdb.tables import messages, sessions
 from memdb.text.validate import int_value, name_value, text_value
 
@@ -13,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.engine.base import Tx
     from memdb.engine.sqlite.database import Database
     from memdb.models.messages import Message, SessionInfo
     from memdb.records.scopes import Owner
@@ -108,10 +108,3 @@ class Conversations:
                     break
                 found += page
         return found
-
-
-def find_session(tx: Tx, owner: Owner, session: str) -> int | None:
-    """Return the id of a session by its name, None if it is not there."""
-    name_value(session, "session")
-    scope_no = owner.find(tx)
-    return None if scope_no is None else sessions.find(tx, scope_no, session)

@@ -13,6 +13,7 @@ import re
 from datetime import date, timedelta
 
 from memdb.models.record import Record
+from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _VAGUE_COUNTS = {"few": 3, "several": 3}
 _STEPS = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
 _UNIT_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
 _EPOCH = date(1970, 1, 1)
-_DAY_MS = 86_400_000
 
 # Month names that are also words ("may", "march", "mar", "sep") count alone only after one of
 # these, so that "what may Ann eat" names no month; after the second group only with a capital.
@@ -319,7 +319,7 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
     >>> [time.shown for time in find_times("I flew in yesterday, she comes next month.", 0)]
     ['on 31 December 1969', 'in February 1970']
     """
-    reference = _Reference(_EPOCH + timedelta(days=created_ms // _DAY_MS), ahead)
+    reference = _Reference(_EPOCH + timedelta(days=created_ms // DAY_MS), ahead)
     times: list[TimeMention] = []
     for pattern, resolve in _TIMES:
         for match in pattern.finditer(text):
@@ -332,7 +332,7 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
                 continue  # 31 June, or outside of the calendar
             if resolved is not None:
                 first, shown = resolved
-                times.append(TimeMention(start, end, (first - _EPOCH).days * _DAY_MS, shown))
+                times.append(TimeMention(start, end, (first - _EPOCH).days * DAY_MS, shown))
     return sorted(times, key=lambda time: time.start)
 
 

@@ -16,6 +16,7 @@ from memdb.english.fact_patterns import ANYWHERE, AT_START
 from memdb.english.sentences import is_code, is_question, sentences, tidy
 from memdb.models.extraction import Candidate
 from memdb.text.terms import content_words, query_words
+from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,7 +155,6 @@ MAX_KEYWORDS = 8
 MAX_MESSAGE_CHARS = 200_000
 MIN_CLAUSE_CHARS = 5
 MAX_NAME_CHARS = 40
-DAY_MS = 86_400_000
 
 # How long ago a plan's time may begin: "this month" began on the first.
 MAX_LATE_DAYS = 31

@@ -8,9 +8,8 @@ process does not see.
 from __future__ import annotations
 
 from memdb.errors import AlreadyExists, InvalidInput
-from memdb.models.entries import DAY_MS
 from memdb.models.record import Record
-from memdb.text.validate import int_value, name_value, text_value
+from memdb.text.validate import DAY_MS, int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from memdb.models.record import Record
 from memdb.search.request import search_request
 from memdb.search.service import SearchService
 from memdb.search.weights import DOCUMENTS, MESSAGES, Weights, for_messages
+from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,7 +171,6 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 APP = "bench"
-DAY_MS = 86_400_000
 
 
 class Answer(Record):

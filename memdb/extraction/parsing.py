@@ -13,6 +13,7 @@ import re
 from memdb.errors import InvalidInput, Unreadable
 from memdb.models.extraction import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
+from memdb.text.times import UNITS_MS
 from memdb.text.validate import name_value, text_value
 
 TYPE_CHECKING = False
@@ -30,7 +31,6 @@ MAX_IMPORTANCE = 10
 PREVIEW_CHARS = 200
 MAX_ANSWER_CHARS = 1 << 20
 MAX_EXPIRY_DAYS = 365
-UNIT_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 
 _EXPIRES = re.compile(r"([0-9]{1,9})([dhm])")
 _DAY = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?")
@@ -120,7 +120,7 @@ def expiry_ms(text: object, now_ms: int) -> int | None:
     match = _EXPIRES.fullmatch(text) if isinstance(text, str) else None
     if match is None or int(match[1]) == 0:
         return None
-    return now_ms + min(int(match[1]) * UNIT_MS[match[2]], MAX_EXPIRY_DAYS * UNIT_MS["d"])
+    return now_ms + min(int(match[1]) * UNITS_MS[match[2]], MAX_EXPIRY_DAYS * UNITS_MS["d"])
 
 
 def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:

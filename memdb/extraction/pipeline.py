@@ -20,9 +20,10 @@ from memdb.models.ids import MAX_INT, SCOPE_SHIFT
 from memdb.models.jobs import WorkRequest
 from memdb.models.record import Record
 from memdb.records.scopes import Owner
+from memdb.records.sessions import find as find_session
 from memdb.records.sessions import queue_extraction
 from memdb.tables import jobs, messages, scopes, sessions
-from memdb.text.validate import int_value, name_value
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,12 +85,10 @@ class ExtractionService:
         """
         if limit is not None:
             int_value(limit, "limit", 0, 1 << 62)
-        name_value(session, "session")
         if self._db.writing:
             raise InvalidInput("extract was called inside a write: call it after the transaction")
         with self._db.read() as tx:
-            scope_no = owner.find(tx)
-            found = None if scope_no is None else sessions.find(tx, scope_no, session)
+            found = find_session(tx, owner, session)
         if found is None:
             raise NotFound("session", session)
         place = SessionPlace(owner, session, found)

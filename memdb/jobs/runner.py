@@ -12,7 +12,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, StorageError
 from memdb.models.record import Record
 from memdb.tables import jobs
-from memdb.text.validate import int_value
+from memdb.text.validate import DAY_MS, HOUR_MS, MINUTE_MS, int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 # Kinds of work, in the order in which they are done.
 WORK = ("embed", "summarize", "extract")
 
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
-DAY_MS = 24 * HOUR_MS
 
 # A step that takes longer may be done twice, which costs time and nothing else.
 LEASE_MS = 10 * MINUTE_MS

@@ -9,6 +9,7 @@ again, and would not answer for a time in the past.
 from __future__ import annotations
 
 from memdb.models.record import Record
+from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from types import EllipsisType
     from typing import Any
 
-DAY_MS = 86_400_000
 UNKNOWN_HALF_LIFE_MS = 90 * DAY_MS
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import time
 
-from memdb.models.entries import DAY_MS
 from memdb.models.ids import MAX_SEQ, SESSION_SHIFT
 from memdb.models.record import Record
 from memdb.search.weights import (
@@ -33,6 +32,7 @@ from memdb.search.weights import (
     WIDEST_CONTEXT,
 )
 from memdb.text.terms import STOP_WORDS, Term
+from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

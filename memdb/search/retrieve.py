@@ -9,14 +9,16 @@ them a kind uses.
 from __future__ import annotations
 
 from memdb.english.dates import dates_in
-from memdb.models.entries import DAY_MS, decay_of
+from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range, session_range
+from memdb.records.sessions import find as find_session
 from memdb.search.parse import parse_query
 from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.request import NO_SPAN, Corpus, Question
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
 from memdb.tables import entries, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, word_terms
+from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def read_question(
     ids: dict[str, int] = {}
     for name in {request.session, request.messages_of, request.visible} - {None}:
         assert name is not None
-        ids[name] = (None if scope_no is None else sessions.find(tx, scope_no, name)) or 0
+        ids[name] = find_session(tx, scope, name) or 0
     if request.session is not None and not ids[request.session]:
         return None
     if scope_no is None and shared is None:

@@ -13,6 +13,7 @@ from memdb.errors import FileError, NotFound, PortError, StorageError
 from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import Hits
 from memdb.models.record import Record
+from memdb.records.sessions import find as find_session
 from memdb.search.embed import embed_question
 from memdb.search.explain import explain_place
 from memdb.search.kinds import kinds_of
@@ -20,7 +21,7 @@ from memdb.search.load import load_hits, load_sessions
 from memdb.search.request import MAX_LIMIT
 from memdb.search.retrieve import Authors, read_question
 from memdb.search.weights import MAX_TERMS, widened
-from memdb.tables import messages, sessions
+from memdb.tables import messages
 from memdb.text.terms import word_terms
 from memdb.text.validate import int_value, name_value
 
@@ -137,8 +138,7 @@ class SearchService:
         retrieved = self.first_read(scope, request)
         vector = None if retrieved is None else self.embed(retrieved).vector
         with self._db.read() as tx:
-            scope_no = scope.find(tx)
-            row_id = None if scope_no is None else sessions.find(tx, scope_no, session)
+            row_id = find_session(tx, scope, session)
             message = None if row_id is None else messages.find(tx, row_id, session, seq)
             if message is None or retrieved is None:
                 raise NotFound("message", f"{session}#{seq}")

@@ -6,8 +6,8 @@ No other module of `memdb.search` holds one (tested), but for limits on input.
 
 from __future__ import annotations
 
-from memdb.models.entries import DAY_MS
 from memdb.models.record import Record
+from memdb.text.validate import DAY_MS
 
 
 class Weights(Record):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import zlib
 
 from memdb.errors import Corrupt
+from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ WORTHWHILE = 0.8
 ZLIB_LEVEL = 1
 
 # A blob without a hash that is older than this belongs to a writer that died.
-STALE_MS = 24 * 3_600_000
+STALE_MS = DAY_MS
 
 INSERT_BLOB = """/* blobs.insert */
 INSERT INTO blobs (sha256, size_bytes, created_ms) VALUES (:sha256, :size_bytes, :now_ms)

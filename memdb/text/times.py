@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
-from memdb.text.validate import moment_ms, time_value
+from memdb.text.validate import DAY_MS, HOUR_MS, MINUTE_MS, moment_ms, time_value
 
 
 def iso_day(created_ms: int) -> str:
@@ -33,7 +33,7 @@ def iso_time(created_ms: int) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-_UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
+UNITS_MS = {"d": DAY_MS, "h": HOUR_MS, "m": MINUTE_MS}
 _MAX_SPAN_DIGITS = 6
 
 
@@ -55,7 +55,7 @@ def moment_or_span(value: object, field: str, now_ms: int) -> int | None:
         return moment_ms(value, field)
     digits, unit = value[:-1], value[-1:]
     if (
-        unit not in _UNITS_MS
+        unit not in UNITS_MS
         or not (digits.isascii() and digits.isdecimal())
         or len(digits) > _MAX_SPAN_DIGITS
         or not int(digits)
@@ -64,4 +64,4 @@ def moment_or_span(value: object, field: str, now_ms: int) -> int | None:
             f"{field} is {value!r}: give milliseconds, a datetime, or a span such as '30d', "
             "'12h' or '45m'"
         )
-    return time_value(now_ms + int(digits) * _UNITS_MS[unit], field)
+    return time_value(now_ms + int(digits) * UNITS_MS[unit], field)

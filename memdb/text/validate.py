@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 MAX_NAME_CHARS = 1024
 MAX_TEXT_BYTES = 64 << 20
 
+# Spans in milliseconds.
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
 # Year 1 to 9999, the range of Python's datetime.
 MIN_MS = -62_135_596_800_000
 MAX_MS = 253_402_300_799_999
