@@ -23,13 +23,13 @@ from memdb.text.validate import json_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from memdb.deletion.rewriting import Rewriting
     from memdb.deletion.selectors import Part, Selection
     from memdb.engine.base import Row, Tx
     from memdb.engine.sqlite.proof import Probes
     from memdb.models.messages import Message
+    from memdb.models.summaries import Summary
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Place
 
@@ -37,12 +37,13 @@ PAGE = 500
 
 
 def collect(
-    tx: Tx, owner: Owner, selection: Selection, plans: dict[int, Rewriting], probes: Probes
+    tx: Tx, owner: Owner, selection: Selection, rewritten: Iterable[Summary], probes: Probes
 ) -> None:
-    """Add to *probes* everything that *selection* says."""
+    """Add to *probes* everything that *selection* and the summaries to be *rewritten* say."""
+    for summary in rewritten:
+        probes.add((summary.text, summary.hint), summary=True)
     for part in selection.parts:
         probes.add(_of_messages(tx, part))
-        probes.add(_of_rewritten(plans[part.session]), summary=True)
     for session, name in selection.whole:
         probes.add(_of_session(tx, session, name))
         probes.add(_of_summaries(tx, session), summary=True)
@@ -62,13 +63,6 @@ def _of_messages(tx: Tx, part: Part) -> Iterator[str | bytes | None]:
         yield from (one.data for one in archive.touched(tx, part.session, *block))
     for one in messages.get_many(tx, part.ids).values():
         yield from _of_message(one)
-
-
-def _of_rewritten(planned: Rewriting) -> Iterator[str | None]:
-    """Yield what the summaries say that are going to be rewritten."""
-    for summary, made in planned.summaries:
-        if made is not None:
-            yield from (summary.text, summary.hint)
 
 
 def _of_session(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]:

@@ -79,7 +79,12 @@ def prepare_messages(
         PortError: the counter failed.
     """
     chosen = policy.messages if action is None else action_value(action, "secrets")
-    return count_drafts([read_draft(_to_new(message), policy, chosen) for message in new], counting)
+    read = [_read(_to_new(message), policy, chosen) for message in new]
+    counts = counting.count_many([values[-1] for values in read]) if read else []
+    name = counting.name
+    return [
+        Draft.make((*values, tokens, name)) for values, tokens in zip(read, counts, strict=True)
+    ]
 
 
 def read_draft(new: NewMessage, policy: SecretPolicy, action: str) -> Draft:
@@ -90,12 +95,17 @@ def read_draft(new: NewMessage, policy: SecretPolicy, action: str) -> Draft:
         InvalidInput: a field cannot be stored.
         SecretFound: it holds a secret, and *action* is "refuse".
     """
+    return Draft.make((*_read(new, policy, action), None, ""))
+
+
+def _read(new: NewMessage, policy: SecretPolicy, action: str) -> tuple[Any, ...]:
+    """Return the fields of a draft but for its tokens; the last is the text to count."""
     if action != ALLOW:
         new = _screened(new, policy, action)
     text = counted = text_value(new.text, "text")
     if new.parts:
         text, counted = _texts_of(text, new.parts)
-    return Draft(
+    return (
         choice_value(new.role, "role", ROLES),
         optional_name(new.author, "author"),
         text,

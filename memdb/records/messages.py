@@ -7,11 +7,12 @@ function joins the caller's transaction.
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, TooLarge
 from memdb.models.ids import MAX_INT, MAX_SEQ, SCOPE_SHIFT, session_range
 from memdb.models.messages import Finding, Message
-from memdb.models.record import Record
 from memdb.records import archive, spaces
 from memdb.records import summaries as summary_records
 from memdb.records import tombstones as tombstone_records
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
 
 # Later than any lease or retry.
 ANY_TIME = MAX_INT
-
-
-class Placed(Record):
-    """A draft with the seq it keeps; None puts it at the end of its session."""
-
-    seq: int | None
-    draft: Draft
 
 
 def insert(
@@ -75,7 +69,7 @@ def insert(
     }
     unknown = [draft for draft in drafts if stored.get(draft.external_id) is None]
     fresh = _first_of_each(unknown, keep=keep)
-    rows = place(tx, session, [Placed.make((None, draft)) for draft in fresh], ids, space)
+    rows = place(tx, session, fresh, ids, space)
     added = {id(draft): _to_message(row, name) for draft, row in zip(fresh, rows, strict=True)}
     by_external: dict[str | None, Message] = {
         draft.external_id: added[id(draft)] for draft in fresh
@@ -87,25 +81,34 @@ def insert(
 
 
 def place(
-    tx: Tx, session: int, placed: Sequence[Placed], ids: Ids, space: SpaceName | None
+    tx: Tx,
+    session: int,
+    drafts: Sequence[Draft],
+    ids: Ids,
+    space: SpaceName | None,
+    seqs: Sequence[int | None] = (),
 ) -> list[dict[str, Any]]:
     """
-    Add messages that the session does not hold yet; the answer are their rows, in that order.
+    Add messages that the session does not hold yet, and return their rows in that order.
+
+    Args:
+        seqs: The seq that each keeps, for imports; None puts it at the end,
+            and so does no *seqs* for all.
 
     Raises:
         TooLarge: the session cannot hold so many more.
     """
-    if not placed:
+    if not drafts:
         return []
     if space is not None:
         spaces.ensure(tx, space)
-    late = sum(one.seq is None for one in placed)
+    late = seqs.count(None) if seqs else len(drafts)
     seq = _last_before(tx, session, late) if late else 0
     rows = []
-    for one in placed:
-        if one.seq is None:
+    for draft, kept in zip(drafts, seqs or repeat(None), strict=False):
+        if kept is None:
             seq += 1
-        rows.append(_to_row(session + (one.seq or seq), one.draft, ids, tx.now_ms))
+        rows.append(_to_row(session + (kept or seq), draft, ids, tx.now_ms))
     ordered = rows if late == len(rows) else sorted(rows, key=lambda row: int(row["id"]))
     messages.add(tx, ordered)
     tx.words.add_messages(ordered)

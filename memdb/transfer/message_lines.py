@@ -17,7 +17,6 @@ from memdb.models.record import Record
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.drafts import Draft, count_drafts, read_draft
-from memdb.records.messages import Placed
 from memdb.tables import messages, sessions
 from memdb.text.secret_policy import ALLOW
 from memdb.text.validate import json_object, name_value, text_value, time_value
@@ -204,10 +203,11 @@ def _insert(
 ) -> None:
     """Add messages of one session, each with the seq it keeps or at the end."""
     changed_ms = sessions.updated_ms(tx, seat.id)
-    placed = [Placed(seq, line.draft) for line, seq in fresh]
+    drafts = [line.draft for line, _ in fresh]
+    seqs = [seq for _, seq in fresh]
     services = target.services
     try:
-        rows = message_records.place(tx, seat.id, placed, services.db.ids, services.space)
+        rows = message_records.place(tx, seat.id, drafts, services.db.ids, services.space, seqs)
     except TooLarge as error:
         first = next(line for line, seq in fresh if seq is None)
         raise located(first.place, InvalidInput("the session is full: use another one")) from error

@@ -11,7 +11,7 @@ import pytest
 
 import memdb
 from memdb import Busy, InvalidInput, NotFound
-from memdb.deletion.rewriting import FORGOTTEN
+from memdb.deletion.service import FORGOTTEN
 from memdb.engine.sqlite import proof as proofs
 from memdb.engine.sqlite.proof import Probes
 from memdb.models.summaries import SummaryPolicy, SummaryText
@@ -536,7 +536,7 @@ def test_summaries_that_keep_changing_end_in_busy(path, open_db, monkeypatch):
     db = open_db(path, summaries=SMALL)
     session = fill(db)
     db.jobs.run()
-    monkeypatch.setattr("memdb.deletion.rewriting.is_current", lambda *_: False)
+    monkeypatch.setattr("memdb.deletion.service.is_plan_current", lambda *_: False)
 
     with pytest.raises(Busy, match="kept changing"):
         session.forget(2)
@@ -548,8 +548,8 @@ def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
     """What was planned before another summarised is not written."""
     db = open_db(path, summaries=SMALL)
     session = fill(db)
-    forgetting = memdb.deletion.rewriting
-    real, runs = forgetting.plan, []
+    forgetting = memdb.deletion.service
+    real, runs = forgetting.plan_rewriting, []
 
     def rewriting(*given):
         done = real(*given)
@@ -560,7 +560,7 @@ def test_a_summary_made_meanwhile_is_planned_anew(path, open_db, monkeypatch):
             other.join()
         return done
 
-    monkeypatch.setattr(forgetting, "plan", rewriting)
+    monkeypatch.setattr(forgetting, "plan_rewriting", rewriting)
     session.forget([2, 3])
 
     assert session.summaries.tree().summaries
