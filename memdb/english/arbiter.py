@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SAME, REFINES, ENDS, OTHER = "same", "refines", "ends", "other"
 
-# Statements kept in understood form: those of a scope come again and again.
+# Parsed statements kept in memory: those of a scope are compared again and again.
 MAX_KEPT = 4_096
 
 # From this share of common words two statements can be about the same thing.
@@ -34,8 +34,8 @@ OPPOSED = 0.3
 # Characters of a statement that are read: what comes after them is not a fact.
 MAX_READ = 2_000
 
-# Words in which a slot is filled: what to look for, since a contradiction shares
-# few words with what it ends.
+# Search words per slot: a contradiction shares few words with the statement that
+# it supersedes.
 RELATED = {
     "home": "live lives living reside resides based moved relocated home settled address".split(),
     "employer": "work works working job employed joined hired employer left".split(),
@@ -53,15 +53,15 @@ class RuleArbiter:
     name = "rules-1"
 
     def __init__(self) -> None:
-        """Start with nothing read."""
+        """Start with an empty cache of parsed statements."""
         self._read: dict[str, tuple[Fact, ...]] = {}
 
     def related(self, text: str) -> Sequence[str]:
-        """Return words in which the same thing may be said; none where that is not known."""
+        """Return words that a statement about the same slots may use; [] if no slot is known."""
         return [word for fact in self._facts(text) for word in RELATED.get(fact.slot or "", ())]
 
     def decide(self, said: Claim, known: Sequence[Claim]) -> Verdict:
-        """Return what *said* does to *known*; what it says already comes before what it ends."""
+        """Return the verdict on *said* beside *known*; duplicates come before contradictions."""
         new = self._facts(said.text)
         found = [self._compare(new, one) for one in known]
         same = [place for place, (kind, _) in enumerate(found) if kind in (SAME, REFINES)]
@@ -78,7 +78,7 @@ class RuleArbiter:
         )
 
     def _compare(self, new: tuple[Fact, ...], one: Claim) -> tuple[str, str]:
-        """Compare with what is known, and where that says nothing with what it replaced."""
+        """Compare with a stored statement, then with the ones that it superseded."""
         now = self._facts(one.text)
         kind, reason = _of_clauses(new, now, near=one.near)
         if kind != OTHER or any(fact.single for fact in now):
@@ -99,7 +99,7 @@ class RuleArbiter:
 
 
 def _of_clauses(new: tuple[Fact, ...], old: tuple[Fact, ...], *, near: bool) -> tuple[str, str]:
-    """Return what the first clause says that says anything of the other; each the last first."""
+    """Compare clause by clause, the last one first; return the first result that decides."""
     for one in new:
         for other in old:
             kind, reason = compare(one, other, near=near and len(new) == len(old) == 1)
@@ -112,7 +112,7 @@ def _of_clauses(new: tuple[Fact, ...], old: tuple[Fact, ...], *, near: bool) -> 
 
 
 def _is_news(fact: Fact, old: tuple[Fact, ...]) -> bool:
-    """Say whether most words of a clause stand in no clause of *old*: it is not said already."""
+    """Return whether most words of a clause are in no clause of *old*."""
     known = frozenset().union(*[one.words for one in old])
     return len(fact.words - known) > len(fact.words & known)
 
@@ -160,7 +160,7 @@ def _about_the_same(new: Fact, old: Fact) -> bool:
 
 
 def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:  # noqa: PLR0911 (a rule each)
-    """Compare two values of one slot; None where the words have to tell."""
+    """Compare two values of one slot; None if only the words can decide."""
     about = _about(new)
     if new.value == old.value:
         if new.positive == old.positive:
@@ -182,14 +182,14 @@ def _about(fact: Fact) -> str:
 
 
 def _widens(new: Fact, old: Fact) -> bool:
-    """Say whether one value is the other with more words, not with other numbers."""
+    """Return whether one value is the other with more words and the same numbers."""
     if not (new.value < old.value or old.value < new.value) or not (new.value and old.value):
         return False
     return not (new.numbers ^ old.numbers)
 
 
 def _by_words(new: Fact, old: Fact, *, near: bool) -> tuple[str, str]:  # noqa: PLR0911 (a rule each)
-    """Compare two statements by what words they share and in which they differ."""
+    """Compare two statements by the words that they share and those that differ."""
     added, gone = new.words - old.words, old.words - new.words
     common = new.words & old.words
     if not common:

@@ -58,7 +58,7 @@ _SAID = re.compile(r"([^\s:][^:]{0,40}): +(?=\S)")
 
 
 class _Sentence:
-    """A sentence that may be chosen, with what it is worth and costs."""
+    """A candidate sentence with its worth and its cost."""
 
     __slots__ = tuple("cost factor item last new per_token shown terms text who worth".split())
 
@@ -86,12 +86,12 @@ class ExtractiveSummarizer:
     __slots__ = ("_count_many",)
 
     def __init__(self, count_many: Callable[[Sequence[str]], list[int]]) -> None:
-        """Count tokens by *count_many*, which gives one number from 0 per text."""
+        """Count tokens by *count_many*, which returns one number from 0 per text."""
         self._count_many = count_many
 
     @property
     def name(self) -> str:
-        """Always "extractive-1"; another way to choose gets another name."""
+        """Always "extractive-1"; another algorithm gets another name."""
         return "extractive-1"
 
     @property
@@ -228,7 +228,7 @@ def _read(source: Sequence[SourceItem], depth: int) -> list[_Sentence]:
 
 
 def _shares(source: Sequence[SourceItem]) -> list[int]:
-    """Return how many characters of each item are read: short ones whole, others alike."""
+    """Return how many characters of each item are read: short items whole, others equally."""
     left, shares = _MAX_CHARS, [0] * len(source)
     order = sorted(range(len(source)), key=lambda place: (len(source[place].text), place))
     for done, place in enumerate(order):
@@ -319,14 +319,14 @@ def _shorten(one: _Sentence, share: float) -> None:
 
 
 def _worthwhile(found: list[_Sentence]) -> list[_Sentence]:
-    """Return the sentences that say something, the best of them if there are many."""
+    """Return the sentences with content, the best of them if there are many."""
     best = heapq.nlargest(_MAX_SENTENCES, [one.worth * one.factor for one in found])
     least = max(_LEAST_WORTH, best[-1])
     return [one for one in found if one.worth * one.factor >= least][:_MAX_SENTENCES]
 
 
 class _Choice:
-    """Chooses sentences for a budget, as often as it is asked."""
+    """Chooses sentences for a budget; can be called repeatedly."""
 
     def __init__(self, found: list[_Sentence], costs: dict[str, int], *, shares: bool) -> None:
         self._found = found
@@ -390,7 +390,7 @@ class _Choice:
 
 
 def _text_of(chosen: Iterable[_Sentence]) -> str:
-    """Return the sentences, a line for those that one speaker said in a row."""
+    """Return the sentences, one line per run of the same speaker."""
     lines: list[str] = []
     last: str | None = None
     for one in chosen:

@@ -173,7 +173,7 @@ _BACK = str.maketrans({"\u2019": "'", "\u2018": "'", "`": "'"})
 
 
 class RuleExtractor:
-    """Finds what people say about themselves; the same for the same messages."""
+    """Finds facts that people state about themselves; deterministic."""
 
     name = NAME
 
@@ -197,7 +197,7 @@ class RuleExtractor:
 
 
 class _Speech:
-    """One message: who said it, when, and the facts in it."""
+    """One message: its author, its time, and the facts in it."""
 
     def __init__(self, message: Message, speakers: frozenset[str]) -> None:
         self._message = message
@@ -205,7 +205,7 @@ class _Speech:
         self._who = _tidy_name(message.author)
 
     def facts(self, before: list[Candidate]) -> list[Candidate]:
-        """Return the facts of this message; *before* are those of the ones before it."""
+        """Return the facts of this message; *before* are those of earlier messages."""
         text = self._message.text[:MAX_MESSAGE_CHARS].translate(_BACK)
         if MATERIAL.match(text):
             return []
@@ -250,7 +250,7 @@ class _Speech:
                     yield fact
 
     def _dated(self, clause: str) -> tuple[str, int | None]:
-        """Return *clause* with its times in full and behind what happened, and the first time."""
+        """Return *clause* with its times in full, moved behind the event, and the first time."""
         ahead = True if AHEAD.search(clause) else (False if BEHIND.search(clause) else None)
         times = find_times(clause, self._message.created_ms, ahead=ahead)
         for one in reversed(times):
@@ -302,7 +302,7 @@ class _Speech:
 
     @staticmethod
     def _whole(rule: Rule, match: re.Match[str], value: str) -> str | None:
-        """Return *value* with what is listed after it; None if it says nothing by itself."""
+        """Return *value* with the list after it; None if it means nothing alone."""
         if rule.as_said:
             return value
         the = rule.category == "preferences" and THE.match(value)
@@ -318,7 +318,7 @@ class _Speech:
         return value
 
     def _revised(self, clause: str, known: list[Candidate]) -> Candidate | None:
-        """Return the last keyed fact with another value, where *clause* says "it's X, not Y"."""
+        """Return the last keyed fact with another value if *clause* is like "it's X, not Y"."""
         match = REVISES.match(clause)
         last = next((one for one in reversed(known) if one.key is not None), None)
         if match is None or last is None or POINTS.match(match["v"]):
@@ -353,7 +353,7 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 
 def _newest(found: list[Candidate]) -> list[Candidate]:
-    """Return *found* without repeats; of one key only the last."""
+    """Return *found* without duplicates, and only the last fact of each key."""
     last = {one.key: place for place, one in enumerate(found) if one.key is not None}
     seen: set[str] = set()
     kept = []

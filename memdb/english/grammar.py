@@ -188,7 +188,7 @@ SEVERAL = frozenset(
 
 class Fact(Record):
     """
-    A statement as it was understood.
+    A parsed statement.
 
     Attributes:
         subject: Words for whom or what it is about; {"self"} for the user.
@@ -226,7 +226,7 @@ class Fact(Record):
 
 def stem(word: str) -> str:
     """
-    Return what a word shares with its other forms, and with its synonyms.
+    Return the stem that a word shares with its other forms and its synonyms.
 
     >>> stem("allergies") == stem("allergic"), stem("lives") == stem("living")
     (True, True)
@@ -272,9 +272,9 @@ _ENDINGS = (
 
 def read_facts(text: str) -> tuple[Fact, ...]:
     """
-    Return what each clause of *text* says, as far as the patterns go, the last one first.
+    Return the fact of each clause of *text*, the last clause first.
 
-    People name what is over before what is now. Cost: 0.1 ms for a sentence.
+    People name the past before the present. Cost: 0.1 ms for a sentence.
     """
     text = LEAD.sub("", text.strip()).rstrip(".!")
     for pattern, replacement in _LONG_IDIOMS:
@@ -289,7 +289,7 @@ def read_facts(text: str) -> tuple[Fact, ...]:
 
 
 def read_fact(text: str) -> Fact:
-    """Return what one clause says."""
+    """Return the fact that one clause states."""
     plain = APOSTROPHE.sub("'", text.strip())
     plain = LEAD.sub("", plain)
     names = frozenset(stem(word.lower()) for word in re.findall(r"(?<=[\w,] )[A-Z][\w-]*", plain))
@@ -335,7 +335,7 @@ def read_fact(text: str) -> Fact:
 
 
 def content(text: str) -> frozenset[str]:
-    """Return the stems of the words of *text* that say something."""
+    """Return the stems of the content words of *text*."""
     found = set()
     for written in WORD.findall(text):
         word = NUMBERS.get(written, written)
@@ -359,14 +359,14 @@ def _numbers(text: str) -> list[str]:
 
 
 def _number(word: str) -> str:
-    """Return a number as others write it too: 7:00 is 7, 1,000 is 1000, 3rd is 3."""
+    """Return a number in its shortest form: 7:00 is 7, 1,000 is 1000, 3rd is 3."""
     word = re.sub(r"(?<=\d)(?:st|nd|rd|th|am|pm|h|k|kg|km)$", "", word)
     word = word.removesuffix(":00").removesuffix(".0")
     return word.replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+", word) else word
 
 
 def _subject(text: str) -> frozenset[str]:
-    """Return the words for whom it is; {"self"} for the user, {"they"} for a pronoun."""
+    """Return the words of the subject; {"self"} for the user, {"they"} for a pronoun."""
     words = [word.removesuffix("'s") for word in WORD.findall(text)]
     if not words or set(words) <= SELF:
         return frozenset({"self"})

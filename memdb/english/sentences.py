@@ -1,10 +1,9 @@
 """
-Cutting a text into sentences, in any script, and weighing what they say.
+Split text of any script into sentences, and weigh their words.
 
 Made for chat, lists, logs and tool output rather than for books: a line break
-ends a sentence unless a paragraph was wrapped there, and a fenced block of code
-is one sentence that says how long it was. Pure functions; no text makes them
-fail.
+ends a sentence unless a paragraph is wrapped there, and a fenced block of code
+becomes one sentence with its length. Pure functions; they accept any text.
 """
 
 from __future__ import annotations
@@ -216,7 +215,7 @@ def is_code(sentence: str) -> bool:
 
 
 def tells_outcome(line: str) -> bool:
-    """Return whether a line of tool output says how it went: errors, results, exit codes."""
+    """Return whether a line of tool output shows its outcome: errors, results, exit codes."""
     return _TELLS.search(line.lower()) is not None
 
 
@@ -360,7 +359,7 @@ def _of_line(line: str) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    """Yield pieces of a long *sentence*, cut where it hurts least."""
+    """Yield pieces of a long *sentence*, cut at the best places."""
     start = 0
     while len(sentence) - start > MAX_SENTENCE_CHARS:
         end = start + MAX_SENTENCE_CHARS
@@ -377,7 +376,7 @@ def _cut(sentence: str) -> Iterator[str]:
 
 
 def _fold_code(text: str) -> str:
-    """Return *text* with each fenced block in one line that tells what it was."""
+    """Return *text* with each fenced block replaced by one line that describes it."""
     kept: list[str] = []
     start = 0
     while (fence := _FENCE.search(text, start)) is not None:

@@ -109,7 +109,7 @@ def _talks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _sessions(talk: dict[str, Any]) -> list[str]:
-    """Return the names of the sessions that were held, in order."""
+    """Return the names of the sessions that have turns, in order."""
     numbers = [
         int(match[1])
         for key, turns in talk.items()
@@ -156,7 +156,7 @@ def _questions(
 
 
 def _longmemeval(path: Path) -> Iterator[dict[str, Any]]:
-    """Every question has a history of its own; questions without an answer are left out."""
+    """Yield each question with its own history; skip questions without an answer."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     for file in files:
         for one in json.loads(file.read_text(encoding="utf-8")):
@@ -227,7 +227,7 @@ def _beir(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _qrels(path: Path) -> Path:
-    """Return the judgements: of the test split, else of the only one there is."""
+    """Return the file of judgements: of the test split, else the first one."""
     found = sorted((path / "qrels").glob("*.tsv"))
     named = [one for one in found if one.stem == "test"]
     if not found:

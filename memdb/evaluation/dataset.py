@@ -82,7 +82,7 @@ class Dataset(Record):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each."""
+        """The number of scopes, sessions, messages, documents and questions."""
         talks = [talk for scope in self.sessions.values() for talk in scope.values()]
         return {
             "scopes": len(self.sessions.keys() | self.documents.keys()),
@@ -141,7 +141,7 @@ class _Reader:
         return id_
 
     def dated(self) -> dict[str, dict[str, list[Said]]]:
-        """Return the sessions with times where only the session has one."""
+        """Return the sessions, with times for messages if only the session has one."""
         return {
             scope: {
                 name: [self._dated(said, scope, name, place) for place, said in enumerate(talk)]
@@ -157,7 +157,7 @@ class _Reader:
         return said.replace(created_ms=start + TURN_MS * place)
 
     def question(self, line: dict[str, Any], number: int) -> Asked | None:
-        """Return the question of *line*, None where nothing answers it."""
+        """Return the question of *line*, None if it has no evidence."""
         scope = _name(line, "scope")
         known = self.homes.get(scope)
         if known is None:
@@ -253,7 +253,7 @@ def _take(
 
 @contextmanager
 def _at(number: int) -> Iterator[None]:
-    """Name the line where what is inside fails."""
+    """Add the line number to an error raised inside."""
     try:
         yield
     except MemDBError as error:

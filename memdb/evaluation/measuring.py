@@ -91,7 +91,7 @@ def fitted(arm: Arm, model: str | None) -> Arm:
 
 
 def _changes(weights: Weights, default: Weights) -> dict[str, Any]:
-    """Return the weights that are not those of *default*."""
+    """Return the weights that differ from *default*."""
     return {
         name: getattr(weights, name)
         for name in weights._fields
@@ -200,10 +200,10 @@ class Answer(Record):
 
 
 class Clock:
-    """Stands where it is put."""
+    """A clock that stands still until it is set."""
 
     def __init__(self) -> None:
-        """Stand at the epoch."""
+        """Start at the epoch."""
         self.now_ms = 0
 
     def __call__(self) -> int:
@@ -295,7 +295,7 @@ def filled(data: Dataset, db: memdb.MemDB, clock: Clock) -> Filled:
 
 
 def _answers(ready: Filled, arm: Arm, service: SearchService, asked: Asked) -> Iterator[Answer]:
-    """Yield what *arm* finds: messages or documents, and sessions, where evidence names them."""
+    """Yield the answers of *arm*: messages or documents, and sessions if evidence names them."""
     scope = ready.db.scope(asked.scope, APP)
     known = ready.entries.get(asked.scope, {})
     held = (("message", ready.data.sessions), ("entry", ready.data.documents))
@@ -322,7 +322,7 @@ def _answers(ready: Filled, arm: Arm, service: SearchService, asked: Asked) -> I
 
 
 def _whole(hits: Hits) -> Hits:
-    """Return *hits*; raise what kept an arm from taking part."""
+    """Return *hits*; raise the error that kept an arm from answering."""
     if hits.failure is not None:
         raise hits.failure
     return hits

@@ -70,7 +70,7 @@ def report(
 def configuration(
     data: Dataset, arms: Sequence[Arm], embedder: Embedder | str | None
 ) -> dict[str, Any]:
-    """Return all that the numbers depend on, and where they were measured."""
+    """Return the configuration: versions, data set, weights and machine."""
     name = embedder if embedder is None or isinstance(embedder, str) else embedder.name
     model = STATIC_MODEL if name == "static" else name
     arms = [fitted(arm, model if arm.vectors else None) for arm in arms]

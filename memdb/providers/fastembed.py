@@ -93,7 +93,7 @@ class FastEmbedEmbedder:
         self.dim, self.name = int(found["dim"]), f"fastembed:{found['model']}"
 
     def __repr__(self) -> str:
-        """Name the model."""
+        """Return the model."""
         return f"FastEmbedEmbedder({self._source!r})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class FastEmbedEmbedder:
 
 
 class _Folder:
-    """A model in a folder: where its parts are, and how its vectors are made."""
+    """A model in a folder: its files and its pooling."""
 
     def __init__(self, path: Path) -> None:
         """Read the small files in *path*."""
@@ -168,7 +168,7 @@ class _Folder:
         self.name = f"{self.path.name}-{self._digest()}"
 
     def register(self) -> str:
-        """Make the model known to fastembed, whose list is one per process; return its name."""
+        """Register the model with fastembed, whose list is one per process; return its name."""
         from fastembed import TextEmbedding
         from fastembed.common.model_description import ModelSource, PoolingType
 

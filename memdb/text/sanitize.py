@@ -76,12 +76,12 @@ def prompt_line(text: str) -> str:
 
 
 def _near(*parts: str | int) -> str:
-    """Return a pattern: alternatives in their order, so many characters apart at most."""
+    """Return a pattern: alternatives in order, at most so many characters apart."""
     return "".join(f".{{0,{part}}}?" if isinstance(part, int) else f"(?:{part})" for part in parts)
 
 
 def _words(*parts: str | int) -> str:
-    """Return the same for whole words."""
+    """Return the same pattern for whole words."""
     return _near(*(part if isinstance(part, int) else rf"\b(?:{part})\b" for part in parts))
 
 
@@ -242,7 +242,7 @@ def injection_marks(text: str) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """Return *text* as it would be read: compatible forms, small letters, nothing hidden."""
+    """Return *text* in NFKC and lower case, without invisible characters."""
     if not text.isascii():
         from unicodedata import normalize
 

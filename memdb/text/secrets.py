@@ -71,7 +71,7 @@ def _by_rules(text: str) -> Iterable[Secret]:
 
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
-    """Return where the secret itself stands: no name before it, no full stop behind it."""
+    """Return the span of the secret alone: no name before it, no full stop behind it."""
     for group in ("v", "w", "bare"):
         if match.re.groupindex.get(group) and match[group] is not None:
             start, end = match.span(group)
@@ -125,7 +125,7 @@ def entropy_bits(text: str) -> float:
 
 
 def _checked(spans: Iterable[Secret], size: int) -> Iterable[Secret]:
-    """Yield what a detector of the host's found, cut to the text."""
+    """Yield the matches of a host's detector, cut to the text."""
     for span in spans:
         low, high = max(0, span.start), min(size, span.end)
         if low < high:
@@ -133,7 +133,7 @@ def _checked(spans: Iterable[Secret], size: int) -> Iterable[Secret]:
 
 
 def _joined(found: list[Secret]) -> list[Secret]:
-    """Return *found* in order, overlapping ones as one of the kind that was found first."""
+    """Return *found* in order; overlapping matches become one, of the first kind."""
     ranked = sorted(enumerate(found), key=lambda item: (item[1].start, item[0]))
     joined: list[tuple[int, Secret]] = []
     for rank, one in ranked:

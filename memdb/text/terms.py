@@ -208,7 +208,7 @@ class Term(Record):
     fields: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """Return the number of characters: long words are rare, and say most."""
+        """Return the number of characters: long words are rare and distinctive."""
         return sum(map(len, self.words))
 
 
