@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memdb.entries.apply import EntryWriter
     from memdb.entries.categories import Categories, Category
     from memdb.entries.lifecycle import UsageCounter
-    from memdb.entries.profile import Profiles
+    from memdb.entries.profile import ProfileService
     from memdb.entries.remember import RememberService
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
@@ -109,7 +109,7 @@ class Services:
         self._extract = _extract_policy(extract)
         self.extracts = bool(extract)
         self._extractions: ExtractionService | None = None
-        self._profiles: Profiles | None = None
+        self._profiles: ProfileService | None = None
         self._jobs: JobRunner | None = None
         if self._more_categories:
             self.categories  # noqa: B018 (refuses what is no category)
@@ -334,12 +334,14 @@ class Services:
         return self._extractions
 
     @property
-    def profiles(self) -> Profiles:
+    def profiles(self) -> ProfileService:
         """What words long-term memory for a prompt."""
         if self._profiles is None:
-            from memdb.entries.profile import Profiles
+            from memdb.entries.profile import ProfileService
 
-            self._profiles = Profiles(self.db, self.counting, self.categories, self.recaller.recall)
+            self._profiles = ProfileService(
+                self.db, self.counting, self.categories, self.recaller.recall
+            )
         return self._profiles
 
     @property

@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 
 from memdb.errors import InvalidInput, PortError, SecretFound
-from memdb.extraction.parsing import MAX_FACT_CHARS, read_candidates
 from memdb.extraction.prompts import (
     CONTEXT_SHARE,
+    MAX_FACT_CHARS,
     MAX_TEXT_CHARS,
     SHOWN_ROLES,
     fact_schema,
     find_messages,
+    read_candidates,
     render,
 )
 from memdb.models.extraction import Candidate

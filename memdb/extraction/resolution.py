@@ -11,8 +11,7 @@ from __future__ import annotations
 from memdb.entries.arbitration import Resolution, checked_verdict
 from memdb.errors import InvalidInput, NotFound, PortError, SecretFound, TooLarge
 from memdb.extraction.candidates import is_echo, is_from_assistant
-from memdb.extraction.parsing import read_verdicts
-from memdb.extraction.prompts import DECISION_SCHEMA, compare_messages
+from memdb.extraction.prompts import DECISION_SCHEMA, compare_messages, read_verdicts
 from memdb.models.entries import NewEntry
 from memdb.models.extraction import Candidate, Outcome
 from memdb.models.ids import scope_range

@@ -1,4 +1,4 @@
-"""What a model answers about facts, in every form that models give, and what is asked."""
+"""Prompts of extraction, and a model's answers about facts in every form that models give."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 
 import memdb
-from memdb.extraction.parsing import expiry_ms, read_candidates, read_verdicts
-from memdb.extraction.prompts import compare_messages, fact_schema, fenced, find_messages, render
+from memdb.extraction.prompts import (
+    compare_messages,
+    expiry_ms,
+    fact_schema,
+    fenced,
+    find_messages,
+    read_candidates,
+    read_verdicts,
+    render,
+)
 from memdb.models.extraction import Candidate
 from memdb.models.messages import Message
 

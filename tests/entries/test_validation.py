@@ -1,4 +1,4 @@
-"""What may enter a memory: secrets by the policy of the file, orders to a model flagged."""
+"""Validation of `remember`: secrets are refused or redacted, instructions are flagged."""
 
 import pytest
 
