@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Stored
 
@@ -55,7 +54,7 @@ _MORE_MIMES = {
 class Shelf:
     """The artifacts of a file."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Engine) -> None:
         """Keep artifacts in *db*."""
         self._db = db
 

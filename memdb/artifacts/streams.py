@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.tables.artifacts import Stored
 
 # Data up to this size is written in one transaction (10 ms); larger data in
@@ -26,7 +25,7 @@ STEP_BYTES = 4 << 20
 class Upload:
     """Bytes on their way into the file; visible to nobody before `finish`."""
 
-    def __init__(self, db: Database, source: BinaryIO) -> None:
+    def __init__(self, db: Engine, source: BinaryIO) -> None:
         """Read *source* to its end; all but the first step is written at once."""
         from hashlib import sha256  # 3 ms that a plain read does not need
 
@@ -89,7 +88,7 @@ class Upload:
 class BlobStream(io.RawIOBase):
     """Reads a blob chunk by chunk."""
 
-    def __init__(self, db: Database, stored: Stored) -> None:
+    def __init__(self, db: Engine, stored: Stored) -> None:
         """Stand at the start of *stored*."""
         super().__init__()
         self._db = db

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from memdb.context.blocks import Block
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.messages import Entry, Hit
     from memdb.records.scopes import Owner
     from memdb.search.request import SearchRequest
@@ -95,7 +94,7 @@ class ContextService:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         counting: Counting,
         summaries: Summaries,
         search: Callable[[], SearchService],

@@ -25,9 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memdb.engine.base import Row
+    from memdb.engine.base import Engine, Row
     from memdb.engine.segments import Content
-    from memdb.engine.sqlite.database import Database
     from memdb.records.scopes import Owner
     from memdb.tables.archive import Segment
 
@@ -60,7 +59,7 @@ class _Step(Record):
 class Archivist:
     """Moves cold messages of a file into segments, and back."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Engine) -> None:
         """Archive in *db*."""
         self._db = db
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.conversations.writer import MessageService
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.messages import Message, NewMessage
     from memdb.records.scopes import Owner
     from memdb.tables.state import Place
@@ -47,7 +46,7 @@ NULL = "null"
 class Hosting:
     """The sessions of a file as their hosts see them, and state of any kind."""
 
-    def __init__(self, db: Database, message_service: MessageService) -> None:
+    def __init__(self, db: Engine, message_service: MessageService) -> None:
         """Read and write *db*; *message_service* adds the messages."""
         self._db = db
         self._messages = message_service

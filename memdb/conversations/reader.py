@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine
     from memdb.models.messages import Message, SessionInfo
     from memdb.records.scopes import Owner
 
@@ -25,7 +25,7 @@ LAST_SAID = 50
 class Conversations:
     """The messages of a file, to be read; `Writer` adds them."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Engine) -> None:
         """Read from *db*."""
         self._db = db
 

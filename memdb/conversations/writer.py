@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.messages import Message
     from memdb.records.drafts import Draft
     from memdb.records.scopes import Owner
@@ -38,7 +37,7 @@ class MessageService:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         counting: Counting,
         space: SpaceName | None = None,
         secrets: SecretPolicy | None = None,

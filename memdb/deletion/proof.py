@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from memdb.deletion.selectors import Part, Selection
-    from memdb.engine.base import Row, Tx
-    from memdb.engine.sqlite.proof import Probes
+    from memdb.engine.base import Probes, Row, Tx
     from memdb.models.messages import Message
     from memdb.models.summaries import Summary
     from memdb.records.scopes import Owner

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memdb.conversations.archive import Archivist
     from memdb.conversations.reader import Conversations
     from memdb.deletion.service import DeletionService
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine
     from memdb.models.jobs import SessionPolicy
     from memdb.models.messages import SessionInfo
 
@@ -25,7 +25,7 @@ ACTIONS = ("archive", "delete", "forget")
 
 
 def retain_sessions(
-    db: Database,
+    db: Engine,
     reader: Conversations,
     archivist: Archivist,
     deletion: DeletionService,

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.deletion.selectors import Part, Selection, Selector
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
-    from memdb.engine.sqlite.proof import Probes
+    from memdb.engine.base import Engine, Probes, Tx
     from memdb.models.summaries import Summary
     from memdb.records.scopes import Owner
     from memdb.summaries.builder import Summaries
@@ -143,7 +141,7 @@ MAX_TRIES = 10
 class DeletionService:
     """Deletes and forgets what scopes hold."""
 
-    def __init__(self, db: Database, summaries: Callable[[], Summaries]) -> None:
+    def __init__(self, db: Engine, summaries: Callable[[], Summaries]) -> None:
         """Remove from *db*; *summaries* gives the service that rewrites them."""
         self._db = db
         self._summaries = summaries
@@ -207,7 +205,7 @@ class DeletionService:
                 plans = self._plan(tx, selection)
                 counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
             return self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
-        probes = _new_probes() if prove else None
+        probes = self._db.new_probes() if prove else None
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
                 plans = self._plan(tx, selectors.find(tx, owner, selector, with_entries=True))
@@ -243,8 +241,6 @@ class DeletionService:
         self, owner: Owner, selector: Selector, plans: dict[int, Rewriting], probes: Probes | None
     ) -> Receipt | None:
         """Forget in one transaction; None if the file is no longer as it was planned."""
-        from memdb.engine.sqlite.proof import begin_purge, end_purge
-
         with self._db.write() as tx:
             selection = selectors.find(tx, owner, selector, with_entries=True)
             for part in selection.parts:
@@ -259,10 +255,10 @@ class DeletionService:
                     if made is not None
                 ]
                 proof.collect(tx, owner, selection, rewritten, probes)
-            begin_purge(tx)
+            tx.overwrite_deleted(on=True)
             counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
             self._remove(tx, owner, selection, plans)
-            end_purge(tx)
+            tx.overwrite_deleted(on=False)
             return self._receipt(owner, selector, *counts, tx.now_ms)
 
     def _remove(
@@ -283,12 +279,10 @@ class DeletionService:
 
     def _prove(self, owner: Owner, receipt: Receipt, probes: Probes) -> Receipt:
         """Return *receipt* with the proof, after everything was taken off the disk."""
-        from memdb.engine.sqlite.proof import prove, purge
-
-        notices = purge(self._db)
+        notices = self._db.purge()
         with self._db.read() as tx:
             scope_no = owner.find(tx)
-        return receipt.replace(proof=prove(self._db, probes, notices, scope_no))
+        return receipt.replace(proof=self._db.prove(probes, notices, scope_no))
 
 
 def _remove_entries(tx: Tx, selection: Selection) -> None:
@@ -323,9 +317,3 @@ def _count_rewritten(tx: Tx, selection: Selection, plans: dict[int, Rewriting]) 
         for block in archive_records.find_blocks(tx, part.session, part.seqs)
     )
     return {"summaries": summaries, "segments": segments}
-
-
-def _new_probes() -> Probes:
-    from memdb.engine.sqlite.proof import Probes as NewProbes
-
-    return NewProbes()

@@ -29,8 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.messages import SpaceInfo
     from memdb.models.protocols import Embedder
     from memdb.tables.jobs import Job
@@ -54,7 +53,7 @@ MAX_DIM = 65_536
 class SpaceFiller:
     """Fills the space of one embedder."""
 
-    def __init__(self, db: Database, embedder: Embedder) -> None:
+    def __init__(self, db: Engine, embedder: Embedder) -> None:
         """
         Embed with *embedder*.
 
@@ -299,7 +298,7 @@ class Indexer:
     """Fills the embedding spaces of an open file and says which one answers."""
 
     def __init__(
-        self, db: Database, embedder: Embedder | None, previous: Embedder | None = None
+        self, db: Engine, embedder: Embedder | None, previous: Embedder | None = None
     ) -> None:
         """
         Embed with *embedder*. None means that this process embeds nothing.

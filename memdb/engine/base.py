@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from memdb.models.protocols import Clock, Ids
+    from memdb.models.receipts import Proof
     from memdb.text.terms import Term
 
     Row = tuple[Any, ...]
@@ -76,6 +77,12 @@ class Tx(Protocol):
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement once per item of *rows*."""
 
+    def find_broken_keys(self) -> list[str]:
+        """Return rows that refer to a row that is not there, 20 at most."""
+
+    def overwrite_deleted(self, *, on: bool) -> None:
+        """Let what this transaction deletes be overwritten at once, or as usual again."""
+
 
 class Words(Protocol):
     """Full text of a kind ("message", "entry", "summary", "artifact"), addressed by row id."""
@@ -129,6 +136,9 @@ class Words(Protocol):
 
     def rebuild(self) -> None:
         """Make every index anew from the rows."""
+
+    def find_archived_differences(self) -> list[str]:
+        """Return archived messages that are in the index and not in the rows, or the reverse."""
 
     def rebuild_archived(self) -> None:
         """Make the index of archived messages anew, where a segment was damaged."""
@@ -188,6 +198,13 @@ class Vectors(Protocol):
         """Yield kind and place of what is derived and differs from the vectors."""
 
 
+class Probes(Protocol):
+    """Pieces and words of texts that are to be gone."""
+
+    def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
+        """Add texts, or bytes as they are stored; None and "" are nothing."""
+
+
 class Engine(Protocol):
     """
     An open place to store.
@@ -216,6 +233,24 @@ class Engine(Protocol):
 
     def others(self) -> int | None:
         """Return a number that is another one after a change by anybody else; None: not known."""
+
+    def check_storage(self, *, deep: bool) -> list[str]:
+        """Return what the engine finds damaged in what it stores, everything read if *deep*."""
+
+    def check_indexes(self) -> Iterable[tuple[str, str]]:
+        """Yield the name of each full-text index that differs from its rows, and how."""
+
+    def check_archived_words(self) -> list[str]:
+        """Return words of archived messages that their index has otherwise than the segments."""
+
+    def new_probes(self) -> Probes:
+        """Return an empty collection of what `prove` is to look for."""
+
+    def purge(self) -> list[str]:
+        """Take every byte that is no part of a row off the disk; return what stood in the way."""
+
+    def prove(self, probes: Probes, notices: list[str], scope_no: int | None) -> Proof:
+        """Search everything that is stored for *probes*; only places of *scope_no* are named."""
 
     def is_own_file(self, path: str) -> bool:
         """Return whether it keeps what it stores at *path*, which nobody may write over."""

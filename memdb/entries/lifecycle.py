@@ -16,8 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from memdb.engine.base import Row, Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Row, Tx
     from memdb.entries.categories import Categories
     from memdb.models.messages import Entry
 
@@ -43,7 +42,7 @@ class UsageCounter:
     an hour, or when the file is closed. A crash loses those, and nothing else.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Engine) -> None:
         """Count for *db*."""
         from _thread import allocate_lock
 
@@ -165,7 +164,7 @@ class Quota:
         return True
 
 
-def expire(db: Database) -> int:
+def expire(db: Engine) -> int:
     """
     Make entries inactive that expired or stopped being true; return how many.
 
@@ -184,7 +183,7 @@ def expire(db: Database) -> int:
         after = ids[-1]
 
 
-def remove_inactive(db: Database, older_than_ms: int) -> int:
+def remove_inactive(db: Engine, older_than_ms: int) -> int:
     """
     Remove entries that have been inactive for longer than *older_than_ms*; return how many.
 

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine
     from memdb.entries.categories import Categories
     from memdb.models.messages import Entry, Hits
     from memdb.records.scopes import Owner
@@ -63,7 +63,7 @@ class ProfileService:
     """Builds prompt blocks."""
 
     def __init__(
-        self, db: Database, counting: Counting, categories: Categories, recall: Recall
+        self, db: Engine, counting: Counting, categories: Categories, recall: Recall
     ) -> None:
         """Read *db*, count tokens by *counting*, and find matching entries by *recall*."""
         self._db = db

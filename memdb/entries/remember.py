@@ -23,8 +23,7 @@ from memdb.tables import entries
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.embeddings.indexer import Indexer
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.english.arbiter import RuleArbiter
     from memdb.entries.arbitration import Resolution
     from memdb.entries.categories import Categories
@@ -63,7 +62,7 @@ class RememberService:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         indexer: Indexer,
         categories: Categories,
         secrets: SecretPolicy,

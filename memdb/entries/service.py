@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.entries import EntryChanges, NewEntry
     from memdb.models.messages import Decision, Entry, EntryVersion, Remembered
     from memdb.records.scopes import Owner
@@ -45,7 +44,7 @@ class EntryService:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         ensure_space: Callable[[Tx], object],
         secrets: SecretPolicy,
         writer: EntryWriter,

@@ -29,8 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.extraction.candidates import Batch, CandidateFinder
     from memdb.extraction.resolution import CandidateResolver, ResolvedBatch
     from memdb.models.extraction import ExtractPolicy
@@ -56,7 +55,7 @@ class ExtractionService:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         policy: ExtractPolicy,
         finder: CandidateFinder,
         resolver: CandidateResolver,
@@ -259,7 +258,7 @@ class _Undo(Exception):
         self.outcomes = outcomes
 
 
-def _place_of(db: Database, tx: Tx, session: int) -> SessionPlace | None:
+def _place_of(db: Engine, tx: Tx, session: int) -> SessionPlace | None:
     known = sessions.identity(tx, session)
     if known is None:
         return None

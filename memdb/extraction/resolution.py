@@ -24,8 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.entries.categories import Categories
     from memdb.entries.remember import PreparedStatement, RememberService
     from memdb.entries.similarity import Neighbor, SimilarEntries
@@ -76,7 +75,7 @@ class CandidateResolver:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         remember: RememberService,
         categories: Categories,
         caller: Caller | None,

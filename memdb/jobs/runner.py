@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine
     from memdb.errors import MemDBError
     from memdb.models.jobs import WorkRequest
     from memdb.tables.jobs import Job
@@ -62,7 +62,7 @@ class JobRunner:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         work: Mapping[str, Work],
         upkeep: Sequence[tuple[str, Step]],
     ) -> None:

@@ -7,7 +7,6 @@ Every rule has a code. A finding that is `rebuildable` goes away with
 
 from __future__ import annotations
 
-from memdb.engine.sqlite import check as sqlite
 from memdb.errors import Corrupt
 from memdb.models.messages import Finding
 from memdb.records import archive, artifacts, dependents, entries, messages, spaces, summaries
@@ -16,12 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.file import FileInfo
 
 
-def check(db: Database, *, deep: bool = False) -> list[Finding]:
+def check(db: Engine, *, deep: bool = False) -> list[Finding]:
     """
     Return every inconsistency, at most 20 per rule; [] if all is well.
 
@@ -33,17 +31,17 @@ def check(db: Database, *, deep: bool = False) -> list[Finding]:
     though they change nothing.
     """
     try:
-        damaged = sqlite.find_damaged_pages(db, deep=deep)
+        damaged = db.check_storage(deep=deep)
         if damaged:  # what the rules would read cannot be trusted
             return [Finding("page", text, rebuildable=False) for text in damaged]
         with db.read() as tx:
             found = [*_check_rows(tx, deep=deep)]
-        for index, text in sqlite.find_damaged_indexes(db):
+        for index, text in db.check_indexes():
             found += [Finding(index, text, rebuildable=True)]
         if deep and not found:
             found = [
                 Finding("archived_fts", text, rebuildable=True)
-                for text in sqlite.find_differing_words(db)
+                for text in db.check_archived_words()
             ]
     except Corrupt as error:
         return [Finding("page", str(error), rebuildable=False)]
@@ -51,12 +49,12 @@ def check(db: Database, *, deep: bool = False) -> list[Finding]:
 
 
 def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
-    for text in sqlite.find_broken_keys(tx):
+    for text in tx.find_broken_keys():
         yield Finding("foreign_key", text, rebuildable=False)
     yield from dependents.check(tx)
     yield from messages.check(tx)
     yield from archive.check(tx)
-    for text in sqlite.find_archived_differences(tx):
+    for text in tx.words.find_archived_differences():
         yield Finding("archived_fts", text, rebuildable=True)
     yield from summaries.check(tx)
     yield from entries.check(tx)
@@ -64,7 +62,7 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     yield from spaces.check(tx)
 
 
-def rebuild(db: Database) -> None:
+def rebuild(db: Engine) -> None:
     """
     Make full text, bigrams, sketches and counters anew; queue missing vectors.
 
@@ -81,7 +79,7 @@ def rebuild(db: Database) -> None:
         tx.words.rebuild()
 
 
-def describe(db: Database) -> FileInfo:
+def describe(db: Engine) -> FileInfo:
     """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
     from memdb.models.file import FileInfo
     from memdb.tables import file, jobs

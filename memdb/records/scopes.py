@@ -11,8 +11,7 @@ from memdb.tables import scopes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
 
 
 # Whose entries all users of an app see. Nobody can be called so: a name is not empty.
@@ -24,7 +23,7 @@ class Owner:
 
     __slots__ = ("_db", "_scope_no", "app", "user")
 
-    def __init__(self, db: Database, app: str, user: str) -> None:
+    def __init__(self, db: Engine, app: str, user: str) -> None:
         """Name a scope of *db*; the names were validated."""
         self._db = db
         self._scope_no: int | None = None

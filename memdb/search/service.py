@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from memdb.embeddings.indexer import Indexer, Serving
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.messages import Hit, Why
     from memdb.records.scopes import Owner
     from memdb.search.embed import Embedding
@@ -54,7 +53,7 @@ class SearchService:
 
     def __init__(
         self,
-        db: Database,
+        db: Engine,
         indexer: Indexer,
         half_lives: Callable[[], Mapping[str, int | None]] = dict,
         note_uses: Callable[[list[int]], object] = list,

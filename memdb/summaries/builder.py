@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.errors import PortError
     from memdb.models.summaries import Summary, SummaryPolicy
     from memdb.summaries.summarizer import Made, SummaryMaker
@@ -114,7 +113,7 @@ class Summaries:
     """Builds the summaries of a file."""
 
     def __init__(
-        self, db: Database, counting: Counting, maker: SummaryMaker, policy: SummaryPolicy
+        self, db: Engine, counting: Counting, maker: SummaryMaker, policy: SummaryPolicy
     ) -> None:
         """Summarise the sessions of *db* by *maker*, under *policy*."""
         self._db = db
@@ -397,7 +396,7 @@ class Summaries:
 
 
 def compact(
-    db: Database,
+    db: Engine,
     summaries: Summaries,
     archivist: Callable[[], Archivist],
     owner: Owner,

@@ -19,8 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.records.scopes import Owner
     from memdb.summaries.builder import Summaries
 
@@ -41,7 +40,7 @@ MAX_PAGE = 1_000
 class Trees:
     """Reads the summaries of a file."""
 
-    def __init__(self, db: Database, summaries: Summaries) -> None:
+    def __init__(self, db: Engine, summaries: Summaries) -> None:
         """Read what *summaries* made in *db*."""
         self._db = db
         self._summaries = summaries

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.models.messages import Entry, Message, SessionInfo
     from memdb.records.scopes import Owner
     from memdb.tables.artifacts import Place, Stored
@@ -52,7 +51,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def export_file(
-    db: Database,
+    db: Engine,
     owners: Sequence[Owner],
     path: str | os.PathLike[str],
     *,
@@ -106,9 +105,7 @@ def _write(partial: Path, lines: Iterator[str], progress: Callable[[int], object
     return count
 
 
-def export_lines(
-    db: Database, owners: Sequence[Owner], *, embeddings: bool = True
-) -> Iterator[str]:
+def export_lines(db: Engine, owners: Sequence[Owner], *, embeddings: bool = True) -> Iterator[str]:
     """
     Yield everything of *owners* as JSON lines, without line ends.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO, Any, Self
 
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine
 
 BLOCK_BYTES = 1 << 16
 BOM = codecs.BOM_UTF8
@@ -299,7 +299,7 @@ def _unknown(place: str) -> InvalidInput:
 SQLITE_MAGIC = b"SQLite format 3\0"  # https://sqlite.org/fileformat.html
 
 
-def refuse_database(db: Database, target: str) -> None:
+def refuse_database(db: Engine, target: str) -> None:
     """
     Return if *target*, and the `.partial` beside it, may be written over.
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from memdb.artifacts.service import Shelf
-    from memdb.engine.base import Tx
-    from memdb.engine.sqlite.database import Database
+    from memdb.engine.base import Engine, Tx
     from memdb.entries.service import EntryService
     from memdb.models.messages import Message
     from memdb.records.scopes import Owner
@@ -56,7 +55,7 @@ class TransferServices(Record):
         artifacts: Stores versions.
     """
 
-    db: Database
+    db: Engine
     counting: Counting
     secrets: SecretPolicy
     space: SpaceName | None

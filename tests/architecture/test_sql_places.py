@@ -154,3 +154,17 @@ def test_only_the_engine_imports_apsw() -> None:
             wrong += [(name_of(path), module) for module in modules if module in drivers]
 
     assert wrong == []
+
+
+def test_services_know_no_engine_but_its_seam() -> None:
+    """Only `api/` chooses an engine; everything else is written against `memdb.engine.base`."""
+    wrong = []
+    for path in ABOVE:
+        if path.relative_to(ROOT).parts[0] in {"api", "aio"}:  # aio is a client of api
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            if module is not None and module.startswith("memdb.engine.sqlite"):
+                wrong.append((name_of(path), module))
+
+    assert wrong == []

@@ -20,13 +20,18 @@ from memdb.errors import Closed, FileError, InvalidInput, MemDBError, WrongProce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Any, Self
 
     import apsw
 
+    from memdb.engine.base import Probes as AnyProbes
     from memdb.engine.base import Storage
+    from memdb.engine.base import Tx as AnyTx
+    from memdb.engine.sqlite.proof import Probes
     from memdb.models.protocols import Clock, Ids
+    from memdb.models.receipts import Proof
 
 
 # Another value than before: somebody else's connection has changed the file.
@@ -214,13 +219,50 @@ class Database:
         """Switch the writer's foreign keys, for a migration; not inside a transaction."""
         self._writing().run("PRAGMA foreign_keys = ON" if on else "PRAGMA foreign_keys = OFF")
 
+    def check_storage(self, *, deep: bool) -> list[str]:
+        """Return what SQLite finds damaged, each page read if *deep*."""
+        from memdb.engine.sqlite.check import find_damaged_pages  # rarely needed
+
+        return find_damaged_pages(self, deep=deep)
+
+    def check_indexes(self) -> Iterator[tuple[str, str]]:
+        """Return the name of each full-text index that differs from its rows, and how."""
+        from memdb.engine.sqlite.check import find_damaged_indexes  # rarely needed
+
+        return find_damaged_indexes(self)
+
+    def check_archived_words(self) -> list[str]:
+        """Return words of archived messages that their index has otherwise than the segments."""
+        from memdb.engine.sqlite.check import find_differing_words  # rarely needed
+
+        return find_differing_words(self)
+
+    def new_probes(self) -> Probes:
+        """Return an empty collection of what `prove` is to look for."""
+        from memdb.engine.sqlite.proof import Probes  # rarely needed
+
+        return Probes()
+
+    def purge(self) -> list[str]:
+        """Take every byte that is no part of a row off the disk; see `proof.purge`."""
+        from memdb.engine.sqlite import proof  # rarely needed
+
+        return proof.purge(self)
+
+    def prove(self, probes: AnyProbes, notices: list[str], scope_no: int | None) -> Proof:
+        """Return what is left of *probes*; see `proof.prove`."""
+        from memdb.engine.sqlite import proof  # rarely needed
+
+        assert isinstance(probes, proof.Probes)
+        return proof.prove(self, probes, notices, scope_no)
+
     def is_own_file(self, path: str) -> bool:
         """Return whether *path* is the file, or one that SQLite keeps beside it."""
         from memdb.engine.sqlite.backup import is_own_file  # rarely needed
 
         return is_own_file(self, path)
 
-    def storage(self, tx: Tx) -> Storage:
+    def storage(self, tx: AnyTx) -> Storage:
         """Return what the file takes on the disk; see `memdb.engine.base.Engine`."""
         from memdb.engine.sqlite.maintenance import measure_storage  # rarely needed
 

@@ -124,6 +124,18 @@ class Tx:
         """The connection itself, for what no statement can do: scripts and backups."""
         return self._connection
 
+    def find_broken_keys(self) -> list[str]:
+        """Return rows that refer to a row that is not there, 20 at most."""
+        from memdb.engine.sqlite.check import find_broken_keys  # rarely needed
+
+        return find_broken_keys(self)
+
+    def overwrite_deleted(self, *, on: bool) -> None:
+        """Let what this transaction deletes be overwritten at once, or as usual again."""
+        from memdb.engine.sqlite.proof import begin_purge, end_purge  # rarely needed
+
+        (begin_purge if on else end_purge)(self)
+
     def use_vectors(self) -> None:
         """Make sqlite-vec's functions usable in this transaction's statements."""
         if not self._has_vectors:

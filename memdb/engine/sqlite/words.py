@@ -417,6 +417,12 @@ class SqliteWords:
             self._tx.run(sql)
         self.rebuild_archived()
 
+    def find_archived_differences(self) -> list[str]:
+        """Return archived messages that are in the index and not in the rows, or the reverse."""
+        from memdb.engine.sqlite.check import find_archived_differences  # rarely needed
+
+        return find_archived_differences(self._tx)
+
     def rebuild_archived(self) -> None:
         """
         Make the index of archived messages anew from the segments.
