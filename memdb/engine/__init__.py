@@ -1,1 +1,1 @@
-"""Places to store: what an engine has to do, and SQLite."""
+"""Storage engines: the protocols of one (`base`), and SQLite."""

@@ -1,5 +1,5 @@
 """
-What a place to store can do: the seam between the tables and the engine under them.
+Engine protocols: what a storage engine can do, the seam under the tables.
 
 Everything above the engine is written against these protocols; `memdb.engine.sqlite` is one
 implementation. A statement is text that begins with its name, `/* table.verb */`: portable SQL
@@ -207,7 +207,7 @@ class Probes(Protocol):
 
 class Engine(Protocol):
     """
-    An open place to store.
+    An open database.
 
     Attributes:
         path: Where it is, for messages.
@@ -232,7 +232,7 @@ class Engine(Protocol):
         """Whether this thread is inside `with engine.write()`."""
 
     def others(self) -> int | None:
-        """Return a number that is another one after a change by anybody else; None: not known."""
+        """Return a number that changes with every commit by others; None means not known now."""
 
     def check_storage(self, *, deep: bool) -> list[str]:
         """Return what the engine finds damaged in what it stores, everything read if *deep*."""

@@ -1,1 +1,1 @@
-"""The file: connection policy, transactions, schema, check and backup."""
+"""The SQLite engine: connections, transactions, schema, full text, vectors, maintenance."""

@@ -1,8 +1,7 @@
 """
-How a SQLite connection is opened and set up; the only place that says so.
+Connections: how a SQLite file is opened and set up, each pragma with its reason (ADR-0002).
 
-Each pragma stands here with its reason (ADR-0002). Nothing in this module
-knows what the file contains.
+Nothing in this module knows what the file contains.
 """
 
 from __future__ import annotations

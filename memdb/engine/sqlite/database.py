@@ -1,5 +1,5 @@
 """
-The open file: who may read and write, and when it becomes true.
+The open file as an engine: its connections, transactions and maintenance.
 
 One writing connection per open file, behind a lock; one reading connection per
 thread. `with db.write()` and `with db.read()` are the only ways to the file.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memdb.models.receipts import Proof
 
 
-# Another value than before: somebody else's connection has changed the file.
+# It changes when another connection changes the file.
 DATA_VERSION = """/* database.data_version */
 PRAGMA data_version
 """
@@ -157,10 +157,10 @@ class Database:
 
     def write_whole(self) -> _Write:
         """
-        Return a context like `write`, but what fails in a write inside it undoes all.
+        Return a context like `write` without savepoints: an error inside it undoes all.
 
-        The error of that one must leave this one too. Without savepoints FTS5
-        writes out once what many messages add to it.
+        The error of an inner `write` has to leave this context too. Without
+        savepoints FTS5 writes what many messages add to it once, at the end.
         """
         return _Write(self, whole=True)
 
@@ -171,12 +171,13 @@ class Database:
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
-        Return a number that is another one after any change of the file.
+        Return a number that changes with every commit to the file, by whomever.
 
-        Never waits, so an event loop may ask. None: it cannot be told now.
+        Never waits, so an event loop may call it. None means that it is not
+        known now.
 
         Args:
-            start: Begin to watch the file, which takes a connection of its own.
+            start: Open the connection that watches the file, if there is none.
 
         Cost: 5 µs.
         """
@@ -194,10 +195,10 @@ class Database:
 
     def others(self) -> int | None:
         """
-        Return a number that is another one after a change by anybody else.
+        Return a number that changes with every commit by another connection.
 
-        `commits` counts what was changed here. None: it cannot be told now, as
-        in a transaction or while another thread writes. Cost: 5 µs.
+        `commits` counts the commits of this object. None means that it is not
+        known now: in a transaction, or while another thread writes. Cost: 5 µs.
         """
         if self._closed or self._shared or not self._lock.acquire(blocking=False):
             return None
@@ -210,7 +211,7 @@ class Database:
         return None if row is None else int(row[0])
 
     def connection(self, *, writable: bool) -> apsw.Connection:
-        """Open one more connection to the file, for whoever closes it again."""
+        """Open one more connection to the file; the caller closes it."""
         self._refuse_another()
         create = writable and self._creating
         return connect(self.path, writable=writable, create=create, **self._options)
@@ -284,7 +285,7 @@ class Database:
         """
         Close the file; calling it again does nothing.
 
-        What the WAL holds goes into the file, unless others have it open.
+        Moves the WAL into the file, unless another connection is open.
         """
         if self._closed or self._pid != os.getpid():
             return
@@ -304,7 +305,7 @@ class Database:
 
     @staticmethod
     def _checkpoint(writer: Tx) -> None:
-        """Move the WAL into the file; a reader elsewhere may keep a part of it."""
+        """Move the WAL into the file; a reader in another process may keep a part of it."""
         try:
             # Not waiting for that reader: writers would wait with us.
             writer.raw.set_busy_handler(None)
@@ -321,7 +322,7 @@ class Database:
         self.close()
 
     def _guard(self) -> None:
-        """Refuse a closed file, and one that came here through a fork."""
+        """Raise Closed for a closed file, WrongProcess for one inherited by a fork."""
         if self._pid != os.getpid():
             raise WrongProcess
         if self._closed:
@@ -329,10 +330,10 @@ class Database:
 
     def _refuse_another(self) -> None:
         """
-        Refuse a file that is not at its path any more; 2 µs.
+        Raise FileError if another file, or none, is at the path now. Cost: 2 µs.
 
-        SQLite would go on in what nobody can open again, and put the next
-        connection on whatever stands there now.
+        SQLite would go on writing to a file that nobody can open again, and
+        open its next connection on the other file.
         """
         if self._identity is not None and _identity(self.path) != self._identity:
             raise FileError(

@@ -332,41 +332,41 @@ def prove(db: Database, probes: Probes, notices: list[str], scope_no: int | None
     Transaction: one read; the files are read as they lie on the disk.
     """
     pieces, words = probes.pieces(), probes.words()
-    hunt = _Hunt([*pieces, *words])
+    search = _ByteSearch([*pieces, *words])
     notices = list(notices)
     for name, path in _files(db):
-        hunt.search(b"", name)
+        search.add(b"", name)
         for window in _windows(path):
-            hunt.search(window, name)
+            search.add(window, name)
     if db.path != MEMORY:
-        hunt.search(_shared_memory(f"{db.path}-shm", notices), "the -shm")
+        search.add(_shared_memory(f"{db.path}-shm", notices), "the -shm")
     with db.read() as tx:
         if db.path == MEMORY:
-            hunt.search(tx.raw.serialize("main"), "the memory")
+            search.add(tx.raw.serialize("main"), "the memory")
         for name, packed in _unpacked(tx):
-            hunt.search(packed, name)
-        said_in = _elsewhere(tx, hunt, scope_no)
+            search.add(packed, name)
+        said_in = _elsewhere(tx, search, scope_no)
         summarized = {piece for piece, summary in pieces.items() if summary}
-        for (text,) in tx.all(SELECT_SUMMARIES) if hunt.found else ():
-            hunt.explain(text.encode(), summarized)
+        for (text,) in tx.all(SELECT_SUMMARIES) if search.found else ():
+            search.explain(text.encode(), summarized)
         free = (tx.one(SELECT_FREE) or (0,))[0]
-    if hunt.found:
-        hunt.explain(_vocabulary(db), set(words))
+    if search.found:
+        search.explain(_vocabulary(db), set(words))
     return Proof(
-        pieces=len(hunt.probes),
+        pieces=len(search.probes),
         short=probes.short,
-        searched=tuple(hunt.places),
-        searched_bytes=hunt.searched_bytes,
-        found_bytes=sum(map(len, hunt.found)),
-        found_in=tuple(sorted({place for places in hunt.found.values() for place in places})),
-        said_elsewhere=hunt.said_elsewhere,
+        searched=tuple(search.places),
+        searched_bytes=search.searched_bytes,
+        found_bytes=sum(map(len, search.found)),
+        found_in=tuple(sorted({place for places in search.found.values() for place in places})),
+        said_elsewhere=search.said_elsewhere,
         said_in=said_in,
         free_pages=int(free),
         notices=tuple(notices),
     )
 
 
-class _Hunt:
+class _ByteSearch:
     """
     Probes on the search, and where each was found.
 
@@ -381,8 +381,8 @@ class _Hunt:
         self.searched_bytes = 0
         self.said_elsewhere = 0
 
-    def search(self, data: bytes, place: str) -> None:
-        """Search *data*, which lies at *place*."""
+    def add(self, data: bytes, place: str) -> None:
+        """Search *data*, which lies at *place*, and note what is found."""
         self.places[place] = None
         self.searched_bytes += len(data)
         for probe in self.probes:
@@ -465,15 +465,15 @@ def _inflated(codec: str, data: bytes) -> bytes:
         return data
 
 
-def _elsewhere(tx: Tx, hunt: _Hunt, scope_no: int | None) -> tuple[str, ...]:
+def _elsewhere(tx: Tx, search: _ByteSearch, scope_no: int | None) -> tuple[str, ...]:
     """Explain what rows that stay say too; return some of their places in scope *scope_no*."""
     said_in: dict[str, None] = {}
-    if hunt.found:
+    if search.found:
         for row_id, kind, values in _said(tx):
             said = b"\n".join(one if isinstance(one, bytes) else one.encode() for one in values)
-            if hunt.explain(said) and len(said_in) < MAX_PLACES:
+            if search.explain(said) and len(said_in) < MAX_PLACES:
                 said_in[_place(tx, kind, row_id, scope_no)] = None
-            if not hunt.found:
+            if not search.found:
                 break
     return tuple(said_in)
 

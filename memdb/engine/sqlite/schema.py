@@ -1,5 +1,5 @@
 """
-What makes a file a memdb file: its application id, its format and the steps up.
+File format: make a new file, recognise one, migrate an old one.
 
 A new file is made from schema.sql alone. An older one is copied to
 `FILE.vN.bak`, then brought up by `migrations/NNNN_*.sql` in one transaction.

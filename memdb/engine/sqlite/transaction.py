@@ -1,5 +1,5 @@
 """
-A transaction in progress: running statements, and what their errors mean.
+Transactions: run statements on a connection, and translate the driver's errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class Tx:
     """
-    A transaction in progress: runs statements, all under one fixed time.
+    A transaction: runs statements, all under one fixed time.
 
     A statement takes a list of ids or texts as `IN (SELECT value FROM
     json_each(:ids))`; callers pass a Python list (or tuple, or set).
