@@ -13,14 +13,13 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb import aio
-    from memdb.api.collections import Artifacts, Entries
+    from memdb.api.collections import Artifacts, Entries, State
     from memdb.api.database import MemDB, Transaction, open  # noqa: A004 (memdb.open, like gzip.open)
     from memdb.api.file import File
     from memdb.api.host import Host
     from memdb.api.jobs import Jobs
     from memdb.api.scope import Scope
     from memdb.api.session import Session
-    from memdb.api.state import State
     from memdb.api.summaries import Summaries
     from memdb.api.tools import Tools
     from memdb.entries.categories import Categories, Category
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     )
     from memdb.jobs.worker import Worker
     from memdb.models.extraction import Candidate, Extracted, ExtractPolicy, Outcome
-    from memdb.models.file import FileInfo, Upkeep
+    from memdb.models.file import FileInfo, SessionHead, SessionSnapshot, Upkeep
     from memdb.models.jobs import SessionPolicy, UpkeepPolicy
     from memdb.models.messages import (
         Artifact,
@@ -92,7 +91,6 @@ if TYPE_CHECKING:
         Verdict,
     )
     from memdb.models.receipts import ImportReport, Proof, Receipt, Secret, SecretPlace
-    from memdb.models.sessions import SessionHead, SessionSnapshot
     from memdb.models.summaries import (
         Archived,
         Compacted,
@@ -230,9 +228,9 @@ _HOMES = {
     "Jobs": ("memdb.api.jobs",),
     "Model": ("memdb.models.protocols",),
     "SecretPlace": ("memdb.models.receipts",),
-    "SessionHead": ("memdb.models.sessions",),
-    "SessionSnapshot": ("memdb.models.sessions",),
-    "State": ("memdb.api.state",),
+    "SessionHead": ("memdb.models.file",),
+    "SessionSnapshot": ("memdb.models.file",),
+    "State": ("memdb.api.collections",),
     "Summaries": ("memdb.api.summaries",),
     "Summarizer": ("memdb.models.protocols",),
     "TokenCounter": ("memdb.models.protocols",),

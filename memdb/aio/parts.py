@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from memdb.aio.batching import Worker, run_in
 from memdb.api import collections, file, host, jobs, summaries, tools
-from memdb.api import state as states
+from memdb.api import collections as states
 
 if TYPE_CHECKING:
     import io
@@ -125,7 +125,7 @@ class Artifacts:
 
 
 class State:
-    """Values under keys; see `memdb.api.state.State`."""
+    """Values under keys; see `memdb.api.collections.State`."""
 
     def __init__(self, sync: states.State, worker: Worker) -> None:
         """Use `session.state`, `scope.state` or `db.state()` instead."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from memdb.api.collections import State
     from memdb.api.file import File
-    from memdb.api.state import State
     from memdb.entries.categories import Categories, Category
     from memdb.models.extraction import ExtractPolicy
     from memdb.models.jobs import UpkeepPolicy
@@ -212,7 +212,7 @@ class MemDB:
 
     def state(self, app: str = "default") -> State:
         """Return the values under keys that belong to a program, whoever its user."""
-        from memdb.api.state import State
+        from memdb.api.collections import State
 
         return State(self._services, (name_value(app, "app"), "", ""))
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from memdb.api._container import Services
     from memdb.conversations.host_sessions import Changes
+    from memdb.models.file import SessionHead, SessionSnapshot
     from memdb.models.messages import ContextWindow, Message, NewMessage
-    from memdb.models.sessions import SessionHead, SessionSnapshot
     from memdb.records.scopes import Owner
 
     Values = Mapping[str, Any] | None

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.api._container import Services
-    from memdb.api.collections import Artifacts, Entries
-    from memdb.api.state import State
+    from memdb.api.collections import Artifacts, Entries, State
     from memdb.models.messages import Hits, ProfileBlock, Remembered, SessionInfo, Why
     from memdb.models.receipts import Receipt, SecretPlace
     from memdb.records.scopes import Owner
@@ -266,7 +265,7 @@ class Scope:
     @property
     def state(self) -> State:
         """Values under keys that belong to the user, whatever the session."""
-        from memdb.api.state import State
+        from memdb.api.collections import State
 
         return State(self._services, (self._owner.app, self._owner.user, ""))
 

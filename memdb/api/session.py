@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from memdb.api._container import Services
-    from memdb.api.collections import Artifacts
+    from memdb.api.collections import Artifacts, State
     from memdb.api.host import Host
-    from memdb.api.state import State
     from memdb.api.summaries import Summaries
     from memdb.api.tools import Tools
     from memdb.models.extraction import Extracted
@@ -261,7 +260,7 @@ class Session:
     @property
     def state(self) -> State:
         """Values under keys that go with the session."""
-        from memdb.api.state import State
+        from memdb.api.collections import State
 
         place = (self._owner.app, self._owner.user, self.name)
         return State(self._services, place, self._owner)

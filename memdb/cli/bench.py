@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from memdb.cli.base import Noun, embedder_option, example, json_option
-from memdb.cli.output import counted, print_json
-from memdb.cli.progress import Bar
+from memdb.cli.output import Bar, counted, print_json
 from memdb.cli.values import embedder_named
 from memdb.errors import FileError
 

@@ -6,8 +6,17 @@ import click
 
 from memdb.cli.base import Command, example, file_argument, json_option
 from memdb.cli.opening import as_dicts, bytes_of, opened
-from memdb.cli.output import Column, counted, note, one_line, print_json, print_table, size, when
-from memdb.cli.progress import Line
+from memdb.cli.output import (
+    Column,
+    Line,
+    counted,
+    note,
+    one_line,
+    print_json,
+    print_table,
+    size,
+    when,
+)
 from memdb.errors import StorageError
 
 TYPE_CHECKING = False

@@ -6,8 +6,7 @@ import click
 
 from memdb.cli.base import Command, example, file_argument, json_option, scope_options
 from memdb.cli.opening import opened_scope, session_of
-from memdb.cli.output import Column, counted, one_line, print_json, print_table
-from memdb.cli.progress import Line
+from memdb.cli.output import Column, Line, counted, one_line, print_json, print_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

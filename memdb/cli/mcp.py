@@ -73,7 +73,7 @@ def mcp(
     token = os.environ.get(token_env, "") if token_env else None
     if (port is None) != (token_env is None):
         raise click.UsageError("--http and --token-env go together.")
-    from memdb.integrations.mcp.serving import MIN_TOKEN_CHARS, serve
+    from memdb.integrations.mcp.transports import MIN_TOKEN_CHARS, serve
 
     if token is not None and len(token) < MIN_TOKEN_CHARS:
         raise click.UsageError(

@@ -1,9 +1,11 @@
 """
-What the command line prints: JSON, tables, times and notes.
+Print JSON, tables, trees of summaries, times, notes and progress.
 
 On a terminal a table has a heading and fits the width; elsewhere each row is a
 whole line without heading, tabs or colours, and an empty cell is "-". Control
-characters of what is stored never reach the terminal.
+characters of stored text never reach the terminal. Progress goes to standard
+error, and only if that is a terminal. Trees use box characters if the encoding
+has them, else ASCII.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from memdb.text.derived import payload_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, Self
 
     from memdb.models.messages import Message
+    from memdb.models.summaries import Summary, SummaryTree
 
 GAP = "  "
 LEAST = 8  # columns that a shortened text keeps
@@ -258,3 +262,219 @@ def size(count: int) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """Return "1 message" or "2 messages"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+class Bar:
+    """
+    A bar, shown from the first step on; nothing without a terminal.
+
+    A context manager; leaving it ends the line.
+    """
+
+    def __init__(self, label: str) -> None:
+        """Show *label* before the bar."""
+        self._label = label
+        self._bar: Any = None
+
+    def to(self, done: int, total: int) -> None:
+        """Show that *done* of *total* steps are done."""
+        if not sys.stderr.isatty():
+            return
+        if self._bar is None:
+            self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)
+            self._bar.__enter__()
+        self._bar.update(done - self._bar.pos)
+
+    def __enter__(self) -> Self:
+        """Return the bar; it is drawn at its first step."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the line of the bar."""
+        if self._bar is not None:
+            self._bar.__exit__(*error)
+
+
+class Counter:
+    """
+    A number that grows, for what has no known end; else as `Bar`.
+    """
+
+    def __init__(self, label: str, unit: str) -> None:
+        """Show *label* before the number, and *unit* behind it."""
+        self._label = label
+        self._unit = unit
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        """Show that *count* more are done."""
+        self._count += count
+        if sys.stderr.isatty():
+            click.echo(f"\r{self._label}  {self._count:,} {self._unit}", nl=False, err=True)
+
+    def __enter__(self) -> Self:
+        """Return the counter; it is shown at its first step."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the line of the counter."""
+        if self._count and sys.stderr.isatty():
+            click.echo(err=True)
+
+
+class Line:
+    """
+    What is being done, on one line that is written over and goes at the end.
+
+    A context manager; nothing without a terminal.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing; *seen* says whether there is a terminal."""
+        self._width = 0
+        self.seen = sys.stderr.isatty()
+
+    def say(self, text: str) -> None:
+        """Show *text* in place of what was there."""
+        if not self.seen:
+            return
+        shown = shorten(one_line(text), terminal_width() - 1)
+        width = width_of(shown)
+        click.echo(f"\r{shown}{' ' * (self._width - width)}", nl=False, err=True)
+        self._width = width
+
+    def clear(self) -> None:
+        """Take away what is shown, for a line that stays."""
+        if self._width:
+            self.say("")
+            click.echo("\r", nl=False, err=True)
+
+    def __enter__(self) -> Self:
+        """Return the line; it is shown when it says something."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take away what is shown."""
+        self.clear()
+
+
+BOX = ("├─ ", "└─ ", "│  ", "   ")
+ASCII = ("|- ", "`- ", "|  ", "   ")
+
+# From so many columns on, what is said of a summary fits one line.
+ONE_LINE_FROM = 80
+LEAST_WORDS = 8
+
+
+class Row:
+    """A line of the tree: what draws it, what stands under it, what it is about."""
+
+    __slots__ = ("below", "lead", "span", "summary")
+
+    def __init__(self, lead: str, below: str, span: str, summary: Summary | None) -> None:
+        """Stand for *summary*; None: for messages without a summary."""
+        self.lead = lead
+        self.below = below
+        self.span = span
+        self.summary = summary
+
+
+def print_tree(session: str, tree: SummaryTree, depth: int | None) -> None:
+    """Print the summaries of *tree*, *depth* levels below those on top; None: all."""
+    width = screen_width()
+    count = counted(len(tree.summaries), "summary", "summaries")
+    head = one_line(f"{session}: {counted(tree.last_seq, 'message')}, {count}")
+    click.secho(head if width is None else shorten(head, width), bold=True)
+    rows = list(_rows(tree, depth))
+    if width is not None and width < ONE_LINE_FROM:
+        for row in rows:
+            _print_in_two(row, width)
+    else:
+        _print_in_one(rows, width)
+
+
+def down_to(tree: SummaryTree, depth: int | None) -> SummaryTree:
+    """Return *tree* without what is more than *depth* levels below the summaries on top."""
+    if depth is None:
+        return tree
+    kept = list(tree.frontier)
+    level = {summary.id for summary in kept}
+    for _ in range(depth):
+        below = [summary for summary in tree.summaries if summary.condensed_into in level]
+        if not below:
+            break
+        kept += below
+        level = {summary.id for summary in below}
+    shown = {summary.id for summary in kept}
+    return tree.replace(
+        summaries=tuple(summary for summary in tree.summaries if summary.id in shown)
+    )
+
+
+def _rows(tree: SummaryTree, depth: int | None) -> Iterator[Row]:
+    """Yield the lines from the oldest to the newest: system text, summaries, the rest."""
+    tee, corner, bar, blank = BOX if drawable("".join(BOX)) else ASCII
+    below: dict[str | None, list[Summary]] = {}
+    for summary in sorted(down_to(tree, depth).summaries, key=lambda summary: summary.first_seq):
+        below.setdefault(summary.condensed_into, []).append(summary)
+
+    def drawn(summaries: list[Summary], before: str, *, more: bool) -> Iterator[Row]:
+        for place, summary in enumerate(summaries):
+            last = place == len(summaries) - 1 and not more
+            indent = before + (blank if last else bar)
+            inner = below.get(summary.id, [])
+            lead = before + (corner if last else tee)
+            yield Row(lead, indent + (bar if inner else blank), span_of(summary), summary)
+            yield from drawn(inner, indent, more=False)
+
+    raw = tree.first_raw_seq <= tree.last_seq
+    if tree.head_seq:
+        lead = tee if below or raw else corner
+        span = _span(1, tree.head_seq)
+        yield Row(lead, "", f"{span}  system text, never summarised", None)
+    yield from drawn(below.get(None, []), "", more=raw)
+    if raw:
+        span = _span(tree.first_raw_seq, tree.last_seq)
+        yield Row(corner, "", f"{span}  not yet summarised", None)
+
+
+def span_of(summary: Summary) -> str:
+    """Return the span of *summary* as `chat expand` takes it."""
+    return _span(summary.first_seq, summary.last_seq)
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+def _print_in_one(rows: list[Row], width: int | None) -> None:
+    """Print each row as one line, in columns."""
+    summaries = [row for row in rows if row.summary is not None]
+    place = max((width_of(row.lead + row.span) for row in summaries), default=0)
+    for row in rows:
+        summary = row.summary
+        if summary is None:
+            line = row.lead + row.span
+            click.echo(line if width is None else shorten(line, width))
+            continue
+        space = " " * (place - width_of(row.lead + row.span))
+        by = f"{summary.quality:<10}  {summary.tokens:>5,}"
+        words = one_line(summary.text)
+        if width is not None:
+            used = place + len(summary.id) + len(by) + 6
+            words = shorten(words, width - used) if width - used >= LEAST_WORDS else ""
+        span, ref = click.style(row.span, bold=True), click.style(summary.id, dim=True)
+        click.echo(f"{row.lead}{span}{space}  {ref}  {by}  {words}".rstrip())
+
+
+def _print_in_two(row: Row, width: int) -> None:
+    """Print a row as place and id, and under it what is said of it."""
+    summary = row.summary
+    if summary is None:
+        click.echo(shorten(row.lead + row.span, width))
+        return
+    span, ref = click.style(row.span, bold=True), click.style(summary.id, dim=True)
+    gap = "  " if width_of(row.lead + row.span) + len(summary.id) + 2 <= width else f"\n{row.below}"
+    click.echo(f"{row.lead}{span}{gap}{ref}")
+    said = f"{summary.quality}, {summary.tokens:,}: {one_line(summary.text)}"
+    click.secho(row.below + shorten(said, width - width_of(row.below)))

@@ -5,20 +5,23 @@ from __future__ import annotations
 import click
 
 from memdb.cli.base import Command, example, file_argument, json_option, scope_options
-from memdb.cli.drawing import down_to, print_tree, span_of
 from memdb.cli.opening import choose_scope, opened, opened_scope, session_of
 from memdb.cli.output import (
     Column,
+    Counter,
+    Line,
     clean,
     counted,
+    down_to,
     note,
     one_line,
     print_json,
     print_message,
     print_table,
+    print_tree,
     size,
+    span_of,
 )
-from memdb.cli.progress import Counter, Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

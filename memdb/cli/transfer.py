@@ -15,8 +15,7 @@ from memdb.cli.base import (
     secrets_option,
 )
 from memdb.cli.opening import DEFAULT_APP, choose_scope, opened, refuse_user
-from memdb.cli.output import note, print_json
-from memdb.cli.progress import Bar, Counter
+from memdb.cli.output import Bar, Counter, note, print_json
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 
 TYPE_CHECKING = False

@@ -11,8 +11,7 @@ from click.core import ParameterSource
 
 from memdb.cli.base import STOPPED, Command, embedder_option, example, file_argument, json_option
 from memdb.cli.opening import opened
-from memdb.cli.output import note, print_json_line
-from memdb.cli.progress import Line
+from memdb.cli.output import Line, note, print_json_line
 from memdb.cli.summaries import model_option
 from memdb.errors import PortError
 

@@ -1,5 +1,7 @@
 """
-What a file says about itself: frozen records, as in `memdb.models.messages`.
+Records about the file and about sessions of frameworks.
+
+Few programs load them: apart from `memdb.models.messages`, which all do.
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from memdb.models.messages import SpaceInfo
+    from typing import Any
+
+    from memdb.models.messages import Message, SpaceInfo
 
 
 class Upkeep(Record):
@@ -62,3 +66,44 @@ class FileInfo(Record):
     archived_messages: int
     meta: dict[str, str]
     upkeep: tuple[Upkeep, ...] = ()
+
+
+class SessionHead(Record):
+    """
+    What a session's own row says.
+
+    Attributes:
+        last_seq: The highest seq given out, 0 before the first message.
+        newest_seq: Of the newest message that is there, 0 for none; it falls
+            where messages are taken back, which `last_seq` never does.
+        metadata: As given to `session.host.create`; None for a session that was
+            made by its first message, artifact or state.
+        uid: Differs from that of a session of the same name that was deleted.
+    """
+
+    name: str
+    title: str | None
+    last_seq: int
+    newest_seq: int
+    metadata: dict[str, Any] | None
+    created_ms: int
+    updated_ms: int
+    uid: str
+
+
+class SessionSnapshot(Record):
+    """
+    A session at one moment, with every state that it sees.
+
+    Attributes:
+        messages: Those asked for, oldest first.
+        state: Of the session itself.
+        user_state: Of its scope.
+        app_state: Of its app.
+    """
+
+    head: SessionHead
+    messages: tuple[Message, ...]
+    state: dict[str, Any]
+    user_state: dict[str, Any]
+    app_state: dict[str, Any]

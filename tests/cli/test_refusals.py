@@ -104,7 +104,7 @@ def test_an_import_that_fails_says_that_the_file_is_sound(run, path, monkeypatch
     def full(*_):
         raise DiskFull("the disk is full", 13)
 
-    monkeypatch.setattr("memdb.cli.progress.Bar.to", full)
+    monkeypatch.setattr("memdb.cli.output.Bar.to", full)
     done = run("import", path, WORKSHOP, "--user", "mara")
 
     assert done.exit_code == 7

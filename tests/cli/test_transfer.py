@@ -116,7 +116,7 @@ def test_import_from_a_missing_source_makes_no_file(run, path, tmp_path):
 def test_a_stopped_import_can_go_on(run, run_json, path, long, monkeypatch):
     """Ctrl-C between two chunks keeps the first ones; running it again adds the rest."""
     with monkeypatch.context() as patch:
-        patch.setattr("memdb.cli.progress.Bar.to", lambda *_: _stop())
+        patch.setattr("memdb.cli.output.Bar.to", lambda *_: _stop())
         stopped = run("import", path, long, "--user", "ann")
     kept = run_json("info", path)["counts"]["messages"]
     told = run_json("import", path, long, "--user", "ann")

@@ -20,6 +20,6 @@ mcp package serves over any transport.
 """
 
 from memdb.integrations.mcp.server import make_server
-from memdb.integrations.mcp.serving import serve
+from memdb.integrations.mcp.transports import serve
 
 __all__ = ["make_server", "serve"]

@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 
 from memdb.errors import InvalidInput, NotFound
-from memdb.integrations.mcp.tools import Tool, many, shape, text
-from memdb.integrations.mcp.wording import halved
+from memdb.integrations.mcp.tools import Tool, halved, many, shape, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from urllib.parse import quote, unquote
 from memdb import __version__, aio
 from memdb.errors import MemDBError
 from memdb.integrations.mcp import compat as graph
-from memdb.integrations.mcp.tools import TOOLS, content_of
-from memdb.integrations.mcp.wording import halved, said
+from memdb.integrations.mcp.tools import TOOLS, content_of, halved, said
 from memdb.providers.shared import missing_extra
 
 if TYPE_CHECKING:

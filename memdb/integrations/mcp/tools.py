@@ -2,26 +2,71 @@
 The tools that a model gets over MCP, each a call of one scope.
 
 A tool is its schemas, its hints and a function from checked arguments to a
-JSON object. Nothing here knows the protocol.
+JSON object. Nothing here knows the protocol. Errors name the arguments of the
+tools in place of those of the Python calls.
 """
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
 
-from memdb.errors import InvalidInput
+from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from memdb.api.scope import Scope
+    from memdb.errors import MemDBError
     from memdb.models.messages import ArtifactVersion
 
     Arguments = dict[str, Any]
     Answer = dict[str, Any]
+
+MAX_SHOWN = 80
+
+# What memdb says -> what a client can do something with.
+WORDS = (
+    ("summary_id is", "id is"),
+    ("after_seq is", "after is"),
+    ("prefix is", "uri is"),
+    (", or add yours with db.categories.add()", ""),
+    (", or open the file with secrets='redact'", ""),
+)
+
+
+def said(error: MemDBError, given: Mapping[str, Any]) -> str:
+    """Return the sentence for a call, or a resource, that had the arguments *given*."""
+    match error:
+        case NotFound(kind="summary"):
+            return (
+                f"id is {given['id'][:MAX_SHOWN]!r}: session {given['session']!r} has no such "
+                "summary; give one that its context names, or message numbers such as 11-20"
+            )
+        case AlreadyExists() if "external_id" in given:
+            return (
+                f"external_id is {given['external_id'][:MAX_SHOWN]!r}: another message of the "
+                "conversation has it; give each its own"
+            )
+    sentence = str(error)
+    for theirs, ours in WORDS:
+        sentence = sentence.replace(theirs, ours)
+    return sentence
+
+
+def halved(value: object) -> bool:
+    """Return whether a text in *value* holds a lone surrogate: no file and no answer can."""
+    if isinstance(value, str) and value.isascii():
+        return False  # soon known, also of a long one
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
 
 # Messages or summaries of one answer of `expand`.
 PAGE = 20
