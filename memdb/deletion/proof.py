@@ -16,9 +16,10 @@ from memdb.tables import (
     entries,
     entry_history,
     messages,
-    removal,
     sessions,
+    summaries,
 )
+from memdb.tables import state as state_rows
 from memdb.text.validate import json_value
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def collect(
     for place in selection.artifacts:
         probes.add(_of_artifact(tx, place))
     for name_or_all in selection.state:
-        rows = removal.state(tx, owner.app, owner.user, name_or_all)
+        rows = state_rows.list_values(tx, owner.app, owner.user, name_or_all)
         probes.add(value for row in rows for value in row)
 
 
@@ -78,7 +79,7 @@ def _of_session(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]
 
 def _of_summaries(tx: Tx, session: int) -> Iterator[str | None]:
     """Yield what the summaries of a whole session say."""
-    for _, text, hint in removal.node_texts(tx, session):
+    for _, text, hint in summaries.texts(tx, session):
         yield from (text, hint)
 
 

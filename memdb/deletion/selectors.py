@@ -21,7 +21,8 @@ from memdb.models.ids import (
 from memdb.models.record import Record
 from memdb.records import artifacts as artifact_records
 from memdb.records import sessions as session_records
-from memdb.tables import artifacts, entries, messages, removal, sessions
+from memdb.tables import artifacts as artifact_rows
+from memdb.tables import entries, entry_history, messages, sessions, tombstones
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.validate import int_value, name_value, text_value
@@ -174,7 +175,7 @@ def _entry(tx: Tx, scope_no: int | None, entry_id: int) -> Selection:
     low, high = (0, -1) if scope_no is None else scope_range(scope_no)
     if low <= entry_id <= high and entries.find(tx, entry_id) is not None:
         return Selection(entries=(entry_id,))
-    if scope_no is None or not removal.was_entry(tx, scope_no, entry_id):
+    if scope_no is None or not tombstones.was_entry(tx, scope_no, entry_id):
         raise NotFound("entry", entry_id)
     return Selection()
 
@@ -185,18 +186,18 @@ def _everything(tx: Tx, scope_no: int | None) -> Selection:
     low, high = scope_range(scope_no)
     whole = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=MAX_INT)]
     places = artifact_records.list_places(tx, scope_no)
-    every = tuple(removal.entry_ids(tx, low, high))
+    every = tuple(entries.ids_between(tx, low, high))
     return Selection((), tuple(whole), every, (), tuple(places), (None,))
 
 
 def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> Selection:
     """Return a whole session and what goes with it."""
     scope_no = session >> SCOPE_SHIFT
-    entry_ids = removal.entries_from(tx, session, None) if with_entries else []
-    versions = removal.versions_from(tx, session, None) if with_entries else []
+    entry_ids = entries.list_from(tx, session, None) if with_entries else []
+    versions = entry_history.texts_from(tx, session, None) if with_entries else []
     places = artifact_records.list_places(tx, scope_no, session_no_of(session))
     if selector.artifacts:
-        saved = removal.made_in(tx, scope_no, *session_range(session))
+        saved = artifact_rows.names_made_in(tx, scope_no, *session_range(session))
         places += [Place(scope_no, number, name) for number, name in saved]
     return Selection(
         (),
@@ -216,14 +217,14 @@ def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, with_entries: bool
     places: dict[Place, None] = {}
     for part in parts:
         if with_entries:
-            entry_ids |= dict.fromkeys(removal.entries_from(tx, part.session, part.seqs))
-            versions += removal.versions_from(tx, part.session, part.seqs)
+            entry_ids |= dict.fromkeys(entries.list_from(tx, part.session, part.seqs))
+            versions += entry_history.texts_from(tx, part.session, part.seqs)
         here = sorted(messages.uids(tx, part.ids))
         if here:
             present.append(part.replace(seqs=tuple(one - part.session for one in here)))
         if artifacts:
             scope_no = part.session >> SCOPE_SHIFT
-            saved = removal.made_by(tx, scope_no, part.ids)
+            saved = artifact_rows.names_made_by(tx, scope_no, part.ids)
             places |= dict.fromkeys(Place(scope_no, number, name) for number, name in saved)
     kept = tuple(row for row in versions if row[0] not in entry_ids)
     return Selection(tuple(present), (), tuple(entry_ids), kept, tuple(places), ())
@@ -247,12 +248,14 @@ def _matching(tx: Tx, scope_no: int, selector: Selector, *, with_entries: bool) 
     entry_ids = dict.fromkeys((*selection.entries, *sorted(_holding_all(tx, "entry", terms, span))))
     versions = {row[:2]: row for row in selection.versions}
     versions |= {
-        row[:2]: row for row in removal.history(tx, *span) if _holds(row[2:], selector.words)
+        row[:2]: row
+        for row in entry_history.texts_between(tx, *span)
+        if _holds(row[2:], selector.words)
     }
     places = dict.fromkeys(selection.artifacts)
     if selector.artifacts:
         named = sorted(_holding_all(tx, "artifact", terms, span))
-        for one in artifacts.get_many(tx, named).values():
+        for one in artifact_rows.get_many(tx, named).values():
             places[Place(one.id >> SCOPE_SHIFT, one.session_no, one.name)] = None
     return selection.replace(
         entries=tuple(entry_ids),

@@ -24,7 +24,8 @@ from memdb.records import summaries as summary_records
 from memdb.records import tombstones as tombstone_records
 from memdb.records.tombstones import digest_of
 from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
-from memdb.tables import archive, messages, removal
+from memdb.tables import archive, messages
+from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
 
 TYPE_CHECKING = False
@@ -70,7 +71,7 @@ def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
     fresh: dict[int, Made] = {}
     planned: list[tuple[Summary, Made | None]] = []
     left: list[int] = []
-    for row_id in removal.nodes_over(tx, part.session, part.seqs):
+    for row_id in summary_rows.list_over(tx, part.session, part.seqs):
         summary = summary_rows.get(tx, row_id)
         assert summary is not None
         if summary.depth:
@@ -112,7 +113,7 @@ def is_plan_current(tx: Tx, part: Part, planned: Rewriting) -> bool:
     """Return whether the summaries over *part*, and what they keep, are as planned."""
     if planned.seqs != part.seqs:
         return False
-    found = removal.nodes_over(tx, part.session, part.seqs)
+    found = summary_rows.list_over(tx, part.session, part.seqs)
     if [summary_rows.get(tx, row_id) for row_id in found] != [
         summary for summary, _ in planned.summaries
     ]:
@@ -296,13 +297,13 @@ def _count(tx: Tx, owner: Owner, selection: Selection) -> Counts:
     """Return how many of each kind go."""
     sessions = [session for session, _ in selection.whole]
     parts = sum(len(part.seqs) for part in selection.parts)
-    state = [removal.state(tx, owner.app, owner.user, name) for name in selection.state]
+    state = [state_rows.list_values(tx, owner.app, owner.user, name) for name in selection.state]
     return {
         "messages": parts + sum(messages.count(tx, *session_range(one)) for one in sessions),
         "sessions": len(sessions),
         "entries": len(selection.entries),
         "versions": len(selection.versions),
-        "summaries": sum(len(removal.node_texts(tx, one)) for one in sessions),
+        "summaries": sum(len(summary_rows.texts(tx, one)) for one in sessions),
         "artifacts": len(selection.artifacts),
         "state": sum(map(len, state)),
     }

@@ -12,6 +12,8 @@ Source: ADR-0005; measured 0.7 ms against 4 s for a join.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from memdb.errors import TooLarge
 
 SCOPE_SHIFT = 44
@@ -68,3 +70,11 @@ def scope_range(scope_no: int) -> tuple[int, int]:
 def session_range(session: int) -> tuple[int, int]:
     """Return the first and last message id, both inclusive, of a session."""
     return session | 1, session | MAX_SEQ
+
+
+def span_holds_any(first: int | None, last: int | None, seqs: list[int]) -> bool:
+    """Say whether the span *first* to *last* holds one of *seqs*, which rise; None: no span."""
+    if first is None or last is None:
+        return False
+    place = bisect_left(seqs, first)
+    return place < len(seqs) and seqs[place] <= last

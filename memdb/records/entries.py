@@ -8,7 +8,7 @@ written and why. Every function joins the caller's transaction.
 from __future__ import annotations
 
 from memdb.records import tombstones
-from memdb.tables import checks, derived, entries, entry_history, jobs, removal, scopes
+from memdb.tables import checks, derived, entries, entry_history, jobs, scopes
 from memdb.tables import entries as active_entries
 from memdb.text.derived import bigrams_of, said_hash
 
@@ -153,7 +153,7 @@ def remove(tx: Tx, entry_id: int) -> bool:
 
 def remove_version(tx: Tx, entry_id: int, version: int) -> None:
     """Remove what an entry said in an old version."""
-    removal.delete_version(tx, entry_id, version)
+    entry_history.delete(tx, entry_id, version)
 
 
 def leave_session(tx: Tx, session: int) -> None:

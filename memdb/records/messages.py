@@ -16,7 +16,7 @@ from memdb.models.messages import Finding, Message
 from memdb.records import archive, spaces
 from memdb.records import summaries as summary_records
 from memdb.records import tombstones as tombstone_records
-from memdb.tables import checks, derived, jobs, messages, removal, sessions, tombstones
+from memdb.tables import checks, derived, jobs, messages, sessions, tombstones
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.validate import parse_json
@@ -259,7 +259,7 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
         stone = Tombstone(uid, "message", ref, tx.now_ms)
         tombstones.add(tx, session >> SCOPE_SHIFT, stone)
     _remove_rows(tx, session, seqs)
-    removal.clear_errors(tx, session)
+    jobs.clear_errors(tx, session)
     sessions.touch(tx, session)
 
 

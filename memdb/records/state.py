@@ -8,7 +8,7 @@ session, so that it goes with it. Every function joins the caller's transaction.
 from __future__ import annotations
 
 from memdb.records import sessions
-from memdb.tables import removal, state
+from memdb.tables import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,4 +52,4 @@ def remove(tx: Tx, place: Place, key: str | None = None) -> bool:
 
 def remove_user(tx: Tx, owner: Owner, session: str | None) -> int:
     """Remove the values of a session, or all of a user's for None; return how many."""
-    return removal.delete_state(tx, owner.app, owner.user, session)
+    return state.delete_of_user(tx, owner.app, owner.user, session)

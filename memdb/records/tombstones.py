@@ -7,7 +7,7 @@ written to them. Every function joins the caller's transaction.
 
 from __future__ import annotations
 
-from memdb.tables import removal, tombstones
+from memdb.tables import tombstones
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ def digest_of(name: str) -> str:
 
 def hide(tx: Tx, scope_no: int, kind: str, ref: str, digest: str) -> None:
     """Replace the name in the tombstones of *ref* by its digest."""
-    removal.hide_ref(tx, scope_no, kind, ref, digest)
+    tombstones.hide_ref(tx, scope_no, kind, ref, digest)
 
 
 def hide_all(tx: Tx, scope_no: int) -> None:
     """Remove every name from the tombstones of a scope."""
-    removal.hide_all_refs(tx, scope_no)
+    tombstones.hide_all_refs(tx, scope_no)
 
 
 def clear(tx: Tx, uids: Sequence[str]) -> None:

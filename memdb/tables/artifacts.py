@@ -182,6 +182,19 @@ ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
 
+SELECT_MADE_BY = """/* artifacts.made_by */
+SELECT DISTINCT session_no, name FROM artifacts
+WHERE scope_no = :scope_no AND message_id IN (SELECT value FROM json_each(:ids))
+ORDER BY session_no, name
+"""
+
+SELECT_MADE_IN = """/* artifacts.made_in */
+SELECT DISTINCT session_no, name FROM artifacts
+WHERE scope_no = :scope_no AND message_id BETWEEN :low AND :high
+ORDER BY session_no, name
+"""
+
+
 class Place(Record):
     """Where an artifact name stands: a session of a scope, or `SHARED`."""
 
@@ -313,3 +326,13 @@ def delete(tx: Tx, place: Place, stored: Stored) -> None:
         "now_ms": tx.now_ms,
     }
     tx.run(INSERT_TOMBSTONE, values)
+
+
+def names_made_by(tx: Tx, scope_no: int, ids: Collection[int]) -> list[tuple[int, str]]:
+    """Return (session number, name) of what the messages with these *ids* saved."""
+    return tx.all(SELECT_MADE_BY, {"scope_no": scope_no, "ids": ids})
+
+
+def names_made_in(tx: Tx, scope_no: int, low: int, high: int) -> list[tuple[int, str]]:
+    """Return (session number, name) of what the messages of an id range saved."""
+    return tx.all(SELECT_MADE_IN, {"scope_no": scope_no, "low": low, "high": high})

@@ -9,7 +9,7 @@ entry first keeps its old version (`entry_history.keep`) in the same transaction
 
 from __future__ import annotations
 
-from memdb.models.ids import SCOPE_SHIFT, scope_range
+from memdb.models.ids import SCOPE_SHIFT, scope_range, span_holds_any
 from memdb.models.messages import Entry
 from memdb.text.derived import content_hash, said_hash
 from memdb.text.validate import parse_json
@@ -258,6 +258,18 @@ INSERT_TOMBSTONE = """/* entries.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
 SELECT uid, 'entry', scope_no, CAST(id AS TEXT), :now_ms FROM entries WHERE id = :id
 ON CONFLICT (uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
+"""
+
+
+SELECT_FROM = """/* entries.from_session */
+SELECT id, first_seq, last_seq
+FROM entries
+WHERE session_id = :session
+ORDER BY id
+"""
+
+SELECT_IDS_BETWEEN = """/* entries.ids_between */
+SELECT id FROM entries WHERE id BETWEEN :low AND :high ORDER BY id
 """
 
 
@@ -761,3 +773,19 @@ def list_pinned(tx: Tx, scope_no: int, categories: list[str], now_ms: int, limit
     """
     values = {"scope_no": scope_no, "categories": categories, "now_ms": now_ms, "limit": limit}
     return [row[0] for row in tx.all(SELECT_PINNED, values)]
+
+
+def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
+    """Return the entries told in a session, or by some of *seqs* in it."""
+    rising = sorted(seqs or ())
+    rows = tx.all(SELECT_FROM, {"session": session})
+    return [
+        entry_id
+        for entry_id, first, last in rows
+        if seqs is None or span_holds_any(first, last, rising)
+    ]
+
+
+def ids_between(tx: Tx, low: int, high: int) -> list[int]:
+    """Return the ids of all entries in a range, also of those that hold no more."""
+    return [row[0] for row in tx.all(SELECT_IDS_BETWEEN, {"low": low, "high": high})]

@@ -7,13 +7,13 @@ another replaces it; both go with their entry.
 
 from __future__ import annotations
 
-from memdb.models.ids import MAX_INT
+from memdb.models.ids import MAX_INT, span_holds_any
 from memdb.models.messages import Decision, EntryVersion
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -165,6 +165,24 @@ WHERE session_id = :session_id
 """
 
 
+SELECT_TEXTS_FROM = """/* entry_history.texts_from */
+SELECT entry_id, version, text, keywords, metadata, first_seq, last_seq
+FROM entry_history
+WHERE session_id = :session
+ORDER BY entry_id, version
+"""
+
+SELECT_TEXTS_BETWEEN = """/* entry_history.texts_between */
+SELECT entry_id, version, text, keywords, metadata FROM entry_history
+WHERE entry_id BETWEEN :low AND :high
+ORDER BY entry_id, version
+"""
+
+DELETE_VERSION = """/* entry_history.delete */
+DELETE FROM entry_history WHERE entry_id = :entry_id AND version = :version
+"""
+
+
 def keep(tx: Tx, entry_id: int, reason: str) -> None:
     """Keep what an entry is now, before it is changed for *reason*."""
     tx.run(INSERT_CURRENT, {"id": entry_id, "reason": reason, "now_ms": tx.now_ms})
@@ -248,3 +266,24 @@ def add_decision(tx: Tx, row: dict[str, Any]) -> None:
 def list_decisions(tx: Tx, entry_id: int) -> list[Decision]:
     """Return the decisions about statements that became an entry, oldest first."""
     return [Decision(*row) for row in tx.all(SELECT_ALL, {"entry_id": entry_id})]
+
+
+def texts_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[Row]:
+    """Return (entry, version, text, keywords, metadata) of old versions told there."""
+    rising = sorted(seqs or ())
+    rows = tx.all(SELECT_TEXTS_FROM, {"session": session})
+    return [
+        tuple(row)
+        for *row, first, last in rows
+        if seqs is None or span_holds_any(first, last, rising)
+    ]
+
+
+def texts_between(tx: Tx, low: int, high: int) -> list[Row]:
+    """Return (entry, version, text, keywords, metadata) of the old versions of an id range."""
+    return tx.all(SELECT_TEXTS_BETWEEN, {"low": low, "high": high})
+
+
+def delete(tx: Tx, entry_id: int, version: int) -> int:
+    """Remove what an entry once said; how many rows that were."""
+    return tx.run(DELETE_VERSION, {"entry_id": entry_id, "version": version})

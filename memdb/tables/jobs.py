@@ -231,6 +231,15 @@ ORDER BY kind
 """
 
 
+UPDATE_ERRORS = """/* jobs.clear_errors */
+UPDATE jobs SET error = NULL
+WHERE
+  kind IN ('embed', 'summarize', 'archive', 'decay', 'extract')
+  AND subject = 'session'
+  AND ref = :session
+"""
+
+
 class Job(Record):
     """
     A piece of due work, as its row was when it was read or changed last.
@@ -535,3 +544,8 @@ def count_jobs(tx: Tx, *spaces: int) -> int:
     """Return how many jobs of *spaces* wait, leased and failed ones included; 0: of no space."""
     row = tx.one(SELECT_COUNT, {"spaces": spaces})
     return 0 if row is None else int(row[0])
+
+
+def clear_errors(tx: Tx, session: int) -> None:
+    """Drop what failed jobs of a session say: it may quote a message."""
+    tx.run(UPDATE_ERRORS, {"session": session})

@@ -69,6 +69,18 @@ DELETE FROM state WHERE app = :app AND user_name = :user AND session = :session
 """
 
 
+SELECT_STATE = """/* state.list_values */
+SELECT key, value FROM state
+WHERE app = :app AND user_name = :user AND (CAST(:session AS TEXT) IS NULL OR session = :session)
+ORDER BY session, key
+"""
+
+DELETE_STATE = """/* state.delete_of_user */
+DELETE FROM state
+WHERE app = :app AND user_name = :user AND (CAST(:session AS TEXT) IS NULL OR session = :session)
+"""
+
+
 class StateRow(Record):
     """
     A value under a key.
@@ -140,3 +152,13 @@ def clear(tx: Tx, place: Place) -> int:
 def _named(place: Place) -> dict[str, str]:
     app, user, session = place
     return {"app": app, "user": user, "session": session}
+
+
+def list_values(tx: Tx, app: str, user: str, session: str | None) -> list[Row]:
+    """Return (key, value) of what hosts keep for a user, or for one session of theirs."""
+    return tx.all(SELECT_STATE, {"app": app, "user": user, "session": session})
+
+
+def delete_of_user(tx: Tx, app: str, user: str, session: str | None) -> int:
+    """Remove what hosts keep for a user, or for one session of theirs; how many values."""
+    return tx.run(DELETE_STATE, {"app": app, "user": user, "session": session})

@@ -9,12 +9,12 @@ end of the session.
 
 from __future__ import annotations
 
-from memdb.models.ids import MAX_INT
+from memdb.models.ids import MAX_INT, span_holds_any
 from memdb.models.summaries import Summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -216,6 +216,18 @@ MAX_DEPTH = 31
 HASHED = ("uid", "depth", "first_seq", "last_seq", "hint", "quality", "summarizer", "text")
 
 
+SELECT_OVER = """/* summaries.over */
+SELECT id, first_seq, last_seq
+FROM summaries
+WHERE session_id = :session
+ORDER BY depth, first_seq
+"""
+
+SELECT_TEXTS = """/* summaries.texts */
+SELECT id, text, hint FROM summaries WHERE session_id = :session ORDER BY id
+"""
+
+
 def _fetch(tx: Tx, found: list[Row]) -> list[Summary]:
     """Return the nodes whose ids are the first column of *found*, in that order."""
     if not found:
@@ -384,3 +396,15 @@ def delete_session(tx: Tx, session: int, from_seq: int = 0) -> None:
     for (row_id,) in tx.all(SELECT_FROM, values):
         tx.words.drop("summary", row_id)
     tx.run(DELETE_FROM, values)
+
+
+def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:
+    """Return the nodes that stand for some of *seqs*, those of lower depth first."""
+    rising = sorted(seqs)
+    rows = tx.all(SELECT_OVER, {"session": session})
+    return [row_id for row_id, first, last in rows if span_holds_any(first, last, rising)]
+
+
+def texts(tx: Tx, session: int) -> list[Row]:
+    """Return (id, text, hint) of every node of a session."""
+    return tx.all(SELECT_TEXTS, {"session": session})

@@ -52,6 +52,25 @@ DELETE FROM tombstones WHERE uid IN (SELECT value FROM json_each(:uids))
 """
 
 
+# The key is the uid, so this reads the tombstones of other scopes too; there
+# are few.
+UPDATE_REFS = """/* tombstones.hide_ref */
+UPDATE tombstones SET ref = 'sha256:' || :digest
+WHERE uid > '' AND scope_no = :scope_no AND kind = :kind AND ref = :ref
+"""
+
+UPDATE_ALL_REFS = """/* tombstones.hide_all_refs */
+UPDATE tombstones SET ref = 'forgotten'
+WHERE uid > '' AND scope_no = :scope_no AND kind <> 'entry'
+"""
+
+SELECT_FORGOTTEN = """/* tombstones.was_entry */
+SELECT 1 FROM tombstones
+WHERE uid > '' AND scope_no = :scope_no AND kind = 'entry' AND ref = :ref
+LIMIT 1
+"""
+
+
 class Tombstone(Record):
     """
     That something was removed.
@@ -94,3 +113,19 @@ def live(tx: Tx, scope_no: int, uids: list[str]) -> set[str]:
 def drop(tx: Tx, uids: list[str]) -> None:
     """Remove the tombstones of *uids*: those rows are back."""
     tx.run(DELETE_MANY, {"uids": uids})
+
+
+def hide_ref(tx: Tx, scope_no: int, kind: str, ref: str, digest: str) -> None:
+    """Let the tombstones of *ref* say its hash in place of its name."""
+    tx.run(UPDATE_REFS, {"scope_no": scope_no, "kind": kind, "ref": ref, "digest": digest})
+
+
+def hide_all_refs(tx: Tx, scope_no: int) -> None:
+    """Let no tombstone of a scope say a name."""
+    tx.run(UPDATE_ALL_REFS, {"scope_no": scope_no})
+
+
+def was_entry(tx: Tx, scope_no: int, entry_id: int) -> bool:
+    """Say whether a scope had an entry with this id, and removed it."""
+    values = {"scope_no": scope_no, "ref": str(entry_id)}
+    return tx.one(SELECT_FORGOTTEN, values) is not None

@@ -44,7 +44,6 @@ THINGS = {
     "entry_history",
     "jobs",
     "messages",
-    "removal",
     "sessions",
     "state",
     "summaries",
@@ -150,7 +149,7 @@ def test_the_test_sees_the_writers() -> None:
     )
     for name, protocol in (("words", base.Words), ("vectors", base.Vectors)):
         assert {method for method in ENGINE[name] if hasattr(protocol, method)} == ENGINE[name]
-    assert {"add", "drop"} == writers("tombstones")
+    assert {"add", "drop", "hide_ref", "hide_all_refs"} == writers("tombstones")
     assert {"add_session", "add_entry", "grew", "redo_node"} <= writers("jobs")
     assert not {"due", "lease", "fail", "advance"} & writers("jobs")
     assert {"add", "delete_range"} <= writers("messages")
