@@ -193,6 +193,7 @@ class Scope:
     profile = later(scopes.Scope.profile)
     why = later(scopes.Scope.why)
     export = later(scopes.Scope.export)
+    delete = later(scopes.Scope.delete)
     forget = later(scopes.Scope.forget)
 
     async def find_secrets(self, *, entropy: bool = False) -> list[SecretPlace]:

@@ -8,7 +8,7 @@ from memdb.text.validate import name_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -283,11 +283,54 @@ class Scope:
 
         return Artifacts(self._services, self._owner, None)
 
+    def delete(
+        self,
+        *,
+        entry: int | None = None,
+        session: str | None = None,
+        seqs: int | Iterable[int] | None = None,
+        query: str | None = None,
+        everything: bool = False,
+        artifacts: bool = False,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """
+        Remove something from the memory, in one transaction, and return what that was.
+
+        Takes the selectors of `forget`. Entries told by deleted messages stay,
+        and bytes may stay in the file until they are overwritten.
+
+        Raises:
+            InvalidInput: not exactly one of *entry*, *session*, *query* and
+                *everything* is given, or *seqs* without *session*.
+            NotFound: the scope never had such an entry.
+            Corrupt: an archived message cannot be taken out of a damaged part.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     ann = db.scope("ann")
+        ...     _ = ann.session("trip").append("user", "We fly to Oslo.")
+        ...     ann.delete(session="trip").removed["messages"]
+        1
+        """
+        from memdb.deletion.selectors import select
+
+        selector = select(
+            entry=entry,
+            session=session,
+            seqs=seqs,
+            query=query,
+            everything=everything,
+            artifacts=artifacts,
+        )
+        return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
+
     def forget(
         self,
         *,
         entry: int | None = None,
         session: str | None = None,
+        seqs: int | Iterable[int] | None = None,
         query: str | None = None,
         everything: bool = False,
         artifacts: bool = False,
@@ -307,6 +350,7 @@ class Scope:
             entry: Id of an entry.
             session: A session as a whole, with its artifacts, its state and the
                 entries told in it.
+            seqs: Of messages of *session*: only these go, not the session.
             query: Every message and entry that holds all of its words (stemmed,
                 also in what entries said before), and the entries those
                 messages told.
@@ -342,7 +386,12 @@ class Scope:
         from memdb.deletion.selectors import select
 
         selector = select(
-            entry=entry, session=session, query=query, everything=everything, artifacts=artifacts
+            entry=entry,
+            session=session,
+            seqs=seqs,
+            query=query,
+            everything=everything,
+            artifacts=artifacts,
         )
         return self._services.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
 

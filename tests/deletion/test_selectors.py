@@ -6,7 +6,6 @@ import pytest
 
 import memdb
 from memdb import MemDB
-from memdb.deletion.selectors import select
 
 
 @pytest.mark.parametrize(
@@ -29,8 +28,9 @@ def test_selectors_that_contradict_remove_nothing(db: MemDB, given: dict[str, An
     chat.append("user", "tea")
     db.scope("ann").remember("Ann likes tea.")
 
-    with pytest.raises(memdb.InvalidInput):
-        select(**given)
+    for remove in (db.scope("ann").delete, db.scope("ann").forget):
+        with pytest.raises(memdb.InvalidInput):
+            remove(**given)
 
     assert chat.last(1)[0].text == "tea"
     assert len(list(db.scope("ann").entries.list())) == 1
@@ -66,11 +66,10 @@ def test_delete_takes_what_forget_takes_but_for_what_was_told(
     filled: MemDB, given: dict[str, Any], removed: dict[str, int]
 ) -> None:
     """A dry run says the same, and removes nothing."""
-    deletion = filled._services.deletion
-    owner = filled.scope("ann")._owner
-    planned = deletion.delete(owner, select(**given), dry_run=True)
-    done = deletion.delete(owner, select(**given))
-    again = deletion.delete(owner, select(**given))
+    ann = filled.scope("ann")
+    planned = ann.delete(**given, dry_run=True)
+    done = ann.delete(**given)
+    again = ann.delete(**given)
 
     assert planned.removed == done.removed
     assert {key: done.removed[key] for key in removed} == removed
@@ -80,11 +79,18 @@ def test_delete_takes_what_forget_takes_but_for_what_was_told(
 
 def test_a_deleted_entry_is_gone(filled: MemDB) -> None:
     """Once; one that never was is an error."""
-    deletion = filled._services.deletion
-    owner = filled.scope("ann")._owner
-    entry = next(iter(filled.scope("ann").entries.list()))
+    ann = filled.scope("ann")
+    entry = next(iter(ann.entries.list()))
 
-    assert deletion.delete(owner, select(entry=entry.id)).removed["entries"] == 1
-    assert deletion.delete(owner, select(entry=entry.id)).removed["entries"] == 0
+    assert ann.delete(entry=entry.id).removed["entries"] == 1
+    assert ann.delete(entry=entry.id).removed["entries"] == 0
     with pytest.raises(memdb.NotFound):
-        deletion.delete(owner, select(entry=7))
+        ann.delete(entry=7)
+
+
+def test_messages_are_forgotten_by_their_seqs(filled: MemDB) -> None:
+    """The same selector as that of delete; what they told goes with them."""
+    receipt = filled.scope("ann").forget(session="s", seqs=[3, 4])
+
+    assert receipt.what == "messages"
+    assert (receipt.removed["messages"], receipt.removed["entries"]) == (2, 2)
