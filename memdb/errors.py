@@ -299,6 +299,8 @@ class Closed(StorageError):
 class SessionClosed(Closed, RuntimeError):
     """A framework's session was closed; the Agents SDK expects a RuntimeError then."""
 
+    code = "session_closed"
+
 
 class Unsupported(StorageError):
     """The engine of this file cannot do what was asked."""

@@ -21,7 +21,7 @@ chat.append("user", "parent")
 child = os.fork()
 if child == 0:
     codes = []
-    for call in (lambda: chat.append("user", "child"), lambda: chat.last(1), db.file.check, db.info, db.scopes):
+    for call in (lambda: chat.append("user", "child"), lambda: chat.last(1), db.file.check, db.file.info, db.scopes):
         try:
             call()
             codes.append("worked")
@@ -341,7 +341,7 @@ def test_every_call_on_a_closed_memdb_says_so(db: memdb.MemDB) -> None:
         handle.read,
         db.file.check,
         db.file.rebuild,
-        db.info,
+        db.file.info,
         db.scopes,
         db.jobs.run,
         lambda: db.file.backup("x"),
