@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
     from concurrent.futures import Future
 
-    from memdb.entries.categories import Categories
+    from memdb import Categories
     from memdb.models.messages import Message
     from memdb.models.receipts import SecretPlace
 

@@ -4,16 +4,14 @@ The one thread that an open file has for callers with an event loop.
 Calls run in the order they were made. Messages that several callers add while
 it is busy are stored in one transaction, so they wait for the disk together.
 
-While a call runs, a thread that waits for the interpreter gets it after 1 ms
-instead of the 5 that Python lets a busy one have, for all threads of the
-process: else each step of a longer call would hold up the loop by 5 ms.
+A thread that waits for the interpreter gets it after 5 ms. A program whose event
+loop must not wait so long sets `sys.setswitchinterval(0.001)`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock, local
@@ -36,43 +34,6 @@ R = TypeVar("R")
 
 # Calls whose messages share a transaction: other writers wait 20 ms for it.
 MOST_AT_ONCE = 128
-
-# How long the interpreter stays with a thread while others wait for it.
-SWITCH_S = 0.001
-
-
-class _Sharing:
-    """
-    Lets waiting threads have the interpreter sooner while calls wait or run; see above.
-
-    From the moment of the call: a thread that is waiting for the interpreter
-    already keeps to the time that held when it began.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._calls = 0
-        self._usual_s = self._shared_s = SWITCH_S
-
-    def begin(self) -> None:
-        """Note a call."""
-        with self._lock:
-            if not self._calls:
-                self._usual_s = sys.getswitchinterval()
-                sys.setswitchinterval(min(SWITCH_S, self._usual_s))
-                self._shared_s = sys.getswitchinterval()
-            self._calls += 1
-
-    def end(self, _: object = None) -> None:
-        """Note that one is over."""
-        with self._lock:
-            self._calls -= 1
-            # A program that has set another meanwhile keeps it.
-            if not self._calls and sys.getswitchinterval() == self._shared_s:
-                sys.setswitchinterval(self._usual_s)
-
-
-_sharing = _Sharing()
 
 
 class Worker(ThreadPoolExecutor):
@@ -97,7 +58,7 @@ class Worker(ThreadPoolExecutor):
         self._guard()
         with self._lock:
             self._adding = []  # what is added from now on comes after it
-            return self._soon(work)
+            return self.submit(work)
 
     def add(
         self,
@@ -121,19 +82,9 @@ class Worker(ThreadPoolExecutor):
         with self._lock:
             if not 0 < len(self._adding) < MOST_AT_ONCE:
                 adding: list[_Adding] = []
-                self._soon(partial(self._add, db, adding))
+                self.submit(partial(self._add, db, adding))
                 self._adding = adding
             self._adding.append((done, prepare, store))
-        return done
-
-    def _soon(self, work: Callable[[], R]) -> Future[R]:
-        _sharing.begin()
-        try:
-            done = self.submit(work)
-        except BaseException:
-            _sharing.end()
-            raise
-        done.add_done_callback(_sharing.end)
         return done
 
     def _guard(self) -> None:

@@ -17,8 +17,8 @@ from memdb.errors import PortError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from memdb import Worker
     from memdb.api.database import MemDB
-    from memdb.jobs.worker import Worker
 
 LOOK_S = 0.1  # between two looks at how far the worker is
 TELL_S = 1.0  # between two lines of a log

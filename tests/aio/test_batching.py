@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from memdb.aio.batching import SWITCH_S, Worker, run_in
+from memdb.aio.batching import Worker, run_in
 from memdb.errors import Closed
 
 
@@ -107,31 +107,9 @@ def test_a_worker_that_has_ended_says_so(worker):
         asyncio.run(run_in(worker, lambda: None))
 
 
-def test_the_interpreter_is_shared_more_often_while_calls_run(worker):
-    """And as before once the last of them is over, also one that failed."""
+def test_the_switch_interval_of_the_process_is_left_alone(worker):
+    """It belongs to the program, while calls run and when they are over."""
     usual = sys.getswitchinterval()
 
-    def fail():
-        raise ValueError(sys.getswitchinterval())
-
-    with Worker("other.db") as other:
-        go = held(other)
-        with pytest.raises(ValueError, match=str(SWITCH_S)):
-            asyncio.run(run_in(worker, fail))
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_S)
-        go.set()
-
+    assert asyncio.run(run_in(worker, sys.getswitchinterval)) == pytest.approx(usual)
     assert sys.getswitchinterval() == pytest.approx(usual)
-
-
-def test_a_host_that_shares_it_more_often_still_is_left_alone(worker):
-    """A shorter time than ours stays."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_S / 4)
-    try:
-        found = asyncio.run(run_in(worker, sys.getswitchinterval))
-        assert found == pytest.approx(SWITCH_S / 4)
-        worker.shutdown()
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_S / 4)
-    finally:
-        sys.setswitchinterval(usual)
