@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from memdb.artifacts.service import Shelf
+    from memdb.artifacts.service import ArtifactService
     from memdb.context.builder import ContextService
     from memdb.conversations.archive import Archivist
     from memdb.conversations.host_sessions import Hosting
@@ -89,7 +89,7 @@ class Services:
         self._entries: EntryService | None = None
         self._entry_writer: EntryWriter | None = None
         self._recaller: SearchService | None = None
-        self._shelf: Shelf | None = None
+        self._artifacts: ArtifactService | None = None
         self._model = model
         self._summarizer = summarizer
         self._policy = _checked_summaries(summaries)
@@ -248,13 +248,13 @@ class Services:
         return self._recaller
 
     @property
-    def shelf(self) -> Shelf:
+    def artifacts(self) -> ArtifactService:
         """What keeps artifacts."""
-        if self._shelf is None:
-            from memdb.artifacts.service import Shelf
+        if self._artifacts is None:
+            from memdb.artifacts.service import ArtifactService
 
-            self._shelf = Shelf(self.db)
-        return self._shelf
+            self._artifacts = ArtifactService(self.db)
+        return self._artifacts
 
     @property
     def archivist(self) -> Archivist:
@@ -306,7 +306,7 @@ class Services:
             self.secrets,
             self.indexer.space_name,
             self.entries,
-            self.shelf,
+            self.artifacts,
         )
 
     @property

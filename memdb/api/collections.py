@@ -136,7 +136,7 @@ class Artifacts:
 
     def __init__(self, services: Services, owner: Owner, session: str | None) -> None:
         """Use `scope.artifacts` or `session.artifacts` instead."""
-        self._shelf = services.shelf
+        self._artifacts = services.artifacts
         self._owner = owner
         self._session = session
 
@@ -174,7 +174,7 @@ class Artifacts:
         ...     files.save("menu.md", "soup").version, files.save("menu.md", "fish").version
         (1, 2)
         """
-        return self._shelf.save(
+        return self._artifacts.save(
             self._owner,
             self._of(session),
             name,
@@ -189,21 +189,21 @@ class Artifacts:
         self, name: str, version: int | None = None, *, session: str | None = None
     ) -> Artifact:
         """Return a version with its bytes, the newest for None; NotFound without one."""
-        return self._shelf.load(self._owner, self._of(session), name, version)
+        return self._artifacts.load(self._owner, self._of(session), name, version)
 
     def open(
         self, name: str, version: int | None = None, *, session: str | None = None
     ) -> io.BufferedReader:
         """Return a version as a binary stream that can seek; it reads in chunks."""
-        return self._shelf.open(self._owner, self._of(session), name, version)
+        return self._artifacts.open(self._owner, self._of(session), name, version)
 
     def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
         """Return every version of *name*, newest first; [] without any."""
-        return self._shelf.versions(self._owner, self._of(session), name)
+        return self._artifacts.versions(self._owner, self._of(session), name)
 
     def delete(self, name: str, version: int | None = None, *, session: str | None = None) -> bool:
         """Remove one version, all of them for None; False if there was none."""
-        return self._shelf.delete(self._owner, self._of(session), name, version)
+        return self._artifacts.delete(self._owner, self._of(session), name, version)
 
     def list(self, *, session: str | None = None) -> list[ArtifactVersion]:
         """
@@ -212,7 +212,7 @@ class Artifacts:
         In a session's collection its own and the `user:` names; in a scope's
         those of every session.
         """
-        return self._shelf.list(self._owner, self._of(session))
+        return self._artifacts.list(self._owner, self._of(session))
 
 
 class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that JSON can hold

@@ -409,7 +409,7 @@ class Scope:
         from memdb.deletion.secrets import Sources, places
 
         services = self._services
-        sources = Sources(services.conversations, services.entries, services.shelf)
+        sources = Sources(services.conversations, services.entries, services.artifacts)
         return places(sources, self._owner, services.secrets, entropy=entropy)
 
     def export(self, path: str | os.PathLike[str]) -> int:

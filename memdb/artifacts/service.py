@@ -51,7 +51,7 @@ _MORE_MIMES = {
 }
 
 
-class Shelf:
+class ArtifactService:
     """The artifacts of a file."""
 
     def __init__(self, db: Engine) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.artifacts.service import Shelf
+    from memdb.artifacts.service import ArtifactService
     from memdb.conversations.reader import Conversations
     from memdb.entries.service import EntryService
     from memdb.models.messages import ArtifactVersion
@@ -33,7 +33,7 @@ class Sources(Record):
 
     reader: Conversations
     entries: EntryService
-    artifacts: Shelf
+    artifacts: ArtifactService
 
 
 def places(

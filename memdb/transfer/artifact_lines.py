@@ -219,7 +219,7 @@ class ArtifactWriter:
         return True
 
     def _save(self, line: ArtifactLine, **more: Any) -> int:
-        shelf = self._target.services.artifacts
+        artifacts = self._target.services.artifacts
         owner = self._target.owner
         given = {**line.saved, **more}
-        return shelf.save(owner, line.session, line.name, line.data, **given).version
+        return artifacts.save(owner, line.session, line.name, line.data, **given).version

@@ -87,7 +87,7 @@ class EntryLine(Record):
         uid: Its own, or for a hand-written line one that is derived from it, so
             that importing it again finds it.
         row: Columns of an exported entry; None for a hand-written one.
-        told: Arguments for `remember` of a hand-written one.
+        arguments: Arguments for `remember` of a hand-written one.
     """
 
     place: str
@@ -96,7 +96,7 @@ class EntryLine(Record):
     session: str | None
     superseded_by: str | None
     history: list[dict[str, Any]]
-    told: dict[str, Any]
+    arguments: dict[str, Any]
     message: str | None
 
 
@@ -105,15 +105,15 @@ def read_entry(target: Target, place: str, fields: dict[str, Any]) -> EntryLine:
     if fields.get("uid") is not None:
         return _read_exported(place, target.services.secrets, fields)
     refuse_unknown("entry", fields, TOLD_FIELDS)
-    told = {"text": needed(fields, "text"), **fields}
-    message = optional_name(told.pop("message", None), "message")
+    arguments = {"text": needed(fields, "text"), **fields}
+    message = optional_name(arguments.pop("message", None), "message")
     for name in ("valid_from_ms", "expires_ms"):
-        told[name.removesuffix("_ms")] = time_value(told.pop(name, None), name)
-    _validated(told)
+        arguments[name.removesuffix("_ms")] = time_value(arguments.pop(name, None), name)
+    _validated(arguments)
     created_ms = time_value(fields.get("created_ms"), "created_ms")
     session = optional_name(fields.get("session"), "session")
     uid = _derived_uid(fields, created_ms or 0)
-    return EntryLine(place, uid, None, session, None, [], told, message)
+    return EntryLine(place, uid, None, session, None, [], arguments, message)
 
 
 def _derived_uid(fields: dict[str, Any], created_ms: int) -> str:
@@ -149,9 +149,9 @@ def _read_exported(place: str, policy: SecretPolicy, fields: dict[str, Any]) -> 
     )
 
 
-def _validated(told: dict[str, Any]) -> Statement:
+def _validated(arguments: dict[str, Any]) -> Statement:
     """Return the fact of a hand-written line, checked."""
-    return validate(NewEntry(**{**told, "seq": None, "session_only": None}), now_ms=0)
+    return validate(NewEntry(**{**arguments, "seq": None, "session_only": None}), now_ms=0)
 
 
 def _screened(policy: SecretPolicy, fields: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class EntryWriter:
         # Entries whose successor did not come yet: (id, uid of the successor).
         self._open_links: list[tuple[int, str]] = []
         # By key, how much of what its entry said the file has told so far.
-        self._told: dict[str, int] = {}
+        self._repeated: dict[str, int] = {}
 
     def write(self, tx: Tx, lines: list[EntryLine]) -> None:
         """
@@ -302,24 +302,24 @@ class EntryWriter:
 
     def _remember(self, tx: Tx, line: EntryLine, known: dict[str, int]) -> bool:
         """Remember a hand-written line; False if that was done before."""
-        told = dict(line.told)
+        arguments = dict(line.arguments)
         try:
             if line.message is not None:
-                told["seq"] = self._target.named_message(tx, line.session, line.message).seq
-            key = optional_name(told.get("key"), "key")
+                arguments["seq"] = self._target.named_message(tx, line.session, line.message).seq
+            key = optional_name(arguments.get("key"), "key")
             if key is not None:
-                return self._remember_keyed(tx, key, told)
+                return self._remember_keyed(tx, key, arguments)
             if line.uid in known:
                 return False
             done = self._target.services.entries.add(
-                self._target.owner, NewEntry(**told, uid=line.uid)
+                self._target.owner, NewEntry(**arguments, uid=line.uid)
             )
         except MemDBError as error:
             raise located(line.place, error) from error
         known[line.uid] = done.entry.id
         return True
 
-    def _remember_keyed(self, tx: Tx, key: str, told: dict[str, Any]) -> bool:
+    def _remember_keyed(self, tx: Tx, key: str, arguments: dict[str, Any]) -> bool:
         """
         Remember a fact that has a key, unless its entry went through it already.
 
@@ -333,17 +333,17 @@ class EntryWriter:
             _saying(old) for one in ids for old in (*entry_history.list_all(tx, one), known[one])
         ]
         chain = [saying for saying, _ in groupby(said)]
-        statement = _validated(told)
+        statement = _validated(arguments)
         saying = tuple(getattr(statement, name) for name in SAID)
-        start = self._told.get(key, 0)
+        start = self._repeated.get(key, 0)
         if 0 < start < len(chain) and chain[start - 1] == saying:
             return False
         if saying in chain[start:]:
-            self._told[key] = chain.index(saying, start) + 1
+            self._repeated[key] = chain.index(saying, start) + 1
             return False
-        done = self._target.services.entries.add(self._target.owner, NewEntry(**told))
+        done = self._target.services.entries.add(self._target.owner, NewEntry(**arguments))
         added = done.action != "ignored"
-        self._told[key] = len(chain) + added
+        self._repeated[key] = len(chain) + added
         return added
 
 

@@ -121,7 +121,7 @@ def _store(
                 _finish(sink.flush)
                 if progress is not None:
                     progress(source.done, source.total)
-    except _Told:
+    except _AlreadyExplained:
         raise
     except SecretFound:
         _finish(sink.flush)
@@ -131,7 +131,7 @@ def _store(
         raise InvalidInput(f"{error}. {BEFORE}: mend it and import again") from error
 
 
-class _Told(InvalidInput):
+class _AlreadyExplained(InvalidInput):
     """An error that says already what is stored."""
 
 
@@ -142,7 +142,7 @@ def _finish(store: Callable[[], None]) -> None:
     except SecretFound:
         raise
     except InvalidInput as error:
-        raise _Told(f"{error}. {REST}: mend it and import again") from error
+        raise _AlreadyExplained(f"{error}. {REST}: mend it and import again") from error
 
 
 def _items(source: Source, format_: str, session: str | None) -> Iterator[Item]:

@@ -21,7 +21,7 @@ from memdb.tables import messages, sessions
 from memdb.text.secret_policy import ALLOW
 from memdb.text.validate import json_object, name_value, text_value, time_value
 from memdb.transfer.items import count_of, located, needed, needed_ms, refuse_unknown
-from memdb.transfer.target import Seat
+from memdb.transfer.target import TargetSession
 
 if TYPE_CHECKING:
     from typing import Any
@@ -98,8 +98,8 @@ def write_sessions(target: Target, tx: Tx, lines: list[SessionLine]) -> None:
                 sessions.raise_seq(tx, session, line.last_seq, updated_ms)
         if fresh or line.last_seq is not None:
             made, changed = (name in given for name in ("created_ms", "updated_ms"))
-            seat = Seat(session, own=own, fresh=fresh, made=made, changed=changed)
-            target.place_session(line.name, seat)
+            into = TargetSession(session, own=own, fresh=fresh, made=made, changed=changed)
+            target.place_session(line.name, into)
 
 
 def read_message(target: Target, place: str, fields: dict[str, Any]) -> MessageLine:
@@ -188,10 +188,10 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
     for line in lines:
         groups.setdefault(line.session, []).append(line)
     for session, group in groups.items():
-        seat = target.seat(tx, session)
-        found = _Group(target, tx, seat, group)
+        into = target.session(tx, session)
+        found = _Group(target, tx, into, group)
         fresh = found.fresh()
-        _insert(target, tx, seat, fresh)
+        _insert(target, tx, into, fresh)
         target.added["messages_added"] += len(fresh)
         if found.failure is not None:
             raise found.failure
@@ -199,49 +199,51 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
 
 
 def _insert(
-    target: Target, tx: Tx, seat: Seat, fresh: list[tuple[MessageLine, int | None]]
+    target: Target, tx: Tx, into: TargetSession, fresh: list[tuple[MessageLine, int | None]]
 ) -> None:
     """Add messages of one session, each with the seq it keeps or at the end."""
-    changed_ms = sessions.updated_ms(tx, seat.id)
+    changed_ms = sessions.updated_ms(tx, into.id)
     drafts = [line.draft for line, _ in fresh]
     seqs = [seq for _, seq in fresh]
     services = target.services
     try:
-        rows = message_records.place(tx, seat.id, drafts, services.db.ids, services.space, seqs)
+        rows = message_records.place(tx, into.id, drafts, services.db.ids, services.space, seqs)
     except TooLarge as error:
         first = next(line for line, seq in fresh if seq is None)
         raise located(first.place, InvalidInput("the session is full: use another one")) from error
     late = [(line, row) for (line, seq), row in zip(fresh, rows, strict=True) if seq is None]
     for line, row in late:
         if line.seq is not None:
-            target.moved[line.session, line.seq] = row["id"] - seat.id
+            target.moved[line.session, line.seq] = row["id"] - into.id
     if late:
-        _date(tx, seat, [line for line, _ in late], changed_ms)
+        _date(tx, into, [line for line, _ in late], changed_ms)
 
 
 class _Group:
     """Messages of one session, and what the session holds of them already."""
 
-    def __init__(self, target: Target, tx: Tx, seat: Seat, lines: list[MessageLine]) -> None:
+    def __init__(
+        self, target: Target, tx: Tx, into: TargetSession, lines: list[MessageLine]
+    ) -> None:
         self.failure: InvalidInput | None = None
         self._target = target
-        self._seat = seat
+        self._into = into
         self._lines = lines
         external_ids = [line.draft.external_id for line in lines]
         given = [external_id for external_id in external_ids if external_id is not None]
-        self._by_external = messages.by_externals(tx, seat.id, given) if given else {}
+        self._by_external = messages.by_externals(tx, into.id, given) if given else {}
         placed = [line for line in lines if line.seq is not None]
         self._uids: dict[int, str] = {}
         self._by_uid: dict[str, int] = {}
-        if placed and not seat.fresh:
-            ids = [seat.id | (line.seq or 0) for line in placed]
+        if placed and not into.fresh:
+            ids = [into.id | (line.seq or 0) for line in placed]
             self._uids = messages.uids(tx, ids)
-            if not seat.own or any(
+            if not into.own or any(
                 self._uids.get(row_id, line.draft.uid) != line.draft.uid
                 for row_id, line in zip(ids, placed, strict=True)
             ):
                 uids = [line.draft.uid for line in placed if line.draft.uid is not None]
-                self._by_uid = messages.find_uids(tx, seat.id, uids)
+                self._by_uid = messages.find_uids(tx, into.id, uids)
 
     def fresh(self) -> list[tuple[MessageLine, int | None]]:
         """
@@ -283,7 +285,7 @@ class _Group:
         return False
 
     def _is_here(self, line: MessageLine, seq: int) -> bool:
-        if self._uids.get(self._seat.id | seq) == line.draft.uid:
+        if self._uids.get(self._into.id | seq) == line.draft.uid:
             return True
         here = self._by_uid.get(line.draft.uid or "")
         if here is not None:
@@ -292,7 +294,7 @@ class _Group:
 
     def _move(self, line: MessageLine, seq: int, here: int) -> None:
         """Note the other seq of a message that is here, which later ones then follow."""
-        self._seat.own = False
+        self._into.own = False
         if here:
             self._target.moved[line.session, seq] = here & MAX_SEQ
 
@@ -300,16 +302,16 @@ class _Group:
         """Return the seq of the file if it is free here; None puts the message at the end."""
         if line.seq is None:
             return None
-        row_id, uid = self._seat.id | line.seq, line.draft.uid or ""
-        if self._seat.own and row_id not in self._uids:
+        row_id, uid = self._into.id | line.seq, line.draft.uid or ""
+        if self._into.own and row_id not in self._uids:
             self._uids[row_id] = uid
             return line.seq
-        self._seat.own = False
+        self._into.own = False
         self._by_uid[uid] = 0  # the end; a line that repeats it is known
         return None
 
 
-def _date(tx: Tx, seat: Seat, late: list[MessageLine], changed_ms: int) -> None:
+def _date(tx: Tx, into: TargetSession, late: list[MessageLine], changed_ms: int) -> None:
     """
     Give the session the times of its messages, where the file gives it none.
 
@@ -318,10 +320,10 @@ def _date(tx: Tx, seat: Seat, late: list[MessageLine], changed_ms: int) -> None:
     """
     times = [line.draft.created_ms for line in late]
     said = [tx.now_ms if time is None else time for time in times]
-    first_ms = None if seat.made_told else said[0]
-    if seat.changed_told:
+    first_ms = None if into.has_created_ms else said[0]
+    if into.has_updated_ms:
         newest_ms = changed_ms
     else:
-        newest_ms = max(said) if not seat.dated else max(changed_ms, *said)
-    sessions.set_times(tx, seat.id, first_ms, newest_ms)
-    seat.made_told = seat.dated = True
+        newest_ms = max(said) if not into.dated else max(changed_ms, *said)
+    sessions.set_times(tx, into.id, first_ms, newest_ms)
+    into.has_created_ms = into.dated = True

@@ -20,7 +20,7 @@ from memdb.tables.artifacts import SHARED, Place
 if TYPE_CHECKING:
     from collections import Counter
 
-    from memdb.artifacts.service import Shelf
+    from memdb.artifacts.service import ArtifactService
     from memdb.engine.base import Engine, Tx
     from memdb.entries.service import EntryService
     from memdb.models.messages import Message
@@ -60,10 +60,10 @@ class TransferServices(Record):
     secrets: SecretPolicy
     space: SpaceName | None
     entries: EntryService
-    artifacts: Shelf
+    artifacts: ArtifactService
 
 
-class Seat:
+class TargetSession:
     """
     Where a session of the file stands.
 
@@ -71,12 +71,12 @@ class Seat:
         own: It is the session that was exported, so seqs mean the same.
         fresh: This import made it, so it holds nothing that the import did not
             put there.
-        made_told: The file says when it was made, or it was here before.
-        changed_told: The file says when it changed last.
+        has_created_ms: The file says when it was made, or it was here before.
+        has_updated_ms: The file says when it changed last.
         dated: Its `updated_ms` is not just the time of this import.
     """
 
-    __slots__ = ("changed_told", "dated", "fresh", "id", "made_told", "own")
+    __slots__ = ("dated", "fresh", "has_created_ms", "has_updated_ms", "id", "own")
 
     def __init__(
         self, session: int, *, own: bool, fresh: bool, made: bool = False, changed: bool = False
@@ -85,8 +85,8 @@ class Seat:
         self.id = session
         self.own = own
         self.fresh = fresh
-        self.made_told = made or not fresh
-        self.changed_told = changed
+        self.has_created_ms = made or not fresh
+        self.has_updated_ms = changed
         self.dated = changed or not fresh
 
 
@@ -109,7 +109,7 @@ class Target:
         self.moved: dict[tuple[str, int], int] = {}
         self.embedded: set[tuple[int, int]] = set()
         self.said: dict[str, bytes] = {}
-        self._seats: dict[str, Seat] = {}
+        self._sessions: dict[str, TargetSession] = {}
         self._last_seqs: dict[str, int] = {}
 
     def scope_no(self, tx: Tx) -> int:
@@ -135,21 +135,21 @@ class Target:
             raise InvalidInput(f"no line before told of the session {name!r}: put its line first")
         return self._last_seqs[name]
 
-    def place_session(self, name: str, seat: Seat) -> None:
+    def place_session(self, name: str, into: TargetSession) -> None:
         """Note where a session stands that has a line of its own."""
-        self._seats[name] = seat
+        self._sessions[name] = into
 
-    def seat(self, tx: Tx, name: str) -> Seat:
+    def session(self, tx: Tx, name: str) -> TargetSession:
         """Return where a session stands, making it where it is new."""
         scope_no = self.scope_no(tx)
         session = sessions.find(tx, scope_no, name)
-        found = self._seats.get(name)
+        found = self._sessions.get(name)
         if found is None or found.id != session:  # new, or deleted since the last chunk
             fresh = session is None
             if session is None:
                 session = session_records.ensure(tx, self.owner, name, self.services.db.ids)
                 self.added["sessions"] += 1
-            found = self._seats[name] = Seat(session, own=False, fresh=fresh)
+            found = self._sessions[name] = TargetSession(session, own=False, fresh=fresh)
         return found
 
     def find_session(self, tx: Tx, name: str) -> int | None:
@@ -178,5 +178,5 @@ class Target:
     def place_of(self, tx: Tx, session: str | None, name: str) -> Place:
         """Return where an artifact name stands; *session* None: shared by all."""
         scope_no = self.scope_no(tx)
-        session_no = SHARED if session is None else session_no_of(self.seat(tx, session).id)
+        session_no = SHARED if session is None else session_no_of(self.session(tx, session).id)
         return Place(scope_no, session_no, name)
