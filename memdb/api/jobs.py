@@ -5,8 +5,7 @@ Background work of an open file, as `db.jobs` gives it. Delegates; no rules here
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
-from memdb.jobs.runner import WORK
-from memdb.models.jobs import WorkRequest
+from memdb.models.jobs import WORK, WorkRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

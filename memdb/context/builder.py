@@ -27,7 +27,7 @@ from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_to
 from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message, Piece
 from memdb.models.record import Record
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import find_session
 from memdb.search.request import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages

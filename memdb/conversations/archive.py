@@ -16,7 +16,7 @@ from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import Archived
 from memdb.records import archive as records
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import find_session
 from memdb.tables import archive
 from memdb.text.derived import bigrams_of
 from memdb.text.validate import int_value

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from memdb.errors import NotFound
 from memdb.models.ids import MAX_SEQ
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import find_session
 from memdb.tables import messages, sessions
 from memdb.text.validate import int_value, name_value, text_value
 

@@ -13,6 +13,7 @@ from memdb.models.messages import NewMessage
 from memdb.records import messages as records
 from memdb.records import sessions as session_records
 from memdb.records.drafts import prepare_messages
+from memdb.records.scopes import find_session
 from memdb.tables import messages, sessions
 from memdb.text.secret_policy import ALLOW, SecretPolicy
 from memdb.text.validate import int_value, name_value
@@ -196,14 +197,14 @@ class MessageService:
         if before_seq is not None:
             before = int_value(before_seq, "before_seq", 1, MAX_SEQ + 1)
         with self._db.read() as tx:
-            target = session_records.find(tx, owner, session)
+            target = find_session(tx, owner, session)
             if target is None:
                 raise NotFound("session", session)
             originals = messages.last(tx, target, session, MAX_SEQ, before)
         # The policy let the originals in, so the copies pass as they are.
         drafts = self.prepare(map(_copy, originals), ALLOW)
         with self._db.write() as tx:
-            if session_records.find(tx, owner, name) is not None:
+            if find_session(tx, owner, name) is not None:
                 raise AlreadyExists("session", name)
             target = session_records.ensure(tx, owner, name, self._db.ids)
             self.insert(tx, target, name, drafts)
@@ -222,7 +223,7 @@ def _newest(
     tx: Tx, owner: Owner, session: str, expected_seq: int | None
 ) -> tuple[int | None, Message | None]:
     """Return a session's id and newest message, which *expected_seq* must be if it is given."""
-    target = session_records.find(tx, owner, session)
+    target = find_session(tx, owner, session)
     newest = [] if target is None else messages.last(tx, target, session, 1)
     seq = newest[0].seq if newest else 0
     if expected_seq is not None and seq != int_value(expected_seq, "expected_seq", 0, MAX_SEQ):

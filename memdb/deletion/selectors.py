@@ -20,7 +20,7 @@ from memdb.models.ids import (
 )
 from memdb.models.record import Record
 from memdb.records import artifacts as artifact_records
-from memdb.records import sessions as session_records
+from memdb.records.scopes import find_session
 from memdb.tables import artifacts as artifact_rows
 from memdb.tables import entries, entry_history, messages, sessions, tombstones
 from memdb.tables.artifacts import Place
@@ -162,7 +162,7 @@ def find(tx: Tx, owner: Owner, selector: Selector, *, with_entries: bool) -> Sel
         return _entry(tx, scope_no, selector.entry)
     if scope_no is not None and selector.what == "query":
         return _matching(tx, scope_no, selector, with_entries=with_entries)
-    session = session_records.find(tx, owner, selector.session) if selector.session else None
+    session = find_session(tx, owner, selector.session) if selector.session else None
     if session is None:
         return Selection()
     if selector.seqs is None:

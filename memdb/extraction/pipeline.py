@@ -19,8 +19,7 @@ from memdb.models.extraction import Extracted, Outcome
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT
 from memdb.models.jobs import WorkRequest
 from memdb.models.record import Record
-from memdb.records.scopes import Owner
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import Owner, find_session
 from memdb.records.sessions import queue_extraction
 from memdb.tables import jobs, messages, scopes, sessions
 from memdb.text.validate import int_value

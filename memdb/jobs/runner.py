@@ -10,6 +10,7 @@ being done. The container gives both as lists of functions.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, StorageError
+from memdb.models.jobs import WORK
 from memdb.models.record import Record
 from memdb.tables import jobs
 from memdb.text.validate import DAY_MS, HOUR_MS, MINUTE_MS, int_value
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     Work = Callable[[WorkRequest], tuple[int, MemDBError | None]]
     # Does one step of upkeep in transactions of its own; the answer is how much.
     Step = Callable[[], int]
-
-# Kinds of work, in the order in which they are done.
-WORK = ("embed", "summarize", "extract")
 
 
 # A step that takes longer may be done twice, which costs time and nothing else.

@@ -11,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# Kinds of work, in the order in which they are done.
+WORK = ("embed", "summarize", "extract")
+
 
 class WorkRequest(Record):
     """

@@ -7,7 +7,8 @@ Every service call takes an Owner, so no read or write can forget its scope.
 from __future__ import annotations
 
 from memdb.models.ids import scope_range
-from memdb.tables import scopes
+from memdb.tables import scopes, sessions
+from memdb.text.validate import name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,3 +59,10 @@ class Owner:
         """Keep a number that is committed: what a write made may still be undone."""
         if not self._db.writing:
             self._scope_no = scope_no
+
+
+def find_session(tx: Tx, owner: Owner, name: str) -> int | None:
+    """Return the id of a session by its name, None if the scope has none such."""
+    name_value(name, "session")
+    scope_no = owner.find(tx)
+    return None if scope_no is None else sessions.find(tx, scope_no, name)

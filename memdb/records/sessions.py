@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from memdb.models.ids import session_no_of
 from memdb.records import artifacts, entries, messages, tombstones
+from memdb.records.scopes import find_session
 from memdb.tables import jobs, sessions, state
-from memdb.text.validate import name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.models.protocols import Ids
     from memdb.records.scopes import Owner
-
-
-def find(tx: Tx, owner: Owner, name: str) -> int | None:
-    """Return the id of a session by its name, None if the scope has none such."""
-    name_value(name, "session")
-    scope_no = owner.find(tx)
-    return None if scope_no is None else sessions.find(tx, scope_no, name)
 
 
 def ensure(tx: Tx, owner: Owner, name: str, ids: Ids) -> int:
@@ -65,7 +58,7 @@ def remove(tx: Tx, owner: Owner, name: str) -> bool:
     Entries told in it stay, without the link, but for those that only this
     session recalls. A tombstone says that the session was there.
     """
-    session = find(tx, owner, name)
+    session = find_session(tx, owner, name)
     if session is None:
         return False
     scope_no = owner.ensure(tx)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from memdb.english.dates import dates_in
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range, session_range
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import find_session
 from memdb.search.parse import parse_query
 from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.request import NO_SPAN, Corpus, Question

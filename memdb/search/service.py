@@ -13,7 +13,7 @@ from memdb.errors import FileError, NotFound, PortError, StorageError
 from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import Hits
 from memdb.models.record import Record
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import find_session
 from memdb.search.embed import embed_question
 from memdb.search.explain import explain_place
 from memdb.search.kinds import kinds_of

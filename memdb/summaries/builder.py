@@ -14,7 +14,7 @@ from memdb.errors import Busy, DiskFull, ReadOnly
 from memdb.models.ids import MAX_INT, MAX_SEQ, SCOPE_SHIFT
 from memdb.models.summaries import Compacted
 from memdb.records import summaries as records
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import find_session
 from memdb.summaries.planning import Step, plan, step_above, still_due
 from memdb.summaries.summarizer import Stopped, items_of_messages
 from memdb.tables import jobs, messages, scopes, sessions, summaries

@@ -9,7 +9,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.models.summaries import Expansion, Summary, SummaryTree
-from memdb.records.sessions import find as find_session
+from memdb.records.scopes import find_session
 from memdb.summaries.planning import covered_seq, head_seq
 from memdb.tables import messages, sessions, summaries
 from memdb.text.sanitize import clipped

@@ -14,6 +14,7 @@ from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, scope_range, session_no_of
 from memdb.models.record import Record
 from memdb.records import sessions as session_records
+from memdb.records.scopes import find_session
 from memdb.tables import jobs, messages, scopes, sessions
 from memdb.tables.artifacts import SHARED, Place
 
@@ -154,7 +155,7 @@ class Target:
 
     def find_session(self, tx: Tx, name: str) -> int | None:
         """Return the id of a session, None where it is not here."""
-        return session_records.find(tx, self.owner, name)
+        return find_session(tx, self.owner, name)
 
     def seq_here(self, session: str, seq: int) -> int:
         """Return the seq that a message of the file has here."""

@@ -94,3 +94,11 @@ def test_importing_loads_no_driver() -> None:
 
     assert "memdb" in modules
     assert modules.isdisjoint({"apsw", "memdb.api.database"})
+
+
+def test_reading_loads_few_modules(reading: set[str]) -> None:
+    """Each costs about 1 ms of a start: no records, no indexer, no services but the reader."""
+    ours = {name for name in reading if name.split(".")[0] == "memdb"}
+
+    assert len(ours) <= 36
+    assert {name for name in ours if name.startswith("memdb.records.")} == {"memdb.records.scopes"}

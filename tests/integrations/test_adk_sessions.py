@@ -708,7 +708,7 @@ def test_events_that_are_taken_back_between_looking_and_writing_are_seen(tmp_pat
             monkeypatch.setattr(memdb.Host, "commit", late)
             with pytest.raises(StaleSessionError):
                 await sessions.append_event(held, event("2"))
-            monkeypatch.setattr(memdb.Session, "commit", commit)
+            monkeypatch.setattr(memdb.Host, "commit", commit)
             found = await sessions.get_session(**ANN, session_id="s")
             await sessions.append_event(found, event("3"))
             again = await sessions.get_session(**ANN, session_id="s")
