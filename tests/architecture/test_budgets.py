@@ -9,11 +9,11 @@ from source_tree import CHECKOUT, FILES, ROOT, count_code_lines, text_of, tree_o
 MAX_CODE_LINES = 400
 MIN_CODE_LINES = 40
 MAX_FUNCTION_LINES = 60
-MIN_TEST_RATIO = 1.05
+MIN_TEST_RATIO = 1.08
 
 # Modules under MIN_CODE_LINES, each with its reason.
 MAY_BE_SMALL: dict[str, str] = {}
-MOST_SMALL = 22
+MOST_SMALL = 19
 
 
 def functions(name: str) -> list[tuple[str, int]]:

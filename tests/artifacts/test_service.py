@@ -337,7 +337,7 @@ def test_only_the_newest_text_is_searched(db: MemDB) -> None:
     ann.artifacts.delete("menu.md", 2)
     (hit,) = ann.recall("peanut", kinds=["artifact"])
 
-    assert before == []
+    assert not before
     assert (hit.source.artifact, hit.source.version) == ("user:menu.md", 1)
 
 

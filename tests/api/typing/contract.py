@@ -118,6 +118,8 @@ def recall(ann: memdb.Scope) -> None:
     """Hits are a sequence with facts about the answer."""
     hits = ann.recall("what must Ann not eat?", limit=5, since=datetime.now(UTC))
     assert_type(hits, memdb.Hits)
+    assert_type(ann.recall("Oslo", by="words", kinds=["summary"]), memdb.Hits)
+    assert_type(ann.session("trip").recall("Oslo"), memdb.Hits)
     for hit in hits:
         assert_type(hit, memdb.Hit)
         assert_type(hit.text, str)
@@ -135,6 +137,8 @@ def artifacts(trip: memdb.Session) -> None:
 
 def removal(ann: memdb.Scope) -> None:
     """What was removed is a receipt."""
+    assert_type(ann.delete(session="trip", seqs=[1, 2]), memdb.Receipt)
+    assert_type(ann.session("trip").delete(), bool)
     receipt = ann.forget(query="peanuts", prove=True)
     assert_type(receipt, memdb.Receipt)
     assert_type(receipt.proof, memdb.Proof | None)
