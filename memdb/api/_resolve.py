@@ -5,7 +5,6 @@ What an opened file is given: ports are looked at, and embedders found by their 
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
-from memdb.tables import spaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def _named(db: Database, choice: Embedder | str | None, field: str) -> Embedder 
     if not isinstance(choice, str):
         require(choice, field)
         return choice
+
+    from memdb.tables import spaces
 
     embedder = embedder_by_name(choice)
     with db.read() as tx:

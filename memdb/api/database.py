@@ -8,7 +8,6 @@ import os
 
 from memdb.api._container import Services
 from memdb.api._resolve import STATIC
-from memdb.api.jobs import Jobs
 from memdb.api.scope import Scope
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.database import Database
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from memdb.api.collections import State
     from memdb.api.file import File
+    from memdb.api.jobs import Jobs
     from memdb.entries.categories import Categories, Category
     from memdb.models.extraction import ExtractPolicy
     from memdb.models.jobs import UpkeepPolicy
@@ -140,7 +140,7 @@ class MemDB:
         """Use `memdb.open()` instead."""
         self._db = database
         self._services = services
-        self._jobs = Jobs(services)
+        self._jobs: Jobs | None = None
 
     @property
     def path(self) -> str:
@@ -150,6 +150,10 @@ class MemDB:
     @property
     def jobs(self) -> Jobs:
         """Background work: do what is due now, or in a thread."""
+        if self._jobs is None:
+            from memdb.api.jobs import Jobs
+
+            self._jobs = Jobs(self._services)
         return self._jobs
 
     @property
@@ -293,7 +297,8 @@ class MemDB:
         Work in progress is finished first, but a worker's model that is being
         asked is given up: what it was asked for stays due.
         """
-        self._jobs._close()
+        if self._jobs is not None:
+            self._jobs._close()
         self._services.close()
         self._db.close()
 

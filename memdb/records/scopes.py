@@ -1,7 +1,9 @@
 """
-Whose memory a call is about: a scope by its two names.
+Scopes and their sessions, by name.
 
 Every service call takes an Owner, so no read or write can forget its scope.
+Readers of sessions import this module alone; `memdb.records.sessions` also
+loads what writing and removing a session needs.
 """
 
 from __future__ import annotations

@@ -83,6 +83,14 @@ def test_appending_with_an_estimate_does_not_load(appending: set[str], module: s
     assert module not in appending
 
 
+def test_reading_loads_nothing_that_writes(reading: set[str]) -> None:
+    """Looking a session up by its name does not load what a removal needs."""
+    own = {name for name in reading if name.startswith("memdb.")}
+
+    assert own & {"memdb.records.sessions", "memdb.records.messages", "memdb.tables.jobs"} == set()
+    assert len(own) <= 36
+
+
 def test_the_programs_loaded_something(reading: set[str], appending: set[str]) -> None:
     """The others would pass on nothing."""
     assert {"apsw", "memdb.api.database"} <= reading & appending
