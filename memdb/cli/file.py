@@ -59,7 +59,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     if found.oldest_ms is None:
         facts[4] = ("messages", "none")
     facts += [
-        ("vectors", f"{space.vectors:,} of {space.model} ({space.dim} dimensions){_state(space)}")
+        ("space", f"{space.vectors:,} of {space.model} ({space.dim} dimensions){_state(space)}")
         for space in found.spaces
     ]
     for name, value in facts:

@@ -50,7 +50,7 @@ def test_info_for_a_person(run, trip):
     assert "users      ann (app default)" in lines
     assert "messages   from 2023-11-14 22:13 to 2025-03-10 09:14" in lines
     assert "due        2 jobs to embed" in lines
-    assert "vectors    1 of static-en-1 (128 dimensions)" in lines
+    assert "space      1 of static-en-1 (128 dimensions)" in lines
     assert "messages           3" in lines
 
 
@@ -78,7 +78,7 @@ def test_info_counts_vectors(run, trip):
     """After a recall the vectors of each space are counted."""
     run("recall", trip, "Oslo")
 
-    assert "vectors    4 of static-en-1 (128 dimensions)" in run("info", trip).stdout
+    assert "space      4 of static-en-1 (128 dimensions)" in run("info", trip).stdout
 
 
 def test_info_of_a_file_without_memory(run, path):

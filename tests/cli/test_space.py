@@ -55,7 +55,7 @@ def test_info_tells_of_each_space(run: Any, changed: str) -> None:
     """What is retired is marked."""
     lines = run("info", changed).stdout.splitlines()
 
-    assert [line.split(None, 1)[1] for line in lines if line.startswith("vectors")] == [
+    assert [line.split(None, 1)[1] for line in lines if line.startswith("space")] == [
         "2 of static-en-1 (128 dimensions), retired",
         "2 of sizes (2 dimensions)",
     ]

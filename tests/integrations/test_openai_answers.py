@@ -208,7 +208,7 @@ class Steps:
     async def other(self, _: MemDBSession) -> None:
         """Let somebody else add or take back."""
         if self.rng.random() < 0.5:
-            self.theirs.pop()
+            self.theirs.host.pop()
         else:
             self.theirs.append("user", f"{self.number}")
 
