@@ -180,7 +180,7 @@ def _own_terminal() -> None:
 
 def _read(terminal: int) -> bytes:
     """Return what is on the screen since the last call; b"" when the program has ended."""
-    assert select.select([terminal], [], [], 30)[0], "the program neither writes nor ends"
+    assert select.select([terminal], [], [], 100)[0], "the program neither writes nor ends"
     try:
         return os.read(terminal, 65536)
     except OSError:

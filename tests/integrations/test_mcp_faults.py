@@ -105,7 +105,7 @@ def http_options() -> tuple[int, list[str]]:
 
 def connected(port: int) -> socket.socket:
     """Return a connection to the server at *port*, which may be about to begin."""
-    for _ in range(300):
+    for _ in range(2000):  # a busy machine starts slowly
         try:
             return socket.create_connection(("127.0.0.1", port), 10)
         except OSError:
