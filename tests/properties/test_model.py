@@ -43,12 +43,6 @@ class Life(RuleBasedStateMachine):
         self.artifacts: dict[tuple[str, str, str], dict[int, bytes]] = {}
         self.last_version: dict[tuple[str, str, str], int] = {}
 
-    @property
-    def file(self) -> memdb.MemDB:
-        """The open file."""
-        assert self.db is not None
-        return self.db
-
     @initialize()
     def open(self) -> None:
         """Open it, with the embedder and counter that everybody gets."""
@@ -56,8 +50,8 @@ class Life(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Check deeply, close, and remove the folder where all was well."""
-        found = self.file.check(deep=True)
-        self.file.close()
+        found = self.db.file.check(deep=True)
+        self.db.close()
         assert found == [], f"{found} in {self.path}"
         shutil.rmtree(self.folder)
 
@@ -67,7 +61,7 @@ class Life(RuleBasedStateMachine):
     def append(self, user: str, session: str, text: str, role: str) -> None:
         """Say something."""
         said = self.messages.setdefault((user, session), [])
-        stored = self.file.scope(user).session(session).append(role, text)
+        stored = self.db.scope(user).session(session).append(role, text)
         said.append((role, text))
         assert stored.seq == len(said)
 
@@ -77,7 +71,7 @@ class Life(RuleBasedStateMachine):
         place = (user, session)
         said = self.messages.setdefault(place, [])
         seq = self.external.setdefault(place, {}).get(f"m{number}")
-        chat = self.file.scope(user).session(session)
+        chat = self.db.scope(user).session(session)
         if seq is None:
             assert chat.append("user", text, external_id=f"m{number}").seq == len(said) + 1
             said.append(("user", text))
@@ -92,7 +86,7 @@ class Life(RuleBasedStateMachine):
     def extend(self, user: str, session: str, texts: list[str]) -> None:
         """Say several things at once."""
         said = self.messages.setdefault((user, session), [])
-        self.file.scope(user).session(session).extend(
+        self.db.scope(user).session(session).extend(
             [{"role": "user", "text": text} for text in texts]
         )
         said += [("user", text) for text in texts]
@@ -102,13 +96,13 @@ class Life(RuleBasedStateMachine):
         """Be told where the session is."""
         count = len(self.messages.get((user, session), []))
         with pytest.raises(memdb.VersionConflict) as caught:
-            self.file.scope(user).session(session).append("user", "x", expected_seq=count + 1)
+            self.db.scope(user).session(session).append("user", "x", expected_seq=count + 1)
         assert caught.value.got == count
 
     @rule(user=USERS, session=NAMES)
     def delete_session(self, user: str, session: str) -> None:
         """Remove a session with all it has."""
-        existed = self.file.scope(user).session(session).delete()
+        existed = self.db.scope(user).session(session).delete()
         assert existed or (user, session) not in self.messages
         self.messages.pop((user, session), None)
         self.external.pop((user, session), None)
@@ -120,7 +114,7 @@ class Life(RuleBasedStateMachine):
     @rule(user=USERS, key=KEYS, text=SAID)
     def remember(self, user: str, key: str | None, text: str) -> None:
         """State a fact, perhaps one with a key that is known."""
-        scope = self.file.scope(user)
+        scope = self.db.scope(user)
         mine = {number for number, one in self.entries.items() if one["user"] == user}
         keyed = [one for one in mine if key is not None and self.entries[one]["key"] == key]
         done = scope.remember(text, key=key)
@@ -151,7 +145,7 @@ class Life(RuleBasedStateMachine):
         """Change an entry."""
         number = data.draw(st.sampled_from(sorted(self.entries)))
         known = self.entries[number]
-        self.file.scope(known["user"]).entries.update(number, text=text)
+        self.db.scope(known["user"]).entries.update(number, text=text)
         if text != known["text"]:
             self._change(number, text)
 
@@ -160,14 +154,14 @@ class Life(RuleBasedStateMachine):
     def delete_entry(self, data: st.DataObject) -> None:
         """Forget an entry; again does nothing."""
         number = data.draw(st.sampled_from(sorted(self.entries)))
-        entries = self.file.scope(self.entries.pop(number)["user"]).entries
+        entries = self.db.scope(self.entries.pop(number)["user"]).entries
         assert (entries.delete(number), entries.delete(number)) == (True, False)
 
     @rule(user=USERS, session=NAMES, name=NAMES, data=BYTES)
     def save(self, user: str, session: str, name: str, data: bytes) -> None:
         """Save a version."""
         place = (user, "" if name.startswith("user:") else session, name)
-        version = self.file.scope(user).session(session).artifacts.save(name, data).version
+        version = self.db.scope(user).session(session).artifacts.save(name, data).version
         assert version == self.last_version.get(place, 0) + 1
         self.last_version[place] = version
         self.artifacts.setdefault(place, {})[version] = data
@@ -181,7 +175,7 @@ class Life(RuleBasedStateMachine):
         place = data.draw(st.sampled_from(sorted(self.artifacts)))
         user, session, name = place
         version = None if everything else data.draw(st.sampled_from(sorted(self.artifacts[place])))
-        self.file.scope(user).session(session or "other").artifacts.delete(name, version)
+        self.db.scope(user).session(session or "other").artifacts.delete(name, version)
         if version is not None:
             del self.artifacts[place][version]
         if everything or not self.artifacts[place]:
@@ -190,19 +184,19 @@ class Life(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         """Close and open."""
-        self.file.close()
+        self.db.close()
         self.open()
 
     @rule()
     def rebuild(self) -> None:
         """Make everything derived anew."""
-        self.file.rebuild()
+        self.db.file.rebuild()
 
     @rule()
     def embed(self) -> None:
         """Do what is due; then nothing is."""
-        self.file.jobs.run()
-        assert self.file.jobs.pending() == 0
+        self.db.jobs.run()
+        assert self.db.jobs.pending() == 0
 
     @invariant()
     def sessions_are_the_same(self) -> None:

@@ -67,6 +67,7 @@ CALLS: dict[tuple[type, str], Callable[[Two, str], Any]] = {
     (Session, "profile"): lambda two, _: two.chat.profile(500).text,
     (Session, "extract"): lambda two, _: two.bob.session("other").extract(),
     (Scope, "find_secrets"): lambda two, _: list(two.bob.find_secrets()),
+    (Scope, "delete"): lambda two, _: two.bob.delete(entry=two.entry_id),
     (Scope, "forget"): lambda two, _: two.bob.forget(entry=two.entry_id),
     (Session, "forget"): lambda two, _: two.chat.forget([1]),
     (Host, "clear"): lambda two, _: two.chat.host.clear(),

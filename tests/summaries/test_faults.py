@@ -250,7 +250,9 @@ def test_two_compactions_at_once(path: str, open_db: Callable[..., MemDB]) -> No
     chat = say(opened[0], 120)
     before = [message.text for message in chat.messages()]
     threads = [
-        threading.Thread(target=db.scope("ann").session("trip").compact, kwargs={"keep_last": 20})
+        threading.Thread(
+            target=db.scope("ann").session("trip").summaries.compact, kwargs={"keep_last": 20}
+        )
         for db in opened
     ]
     [thread.start() for thread in threads]
