@@ -223,10 +223,11 @@ def assert_done_once(shaken: Shaken) -> None:
     assert sum(rounds.values()) - len(rounds) == 0
 
 
-MODES = [("model", "model"), ("none", "none"), ("model", "none")]
+MODES = [("model", "none"), ("model", "model"), ("none", "none")]
+FIRST = [MODES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in MODES[1:])]
 
 
-@pytest.mark.parametrize("modes", MODES, ids="+".join)
+@pytest.mark.parametrize("modes", FIRST, ids="+".join)
 def test_killed_while_summarising_and_archiving(
     tmp_path: Path, run: Any, modes: tuple[str, str]
 ) -> None:

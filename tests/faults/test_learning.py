@@ -104,7 +104,7 @@ def _end_leases(path: str) -> None:
         tx.run("UPDATE jobs SET lease_ms = 0")
 
 
-@pytest.mark.parametrize("by", ["rules", "model"])
+@pytest.mark.parametrize("by", ["rules", pytest.param("model", marks=pytest.mark.slow)])
 def test_killed_while_extracting_it_reads_each_message_once(
     path: str, start_child: Callable[..., Any], by: str
 ) -> None:

@@ -276,7 +276,7 @@ def test_many_conversations_fit_any_budget(
 
 
 @given(steps=LIVES, asked=ASKED)
-@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=3, deadline=None, suppress_health_check=CALM)
 def test_two_files_give_the_same(
     steps: list[tuple[list[dict[str, Any]], str]], asked: list[tuple[int, str | None]]
 ) -> None:
