@@ -11,7 +11,11 @@ import memdb
 ROOT = Path(memdb.__file__).parent
 CHECKOUT = Path(__file__).resolve().parents[1]
 FILES = tuple(
-    sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if "data" not in path.parts)
+    sorted(
+        str(path)
+        for path in (file.relative_to(ROOT) for file in ROOT.rglob("*.py"))
+        if "data" not in path.parts
+    )
 )
 
 
