@@ -183,18 +183,17 @@ def _openai(turns: list[Turn]) -> dict[str, Any]:
     for turn in one_call_turn(turns):
         messages.append(dict(turn.own) if turn.is_whole else _openai_message(turn))
         answered = answered_calls([turn])
+        # What a tool shows is a user's message, which must not stand before a result to come.
+        is_open = len(answered) < len(turn.real_calls)
+        native = _no_media if is_open else _openai_image
+        shown: list[Block] = []
         for call in answered:
-            text = _result_text(call, _openai_image)
             own = call.own_result
+            text = _result_text(call, native)
             default = {"role": "tool", "tool_call_id": call.id, "content": text}
             messages.append(dict(own) if own is not None else default)
-        shown = [
-            block
-            for call in answered
-            if call.own_result is None
-            for part in call.media
-            if (block := _openai_image(part)) is not None
-        ]
+            if own is None:
+                shown += [block for part in call.media if (block := native(part)) is not None]
         if shown:
             messages.append({"role": "user", "content": shown})
     return {"messages": messages}

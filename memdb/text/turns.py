@@ -340,15 +340,22 @@ def answered_calls(step: Iterable[Turn]) -> list[Call]:
 
 
 def one_call_turn(turns: list[Turn]) -> Iterator[Turn]:
-    """Yield the turns, all calls of a step in its last one: chat APIs want one message of calls."""
+    """
+    Yield the turns, all calls of a step in its last one.
+
+    Chat APIs want one message of calls, and nothing between it and its results: neither
+    another call, nor words of the assistant while the host has still to answer.
+    """
     for step in steps_of(turns):
         callers = [turn for turn in step if turn.real_calls]
+        yield from (turn for turn in step if not turn.real_calls)
         if len(callers) > 1:
             last = Turn("assistant")
             last.content = [item for turn in callers for item in turn.content]
             last.calls = [call for turn in callers for call in turn.calls]
-            step = [*(turn for turn in step if not turn.real_calls), last]  # noqa: PLW2901
-        yield from step
+            yield last
+        else:
+            yield from callers
 
 
 def turn_alone(message: FormatMessage, shape: str) -> Turn:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from shape_checks import CHECKS
 
@@ -272,6 +272,21 @@ def test_a_pending_call_stays_a_call() -> None:
         "user",
         [{"type": "tool_result", "tool_use_id": "c2", "content": "ok"}],
     )
+
+
+@pytest.mark.parametrize("answers", [[], [say("tool", "", [result("c1")])]], ids=["open", "done"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_call_stays_one_beside_later_words(shape: str, answers: list[Message]) -> None:
+    """Words of the assistant before the result do not close it; chat APIs get them first."""
+    told = to_shape([say("assistant", "", [call("c1")]), say("assistant", "yes"), *answers], shape)
+
+    (messages,) = (value for key, value in told.items() if key != "system")
+    made = json.dumps(messages)
+    assert "yes" in made
+    assert "read({" not in made
+    if shape in ("openai", "langchain"):
+        assert made.index("yes") < made.index("tool_calls")
+        assert len(messages) == 2 + len(answers)
 
 
 @pytest.mark.parametrize("call_id", [None, "", 7], ids=str)
@@ -550,6 +565,19 @@ def test_what_a_tool_shows_is_shown_by_the_user() -> None:
     assert [part["type"] for part in told[2]["content"]] == ["image_url"]
 
 
+def test_what_a_tool_shows_is_named_while_another_call_is_open() -> None:
+    """A user's message between two results is refused; once all are there, it is shown."""
+    asked = say("assistant", "", [call("c1"), call("c2")])
+    seen = say("tool", "", [result("c1", "done"), PNG])
+
+    waiting = openai(asked, seen)
+    done = openai(asked, seen, say("tool", "", [result("c2")]))
+
+    assert [one["role"] for one in waiting] == ["assistant", "tool"]
+    assert waiting[1]["content"] == "done\n\n[image]"
+    assert [one["role"] for one in done] == ["assistant", "tool", "tool", "user"]
+
+
 def test_a_text_beside_parts_is_told_once() -> None:
     """Before a call, unless a text part says it."""
     beside = say("assistant", "I look.", [call("c1")])
@@ -580,6 +608,8 @@ MESSAGES = st.lists(
 
 @pytest.mark.parametrize("shape", SHAPES)
 @given(messages=MESSAGES)
+@example([say("assistant", "", [call("a", arguments="{}")]), say("assistant", "yes")])
+@example([say("assistant", "", [call("a")]), say("tool", "", [PNG])])
 def test_every_api_accepts_every_conversation(shape: str, messages: list[Message]) -> None:
     """Whatever is missing, doubled or empty; and it is plain JSON."""
     made = to_shape(messages, shape)
