@@ -25,7 +25,8 @@ def check_openai(shape: dict[str, Any]) -> None:
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", each["function"]["name"])
             assert isinstance(each["function"]["arguments"], str)
         if isinstance(one["content"], list):
-            assert one["role"] == "user"
+            kinds = {part["type"] for part in one["content"]}
+            assert one["role"] == "user" or kinds <= {"text", "refusal"}
             assert all(part["type"] != "text" or part["text"].strip() for part in one["content"])
         else:
             assert (one["content"] or "").strip() or (one["content"] is None and calls)

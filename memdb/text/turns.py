@@ -189,7 +189,8 @@ def turns_of(messages: Sequence[FormatMessage], shape: str) -> list[Turn]:
     for turn in turns:
         for call in turn.calls:
             call.real = call.real or bool(call.results)
-    _give_ids([call for turn in turns for call in turn.real_calls])
+    if shape != GEMINI:  # finds a call by its function's name; what was read of it has no ids
+        _give_ids([call for turn in turns for call in turn.real_calls])
     return [turn for turn in turns if turn.real_calls or any(turn.items())]
 
 

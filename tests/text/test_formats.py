@@ -13,6 +13,7 @@ from memdb import MemDB
 from memdb.models.messages import Message
 from memdb.text.formats import OPENER, to_shape
 from memdb.text.parts import part_text, text_of
+from memdb.text.provider_messages import read_messages
 from memdb.text.turns import EMPTY_RESULT, UNKNOWN_TOOL
 
 SHAPES = ("openai", "openai-responses", "anthropic", "gemini", "langchain")
@@ -616,6 +617,47 @@ def test_every_api_accepts_every_conversation(shape: str, messages: list[Message
 
     CHECKS[shape](made)
     assert json.loads(json.dumps(made, allow_nan=False)) == made
+
+
+LISTS = {"openai-responses": "input", "gemini": "contents"}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(messages=MESSAGES)
+@example([say("assistant", "yes", seq=1), say("assistant", "no", seq=2)])
+def test_what_a_provider_was_given_can_be_read_and_given_again(
+    shape: str, messages: list[Message]
+) -> None:
+    """Equal to the same provider; as it takes it and with every word to each other one."""
+    sent = to_shape(messages, shape)[LISTS.get(shape, "messages")]
+    read = read_messages(sent) if sent else []
+    back = [say(one.role, one.text or "", one.parts, seq=i) for i, one in enumerate(read, 1)]
+
+    assert all(message.text.strip() for message in back)
+    for other in SHAPES:
+        made = to_shape(back, other)
+        CHECKS[other](made)
+        assert json.dumps(made).count("yes") >= json.dumps(sent).count("yes")
+    assert to_shape(back, shape)[LISTS.get(shape, "messages")] == sent
+
+
+def test_calls_of_gemini_need_no_ids() -> None:
+    """One function called twice, a dot in its name: each message goes back as it came."""
+    again: list[dict[str, Any]] = [
+        {
+            "role": "model",
+            "parts": [{"function_call": {"name": "g.h", "args": {}}}, {"text": "I look."}],
+        },
+        {
+            "role": "user",
+            "parts": [{"function_response": {"name": "g.h", "response": {"output": 1}}}],
+        },
+    ]
+    sent = [{"role": "user", "parts": [{"text": "Go."}]}, *again, *again]
+
+    back = [say(one.role, one.text or "", one.parts) for one in read_messages(sent)]
+
+    assert to_shape(back, "gemini")["contents"] == sent
 
 
 @pytest.mark.parametrize("shape", SHAPES)
