@@ -60,7 +60,12 @@ class File:
         """Return what is in the file: rows and bytes per store, spaces, times."""
         from memdb.records.integrity import describe
 
-        return describe(self._db)
+        found = describe(self._db)
+        unqueued = self._services.indexer.count_unqueued()
+        if not unqueued:
+            return found
+        pending = {**found.pending, "embed": found.pending.get("embed", 0) + unqueued}
+        return found.replace(pending=pending, pending_jobs=found.pending_jobs + unqueued)
 
     def check(self, *, deep: bool = False) -> list[Finding]:
         """

@@ -404,10 +404,16 @@ class Indexer:
         with self._db.read() as tx:
             spaces = [filler.space(tx) for filler in self._fillers(tx)]
             known = [one.space_no for one in spaces if one is not None]
-            count = space_jobs.count_jobs(tx, 0, *known)
-            if len(known) < len(spaces):  # a new space makes everything due
-                count += space_jobs.count_subjects(tx)
-            return count
+            return space_jobs.count_jobs(tx, 0, *known) + self._count_unqueued(tx)
+
+    def count_unqueued(self) -> int:
+        """Return how many jobs there will be once the embedder's space is made; 0 if it is."""
+        with self._db.read() as tx:
+            return self._count_unqueued(tx)
+
+    def _count_unqueued(self, tx: Tx) -> int:
+        is_new = any(filler.space(tx) is None for filler in self._fillers(tx))
+        return space_jobs.count_subjects(tx) if is_new else 0
 
     def run_pending(
         self,

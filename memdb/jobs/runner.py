@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from memdb.errors import InvalidInput, MemDBError, StorageError
+from memdb.errors import InvalidInput, MemDBError, PortError, StorageError
+from memdb.models.observation import on_failure, warn_failed
 from memdb.models.record import Record
 from memdb.models.reports import WORK, Failure, WorkRequest
 from memdb.tables import jobs
@@ -71,7 +72,8 @@ class JobRunner:
         Args:
             work: Does each kind of `WORK` that this process can do.
             upkeep: Steps in order, each with its kind of `EVERY_MS`.
-            failures: Gets the last failure of each kind, until it succeeds; None:
+            failures: Gets the last failure of each kind, as soon as a port fails and
+                until the kind succeeds; None:
                 only this object knows them.
             meter: Notes each run of a kind that did something or failed; None:
                 nobody does.
@@ -147,21 +149,52 @@ class JobRunner:
         for kind in WORK:
             if kind in kinds and kind in self._work:
                 rest = None if request.limit is None else max(request.limit - total, 0)
-                start_s = perf_counter()
-                done, problem = self._work[kind](request.replace(limit=rest))
-                self._note(kind, start_s, done, problem)
+                done, problem = self._run_kind(kind, request.replace(limit=rest))
                 total += done
                 failure = failure or problem
         return total, failure
 
-    def _note(self, kind: str, start_s: float, done: int, error: MemDBError | None) -> None:
+    def _run_kind(self, kind: str, request: WorkRequest) -> tuple[int, MemDBError | None]:
+        """
+        Do work of one kind; return how many pieces, and the first failure.
+
+        A port that fails is known at once: its retries may take minutes.
+        """
+        start_s = perf_counter()
+        early: list[PortError] = []
+
+        def note(error: BaseException) -> None:
+            if isinstance(error, PortError) and not request.stopped:
+                self._failures[kind] = Failure(error, self._db.clock())
+                if not early and self._meter is not None:
+                    warn_failed(f"jobs.{kind}", start_s, error)
+                early.append(error)
+
+        token = on_failure.set(note)
+        try:
+            done, problem = self._work[kind](request)
+        finally:
+            on_failure.reset(token)
+        is_logged = bool(early) and str(early[0]) == str(problem)
+        self._note(kind, start_s, max(done, len(early)), problem, loud=not is_logged)
+        return done, problem
+
+    def _note(
+        self,
+        kind: str,
+        start_s: float,
+        done: int,
+        error: MemDBError | None,
+        *,
+        loud: bool = True,
+    ) -> None:
         """Keep the failure of a kind until it does something without one."""
         if error is not None:
             self._failures[kind] = Failure(error, self._db.clock())
         elif done:
             self._failures.pop(kind, None)
         if self._meter is not None and (done or error is not None):
-            self._meter.note(f"jobs.{kind}", start_s, error, loud=True)
+            self._meter.note(f"jobs.{kind}", start_s, error, loud=loud)
 
     def _run_step(self, job: Job, step: Step) -> StepRun:
         every_ms = EVERY_MS[job.kind]

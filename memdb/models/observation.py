@@ -8,6 +8,7 @@ file and tells an observer of the host. Failures of background work go to the lo
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from itertools import count
 from sys import modules
 from time import perf_counter
@@ -33,6 +34,13 @@ DEBUG = 10  # logging.DEBUG, without loading it
 # Names that only lead to other objects, or return what reads later.
 _SILENT = frozenset(
     ("session", "scope", "shared", "transaction", "close", "find", "stamp", "now_ms")
+)
+
+
+# Gets each failure of a port in the work that runs now, before it is tried again. Calls
+# of ports run in threads of their own, which take it along.
+on_failure: ContextVar[Callable[[BaseException], object] | None] = ContextVar(
+    "memdb_on_failure", default=None
 )
 
 
@@ -122,7 +130,9 @@ class Meter:
             figures.failed += 1
             figures.error, figures.error_ms = _reason(error), self._clock()
             if loud:
-                _log(FAILED, name, seconds, error)
+                warn_failed(name, start_s, error)
+            else:
+                report_failure(error)
         logger = self._logger
         if logger is None and "logging" in modules:
             import logging  # waits where another thread is in the middle of loading it
@@ -159,6 +169,18 @@ class Meter:
 
 def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
+
+
+def report_failure(error: BaseException) -> None:
+    """Tell the work that runs now that a port failed; nobody, if none does."""
+    watcher = on_failure.get()
+    if watcher is not None:
+        watcher(error)
+
+
+def warn_failed(name: str, start_s: float, error: BaseException) -> None:
+    """Log that work which began at *start_s* (`perf_counter`) failed, as a warning."""
+    _log(FAILED, name, perf_counter() - start_s, error)
 
 
 def _log(text: str, *values: object) -> None:

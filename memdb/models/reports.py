@@ -382,7 +382,8 @@ class FileInfo(Record):
         counts: Rows per store, by name.
         bytes_per_store: Bytes on disk per store with its indexes, by name.
         oldest_ms: created_ms of the oldest message, None without messages.
-        pending_jobs: Jobs that are due and not done.
+        pending_jobs: Jobs that are due and not done, those of a space included that the
+            embedder of this process has still to make, new or dropped.
         pending: The same by kind: "embed", "summarize".
         summaries: How many there are, by quality.
         archived_messages: Messages that are in compressed segments.

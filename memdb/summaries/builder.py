@@ -248,31 +248,40 @@ class Summaries:
             if job is not None and held is None:
                 return 0, None
             stored = 0
-            for step, summary in zip(steps, made, strict=True):
-                if not self._store(tx, session, known, step, summary):
+            for step, (summary, failure) in zip(steps, made, strict=True):
+                row_id = self._store(tx, session, known, step, summary)
+                if row_id is None:
                     break
+                if failure is not None:  # others see why it is an extract, and when it is tried
+                    jobs.fail(tx, jobs.improve_summary(row_id), str(failure))
                 stored += 1
         return stored, held
 
-    def _made(self, name: str, step: Step, run: Run, *, local: bool) -> Made:
+    def _made(
+        self, name: str, step: Step, run: Run, *, local: bool
+    ) -> tuple[Made, PortError | None]:
+        """Return a summary, and why the model failed if it did."""
         if run.is_model_gone:
             made, _ = self.maker.make(step.source, step.depth, local=True)
-            return made.replace(quality="fallback")
+            return made.replace(quality="fallback"), None
         if self.maker.port is not None and not local:
             run.report(f"Summarising {name} {step.first_seq}-{step.last_seq}")
         made, failure = self.maker.make(
             step.source, step.depth, local=local, cancelled=run.request.cancelled
         )
         run.note(failure)
-        return made
+        return made, failure
 
-    def _store(self, tx: Tx, session: int, known: tuple[str, str], step: Step, made: Made) -> bool:
-        """Store a summary if it is still due; return whether it was."""
+    def _store(
+        self, tx: Tx, session: int, known: tuple[str, str], step: Step, made: Made
+    ) -> int | None:
+        """Store a summary if it is still due; return its row id, None if it was not."""
         name, uid = known
         if sessions.identity(tx, session) != known or not still_due(tx, session, name, step):
-            return False
+            return None
+        row_id = scopes.next_id(tx, scope_of(session))
         row: dict[str, Any] = {
-            "id": scopes.next_id(tx, scope_of(session)),
+            "id": row_id,
             "uid": summaries.node_uid(uid, step.depth, step.first_seq, step.last_seq),
             "session_id": session,
             "depth": step.depth,
@@ -282,7 +291,7 @@ class Summaries:
             **self.columns(made),
         }
         records.insert(tx, row, improvable=self.may_improve(made))
-        return True
+        return row_id
 
     def columns(self, made: Made) -> dict[str, Any]:
         """Return the columns of a summary that come from *made*."""

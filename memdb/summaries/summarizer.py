@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.model_client import port_error, run_within
+from memdb.models.observation import report_failure
 from memdb.models.record import Record
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.text.validate import text_value
@@ -287,6 +288,7 @@ class SummaryMaker:
                 failure = port_error(error.name if isinstance(error, PortError) else name, error)
             if cancelled is not None and cancelled():
                 raise Stopped
+            report_failure(failure)
         return None, failure
 
     def _accept(self, port: Summarizer, summary: SummaryText, source_tokens: int) -> Made:

@@ -379,6 +379,11 @@ def summarize_session(session: int) -> Job:
     return Job("summarize", "session", session, 0, 0, 0)
 
 
+def improve_summary(row_id: int) -> Job:
+    """Return the job that `add_summarize` notes for a summary."""
+    return Job("summarize", "summary", row_id, 0, 0, 0)
+
+
 def grew(tx: Tx, session: int, first_seq: int, last_seq: int, every: int) -> None:
     """Note that a session got messages; one in *every* makes it due to be summarised."""
     if (first_seq - 1) // every != last_seq // every:

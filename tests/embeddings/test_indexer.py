@@ -423,6 +423,7 @@ def test_what_a_dropped_space_held_is_pending(db: MemDB) -> None:
     db.jobs.run()
     db.file.drop_space(db.file.spaces()[0].model)
 
-    assert db.jobs.pending() == 2
+    assert db.jobs.pending() == db.file.info().pending_jobs == 2
+    assert db.file.info().pending == {"embed": 2}
     assert db.jobs.run() == 2
-    assert db.jobs.pending() == 0
+    assert db.jobs.pending() == db.file.info().pending_jobs == 0

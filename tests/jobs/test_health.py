@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +52,92 @@ def wait_until(is_so: Callable[[], object]) -> None:
             return
         time.sleep(0.02)
     pytest.fail("it did not happen within a minute")
+
+
+class Stuck:
+    """Each port in one: its first call fails, the next one waits until `go`."""
+
+    name, dim, quality = "stuck", 2, "model"
+
+    def __init__(self) -> None:
+        """Wait for nobody yet."""
+        self.go, self.calls = threading.Event(), 0
+
+    def _call(self) -> None:
+        self.calls += 1
+        if self.calls == 1:
+            raise ConnectionError("503 overloaded")
+        self.go.wait(60)
+
+    def embed(self, texts: Any) -> Any:
+        """Return a vector per text."""
+        self._call()
+        return [[1.0, len(text)] for text in texts]
+
+    def complete(self, *_: object, **__: object) -> str:
+        """Return what is a summary, and facts too."""
+        self._call()
+        return '{"facts": []}'
+
+    def summarize(self, *_: object, **__: object) -> memdb.SummaryText:
+        """Return a summary."""
+        self._call()
+        return memdb.SummaryText("A summary.")
+
+
+@pytest.mark.parametrize(
+    ("port", "kind"),
+    [
+        ("embedder", "embed"),
+        ("model", "summarize"),
+        ("summarizer", "summarize"),
+        ("model", "extract"),
+    ],
+    ids=str,
+)
+def test_the_first_failure_is_seen_while_the_port_is_tried_again(
+    open_db: Callable[..., MemDB], port: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the worker, in stats and in the log; gone as soon as a later try succeeds."""
+    stuck: Any = Stuck()
+    settings = memdb.Settings(extract=kind == "extract", extract_every=1)
+    db = open_db(
+        ":memory:", counter="estimate", settings=settings, **{"embedder": None, port: stuck}
+    )
+    chat = db.scope("ann").session("s")
+    chat.extend(
+        [{"role": "user", "text": f"line {number}"} for number in range(20)][
+            : 1 if kind == "extract" else 20
+        ]
+    )
+    worker = db.jobs.start(0.01)
+    wait_until(lambda: stuck.calls == 2)
+
+    assert "503 overloaded" in str(worker.error)
+    assert "503 overloaded" in str(db.stats().failures[kind].error)
+    warnings = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"jobs.{kind} failed after ")
+
+    stuck.go.set()
+    wait_until(lambda: worker.error is None and db.stats().failures == {})
+    worker.stop()
+
+
+def test_a_model_that_fails_once_leaves_its_reason_in_the_file(
+    open_db: Callable[..., MemDB], path: str
+) -> None:
+    """An extract stands in; another process sees why, and when the model is asked again."""
+    db = open_db(path, model=Model(), embedder=None, counter="estimate")
+    chat = db.scope("ann").session("s")
+    chat.extend([{"role": "user", "text": f"line {number}"} for number in range(20)])
+    with pytest.raises(PortError):
+        db.jobs.run(limit=1)
+
+    (queue,) = [one for one in open_db(path).stats().queue if one.error]
+
+    assert (queue.kind, queue.attempts) == ("summarize", 1)
+    assert "boom" in str(queue.error)
 
 
 @pytest.mark.parametrize("port", ["embedder", "model"])
