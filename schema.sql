@@ -98,6 +98,7 @@ CREATE TABLE messages (
   content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
   created_ms INTEGER NOT NULL,
   bigrams TEXT,                        -- derived from text: CJK bigrams; NULL: no such characters
+  spans TEXT,                          -- derived: days it speaks of, '2022-04-01/2022-04-30 2022-05-03'; NULL: none
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
     row_digest(
       id, uid, role, author, text, parts, external_id, tokens, counter, metadata,
@@ -201,6 +202,7 @@ CREATE TABLE entries (
   updated_ms INTEGER NOT NULL,         -- when it was last said or changed
   stored_ms INTEGER NOT NULL,          -- when the file learnt this version
   bigrams TEXT,                        -- derived, as in messages
+  spans TEXT,                          -- derived from text and updated_ms, as in messages
   holds_from_ms INTEGER NOT NULL GENERATED ALWAYS AS (
     coalesce(valid_from_ms, -0x7FFFFFFFFFFFFFFF)
   ),

@@ -2,22 +2,39 @@
 Parser of English date expressions: dates, and times relative to a day.
 
 `find_times` writes the times of a statement in full ("last week" becomes "in
-the week of 6 May 2024"). `dates_in` and `relative_dates` read the days that a
-question names. Dates in digits work in every language. A day is a day of UTC.
-Pure: no clock, callers pass the day that a text is relative to.
+the week of 6 May 2024"), `days_about` returns the days that a text speaks of.
+`bounds_in`, `dates_in` and `relative_dates` read the days that a question names.
+Dates in digits work in every language. A day is a day of UTC. Pure: no clock,
+callers pass the day that a text is relative to.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import date, timedelta
+from functools import cache
 
+from memdb.english.calendar import (
+    EPOCH,
+    UNIT_DAYS,
+    DaySpan,
+    holiday_of,
+    month_of,
+    period_of,
+    season_of,
+    span_of,
+)
 from memdb.models.record import Record
 from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    # First and last day of a time, and how it is written in full; None: not certain enough.
+    _Resolved = tuple[date, date, str | None]
+    # Words of which the text has one, the pattern, and what a match means.
+    _Row = tuple[tuple[str, ...], str, Callable[[re.Match[str], "_Reference"], _Resolved | None]]
 
 MONTHS = tuple(
     "january february march april may june july august september october november december".split()
@@ -34,9 +51,8 @@ _COUNTS = {word: number for number, word in enumerate(NUMBER_WORDS, start=1)}
 _COUNTS |= {"a": 1, "an": 1, "couple": 2, "thirty": 30}
 # Precise enough to search around a day, too vague to write a statement's day in full.
 _VAGUE_COUNTS = {"few": 3, "several": 3}
+_VAGUE_RANGE = (2, 5)
 _STEPS = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
-_UNIT_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
-_EPOCH = date(1970, 1, 1)
 
 # Month names that are also words ("may", "march", "mar", "sep") count alone only after one of
 # these, so that "what may Ann eat" names no month; after the second group only with a capital.
@@ -48,10 +64,14 @@ _GAP = re.compile(r"[\s-]+")
 
 # Characters of a question that are read, and of the word that precedes a month name.
 _DATE_CHARS = 10_000
+_MAX_SPANS = 16
+_MAX_YEARS = 3
 _BEFORE_CHARS = 24
 
 
+@cache
 def _pattern(text: str) -> re.Pattern[str]:
+    """Compile a pattern at its first use: all of them take 20 ms."""
     return re.compile(text, re.IGNORECASE)
 
 
@@ -71,23 +91,39 @@ _DAY_FIRST = rf"{_DAY}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}{_OF_YEAR}"
 _MONTH_FIRST = rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?:st|nd|rd|th)?\b{_OF_YEAR}"
 _MONTH_YEAR = rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b"
 _YEAR_ALONE = rf"(?<![\d.,-]){_YEAR}(?![\d-]|[.,]\d)"
-_MONTH_ALONE = _pattern(rf"\b(?P<month>{_NAME})\b")
+_MONTH_ALONE = rf"\b(?P<month>{_NAME})\b"
 
-_NEAR = _pattern(
+_NEAR = (
     rf"\b(?:the\s+day\s+(?:before\s+yesterday|after\s+tomorrow)|(?:yesterday|tomorrow){_PART}"
     r"|last\s+night|today|tonight|this\s+(?:morning|afternoon|evening|night))\b"
 )
-_AGO = _pattern(rf"\b(?:(?:about|around)\s+)?{_COUNT}\s+{_UNIT}s?\s+(?P<end>ago|back|before)\b")
-_AHEAD = _pattern(rf"\bin\s+(?:(?:about|around)\s+)?{_COUNT}\s+{_UNIT}s?(?!\s+(?:or|to)\b)\b")
-_NEIGHBOUR = _pattern(
+_AGO = rf"\b(?:(?:about|around)\s+)?{_COUNT}\s+{_UNIT}s?\s+(?P<end>ago|back|before)\b"
+_AHEAD = rf"\bin\s+(?:(?:about|around)\s+)?{_COUNT}\s+{_UNIT}s?(?!\s+(?:or|to)\b)\b"
+_NEIGHBOUR = (
     r"\b(?:(?:on|during)\s+)?(?:the\s+)?(?P<step>last|past|this|next|coming)\s+"
     rf"(?:{_UNIT}|(?P<weekday>{_WEEKDAY}))\b"
 )
-_RECENT = _pattern(rf"\b(?:last|past)\s+{_COUNT}\s+{_UNIT}s?\b")
-_NAMED_MONTH = _pattern(rf"\b(?P<step>last|this)\s+(?P<month>{_NAME})\b(?!\.?,?\s+\d)")
+_RECENT = rf"\b(?:last|past)\s+{_COUNT}\s+{_UNIT}s?\b"
+_NAMED_MONTH = rf"\b(?P<step>last|this)\s+(?P<month>{_NAME})\b(?!\.?,?\s+\d)"
+_IN_MONTH_OF = (
+    r"\b(?:in|since|back in|this|last|next)(?: (?:early|late|mid))? "
+    rf"{_MONTH}(?:,? (?:of )?{_YEAR}\b)?"
+)
+_SEASON = (
+    r"\b(?:(?:(?P<step>last|this|next)|(?P<lead>in|over|during|since|by)(?:\s+the)?)\s+)?"
+    r"(?:(?:early|late|mid)[\s-])?(?P<season>spring|summer|autumn|fall|winter)"
+    rf"(?:,?\s+(?:of\s+)?{_YEAR})?\b"
+)
+_HOLIDAY = (
+    r"\b(?:(?P<step>last|this|next)\s+)?"
+    r"(?P<holiday>christmas|xmas|new\s+year|halloween|valentine|thanksgiving|easter)"
+    rf"(?:['\u2019]?s)?(?:\s+(?P<part>eve|day))?(?:,?\s+(?:(?:of|in)\s+)?{_YEAR})?\b"
+)
+_QUARTER = rf"\bq(?P<quarter>[1-4])\s+(?:of\s+)?{_YEAR}\b"
+_WEEK_OF = r"\b(?P<unit>week|weekend)\s+of\s+(?:the\s+)?"
 
 
-# The calendar.
+# Parts of a time.
 
 
 class DateMention(Record):
@@ -100,37 +136,6 @@ class DateMention(Record):
     year: int | None = None
     month: int | None = None
     day: int | None = None
-
-
-class DaySpan(Record):
-    """Days from *first* to *last*, both inclusive, counted from 1 January 1970."""
-
-    first: int
-    last: int
-
-
-def _span(first: date, last: date) -> DaySpan:
-    return DaySpan((first - _EPOCH).days, (last - _EPOCH).days)
-
-
-def _month_of(year: int, month: int) -> tuple[date, date]:
-    """Return the first and last day of a month; month 0 is December of the year before."""
-    year, place = year + (month - 1) // 12, (month - 1) % 12 + 1
-    after = date(year + place // 12, place % 12 + 1, 1)
-    return date(year, place, 1), after - timedelta(days=1)
-
-
-def _period(unit: str, day: date, step: int) -> tuple[date, date]:
-    """Return the first and last day of the unit of time that is *step* after that of *day*."""
-    if unit == "year":
-        return date(day.year + step, 1, 1), date(day.year + step, 12, 31)
-    if unit == "month":
-        return _month_of(day.year, day.month + step)
-    day += timedelta(days=step * _UNIT_DAYS[unit])
-    if unit == "day":
-        return day, day
-    monday = day - timedelta(days=day.weekday())
-    return monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=6)
 
 
 def _near_day(match: re.Match[str], day: date) -> date:
@@ -177,17 +182,14 @@ def dates_in(text: str) -> list[DateMention]:
 
     rest = text[:_DATE_CHARS]
     for pattern in _DATES:
-        rest = pattern.sub(blank, rest)
-    for match in _MONTH_ALONE.finditer(rest):
+        rest = _pattern(pattern).sub(blank, rest)
+    for match in _pattern(_MONTH_ALONE).finditer(rest):
         if _is_month(rest, match):
             blank(match)
     return [mention for _, mention in sorted(mentions, key=lambda pair: pair[0])]
 
 
-_DATES = tuple(
-    _pattern(text)
-    for text in (_NUMERIC, rf"\b{_DAY_FIRST}", rf"\b{_MONTH_FIRST}", _MONTH_YEAR, _YEAR_ALONE)
-)
+_DATES = (_NUMERIC, rf"\b{_DAY_FIRST}", rf"\b{_MONTH_FIRST}", _MONTH_YEAR, _YEAR_ALONE)
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:
@@ -218,12 +220,12 @@ def relative_dates(text: str, today: int) -> list[DaySpan]:
     [DaySpan(first=999, last=999), DaySpan(first=991, last=995)]
     """
     try:
-        now = _EPOCH + timedelta(days=today)
+        now = EPOCH + timedelta(days=today)
     except OverflowError:
         return []
     spans: list[DaySpan | None] = []
     for pattern, read in _LOOKING_BACK:
-        for match in pattern.finditer(text[:_DATE_CHARS]):
+        for match in _pattern(pattern).finditer(text[:_DATE_CHARS]):
             try:
                 spans.append(read(match, now))
             except (OverflowError, ValueError):
@@ -233,22 +235,22 @@ def relative_dates(text: str, today: int) -> list[DaySpan]:
 
 def _read_near(match: re.Match[str], now: date) -> DaySpan | None:
     day = _near_day(match, now)
-    return None if day > now else _span(day, day)
+    return None if day > now else span_of(day, day)
 
 
 def _read_ago(match: re.Match[str], now: date) -> DaySpan:
     count, unit = _count(match), match["unit"].lower()
     if unit in ("year", "month"):
-        return _span(*_period(unit, now, -count))
-    day = now - timedelta(days=count * _UNIT_DAYS[unit])
-    vague = unit != "day" or count >= _UNIT_DAYS["week"]
+        return span_of(*period_of(unit, now, -count))
+    day = now - timedelta(days=count * UNIT_DAYS[unit])
+    vague = unit != "day" or count >= UNIT_DAYS["week"]
     margin = timedelta(days=(2 if count == 1 else 3) if vague else 0)
-    return _span(day - margin, day + margin)
+    return span_of(day - margin, day + margin)
 
 
 def _read_recent(match: re.Match[str], now: date) -> DaySpan:
-    days = _count(match) * _UNIT_DAYS[match["unit"].lower()]
-    return _span(now - timedelta(days=days), now)
+    days = _count(match) * UNIT_DAYS[match["unit"].lower()]
+    return span_of(now - timedelta(days=days), now)
 
 
 def _read_neighbour(match: re.Match[str], now: date) -> DaySpan | None:
@@ -256,22 +258,20 @@ def _read_neighbour(match: re.Match[str], now: date) -> DaySpan | None:
     if step not in ("last", "this"):
         return None
     if match["unit"]:
-        return _span(*_period(match["unit"].lower(), now, _STEPS[step]))
+        return span_of(*period_of(match["unit"].lower(), now, _STEPS[step]))
     # "This Monday" of a question is the latest one, today included.
     day = _weekday(match, now + timedelta(days=step == "this"), ahead=False)
-    return _span(day, day)
+    return span_of(day, day)
 
 
 def _read_named_month(match: re.Match[str], now: date) -> DaySpan:
     """Return the latest month of that name that is over, or for "this" the one of this year."""
     month = _MONTH_NUMBERS[match["month"].lower()]
     is_over = match["step"].lower() == "last" and month >= now.month
-    return _span(*_month_of(now.year - is_over, month))
+    return span_of(*month_of(now.year - is_over, month))
 
 
-_LOOKING_BACK: tuple[
-    tuple[re.Pattern[str], Callable[[re.Match[str], date], DaySpan | None]], ...
-] = (
+_LOOKING_BACK: tuple[tuple[str, Callable[[re.Match[str], date], DaySpan | None]], ...] = (
     (_NEAR, _read_near),
     (_AGO, _read_ago),
     (_RECENT, _read_recent),
@@ -280,23 +280,53 @@ _LOOKING_BACK: tuple[
 )
 
 
+def days_of(mention: DateMention, near: DaySpan) -> list[DaySpan]:
+    """
+    Return the days that *mention* may mean: in each year of *near* if it names none.
+
+    The whole month is one of them where it names a day.
+
+    >>> days_of(DateMention(month=1, day=3), DaySpan(40, 50))
+    [DaySpan(first=0, last=30), DaySpan(first=2, last=2)]
+    """
+    try:
+        years = [(EPOCH + timedelta(days=day)).year for day in (near.first, near.last)]
+    except OverflowError:
+        return []
+    named = range(years[0], years[1] + 1) if mention.year is None else (mention.year,)
+    found = []
+    for year in named[:_MAX_YEARS]:
+        first = month_of(year, mention.month or 1)[0]
+        last = month_of(year, mention.month or len(MONTHS))[1]
+        found.append(span_of(first, last))
+        if mention.day is not None and mention.day <= last.day:
+            found.append(span_of(*[first.replace(day=mention.day)] * 2))
+    return found
+
+
 # Times of a statement.
 
 
 class TimeMention(Record):
     """
-    A time that a statement names.
+    A time that a text names.
 
     Attributes:
         start: With *end* where the text names it.
-        first_ms: When that day, week, month or year begins, UTC milliseconds.
-        shown: The same time as a date: "on 7 May 2023".
+        span: The days of that day, week, month or year.
+        shown: The same time as a date: "on 7 May 2023"; "" where the text is not
+            certain enough to say it so.
     """
 
     start: int
     end: int
-    first_ms: int
+    span: DaySpan
     shown: str
+
+    @property
+    def first_ms(self) -> int:
+        """When the first of its days begins, UTC milliseconds."""
+        return self.span.first * DAY_MS
 
 
 class _Reference(Record):
@@ -308,7 +338,7 @@ class _Reference(Record):
 
 def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list[TimeMention]:
     """
-    Return the times that *text* names, in order, none overlapping.
+    Return the times that *text* names for certain, in order, none overlapping.
 
     Args:
         text: A sentence.
@@ -319,11 +349,45 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
     >>> [time.shown for time in find_times("I flew in yesterday, she comes next month.", 0)]
     ['on 31 December 1969', 'in February 1970']
     """
-    reference = _Reference(_EPOCH + timedelta(days=created_ms // DAY_MS), ahead)
+    reference = _Reference(EPOCH + timedelta(days=created_ms // DAY_MS), ahead)
+    return _times(text, reference, _TIMES, is_certain=True)
+
+
+def days_about(text: str, created_ms: int) -> list[DaySpan]:
+    """
+    Return the days that *text* speaks of, in order, without the day on which it was written.
+
+    Reads the first 10,000 characters, and the first 16 spans of days. A time
+    that is not certain counts too: "a few weeks ago" is two to five.
+
+    Args:
+        text: A message or an entry.
+        created_ms: When it was written, UTC milliseconds.
+
+    >>> days_about("We flew in yesterday, and go on next month.", 0)
+    [DaySpan(first=-1, last=-1), DaySpan(first=31, last=58)]
+    """
+    day = created_ms // DAY_MS
+    try:
+        reference = _Reference(EPOCH + timedelta(days=day), None)
+    except OverflowError:
+        return []
+    spans = dict.fromkeys(time.span for time in _times(text[:_DATE_CHARS], reference, _TIMES))
+    spans.pop(DaySpan(day, day), None)
+    return list(spans)[:_MAX_SPANS]
+
+
+def _times(
+    text: str, reference: _Reference, rows: Iterable[_Row], *, is_certain: bool = False
+) -> list[TimeMention]:
+    """Return the times in *text*, in order; an earlier row takes its words from later ones."""
     times: list[TimeMention] = []
     is_read = bytearray(len(text))  # 1 for each character of a time
-    for pattern, resolve in _TIMES:
-        for match in pattern.finditer(text):
+    lower = text.lower()
+    for cues, pattern, resolve in rows:
+        if not any(cue in lower for cue in cues):
+            continue
+        for match in _pattern(pattern).finditer(text):
             start, end = match.span()
             if 1 in is_read[start:end]:
                 continue
@@ -331,69 +395,92 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
                 resolved = resolve(match, reference)
             except (ValueError, OverflowError):
                 continue  # 31 June, or outside of the calendar
-            if resolved is not None:
-                first, shown = resolved
-                times.append(TimeMention(start, end, (first - _EPOCH).days * DAY_MS, shown))
-                is_read[start:end] = b"\1" * (end - start)
+            if resolved is None or (is_certain and resolved[2] is None):
+                continue
+            first, last, shown = resolved
+            times.append(TimeMention(start, end, span_of(first, last), shown or ""))
+            is_read[start:end] = b"\1" * (end - start)
     return sorted(times, key=lambda time: time.start)
 
 
-def _shown(unit: str, first: date) -> tuple[date, str]:
-    """Return *first*, and the unit of time that begins with it in words."""
+def _written(unit: str, days: tuple[date, date]) -> _Resolved:
+    """Return *days*, a unit of time, with what that unit is called in words."""
+    first = days[0]
     month = f"{MONTHS[first.month - 1].capitalize()} {first.year}"
     lead = {"week": "in the week of ", "weekend": "on the weekend of ", "day": "on "}
     if unit in lead:
-        return first, f"{lead[unit]}{first.day} {month}"
-    return first, f"in {month if unit == 'month' else first.year}"
+        return *days, f"{lead[unit]}{first.day} {month}"
+    return *days, f"in {month if unit == 'month' else first.year}"
 
 
-def _time_near(match: re.Match[str], reference: _Reference) -> tuple[date, str]:
-    return _shown("day", _near_day(match, reference.day))
+def _time_near(match: re.Match[str], reference: _Reference) -> _Resolved:
+    day = _near_day(match, reference.day)
+    return _written("day", (day, day))
 
 
-def _time_away(match: re.Match[str], reference: _Reference) -> tuple[date, str] | None:
-    """Resolve "two weeks ago" and "in two weeks"; a vague count, and "two weeks' ...", stay."""
+def _time_away(match: re.Match[str], reference: _Reference) -> _Resolved | None:
+    """Resolve "two weeks ago" and "in two weeks", not "two weeks before" or "two weeks' ..."."""
     end = match.groupdict().get("end")
-    vague = match["count"].lower() in _VAGUE_COUNTS
-    if vague or end not in (None, "ago") or _is_possessive(match):
+    if end == "before" or _is_possessive(match):
         return None
-    unit = match["unit"].lower()
-    step = -_count(match) if end else _count(match)
-    return _shown(unit, _period(unit, reference.day, step)[0])
+    unit, sign = match["unit"].lower(), -1 if end else 1
+    if match["count"].lower() in _VAGUE_COUNTS:
+        near, far = (period_of(unit, reference.day, sign * count) for count in _VAGUE_RANGE)
+        return min(near[0], far[0]), max(near[1], far[1]), None
+    time = _written(unit, period_of(unit, reference.day, sign * _count(match)))
+    return (*time[:2], None) if end == "back" else time
 
 
-def _time_neighbour(match: re.Match[str], reference: _Reference) -> tuple[date, str] | None:
+def _time_neighbour(match: re.Match[str], reference: _Reference) -> _Resolved | None:
     step = _STEPS[match["step"].lower()]
     unit = (match["unit"] or "").lower()
     if unit == "day" or _is_possessive(match):
         return None
     if unit:
-        return _shown(unit, _period(unit, reference.day, step)[0])
-    if step > 0:
-        return None  # "next Friday" is this week's or the one after
-    return _shown("day", _weekday(match, reference.day, ahead=step == 0))
+        return _written(unit, period_of(unit, reference.day, step))
+    if step > 0:  # "next Friday" is this week's or the one after
+        day = _weekday(match, reference.day + timedelta(days=1), ahead=True)
+        return day, day + timedelta(days=7), None
+    day = _weekday(match, reference.day, ahead=step == 0)
+    return _written("day", (day, day))
 
 
 def _is_possessive(match: re.Match[str]) -> bool:
     return match.string.startswith("'", match.end())
 
 
-def _time_weekday(match: re.Match[str], reference: _Reference) -> tuple[date, str] | None:
+def _time_recent(match: re.Match[str], reference: _Reference) -> _Resolved:
+    days = _count(match) * UNIT_DAYS[match["unit"].lower()]
+    return reference.day - timedelta(days=days), reference.day, None
+
+
+def _time_weekday(match: re.Match[str], reference: _Reference) -> _Resolved | None:
     if reference.ahead is None:
         return None
-    return _shown("day", _weekday(match, reference.day, ahead=reference.ahead))
+    day = _weekday(match, reference.day, ahead=reference.ahead)
+    return _written("day", (day, day))
 
 
-def _time_dated(match: re.Match[str], reference: _Reference) -> tuple[date, str] | None:
+def _time_dated(match: re.Match[str], reference: _Reference) -> _Resolved | None:
     year, month, day = (_number(match, part) for part in ("year", "month", "day"))
-    if month is None or day is None:
+    if month is None:
         return None
+    if day is None:
+        return None if year is None else (*month_of(year, month), None)
     if year is not None:
-        return _shown("day", date(year, month, day))
-    return _shown("day", _nearest(lambda year: date(year, month, day), reference))
+        dated = date(year, month, day)
+    else:
+        dated = _nearest(lambda year: date(year, month, day), reference)
+    return _written("day", (dated, dated))
 
 
-def _time_month(match: re.Match[str], reference: _Reference) -> tuple[date, str]:
+def _time_week_of(match: re.Match[str], reference: _Reference) -> _Resolved | None:
+    """Resolve "the week of 6 May 2024", as `find_times` writes it."""
+    time = _time_dated(match, reference)
+    return None if time is None else (*period_of(match["unit"].lower(), time[0], 0), None)
+
+
+def _time_in_month(match: re.Match[str], reference: _Reference) -> _Resolved:
     year, month = _number(match, "year"), _MONTH_NUMBERS[match["month"].lower()]
     lead = match[0].split()[0].lower()
     if year is None:
@@ -401,16 +488,59 @@ def _time_month(match: re.Match[str], reference: _Reference) -> tuple[date, str]
         # A month that has begun still lies ahead, and one that is not over lies behind.
         middle = _nearest(lambda year: date(year, month, 15), reference.replace(ahead=ahead), 16)
         year = middle.year
-    return _since(lead, *_shown("month", date(year, month, 1)))
+    return _since(lead, _written("month", month_of(year, month)))
 
 
-def _time_year(match: re.Match[str], _: _Reference) -> tuple[date, str]:
+def _time_month(match: re.Match[str], reference: _Reference) -> _Resolved | None:
+    if _number(match, "year") is None and not _is_month(match.string, match):
+        return None
+    return (*_time_in_month(match, reference)[:2], None)
+
+
+def _time_year(match: re.Match[str], _: _Reference) -> _Resolved:
     lead = match[0].split()[0].lower()
-    return _since(lead, *_shown("year", date(int(match["year"]), 1, 1)))
+    year = int(match["year"])
+    return _since(lead, _written("year", (date(year, 1, 1), date(year, 12, 31))))
 
 
-def _since(lead: str, first: date, shown: str) -> tuple[date, str]:
-    return first, f"since {shown[3:]}" if lead == "since" else shown
+def _since(lead: str, time: _Resolved) -> _Resolved:
+    first, last, shown = time
+    return first, last, f"since {shown[3:]}" if lead == "since" and shown else shown
+
+
+def _time_season(match: re.Match[str], reference: _Reference) -> _Resolved | None:
+    """Resolve a season with its year, or with a word that makes it one time of many."""
+    if not (match["step"] or match["lead"] or match["year"]):
+        return None
+    name = match["season"].lower()
+    return _yearly(match, reference, lambda year: season_of(name, year))
+
+
+def _time_holiday(match: re.Match[str], reference: _Reference) -> _Resolved:
+    name, part = " ".join(match["holiday"].lower().split()), (match["part"] or "").lower()
+    return _yearly(match, reference, lambda year: holiday_of(name, part, year))
+
+
+def _time_quarter(match: re.Match[str], _: _Reference) -> _Resolved:
+    year, month = int(match["year"]), 3 * int(match["quarter"])
+    return month_of(year, month - 2)[0], month_of(year, month)[1], None
+
+
+def _yearly(
+    match: re.Match[str], reference: _Reference, make: Callable[[int], tuple[date, date]]
+) -> _Resolved:
+    """Resolve what comes once a year: of the year that is named, or the nearest one."""
+    day, step = reference.day, (match["step"] or "").lower()
+    if match["year"] or step == "this":
+        return *make(int(match["year"] or day.year)), None
+    choices = [make(year) for year in (day.year - 2, day.year - 1, day.year, day.year + 1)]
+    ahead = {"last": False, "next": True}.get(step, reference.ahead)
+    if step == "last":
+        choices = [days for days in choices if days[1] < day]
+    elif ahead is not None:
+        choices = [days for days in choices if (days[1] >= day if ahead else days[0] <= day)]
+    first, last = min(choices, key=lambda days: abs(days[0] + (days[1] - days[0]) / 2 - day))
+    return first, last, None
 
 
 def _nearest(make: Callable[[int], date], reference: _Reference, slack_days: int = 0) -> date:
@@ -426,24 +556,36 @@ def _nearest(make: Callable[[int], date], reference: _Reference, slack_days: int
     return min(choices, key=lambda choice: abs(choice - day))
 
 
-# In this order: an earlier pattern takes its words from the later ones.
-_TIMES: tuple[
-    tuple[re.Pattern[str], Callable[[re.Match[str], _Reference], tuple[date, str] | None]], ...
-] = (
-    (_pattern(rf"\b(?:on )?{_NUMERIC.replace('[-/]', '-')}"), _time_dated),
-    (_pattern(rf"\b(?:on )?(?:the )?{_DAY_FIRST}"), _time_dated),
-    (_pattern(rf"\b(?:on )?{_MONTH_FIRST}"), _time_dated),
-    (_NEAR, _time_near),
-    (_AGO, _time_away),
-    (_AHEAD, _time_away),
-    (_NEIGHBOUR, _time_neighbour),
-    (_pattern(rf"\bon (?P<weekday>{_WEEKDAY}){_PART}\b"), _time_weekday),
+# Words without which a pattern finds nothing: in lower case, one of them is in the text.
+_UNIT_CUES = ("day", "week", "month", "year")
+_MONTH_CUES = tuple(name[:3] for name in MONTHS)
+_YEAR_CUES = ("19", "20")
+
+_NAMED_TIMES: tuple[_Row, ...] = (
+    (("week",), _WEEK_OF + _DAY_FIRST, _time_week_of),
+    (("week",), _WEEK_OF + _MONTH_FIRST, _time_week_of),
+    (("spring", "summer", "autumn", "fall", "winter"), _SEASON, _time_season),
     (
-        _pattern(
-            r"\b(?:in|since|back in|this|last|next)(?: (?:early|late|mid))? "
-            rf"{_MONTH}(?:,? (?:of )?{_YEAR}\b)?"
-        ),
-        _time_month,
+        ("christmas", "xmas", "year", "halloween", "valentine", "thanksgiving", "easter"),
+        _HOLIDAY,
+        _time_holiday,
     ),
-    (_pattern(rf"\b(?:(?:back )?in|since) {_YEAR}\b"), _time_year),
+    (_YEAR_CUES, _QUARTER, _time_quarter),
+)
+# In this order: an earlier pattern takes its words from the later ones.
+_TIMES: tuple[_Row, ...] = (
+    *_NAMED_TIMES,
+    (_YEAR_CUES, rf"\b(?:on )?{_NUMERIC.replace('[-/]', '-')}", _time_dated),
+    (_MONTH_CUES, rf"\b(?:on )?(?:the )?{_DAY_FIRST}", _time_dated),
+    (_MONTH_CUES, rf"\b(?:on )?{_MONTH_FIRST}", _time_dated),
+    (("day", "morrow", "night", "this"), _NEAR, _time_near),
+    (("ago", "back"), _AGO, _time_away),
+    (_UNIT_CUES, _AHEAD, _time_away),
+    (_UNIT_CUES, _NEIGHBOUR, _time_neighbour),
+    (_UNIT_CUES, _RECENT, _time_recent),
+    (("day",), rf"\bon (?P<weekday>{_WEEKDAY}){_PART}\b", _time_weekday),
+    (_MONTH_CUES, _IN_MONTH_OF, _time_in_month),
+    (_MONTH_CUES, _MONTH_YEAR, _time_month),
+    (_MONTH_CUES, _MONTH_ALONE, _time_month),
+    (_YEAR_CUES, rf"\b(?:(?:back )?in|since) {_YEAR}\b", _time_year),
 )

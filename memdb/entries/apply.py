@@ -14,7 +14,7 @@ from memdb.models.entries import Entry, Remembered
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE
 from memdb.records import entries as records
 from memdb.tables import entries, entry_history, messages, sessions
-from memdb.text.derived import bigrams_of, said_hash
+from memdb.text.derived import said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -378,7 +378,6 @@ def _inherit(old: Entry, statement: Statement, now_ms: int, categories: Categori
         new["importance"] = old.importance
     if keyed and "keywords" not in given:
         new["keywords"] = "\n".join(old.keywords)
-        new["bigrams"] = bigrams_of(f"{statement.text}\n{new['keywords']}")
     expires_later = old.expires_ms is not None and old.expires_ms > now_ms
     if keyed and expires_later and "expires_ms" not in given:
         new["expires_ms"] = old.expires_ms

@@ -11,7 +11,6 @@ from memdb.entries.categories import ALIASES, DEFAULT
 from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
-from memdb.text.derived import bigrams_of
 from memdb.text.screening import screened
 from memdb.text.times import when_ms
 from memdb.text.validate import (
@@ -72,7 +71,6 @@ class Statement(Record):
     key: str | None
     keywords: str
     importance: int
-    bigrams: str
     pinned: int
     trust: str
     session: str | None
@@ -196,7 +194,6 @@ def content_columns(
         "category": ALIASES.get(category, category),
         "keywords": joined,
         "importance": int_value(importance, "importance", 1, 10),
-        "bigrams": bigrams_of(f"{text}\n{joined}"),
     }
 
 

@@ -13,7 +13,7 @@ from memdb.models.ids import SCOPE_SHIFT
 from memdb.records import dependents
 from memdb.tables import checks, entries, entry_history, jobs, scopes, tombstones
 from memdb.tables import entries as active_entries
-from memdb.text.derived import bigrams_of, said_hash
+from memdb.text.derived import bigrams_of, date_spans, said_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def insert(
         "uid": row["uid"] or ids(tx.now_ms),
         "created_ms": made_ms,
     }
-    hashes = {"content_hash": entries.hash_of(filled), "said_hash": said_hash(filled["text"])}
-    entries.add(tx, filled | hashes)
+    _derive_columns(filled)
+    entries.add(tx, filled)
     tx.words.add("entry", entry_id)
     _embed(tx, entry_id, filled["version"], vector)
     return entry_id
@@ -98,10 +98,16 @@ def insert_lost(tx: Tx, found: Mapping[str, Any]) -> None:
         "updated_ms": said_ms,
         "stored_ms": tx.now_ms,
     }
+    _derive_columns(row)
+    entries.add(tx, row)
+
+
+def _derive_columns(row: dict[str, Any]) -> None:
+    """Set the columns that follow from the others; spans count from when it was last said."""
     row["bigrams"] = bigrams_of(f"{row['text']}\n{row['keywords']}")
-    entries.add(
-        tx, {**row, "content_hash": entries.hash_of(row), "said_hash": said_hash(row["text"])}
-    )
+    row["spans"] = date_spans(row["text"], row["updated_ms"])
+    row["content_hash"] = entries.hash_of(row)
+    row["said_hash"] = said_hash(row["text"])
 
 
 def update(
@@ -121,10 +127,8 @@ def update(
     new = {**old, **columns}
     reworded = (new["text"], new["keywords"]) != (old["text"], old["keywords"])
     if reworded:
-        new["bigrams"] = bigrams_of(f"{new['text']}\n{new['keywords']}")
         tx.words.drop("entry", entry_id)
-    new["content_hash"] = entries.hash_of(new)
-    new["said_hash"] = said_hash(new["text"])
+    _derive_columns(new)
     entry_history.keep(tx, entry_id, reason)
     version = entries.update(tx, entry_id, new)
     if reworded:
@@ -207,14 +211,23 @@ def leave_session(tx: Tx, session: int) -> None:
 
 
 def derive(tx: Tx) -> None:
-    """Make the bigrams of entries anew, and queue those without a vector."""
+    """Make bigrams and spans of entries anew, and queue those without a vector."""
     checks.set_bigrams(tx, "entry")
+    entries.set_spans(tx)
     checks.add_entry_jobs(tx)
 
 
-def check(tx: Tx) -> Iterator[Finding]:
-    """Yield the entries that do not match their hash."""
+def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
+    """
+    Yield the entries that do not match their hash.
+
+    Args:
+        deep: Also entries whose spans are not those of their text.
+    """
     yield from checks.by_hash("entry_hash", "entry", active_entries.damaged(tx))
+    if deep:
+        found = (entry_id for entry_id, _ in entries.different_spans(tx))
+        yield from checks.by_hash("entry_spans", "entry", found, rebuildable=True)
 
 
 def page(tx: Tx, after: int, high: int, *, at_ms: int, **asked: Any) -> list[Entry]:

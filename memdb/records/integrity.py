@@ -33,8 +33,8 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
     Return every inconsistency, at most 20 per rule; [] if all is well.
 
     Args:
-        deep: Also read every page, the bytes of every artifact, and the words
-            of archived messages.
+        deep: Also read every page, the bytes of every artifact, the words
+            of archived messages, and the days that every text speaks of.
 
     Transaction: one read; the full-text rules need the write lock for a moment,
     though they change nothing.
@@ -69,19 +69,19 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     for text in tx.find_broken_keys():
         yield Finding("foreign_key", text, rebuildable=False)
     yield from dependents.check(tx)
-    yield from messages.check(tx)
+    yield from messages.check(tx, deep=deep)
     yield from archive.check(tx)
     for text in tx.words.find_archived_differences():
         yield Finding("archived_fts", text, rebuildable=True)
     yield from summaries.check(tx)
-    yield from entries.check(tx)
+    yield from entries.check(tx, deep=deep)
     yield from artifacts.check(tx, deep=deep)
     yield from spaces.check(tx)
 
 
 def rebuild(db: Engine) -> None:
     """
-    Make full text, bigrams, sketches and counters anew; queue missing vectors.
+    Make full text, bigrams, spans, sketches and counters anew; queue missing vectors.
 
     Nothing that was stored is changed. Cost: about 1 s per 20,000 messages.
 

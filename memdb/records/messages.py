@@ -23,7 +23,7 @@ from memdb.records import summaries as summary_records
 from memdb.tables import checks, jobs, messages, sessions, tombstones
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
-from memdb.text.derived import bigrams_of
+from memdb.text.derived import bigrams_of, date_spans
 from memdb.text.screening import action_value
 from memdb.text.validate import (
     choice_value,
@@ -332,6 +332,7 @@ def _last_before(tx: Tx, session: int, count: int) -> int:
 
 def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
     """Return the columns of a message, with the hash over all of it."""
+    created_ms = now_ms if draft.created_ms is None else draft.created_ms
     row = {
         "id": row_id,
         "uid": draft.uid or ids(now_ms),
@@ -343,8 +344,9 @@ def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
         "tokens": draft.tokens,
         "counter": draft.counter,
         "metadata": draft.metadata,
-        "created_ms": now_ms if draft.created_ms is None else draft.created_ms,
+        "created_ms": created_ms,
         "bigrams": draft.bigrams,
+        "spans": date_spans(draft.text, created_ms),
     }
     row["content_hash"] = messages.hash_of(row)
     return row
@@ -449,7 +451,7 @@ def queue_refused(tx: Tx, space_no: int, errors: Mapping[int, str]) -> None:
 def erase(tx: Tx, session: int, message: Message) -> None:
     """Remove what a message says, as `edit` does; its row keeps its place, time and external id."""
     row = {column: getattr(message, column) for column in ("id", "counter", *messages.HASHED)}
-    _rewrite(tx, session, row | messages.ERASED | {"tokens": 0, "bigrams": None})
+    _rewrite(tx, session, row | messages.ERASED | {"tokens": 0, "bigrams": None, "spans": None})
 
 
 def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None:
@@ -479,13 +481,22 @@ def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
 
 
 def derive(tx: Tx) -> None:
-    """Make bigrams and counters of messages anew, and queue those without a vector."""
+    """Make bigrams, spans and counters of messages anew, and queue those without a vector."""
     checks.set_bigrams(tx, "message")
+    messages.set_spans(tx)
     checks.raise_last_seqs(tx)
     checks.add_session_jobs(tx)
 
 
-def check(tx: Tx) -> Iterator[Finding]:
-    """Yield sessions that count too few messages, and messages that do not match their hash."""
+def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
+    """
+    Yield sessions that count too few messages, and messages that do not match their hash.
+
+    Args:
+        deep: Also messages whose spans are not those of their text.
+    """
     yield from checks.by_rule(tx, "seq_above_last", rebuildable=True)
     yield from checks.by_hash("message_hash", "message", messages.damaged(tx))
+    if deep:
+        found = (row_id for row_id, _ in messages.different_spans(tx))
+        yield from checks.by_hash("message_spans", "message", found, rebuildable=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from memdb.english.dates import DaySpan
+    from memdb.english.calendar import DaySpan
 
     Moment = int | datetime | None
     from collections.abc import Mapping

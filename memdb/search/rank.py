@@ -42,17 +42,25 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from memdb.english.calendar import DaySpan
     from memdb.english.dates import DateMention
     from memdb.search.parse import Corpus, Query, Question
     from memdb.search.weights import Weights
 
 
 class Row(Record):
-    """What `rank` needs to see of a message; *created_ms* is UTC milliseconds."""
+    """
+    What `rank` needs to see of a message.
+
+    Attributes:
+        created_ms: UTC milliseconds.
+        spans: Days that the text speaks of besides its own; only read if the query names a time.
+    """
 
     text: str
     author: str | None
     created_ms: int
+    spans: tuple[DaySpan, ...] = ()
 
 
 class Ranked(Record):

@@ -8,6 +8,7 @@ them a kind uses.
 
 from __future__ import annotations
 
+from memdb.english.calendar import read_spans
 from memdb.english.dates import dates_in
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range, session_range
@@ -222,7 +223,11 @@ def find_messages(
     candidates = Candidates(corpus, lexical, scores, cosine, model=model)
     fused = fuse_candidates(candidates, weights, with_neighbours=with_neighbours)
     ids = best(fused, max(SECOND_STAGE, 2 * question.request.depth))
-    rows = {key: Row(*row) for key, *row in messages.features(tx, ids)} if ids else {}
+    is_dated = bool(question.query.dates or question.query.spans)
+    rows = {
+        key: Row(text, author, created_ms, read_spans(spans) if is_dated else ())
+        for key, text, author, created_ms, spans in (messages.features(tx, ids) if ids else ())
+    }
     texts = {key: row.text for key, row in rows.items()}
     return candidates.replace(fused=fused, rows=rows, texts=texts)
 
@@ -237,7 +242,7 @@ def find_entries(
     now_ms, half_lives_ms = question.now_ms, question.half_lives_ms
     texts: dict[int, str] = {}
     worths: dict[int, Worth] = {}
-    for key, text, importance, category, updated_ms, uses in (
+    for key, text, importance, category, updated_ms, uses, _ in (
         entries.get_worths(tx, ids) if ids else ()
     ):
         texts[key] = text

@@ -308,10 +308,12 @@ def by_rule(tx: Tx, code: str, *, rebuildable: bool) -> Iterator[Finding]:
         yield Finding(code, text, rebuildable)
 
 
-def by_hash(code: str, kind: str, damaged: Iterable[object]) -> Iterator[Finding]:
+def by_hash(
+    code: str, kind: str, damaged: Iterable[object], *, rebuildable: bool = False
+) -> Iterator[Finding]:
     """Yield a finding for each row of *kind* that does not match its hash, 20 at most."""
     for name in islice(damaged, MAX_PER_RULE):
-        yield Finding(code, f"{kind} {name}", rebuildable=False)
+        yield Finding(code, f"{kind} {name}", rebuildable)
 
 
 def segments(tx: Tx) -> Iterator[Row]:

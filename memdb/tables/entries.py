@@ -12,7 +12,7 @@ from __future__ import annotations
 from memdb.models.entries import Entry
 from memdb.models.ids import scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
-from memdb.text.derived import content_hash, said_hash
+from memdb.text.derived import content_hash, date_spans, said_hash
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ FLAGS = tuple(Entry._fields.index(name) for name in ("pinned", "active", "sessio
 ROW_FIELDS = tuple(
     "category key text keywords importance pinned trust active superseded_by session_id first_seq "
     "last_seq session_only source valid_from_ms valid_to_ms expires_ms metadata updated_ms uid "
-    "created_ms bigrams".split()
+    "created_ms bigrams spans".split()
 )
 
 INSERT_ENTRY = """/* entries.insert */
@@ -63,7 +63,8 @@ INSERT INTO entries (
   created_ms,
   updated_ms,
   stored_ms,
-  bigrams
+  bigrams,
+  spans
 )
 VALUES (
   :id,
@@ -95,7 +96,8 @@ VALUES (
   :created_ms,
   :updated_ms,
   :stored_ms,
-  :bigrams
+  :bigrams,
+  :spans
 )
 """
 
@@ -237,7 +239,8 @@ SELECT
   updated_ms,
   uid,
   created_ms,
-  bigrams
+  bigrams,
+  spans
 FROM entries
 WHERE id = :id
 """
@@ -265,6 +268,7 @@ SET
   metadata = :metadata,
   updated_ms = :updated_ms,
   bigrams = :bigrams,
+  spans = :spans,
   content_hash = :content_hash,
   said_hash = :said_hash,
   version = version + 1,
@@ -666,7 +670,7 @@ WHERE
 """
 
 SELECT_WORTHS = """/* entries.worths */
-SELECT id, text, importance, category, updated_ms, use_count
+SELECT id, text, importance, category, updated_ms, use_count, spans
 FROM entries
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
@@ -796,7 +800,7 @@ def note_used(tx: Tx, uses: Iterable[tuple[int, int, int]]) -> None:
 
 
 def get_worths(tx: Tx, ids: Collection[int]) -> list[Row]:
-    """Return (id, text, importance, category, updated_ms, use count) of those with these *ids*."""
+    """Return (id, text, importance, category, updated_ms, use count, spans) by *ids*."""
     return tx.all(SELECT_WORTHS, {"ids": ids})
 
 
@@ -864,6 +868,32 @@ def damaged(tx: Tx) -> Iterable[int]:
             *content, stored, said = row
             if content_hash(*content[1:]) != stored or said_hash(row[4]) != said:
                 yield row[0]
+
+
+SELECT_SPANS = """/* entries.spans */
+SELECT id, text, updated_ms, spans FROM entries
+WHERE id > :after
+ORDER BY id
+LIMIT 1000
+"""
+
+UPDATE_SPANS = """/* entries.set_spans */
+UPDATE entries SET spans = :spans WHERE id = :id
+"""
+
+
+def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
+    """Yield (id, spans) of each entry whose `spans` are not what its text and time give."""
+    for rows in tx.pages(SELECT_SPANS, {"after": 0}):
+        for entry_id, text, updated_ms, stored in rows:
+            if (spans := date_spans(text, updated_ms)) != stored:
+                yield entry_id, spans
+
+
+def set_spans(tx: Tx) -> None:
+    """Derive the spans of every entry."""
+    for entry_id, spans in different_spans(tx):
+        tx.run(UPDATE_SPANS, {"id": entry_id, "spans": spans})
 
 
 SELECT_PINNED = """/* entries.list_pinned */

@@ -36,7 +36,8 @@ INSERT INTO messages (
   metadata,
   content_hash,
   created_ms,
-  bigrams
+  bigrams,
+  spans
 )
 VALUES (
   :id,
@@ -51,7 +52,8 @@ VALUES (
   :metadata,
   :content_hash,
   :created_ms,
-  :bigrams
+  :bigrams,
+  :spans
 )
 """
 
@@ -160,7 +162,7 @@ WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
 """
 
 SELECT_FEATURES = """/* messages.features */
-SELECT id, text, author, created_ms
+SELECT id, text, author, created_ms, spans
 FROM messages
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
@@ -222,6 +224,17 @@ ORDER BY id
 LIMIT 1000
 """
 
+SELECT_SPANS = """/* messages.spans */
+SELECT id, text, created_ms, spans FROM messages
+WHERE id > :after
+ORDER BY id
+LIMIT 1000
+"""
+
+UPDATE_SPANS = """/* messages.set_spans */
+UPDATE messages SET spans = :spans WHERE id = :id
+"""
+
 DELETE_RANGE = """/* messages.delete_range */
 DELETE FROM messages WHERE id BETWEEN :low AND :high
 """
@@ -255,7 +268,7 @@ HASHED = (
     "metadata",
     "created_ms",
 )
-NOT_HASHED = ("id", "tokens", "counter", "content_hash", "bigrams")
+NOT_HASHED = ("id", "tokens", "counter", "content_hash", "bigrams", "spans")
 
 _columns = itemgetter(*COLUMNS)
 _row_id = itemgetter(COLUMNS.index("id"))
@@ -407,9 +420,9 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
 
 
 def features(tx: Tx, ids: Collection[int]) -> list[Row]:
-    """Return (id, text, author, created_ms) of the messages with these *ids*."""
+    """Return (id, text, author, created_ms, spans) of the messages with these *ids*."""
     rows = tx.all(SELECT_FEATURES, {"ids": ids})
-    return _filled(tx, rows, ("id", "text", "author", "created_ms"))
+    return _filled(tx, rows, ("id", "text", "author", "created_ms", "spans"))
 
 
 def texts(tx: Tx, low: int, high: int, limit: int) -> list[tuple[int, str]]:
@@ -488,6 +501,24 @@ def damaged(tx: Tx) -> Iterable[int]:
                 yield row["id"]
 
 
+def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
+    """Yield (id, spans) of each message whose `spans` are not what its text and time give."""
+    from memdb.engine.segments import fill  # only for checking
+    from memdb.text.derived import date_spans
+
+    columns = ("id", "text", "created_ms", "spans")
+    for rows in tx.pages(SELECT_SPANS, {"after": 0}):
+        for row_id, text, created_ms, stored in fill(tx, rows, columns, lost_ok=True):
+            if text is not None and (spans := date_spans(text, created_ms)) != stored:
+                yield row_id, spans
+
+
+def set_spans(tx: Tx) -> None:
+    """Derive the spans of every message."""
+    for row_id, spans in different_spans(tx):
+        tx.run(UPDATE_SPANS, {"id": row_id, "spans": spans})
+
+
 def span_hash(tx: Tx, low: int, high: int) -> str:
     """
     Return a hash, in hex, of what the messages with *low* <= id <= *high* say.
@@ -518,6 +549,7 @@ SET
   parts = :parts,
   metadata = :metadata,
   bigrams = :bigrams,
+  spans = :spans,
   tokens = :tokens,
   counter = :counter,
   content_hash = :content_hash

@@ -63,3 +63,44 @@ def bigrams_of(text: str) -> str | None:
     from memdb.text.terms import cjk_grams  # only for such texts
 
     return cjk_grams(text) or None
+
+
+# Without one of these in its lower case, or of _MONTHS in it, a text names no time. They are
+# searched one by one: that takes 3 us for a chat message, a pattern of them takes ten.
+_CUES = (
+    *"day week month year 19 20 morrow uary march april june july august tember tober".split(),
+    *"vember cember spring summer autumn fall winter christmas xmas halloween".split(),
+    *("valentine", "thanksgiving", "easter", "last night", "in may"),
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_READ_CHARS = 10_000
+
+
+def date_spans(text: str, created_ms: int) -> str | None:
+    """
+    Return the days that *text* speaks of besides its own, None if it names none.
+
+    Spans of ISO dates, as in "2022-04-01/2022-04-30 2022-05-03"; `read_spans` of
+    `memdb.english.calendar` reads them. The first 10,000 characters count.
+
+    Cost: 3 us for a chat message that names no time, else about 50 us.
+
+    >>> date_spans("We came back yesterday, and go to Oslo next month.", 0)
+    '1969-12-31 1970-02-01/1970-02-28'
+    """
+    if len(text) > _READ_CHARS:
+        text = text[:_READ_CHARS]
+    lower = text.lower()
+    for cue in _CUES:
+        if cue in lower:
+            break
+    else:
+        for cue in _MONTHS:
+            if cue in text:
+                break
+        else:
+            return None
+    from memdb.english.calendar import write_spans
+    from memdb.english.dates import days_about  # 15 ms, only for such texts
+
+    return write_spans(days_about(text, created_ms))

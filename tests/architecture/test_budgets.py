@@ -22,7 +22,6 @@ MAY_BE_SMALL = {
     "records/scopes.py": "readers load it without what writing needs",
     "records/state.py": "a module per kind of record",
     "tables/meta.py": "a module per table",
-    "text/derived.py": "every writer loads it; parts are read for some messages only",
     "tables/scopes.py": "a module per table",
     "tables/settings.py": "a module per table",
     "text/times.py": "loaded by callers that are given a time as text only",

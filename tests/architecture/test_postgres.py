@@ -43,6 +43,7 @@ WHOLE_FILE = ("checks.", "meta.")  # check, rebuild and info read everything
 READ_MORE = {
     "entries.ended": "upkeep of the whole file",
     "entries.hashed": "a deep check reads everything",
+    "entries.spans": "a deep check reads everything",
     "entries.inactive": "upkeep of the whole file",
     "entries.leads_to": JOINED,
     "entries.shadowed": JOINED,
@@ -56,6 +57,7 @@ READ_MORE = {
     "jobs.extract_due": JOINED,
     "messages.get_many": JOINED,
     "messages.hashed": "a deep check reads everything",
+    "messages.spans": "a deep check reads everything",
     "entries.list_pinned": JOINED,
     "sessions.cards": JOINED,
     "sessions.head": JOINED,

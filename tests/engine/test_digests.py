@@ -23,9 +23,11 @@ GENERATED = {"digest", "private_to"}
 DERIVED = {
     ("messages", "bigrams"): "messages_fts",
     ("sessions", "bigrams"): "sessions_fts",
+    ("messages", "spans"): "message_spans",
     ("messages", "content_hash"): "message_hash",
     ("summaries", "bigrams"): "summaries_fts",
     ("entries", "bigrams"): "entries_fts",
+    ("entries", "spans"): "entry_spans",
     ("entries", "content_hash"): "entry_hash",
     ("entries", "said_hash"): "entry_hash",
     ("artifact_names", "bigrams"): "artifacts_fts",

@@ -18,7 +18,7 @@ import pytest
 import memdb.english
 import memdb.text
 from memdb.english.arbiter import RuleArbiter
-from memdb.english.dates import find_times, relative_dates
+from memdb.english.dates import days_about, find_times, relative_dates
 from memdb.english.extractive import ExtractiveSummarizer
 from memdb.english.facts import RuleExtractor
 from memdb.english.sentences import head_and_tail, tidy, weighted_terms, without_series
@@ -42,6 +42,7 @@ from memdb.text import (
     terms,
     validate,
 )
+from memdb.text.derived import date_spans
 from memdb.text.times import when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name
 
@@ -144,6 +145,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "secrets.shown": lambda text: [
         secrets.shown(text, one) for one in secrets.find_secrets(text)[:9]
     ],
+    "derived.date_spans": lambda text: date_spans(text, 0),
     "terms.content_words": lambda text: terms.content_words([text]),
     "terms.phrase_terms": lambda text: terms.phrase_terms([(text, text)]),
     "terms.word_terms": lambda text: terms.word_terms([text]),
@@ -155,6 +157,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "validate.name_value": lambda text: validate.name_value(text, "field"),
     "validate.text_value": lambda text: validate.text_value(text, "field"),
     "arbiter.compare": lambda text: RuleArbiter().related(text),
+    "dates.days_about": lambda text: days_about(text, 0),
     "dates.find_times": lambda text: find_times(text, 0),
     "dates.relative_dates": lambda text: relative_dates(text, 1_000),
     "sentences.head_and_tail": lambda text: head_and_tail(text, 1_000),
@@ -175,6 +178,8 @@ CALLS: dict[str, Callable[[str], object]] = {
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
     "derived.content_hash",
+    *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),
+    *("calendar.holiday_of", "calendar.write_spans", "dates.days_of"),
     # Called by `formats.to_shape` and `provider_messages.read_messages`.
     *("formats.without_links", "formats.items_of", "formats.gemini_parts_of"),
     *("turns.turns_of", "turns.steps_of", "turns.turn_of", "turns.own_form", "turns.results_of"),

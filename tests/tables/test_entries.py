@@ -44,6 +44,7 @@ def row(number: int, **given: Any) -> dict[str, Any]:
         "updated_ms": number * 10,
         "stored_ms": number * 10,
         "bigrams": None,
+        "spans": None,
         **given,
     }
     return {

@@ -1,0 +1,120 @@
+"""
+Calendar of English: days, weeks, months, seasons and holidays by their first and last day.
+
+A span of days is also how `messages.spans` and `entries.spans` are stored. Pure.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    # First and last day, both inclusive.
+    Days = tuple[date, date]
+
+EPOCH = date(1970, 1, 1)
+_FIRST = EPOCH.toordinal()
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+UNIT_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
+
+
+class DaySpan(Record):
+    """Days from *first* to *last*, both inclusive, counted from 1 January 1970."""
+
+    first: int
+    last: int
+
+
+def span_of(first: date, last: date) -> DaySpan:
+    """Return the days from *first* to *last*, both inclusive."""
+    return DaySpan((first - EPOCH).days, (last - EPOCH).days)
+
+
+def month_of(year: int, month: int) -> Days:
+    """Return the first and last day of a month; month 0 is December of the year before."""
+    year, place = year + (month - 1) // 12, (month - 1) % 12 + 1
+    after = date(year + place // 12, place % 12 + 1, 1)
+    return date(year, place, 1), after - timedelta(days=1)
+
+
+def period_of(unit: str, day: date, step: int) -> Days:
+    """Return the first and last day of the unit of time that is *step* after that of *day*."""
+    if unit == "year":
+        return date(day.year + step, 1, 1), date(day.year + step, 12, 31)
+    if unit == "month":
+        return month_of(day.year, day.month + step)
+    day += timedelta(days=step * UNIT_DAYS[unit])
+    if unit == "day":
+        return day, day
+    monday = day - timedelta(days=day.weekday())
+    return monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=6)
+
+
+def season_of(name: str, year: int) -> Days:
+    """Return a season of the north; the winter of a year begins in its December."""
+    month = _SEASONS[name]
+    return month_of(year, month)[0], month_of(year, month + 2)[1]
+
+
+def holiday_of(name: str, part: str | None, year: int) -> Days:
+    """Return the days of a holiday in a year; *part* is "eve", "day" or None."""
+    if name == "easter":
+        sunday = _easter(year)
+        return sunday - timedelta(days=2), sunday + timedelta(days=1)
+    if name == "thanksgiving":  # the fourth Thursday of November
+        first = date(year, 11, 1)
+        day = first + timedelta(days=(3 - first.weekday()) % 7 + 21)
+        return day, day
+    if name in ("christmas", "xmas"):
+        days = {"eve": (24, 24), "day": (25, 25)}.get(part or "", (24, 26))
+        return date(year, 12, days[0]), date(year, 12, days[1])
+    month, number = {"halloween": (10, 31), "valentine": (2, 14)}.get(
+        name, (12, 31) if part == "eve" else (1, 1)
+    )
+    day = date(year, month, number)
+    return day, day
+
+
+def _easter(year: int) -> date:
+    """Return Easter Sunday. Source: the Gregorian algorithm of Meeus, Jones and Butcher."""
+    golden, century, rest = year % 19, year // 100, year % 100
+    shift = century // 4 + (century - (century + 8) // 25 + 1) // 3
+    moon = (19 * golden + century - shift + 15) % 30
+    week = (32 + 2 * (century % 4) + 2 * (rest // 4) - moon - rest % 4) % 7
+    late = (golden + 11 * moon + 22 * week) // 451
+    month, day = divmod(moon + week - 7 * late + 114, 31)
+    return date(year, month, day + 1)
+
+
+def write_spans(spans: Iterable[DaySpan]) -> str | None:
+    """Return spans of days as a column holds them; None if there are none."""
+    written = []
+    for span in spans:
+        days = (date.fromordinal(_FIRST + day) for day in (span.first, span.last))
+        first, last = map(date.isoformat, days)
+        written.append(first if first == last else f"{first}/{last}")
+    return " ".join(written) or None
+
+
+def read_spans(stored: str | None) -> tuple[DaySpan, ...]:
+    """
+    Return what `write_spans` wrote; nothing if it is damaged.
+
+    >>> read_spans("1970-01-02 1970-02-01/1970-02-28")
+    (DaySpan(first=1, last=1), DaySpan(first=31, last=58))
+    """
+    if stored is None:
+        return ()
+    try:
+        days = [
+            [date.fromisoformat(day).toordinal() - _FIRST for day in span.split("/")]
+            for span in stored.split()
+        ]
+    except ValueError:
+        return ()
+    return tuple(DaySpan(min(span), max(span)) for span in days)
