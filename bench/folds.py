@@ -20,6 +20,7 @@ from pathlib import Path
 import locomo_data
 
 import memdb
+from memdb.english.calendar import read_spans
 from memdb.evaluation.measuring import measure
 from memdb.search.parse import search_request
 from memdb.search.rank import Candidates, Lexical, Row, best, fuse_candidates, rank_messages
@@ -106,7 +107,7 @@ def run(folder: Path, embedder: object) -> dict[str, dict[str, list[dict[str, fl
             names = {one.id: one.external_id for one in said}
             with db._db.read() as tx:
                 found = messages.features(tx, names)
-            rows = {key: Row(*rest) for key, *rest in found}
+            rows = {key: Row(*rest, read_spans(spans)) for key, *rest, spans in found}
             asked = [
                 Asked(db, scope, question, evidence)
                 for question, _, evidence in locomo_data.questions(path, set(names.values()))

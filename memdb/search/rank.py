@@ -18,10 +18,10 @@ Equal scores are ordered by id, newest first. Source of the recipe: LoCoMo, see 
 from __future__ import annotations
 
 import math
-import time
 
 from memdb.models.ids import MAX_SEQ, SESSION_SHIFT
 from memdb.models.record import Record
+from memdb.search.date_score import DateScorer
 from memdb.search.relevance import Evidence, Relevance, relevance
 from memdb.search.weights import (
     DOCUMENTS,
@@ -35,7 +35,6 @@ from memdb.search.weights import (
     WIDEST_CONTEXT,
 )
 from memdb.text.terms import STOP_WORDS, Term
-from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from memdb.english.calendar import DaySpan
-    from memdb.english.dates import DateMention
     from memdb.search.parse import Corpus, Query, Question
     from memdb.search.weights import Weights
 
@@ -177,12 +175,12 @@ def rank(
         explain: Whether to fill `Ranked.terms`.
         excluded: Ids of messages that hold a word which the query excludes; they come last.
     """
-    dates = _DateScorer(query, weights)
+    dates = DateScorer(query, weights)
     scores: dict[int, float] = {}
     for message, row in rows.items():
         author, question, length = _factors(query, row, weights)
         score = fused.score.get(message, 0.0) * author * question * length
-        scores[message] = score + dates.score(row.created_ms)
+        scores[message] = score + dates.score(row.created_ms, row.spans)
     bonus = _session_bonus(scores, weights)
     for message in scores:
         scores[message] += bonus[message >> SESSION_SHIFT]
@@ -199,7 +197,7 @@ def rank(
                 "vector": fused.vector.get(message, 0.0),
                 "previous": weights.previous * fused.base(message - 1),
                 "next": weights.next * fused.base(message + 1),
-                "date": dates.score(row.created_ms),
+                "date": dates.score(row.created_ms, row.spans),
                 "session": bonus[message >> SESSION_SHIFT],
             }
             factors = _factors(query, row, weights)
@@ -328,37 +326,6 @@ def _session_bonus(scores: Mapping[int, float], weights: Weights) -> dict[int, f
         session = message >> SESSION_SHIFT
         bonus[session] = max(bonus.get(session, 0.0), weights.session * score)
     return bonus
-
-
-class _DateScorer:
-    """Date scores of one query; each day is looked at once."""
-
-    def __init__(self, query: Query, weights: Weights) -> None:
-        self._dates = query.dates
-        self._spans = query.spans
-        self._weights = weights
-        self._by_day: dict[int, float] = {}
-
-    def score(self, created_ms: int) -> float:
-        if not (self._dates or self._spans):
-            return 0.0
-        day = created_ms // DAY_MS
-        if day not in self._by_day:
-            named = [self._match(mention, day) for mention in self._dates]
-            for span in self._spans:
-                gain = self._weights.day if span.first == span.last else self._weights.month
-                named.append(gain if span.first <= day <= span.last else 0.0)
-            self._by_day[day] = max(named)
-        return self._by_day[day]
-
-    def _match(self, mention: DateMention, day: int) -> float:
-        try:
-            date = time.gmtime(day * DAY_MS // 1000)
-        except (OverflowError, ValueError, OSError):
-            return 0.0
-        if mention.year not in {None, date.tm_year} or mention.month not in {None, date.tm_mon}:
-            return 0.0
-        return self._weights.day if mention.day == date.tm_mday else self._weights.month
 
 
 def idf(frequency: int, total: int) -> float:
