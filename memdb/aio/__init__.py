@@ -41,6 +41,7 @@ from memdb.api import database
 from memdb.api import scope as scopes
 from memdb.api import session as sessions
 from memdb.models.messages import NewMessage
+from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
@@ -298,6 +299,7 @@ class MemDB:
             to_end: If the caller is cancelled while *work* runs, wait for its
                 end before the cancellation goes on.
         """
+        flag_value(to_end, "to_end")
         return await run_in(self._worker, functools.partial(work, self._sync), kind, to_end=to_end)
 
     async def scopes(self) -> list[Scope]:

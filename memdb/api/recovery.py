@@ -28,7 +28,7 @@ from memdb.models.reports import RecoveredTable, Recovery, Restored
 from memdb.records import entries as entry_records
 from memdb.records import integrity
 from memdb.tables import blobs, entries, messages
-from memdb.text.validate import refuse_output, refuse_special
+from memdb.text.validate import flag_value, refuse_output, refuse_special
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,6 +254,7 @@ def restore(
         Corrupt: *backup* is damaged.
         Busy: a program has the file at *path* open.
     """
+    flag_value(dry_run, "dry_run")
     source, target = os.fspath(backup), os.path.abspath(os.fspath(path))  # noqa: PTH100
     if not os.path.exists(source):  # noqa: PTH110
         raise FileError(f"{source} does not exist: check the path", source)

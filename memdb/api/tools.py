@@ -11,7 +11,7 @@ from memdb.api.collections import Summaries
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, MAX_SEQ
 from memdb.text.parts import text_of
-from memdb.text.validate import int_value, iso_day, text_value
+from memdb.text.validate import flag_value, int_value, iso_day, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Tools:
         Raises:
             InvalidInput: there is no such shape.
         """
-        chosen = SCHEMAS if maintenance else SCHEMAS[:2]
+        chosen = SCHEMAS if flag_value(maintenance, "maintenance") else SCHEMAS[:2]
         if shape == "openai":
             return [{"type": "function", "function": one} for one in chosen]
         if shape == "anthropic":
@@ -232,10 +232,8 @@ class Tools:
         """
         import json
 
-        if not isinstance(archive, bool):
-            raise InvalidInput(f"archive is {archive!r}: give true or false")
-
-        done = self._summaries.compact(keep_last=1000 if archive else None)
+        keep_last = 1000 if flag_value(archive, "archive") else None
+        done = self._summaries.compact(keep_last=keep_last)
         return json.dumps(done.to_dict())
 
 

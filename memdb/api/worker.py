@@ -6,6 +6,7 @@ import threading
 
 from memdb.errors import Closed, MemDBError
 from memdb.models.reports import WorkRequest
+from memdb.text.validate import flag_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Worker:
             give_up: Wait 5 seconds at most. A request to a model is cancelled at
                 once; its job stays due.
         """
+        flag_value(give_up, "give_up")
         self._stop.set()
         if give_up:
             self._cancel.set()

@@ -25,7 +25,7 @@ from memdb.tables import artifacts as artifact_rows
 from memdb.tables import entries, entry_history, messages, sessions, tombstones
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
-from memdb.text.validate import flag_value, int_value, name_value, text_value
+from memdb.text.validate import int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,8 +94,6 @@ def select(
         InvalidInput: not exactly one of *entry*, *session*, *query* and
             *everything* is given, *seqs* without a session, or one is invalid.
     """
-    flag_value(everything, "everything")
-    flag_value(artifacts, "artifacts")
     given = [
         name
         for name, value in (("entry", entry), ("session", session), ("query", query))
@@ -131,7 +129,6 @@ def select_in(
         InvalidInput: more than one of *seqs*, *last*, *before_ms* and *query* is
             given, or one is invalid.
     """
-    flag_value(artifacts, "artifacts")
     selectors = {"seqs": seqs, "last": last, "before": before_ms, "query": query}
     given = [name for name, value in selectors.items() if value is not None]
     if len(given) > 1:

@@ -30,7 +30,6 @@ from memdb.summaries.summarizer import Made, items_of_messages, items_of_summari
 from memdb.tables import archive, entry_history, messages, scopes
 from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
-from memdb.text.validate import flag_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ class DeletionService:
 
         Transaction: opens its own, or joins the caller's.
         """
-        if flag_value(dry_run, "dry_run"):
+        if dry_run:
             with self._db.read() as tx:
                 selection = selectors.find(tx, owner, selector, with_entries=False)
                 counts = _count(tx, owner, selection)
@@ -293,8 +292,6 @@ class DeletionService:
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
-        flag_value(prove, "prove")
-        flag_value(dry_run, "dry_run")
         if self._db.writing:
             raise InvalidInput("forget was called inside a write: call it after the transaction")
         if dry_run:

@@ -1,9 +1,9 @@
 """
 Observation: how often each public call, port and kind of work ran, how long, and what failed.
 
-`observed` wraps the public methods of a class; `Meter` keeps the figures of one open
-file and tells an observer of the host. Failures of background work go to the log
-"memdb" as warnings, all else as DEBUG, if the program uses `logging` at all.
+`observed` wraps the public methods of a class, and checks their flags; `Meter` keeps
+the figures of one open file and tells an observer of the host. Failures of background
+work go to the log "memdb" as warnings, all else as DEBUG, if the program uses `logging`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from sys import modules
 from time import perf_counter
 
 from memdb.models.record import Record
+from memdb.text.validate import flag_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from logging import Logger
     from typing import Any, TypeVar
 
@@ -197,20 +198,51 @@ def observed(owner: Class) -> Class:
     """
     Return the class *owner* with its public methods noted by the meter of their file.
 
-    Each object has `_services` with a `meter`. Properties and what only leads to
-    other objects are left alone.
+    Flags are checked here for all of them: a keyword whose type is bool takes True and
+    False only. Each object has `_services` with a `meter`. Properties are left alone;
+    what only leads to other objects, or yields, has its flags checked and is not noted.
     """
     for name, method in list(vars(owner).items()):
-        is_method = type(method) is _FUNCTION and not method.__code__.co_flags & _GENERATOR
-        if is_method and not name.startswith("_") and name not in _SILENT:
-            setattr(owner, name, _observed(method))
+        if type(method) is not _FUNCTION or name.startswith("_"):
+            continue
+        is_noted = name not in _SILENT and not method.__code__.co_flags & _GENERATOR
+        flags = _flags_of(method)
+        if is_noted:
+            setattr(owner, name, _like(method, _noted(method, flags)))
+        elif flags:
+            setattr(owner, name, _like(method, _checked(method, flags)))
     return owner
 
 
-def _observed(method: Any) -> Any:
+def _flags_of(method: Any) -> dict[str, bool]:
+    """Return the keywords of a method whose type is bool, each with whether it may be None."""
+    kinds = {"bool": False, "bool | None": True}
+    code = method.__code__
+    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    given = {name: method.__annotations__.get(name) for name in names}
+    return {name: kinds[kind] for name, kind in given.items() if kind in kinds}
+
+
+def _check_flags(flags: Mapping[str, bool], given: Mapping[str, Any]) -> None:
+    for name in flags.keys() & given.keys():
+        if given[name] is not None or not flags[name]:
+            flag_value(given[name], name)
+
+
+def _checked(method: Any, flags: Mapping[str, bool]) -> Any:
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        _check_flags(flags, given)
+        return method(self, *args, **given)
+
+    return call
+
+
+def _noted(method: Any, flags: Mapping[str, bool]) -> Any:
     name = method.__qualname__
 
     def call(self: Any, *args: Any, **given: Any) -> Any:
+        if flags and given:
+            _check_flags(flags, given)
         start_s = perf_counter()
         meter = self._services.meter
         try:
@@ -221,7 +253,12 @@ def _observed(method: Any) -> Any:
         meter.note(name, start_s)
         return result
 
-    call.__wrapped__ = method  # type: ignore[attr-defined]
+    return call
+
+
+def _like(method: Any, call: Any) -> Any:
+    """Return *call* with the name and the documentation of *method*."""
+    call.__wrapped__ = method
     for field in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(call, field, getattr(method, field))
     return call

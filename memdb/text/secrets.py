@@ -14,6 +14,7 @@ import re
 
 from memdb.models.reports import Secret
 from memdb.text.secret_rules import HIDDEN, LOOSE_PATTERNS, PLACEHOLDER, RULES, compiled, is_dummy
+from memdb.text.validate import flag_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def find_secrets(
     [Secret(kind='github_token', start=4, end=44)]
     """
     found = [*_by_rules(text), *_wrapped(text)]
-    if entropy:
+    if flag_value(entropy, "entropy"):
         found += _drawn(text)
     if detector is not None:
         found += _checked(detector(text), len(text))

@@ -18,6 +18,7 @@ from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.tools import TOOLS, content_of, halved, said
 from memdb.models.ids import FORK
 from memdb.providers.shared import missing_extra
+from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
     from typing import Any
@@ -52,6 +53,7 @@ def make_server(
     Raises:
         InvalidInput: the mcp package is not installed, or a name is unusable.
     """
+    flag_value(compat, "compat")
     try:
         import jsonschema  # noqa: F401 (loading it later would hold up the event loop)
         from mcp.server import Server

@@ -33,6 +33,7 @@ from memdb.aio.batching import Worker
 from memdb.errors import InvalidInput
 from memdb.integrations.mcp.server import make_server
 from memdb.integrations.mcp.tools import halved
+from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -115,6 +116,7 @@ def serve(
         InvalidInput: the mcp package is not installed, a name is unusable,
             *token* is too short, or *port* is in use.
     """
+    flag_value(compat, "compat")
     if port is not None and len(token or "") < MIN_TOKEN_CHARS:
         raise InvalidInput(
             f"token has {len(token or '')} characters: give one of {MIN_TOKEN_CHARS} or more"

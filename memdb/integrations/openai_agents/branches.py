@@ -13,7 +13,7 @@ from uuid import uuid4
 from memdb.errors import AlreadyExists, InvalidInput
 from memdb.integrations.openai_agents.items import preview, refuse_blank, turn, turns_of, words_of
 from memdb.models.ids import FORK
-from memdb.text.validate import iso_time, text_value
+from memdb.text.validate import flag_value, iso_time, text_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -107,6 +107,7 @@ class Branching:
         Args:
             force: Also the current one; "main" becomes that.
         """
+        flag_value(force, "force")
         refuse_blank(branch_id, "Branch ID")
         if branch_id == MAIN:
             raise InvalidInput("Cannot delete the 'main' branch: clear_session removes all")
