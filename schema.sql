@@ -10,7 +10,7 @@
 -- Packed ids (memdb/models/ids.py). A row's id says where it lives:
 --   session  scope_no << 44 | session_no << 24
 --   message  scope_no << 44 | session_no << 24 | seq
---   entry, artifact name, summary   scope_no << 44 | n
+--   entry, artifact name, summary, item, namespace   scope_no << 44 | n
 -- so a scope and a session are contiguous ranges of ids: the tenant filter and
 -- "the last 50" are both a walk along the primary key.
 --
@@ -51,7 +51,7 @@ CREATE TABLE scopes (
   app TEXT NOT NULL CHECK (app <> ''),
   user_name TEXT NOT NULL,
   last_session_no INTEGER NOT NULL DEFAULT 0 CHECK (last_session_no BETWEEN 0 AND 1048575),
-  last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names and summaries
+  last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names, summaries, items
   created_ms INTEGER NOT NULL,
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
     row_digest(scope_no, uid, app, user_name, last_session_no, last_n, created_ms)
@@ -310,6 +310,57 @@ CREATE TABLE entry_decisions (
 CREATE INDEX entry_decisions_other ON entry_decisions (other_id);
 
 
+-- Where items are: a path of labels. Each label in `path` ends with the character 31,
+-- which no label holds, so a path and all below it are one range; '' is the root.
+-- A namespace goes with its last item.
+CREATE TABLE item_namespaces (
+  id INTEGER PRIMARY KEY,
+  scope_no INTEGER NOT NULL REFERENCES scopes (scope_no) ON DELETE RESTRICT,
+  path TEXT NOT NULL,
+  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(id, scope_no, path)) STORED,
+  UNIQUE (scope_no, path),
+  CHECK (id >> 44 = scope_no)
+) STRICT;
+
+-- A value under a namespace and key: what frameworks call a store. It is replaced as a
+-- whole; `revision` counts that. `text` is what full-text search finds of the value.
+CREATE TABLE items (
+  id INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL,
+  namespace_id INTEGER NOT NULL REFERENCES item_namespaces (id) ON DELETE RESTRICT,
+  key TEXT NOT NULL CHECK (key <> ''),
+  revision INTEGER NOT NULL CHECK (revision >= 1),
+  ttl_ms INTEGER CHECK (ttl_ms > 0),   -- NULL: it does not expire
+  expires_ms INTEGER,                  -- NULL with ttl_ms; reading may move it to now + ttl_ms
+  created_ms INTEGER NOT NULL,
+  updated_ms INTEGER NOT NULL,
+  vector_ref INTEGER,                  -- ref of its first vector, the others follow; NULL: none
+  vector_count INTEGER NOT NULL DEFAULT 0 CHECK (vector_count >= 0),
+  metadata TEXT,                       -- JSON object; NULL: none
+  search_fields TEXT,                  -- JSON array of field paths; NULL: nothing is searched
+  value TEXT,                          -- JSON; NULL: the value is bytes
+  data BLOB,                           -- the bytes; NULL: the value is JSON
+  text TEXT,                           -- NULL: no words
+  bigrams TEXT,                        -- derived, as in messages
+  digest INTEGER NOT NULL GENERATED ALWAYS AS (
+    row_digest(
+      id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms,
+      vector_ref, vector_count, metadata, search_fields, value, data, text
+    )
+  ) STORED,
+  UNIQUE (namespace_id, key),
+  CHECK ((value IS NULL) <> (data IS NULL)),
+  CHECK ((ttl_ms IS NULL) = (expires_ms IS NULL)),
+  CHECK ((vector_ref IS NULL) = (vector_count = 0))
+) STRICT;
+
+CREATE INDEX items_updated ON items (namespace_id, updated_ms);
+CREATE INDEX items_created ON items (namespace_id, created_ms);
+CREATE INDEX items_expires ON items (expires_ms) WHERE expires_ms IS NOT NULL;
+-- With one vector its ref is the item's id.
+CREATE INDEX items_vectors ON items (vector_ref) WHERE vector_count > 1;
+
+
 -- A model's vectors. Several spaces may live side by side, so that a new model
 -- can be filled while the old one serves (ADR-0014). A number never comes back:
 -- work in progress names a space by it.
@@ -328,11 +379,11 @@ CREATE TABLE embedding_spaces (
 ) STRICT;
 
 -- The vectors: `dim` float32, little-endian, finite, never all zero. `ref` is
--- the id of a message, entry or summary. A row whose text has no vector (empty,
--- or nothing the model knows) has none here.
+-- the id of a message, entry or summary; those of an item begin at its `vector_ref`.
+-- A row whose text has no vector (empty, or nothing the model knows) has none here.
 CREATE TABLE vectors (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
-  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'summary')),
+  kind TEXT NOT NULL CHECK (kind IN ('entry', 'item', 'message', 'summary')),
   ref INTEGER NOT NULL,
   vector BLOB NOT NULL CHECK (length(vector) % 4 = 0),
   digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(space_no, kind, ref, vector)) STORED,
@@ -343,7 +394,7 @@ CREATE TABLE vectors (
 -- to 256 neighbouring refs at a time. memdb/engine/sqlite/vectors.py says why in planes.
 CREATE TABLE sketches (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
-  kind TEXT NOT NULL CHECK (kind IN ('entry', 'message', 'summary')),
+  kind TEXT NOT NULL CHECK (kind IN ('entry', 'item', 'message', 'summary')),
   bucket INTEGER NOT NULL,             -- ref >> 8
   slots BLOB NOT NULL CHECK (length(slots) BETWEEN 1 AND 256),   -- ref & 255, rising, a byte each
   planes BLOB NOT NULL CHECK (length(planes) % length(slots) = 0),
@@ -436,7 +487,7 @@ CREATE TABLE jobs (
     )
   ),
   subject TEXT NOT NULL CHECK (
-    subject IN ('session', 'message', 'entry', 'scope', 'summary', 'file')
+    subject IN ('session', 'message', 'entry', 'item', 'scope', 'summary', 'file')
   ),
   ref INTEGER NOT NULL,                -- id of the subject; 0 for the file
   space_no INTEGER NOT NULL DEFAULT 0, -- 0: not about vectors
@@ -475,7 +526,7 @@ CREATE TABLE state (
 -- same uids, so each scope has tombstones of its own.
 CREATE TABLE tombstones (
   uid TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('session', 'message', 'entry', 'artifact')),
+  kind TEXT NOT NULL CHECK (kind IN ('session', 'message', 'entry', 'item', 'artifact')),
   scope_no INTEGER NOT NULL,
   ref TEXT NOT NULL,                   -- where it was: a session's name, 'name@version', an id
   deleted_ms INTEGER NOT NULL,
@@ -512,7 +563,12 @@ CREATE VIRTUAL TABLE artifacts_fts USING fts5 (
   name, text, bigrams,
   content="artifact_names", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
--- Titles. Rows without one are not in it; nothing reads the sizes of columns.
+-- Rows without a text are in neither of the two; nothing reads the sizes of columns.
+CREATE VIRTUAL TABLE items_fts USING fts5 (
+  text, bigrams,
+  content="items", content_rowid="id", columnsize=0,
+  tokenize="porter unicode61 remove_diacritics 2"
+);
 CREATE VIRTUAL TABLE sessions_fts USING fts5 (
   title, bigrams,
   content="sessions", content_rowid="id", columnsize=0,
@@ -650,6 +706,25 @@ JOIN artifact_names
 LEFT JOIN sessions
   ON sessions.id = (artifacts.scope_no << 44) | (artifacts.session_no << 24)
 LEFT JOIN sessions AS makers ON makers.id = artifacts.message_id & ~0xFFFFFF;
+
+-- One row per item; the labels of its namespace are joined by slashes.
+CREATE VIEW items_view AS
+SELECT
+  app,
+  user_name,
+  rtrim(replace(path, char(31), '/'), '/') AS namespace,
+  items.key,
+  items.value,                         -- JSON; NULL: bytes
+  length(items.data) AS size_bytes,    -- NULL: JSON
+  items.revision,
+  strftime('%Y-%m-%dT%H:%M:%fZ', items.created_ms / 1000.0, 'unixepoch') AS created,
+  strftime('%Y-%m-%dT%H:%M:%fZ', items.updated_ms / 1000.0, 'unixepoch') AS updated,
+  strftime('%Y-%m-%dT%H:%M:%fZ', items.expires_ms / 1000.0, 'unixepoch') AS expires,
+  items.metadata,
+  items.uid
+FROM items
+JOIN item_namespaces ON item_namespaces.id = items.namespace_id
+JOIN scopes ON scopes.scope_no = item_namespaces.scope_no;
 
 
 PRAGMA application_id = 0x6D656D64;  -- 'memd'

@@ -7,7 +7,7 @@ memdb: everything an AI agent remembers, in one SQLite file.
 Below are the names that a program uses first. The others can be imported from
 `memdb` as well; `help(memdb.Receipt)` shows one, the module a group:
 
-    namespaces          Artifacts Entries State Summaries (memdb.api.collections), File Jobs
+    namespaces          Artifacts Entries State Summaries (memdb.api.collections), Items File Jobs
                         StoredSettings Worker, Host Transaction, Tools
     settings            Settings Category (memdb.models.settings)
     conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo
@@ -18,6 +18,7 @@ Below are the names that a program uses first. The others can be imported from
     summaries           Summary SummaryTree SummaryText Expansion Compacted Archived
                         ArchivedSpan SourceItem (memdb.models.summaries)
     artifacts           Artifact ArtifactVersion
+    items               Item FoundItem, PutItem FindItem DeleteItem (for a batch), ItemOrder
     removal             Receipt Proof Secret SecretPlace, find_secrets redact_secrets (in a text)
     the file            FileInfo Finding SpaceInfo ImportReport ChangeMark Upkeep
                         Rows TableColumns
@@ -50,6 +51,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.api.database import MemDB as MemDB
     from memdb.api.database import StoredSettings as StoredSettings
     from memdb.api.database import open as open  # noqa: A004 (memdb.open, like gzip.open)
+    from memdb.api.items import Items as Items
     from memdb.api.recovery import recover as recover
     from memdb.api.recovery import restore as restore
     from memdb.api.scope import Scope as Scope
@@ -97,6 +99,11 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.entries import NewEntry as NewEntry
     from memdb.models.entries import Outcome as Outcome
     from memdb.models.entries import Remembered as Remembered
+    from memdb.models.items import DeleteItem as DeleteItem
+    from memdb.models.items import FindItem as FindItem
+    from memdb.models.items import FoundItem as FoundItem
+    from memdb.models.items import Item as Item
+    from memdb.models.items import PutItem as PutItem
     from memdb.models.messages import Artifact as Artifact
     from memdb.models.messages import ArtifactVersion as ArtifactVersion
     from memdb.models.messages import ContextWindow as ContextWindow
@@ -155,6 +162,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.types import Durability as Durability
     from memdb.models.types import FilePart as FilePart
     from memdb.models.types import Image as Image
+    from memdb.models.types import ItemOrder as ItemOrder
     from memdb.models.types import Kind as Kind
     from memdb.models.types import MergePolicy as MergePolicy
     from memdb.models.types import MessageFormat as MessageFormat
@@ -207,6 +215,7 @@ __all__ = [
 _HOMES = {
     "memdb.api.collections": "Artifacts Entries State Summaries",
     "memdb.api.database": "File Jobs MemDB StoredSettings open",
+    "memdb.api.items": "Items",
     "memdb.api.scope": "Scope",
     "memdb.api.session": "Host Session Transaction",
     "memdb.api.tools": "Tools",
@@ -221,6 +230,7 @@ _HOMES = {
     "memdb.models.entries": (
         "Candidate Decision Entry EntryPage EntryVersion Extracted NewEntry Outcome Remembered"
     ),
+    "memdb.models.items": "DeleteItem FindItem FoundItem Item PutItem",
     "memdb.models.messages": (
         "Artifact ArtifactVersion ContextWindow Finding Hit Hits Message NewMessage Piece "
         "ProfileBlock SessionInfo Source SpaceInfo Why"
@@ -241,9 +251,9 @@ _HOMES = {
     "memdb.api.recovery": "recover restore",
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
-        "Durability FilePart Image Kind MergePolicy MessageFormat OpenMode Original Other Part "
-        "Partition Retention Role SearchBy SecretAction TextPart Thinking ToolCall ToolFormat "
-        "ToolResult Trust When WindowStrategy Work"
+        "Durability FilePart Image ItemOrder Kind MergePolicy MessageFormat OpenMode Original "
+        "Other Part Partition Retention Role SearchBy SecretAction TextPart Thinking ToolCall "
+        "ToolFormat ToolResult Trust When WindowStrategy Work"
     ),
 }
 

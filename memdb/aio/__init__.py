@@ -30,6 +30,7 @@ from memdb.aio.parts import (
     Entries,
     File,
     Host,
+    Items,
     Jobs,
     State,
     StoredSettings,
@@ -222,6 +223,11 @@ class Scope:
     def entries(self) -> Entries:
         """The long-term entries."""
         return Entries(self._sync.entries, self._worker)
+
+    @property
+    def items(self) -> Items:
+        """Values under namespaces and keys."""
+        return Items(self._sync.items, self._worker)
 
     @property
     def artifacts(self) -> Artifacts:

@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from memdb.aio.batching import Kind, Worker, run_in, waited
-from memdb.api import collections, database, tools
+from memdb.api import collections, database, items, tools
 from memdb.api import session as host
 
 if TYPE_CHECKING:
@@ -102,6 +102,24 @@ class Entries:
             ],
             "read",
         )
+
+
+class Items:
+    """Values under namespaces and keys; see `memdb.Items`."""
+
+    def __init__(self, sync: items.Items, worker: Worker) -> None:
+        """Use `scope.items` instead."""
+        self._sync = sync
+        self._worker = worker
+
+    put = later(items.Items.put)
+    get = later(items.Items.get)
+    find = later(items.Items.find)
+    delete = later(items.Items.delete)
+    list = later(items.Items.list)
+    namespaces = later(items.Items.namespaces, "read")
+    recall = later(items.Items.recall, "search")
+    batch = later(items.Items.batch)
 
 
 class Artifacts:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
     from memdb.extraction.pipeline import ExtractionService
+    from memdb.items.service import ItemService
     from memdb.jobs.runner import JobRunner, Work
     from memdb.models.entries import Candidate
     from memdb.models.messages import Message
@@ -60,6 +61,7 @@ BY_SETTINGS = (
     "writer",
     "hosting",
     "artifacts",
+    "items",
     "categories",
     "entries",
     "entry_writer",
@@ -276,6 +278,13 @@ class Services:
 
         return ArtifactService(self.db, self.screen)
 
+    @lazy
+    def items(self) -> ItemService:
+        """What keeps items."""
+        from memdb.items.service import ItemService
+
+        return ItemService(self.db, self.screen)
+
     @property
     def archivist(self) -> ArchiveService:
         """What moves cold messages into segments."""
@@ -334,6 +343,7 @@ class Services:
             self.settings.summarize_every,
             entries,
             self.artifacts,
+            self.items,
             self.change_settings,
         )
 
@@ -404,7 +414,9 @@ class Services:
         """Return the steps of upkeep, in order: expiry, removal, then maintenance of the file."""
         from memdb.entries.lifecycle import expire, remove_inactive
 
-        steps: list[tuple[str, Callable[[], int]]] = [("expire", lambda: expire(self.db))]
+        steps: list[tuple[str, Callable[[], int]]] = [
+            ("expire", lambda: expire(self.db) + self.items.remove_expired())
+        ]
         rules = self.settings
         age_ms = rules.entry_inactive_ms
         if age_ms is not None:

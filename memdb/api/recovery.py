@@ -52,6 +52,8 @@ REPORTED = (
     "artifact_names",
     "artifacts",
     "blobs",
+    "item_namespaces",
+    "items",
     "state",
     "tombstones",
     "settings",

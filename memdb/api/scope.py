@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from memdb.api._container import Services
     from memdb.api.collections import Artifacts, Entries, State
+    from memdb.api.items import Items
     from memdb.models.entries import Remembered
     from memdb.models.messages import Hits, ProfileBlock, SessionInfo, Why
     from memdb.models.reports import Receipt, SecretPlace
@@ -181,8 +182,8 @@ class Scope:
                 together, `-word` puts what holds it last, and a date, also one like
                 "two weeks ago", prefers what was said then.
             limit: Most hits, 1 to 1,000.
-            kinds: Which of "message", "entry", "artifact", "session" (titles) and
-                "summary" to search.
+            kinds: Which of "message", "entry", "artifact", "session" (titles),
+                "summary" and "item" to search.
             since: Only what was said at or after this time: UTC milliseconds,
                 an aware datetime, or text such as "2026-05-01", "30d" for 30
                 days ago, or "2 weeks ago".
@@ -343,6 +344,13 @@ class Scope:
         return Entries(self._services, self._owner)
 
     @property
+    def items(self) -> Items:
+        """Values under namespaces and keys, as frameworks store them."""
+        from memdb.api.items import Items
+
+        return Items(self._services, self._owner)
+
+    @property
     def artifacts(self) -> Artifacts:
         """The artifacts of all sessions, and the `user:` ones they share."""
         from memdb.api.collections import Artifacts
@@ -418,9 +426,9 @@ class Scope:
             session: A session as a whole, with its artifacts, its state and the
                 entries told in it.
             seqs: Of messages of *session*: only these go, not the session.
-            query: Every message and entry that holds all of its words (stemmed,
-                also in what entries said before), and the entries those
-                messages told.
+            query: Every message, entry and item that holds all of its words
+                (stemmed, also in what entries said before), and the entries
+                those messages told.
             everything: All that the scope holds. Its name stays, so that its
                 numbers never come to mean another's.
             artifacts: Also the artifacts that hold the words of *query*, or
@@ -466,8 +474,9 @@ class Scope:
         """
         Iterate over the keys, tokens and passwords in everything that the scope holds.
 
-        Messages, summaries, titles, state, entries and their earlier versions, artifacts; names
-        and metadata too. By the file's settings and the host's detector; none is given in full.
+        Messages, summaries, titles, state, entries and their earlier versions, items,
+        artifacts; names and metadata too. By the file's settings and the host's detector; none
+        is given in full.
 
         Args:
             entropy: Also runs of characters that look drawn, hashes among them.
@@ -477,7 +486,13 @@ class Scope:
         from memdb.deletion.secret_scan import Sources, places
 
         services = self._services
-        sources = Sources(services.db, services.conversations, services.entries, services.artifacts)
+        sources = Sources(
+            services.db,
+            services.conversations,
+            services.entries,
+            services.artifacts,
+            services.items,
+        )
         return places(sources, self._owner, services.screen, entropy=entropy)
 
     def export(self, path: str | os.PathLike[str]) -> int:

@@ -52,6 +52,7 @@ COMMANDS = {
     ),
     "secrets": Loaded("forget", "Find keys, tokens and passwords in a memory"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
+    "item": Loaded("item", "Put, get, list and delete values under a namespace and a key"),
     "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),
     "work": Loaded("service", "Embed and summarise what is due in FILE"),

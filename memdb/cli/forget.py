@@ -24,6 +24,7 @@ THINGS = {
     "versions": "old version",
     "summaries": "summary",
     "artifacts": "artifact",
+    "items": "item",
     "state": "value of state",
 }
 MANY = {"entries": "entries", "summaries": "summaries", "state": "values of state"}

@@ -9,7 +9,7 @@ from memdb.cli.base import MOMENT, embedder_option, limit_option, verb
 from memdb.cli.output import Column, note, one_line, print_records, print_table, when
 from memdb.models.messages import ROLES
 
-EVERY_KIND = ("message", "entry", "artifact", "session", "summary")
+EVERY_KIND = ("message", "entry", "artifact", "session", "summary", "item")
 PARTITIONS = ("both", "own", "shared")
 WAYS = ("meaning", "words", "vector")
 

@@ -15,6 +15,7 @@ from memdb.tables import (
     blobs,
     entries,
     entry_history,
+    items,
     messages,
     sessions,
     summaries,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
     from memdb.tables.artifacts import Place
+    from memdb.tables.items import StoredItem
 
 PAGE = 500
 
@@ -52,6 +54,8 @@ def collect(
     probes.add(_of_versions(selection.versions))
     for place in selection.artifacts:
         probes.add(_of_artifact(tx, place))
+    for stored in items.get_many(tx, selection.items).values():
+        probes.add(_of_item(stored))
     for name_or_all in selection.state:
         rows = state_rows.list_values(tx, owner.app, owner.user, name_or_all)
         probes.add(value for row in rows for value in row)
@@ -104,6 +108,13 @@ def _of_versions(rows: tuple[Row, ...]) -> Iterator[str | None]:
     """Yield what old versions of entries say."""
     for _, _, text, keywords, metadata in rows:
         yield from (text, *keywords.split("\n"), metadata)
+
+
+def _of_item(stored: StoredItem) -> Iterator[str | bytes | None]:
+    """Yield the namespace, the key, the value and the metadata of an item."""
+    item = stored.item
+    yield from (*item.namespace, item.key, json_value(item.metadata, "metadata"), stored.text)
+    yield item.value if isinstance(item.value, bytes) else json_value(item.value, "value")
 
 
 def _of_artifact(tx: Tx, place: Place) -> Iterator[str | bytes | None]:

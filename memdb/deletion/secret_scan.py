@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from memdb.conversations.reader import Conversations
     from memdb.engine.base import Engine
     from memdb.entries.service import EntryService
+    from memdb.items.service import ItemService
+    from memdb.models.items import Item
     from memdb.models.messages import ArtifactVersion
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 # with the next: a key that lies over the end is found in one of the two.
 STEP_BYTES = 1 << 20
 OVERLAP_BYTES = 8 << 10
+ITEM_PAGE = 500
 
 
 # What is looked at in a row; values of state and the bytes of artifacts besides.
@@ -43,6 +46,7 @@ FIELDS = {
     "summary": ("text", "hint"),
     "entry": ("text", "key", "keywords", "source", "metadata"),
     "version": ("text", "keywords", "metadata"),
+    "item": ("namespace", "key", "metadata", "value"),
     "artifact": ("name", "mime", "metadata"),
 }
 
@@ -54,6 +58,7 @@ class Sources(Record):
     reader: Conversations
     entries: EntryService
     artifacts: ArtifactService
+    items: ItemService
 
 
 def places(
@@ -62,7 +67,7 @@ def places(
     """
     Yield every secret of a scope, in all fields that `SecretScreen` screens when they are written.
 
-    Sessions come first, with their messages and summaries, then state, entries, artifacts.
+    Sessions come first, with their messages and summaries, then state, entries, items, artifacts.
     """
     for session in sources.reader.sessions(owner):
         where, fields = f"session {session.name}", FIELDS["session"]
@@ -83,6 +88,8 @@ def places(
         for old in sources.entries.history(owner, entry.id):
             where = f"entry {entry.id} version {old.version}"
             yield from _in_fields(where, old, FIELDS["version"], screen, entropy=entropy)
+    for item in _items(sources.items, owner):
+        yield from _in_fields(f"item {item}", item, FIELDS["item"], screen, entropy=entropy)
     for newest in sources.artifacts.list(owner, None):
         for version in sources.artifacts.versions(owner, newest.session, newest.name):
             yield from _in_artifact(sources, owner, version, screen, entropy=entropy)
@@ -94,6 +101,21 @@ def _summaries(db: Engine, owner: ScopeRef, session: str) -> Iterator[Summary]:
         ids = () if found is None else [row[0] for row in summaries.texts(tx, found)]
         told = summaries.get_many(tx, ids)
     return iter(told)
+
+
+def _items(service: ItemService, owner: ScopeRef) -> Iterator[Item]:
+    from memdb.items.service import list_request
+
+    after = None
+    while page := service.list(owner, list_request(after=after, limit=ITEM_PAGE)):
+        for item in page:
+            data = item.value if isinstance(item.value, bytes) else None
+            if data is not None:
+                text = "" if is_binary(data) else data.decode(errors="replace")
+                yield item.replace(value=text)
+            else:
+                yield item
+        after = page[-1]
 
 
 def _value_of(row: StateRow) -> Any:

@@ -20,9 +20,10 @@ from memdb.models.ids import (
 )
 from memdb.models.record import Record
 from memdb.records import artifacts as artifact_records
+from memdb.records import items as item_records
 from memdb.records.scopes import find_session
 from memdb.tables import artifacts as artifact_rows
-from memdb.tables import entries, entry_history, messages, sessions, tombstones
+from memdb.tables import entries, entry_history, items, messages, sessions, tombstones
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.validate import int_value, name_value, text_value
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 # Most words of a query: more would be a text, not what it is about.
 MAX_WORDS = 64
+
+# Items that are read at a time.
+ITEMS_AT_ONCE = 500
 
 
 class Selector(Record):
@@ -175,6 +179,7 @@ class Selection(Record):
         entries: Ids.
         versions: (entry, version, text, keywords, metadata) of entries that stay.
         artifacts: Names that go by themselves.
+        items: Ids.
         state: Sessions whose state goes; None among them means all of the user's.
     """
 
@@ -183,6 +188,7 @@ class Selection(Record):
     entries: tuple[int, ...] = ()
     versions: tuple[Row, ...] = ()
     artifacts: tuple[Place, ...] = ()
+    items: tuple[int, ...] = ()
     state: tuple[str | None, ...] = ()
 
 
@@ -229,7 +235,8 @@ def _everything(tx: Tx, scope_no: int | None) -> Selection:
     whole = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=MAX_INT)]
     places = artifact_records.list_places(tx, scope_no)
     every = tuple(entries.ids_between(tx, low, high))
-    return Selection((), tuple(whole), every, (), tuple(places), (None,))
+    stored = tuple(items.list_ids(tx, scope_no))
+    return Selection((), tuple(whole), every, (), tuple(places), stored, (None,))
 
 
 def _seqs(tx: Tx, session: int, selector: Selector) -> tuple[int, ...]:
@@ -256,6 +263,7 @@ def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> S
         tuple(entry_ids),
         tuple(row for row in versions if row[0] not in entry_ids),
         tuple(dict.fromkeys(places)),
+        (),
         (selector.session,),
     )
 
@@ -278,7 +286,7 @@ def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, with_entries: bool
             saved = artifact_rows.names_made_by(tx, scope_no, part.ids)
             places |= dict.fromkeys(Place(scope_no, number, name) for number, name in saved)
     kept = tuple(row for row in versions if row[0] not in entry_ids)
-    return Selection(tuple(present), (), tuple(entry_ids), kept, tuple(places), ())
+    return Selection(tuple(present), (), tuple(entry_ids), kept, tuple(places))
 
 
 def _matching(
@@ -287,8 +295,9 @@ def _matching(
     """
     Return what holds all words, by the stems of the index; old versions by the same.
 
-    The author of a message does not count, the name of an artifact does. In a
-    session, entries go only with the messages that told them.
+    The author of a message does not count, the name of an artifact does, and so do
+    namespace, key and metadata of an item. In a session, entries go only with the
+    messages that told them.
     """
     span = scope_range(scope_no) if session is None else session_range(session)
     terms = word_terms(selector.words)
@@ -311,10 +320,24 @@ def _matching(
             if session is None or one.session_no == session_no_of(session):
                 places[Place(scope_of(one.id), one.session_no, one.name)] = None
     return selection.replace(
+        items=_holding_items(tx, scope_no, terms) if session is None else (),
         entries=tuple(entry_ids),
         versions=tuple(row for row in versions.values() if row[0] not in entry_ids),
         artifacts=tuple(places),
     )
+
+
+def _holding_items(tx: Tx, scope_no: int, terms: list[Term]) -> tuple[int, ...]:
+    """Return the ids of the items that hold all words, in what is not indexed too."""
+    every, found = items.list_ids(tx, scope_no), []
+    for start in range(0, len(every), ITEMS_AT_ONCE):
+        some = items.get_many(tx, every[start : start + ITEMS_AT_ONCE])
+        texts = [
+            (row_id, item_records.all_text(stored.item), "") for row_id, stored in some.items()
+        ]
+        postings = tx.words.postings_in(texts, terms)
+        found += sorted(set.intersection(*map(set, postings.values())))
+    return tuple(found)
 
 
 def _words_of(query: str) -> tuple[str, ...]:

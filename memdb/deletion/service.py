@@ -21,13 +21,14 @@ from memdb.records import archive as archive_records
 from memdb.records import artifacts as artifact_records
 from memdb.records import dependents
 from memdb.records import entries as entry_records
+from memdb.records import items as item_records
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
 from memdb.records.scopes import ScopeRef
 from memdb.summaries.summarizer import Made, items_of_messages, items_of_summaries
-from memdb.tables import archive, entry_history, messages, scopes
+from memdb.tables import archive, entry_history, items, messages, scopes
 from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
 
@@ -270,6 +271,8 @@ class DeletionService:
             for entry_id in selection.entries:
                 entry_records.remove(tx, entry_id)
             _remove_versions(tx, selection)
+            for stored in items.get_many(tx, selection.items).values():
+                item_records.remove(tx, stored)
             for _, name in selection.whole:
                 session_records.remove(tx, owner, name)
             for name_or_all in selection.state:
@@ -381,6 +384,8 @@ class DeletionService:
             for entry_id in {*selection.entries, *was_here}:
                 entry_records.forget(tx, scope_no, entry_id)
         _remove_versions(tx, selection)
+        for stored in items.get_many(tx, selection.items).values():
+            item_records.forget(tx, stored)
         for place in selection.artifacts:
             artifact_records.forget(tx, place)
         names = {name for _, name in selection.whole}
@@ -433,6 +438,7 @@ def _count(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
         "versions": len(selection.versions),
         "summaries": sum(len(summary_rows.texts(tx, one)) for one in sessions),
         "artifacts": len(selection.artifacts),
+        "items": len(selection.items),
         "state": sum(map(len, state)),
     }
 

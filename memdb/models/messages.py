@@ -228,7 +228,8 @@ class Source(Record):
     name, version and its session. A session has its name, its title, and in
     created_ms the time of its first message. A summary has its session and id,
     and in seq and last_seq its span. *shared* is True of an entry that all users
-    of the app share. Messages and entries have the *metadata* given with them.
+    of the app share. An item has its namespace, key, revision and created_ms.
+    Messages, entries and items have the *metadata* given with them.
     """
 
     session: str | None = None
@@ -245,9 +246,14 @@ class Source(Record):
     summary_id: str | None = None
     last_seq: int | None = None
     metadata: dict[str, Any] | None = None
+    namespace: tuple[str, ...] | None = None
+    key: str | None = None
+    revision: int | None = None
 
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""
+        if self.key is not None:
+            return "/".join((*(self.namespace or ()), self.key))
         if self.entry_id is not None:
             return f"entry {self.entry_id} ({self.category})"
         if self.artifact is not None:
@@ -264,8 +270,8 @@ class Hit(Record):
     One answer of a search.
 
     Attributes:
-        kind: "message", "entry", "artifact", "summary" or "session".
-        text: The whole text of a message or entry; of an artifact the place
+        kind: "message", "entry", "artifact", "summary", "item" or "session".
+        text: The whole text of a message, entry or item; of an artifact the place
             that matched; of a session its title, or in a group its best message.
         score: How much it says about the query, 0 to 1, on one scale for all
             queries and files: from 0.5 on it is as likely an answer as not. The

@@ -164,7 +164,7 @@ class Receipt(Record):
         what: "entry", "messages", "session", "query" or "everything".
         subject_sha256: Hash of what was named, in hexadecimal: who knows the
             name can check that this is its receipt.
-        removed: How many of each: messages, sessions, entries, versions (of
+        removed: How many of each: messages, sessions, entries, items, versions (of
             entries that stay), summaries, artifacts, state.
         rewritten: How many of each stayed, without what was forgotten:
             summaries, segments (of archived messages).
@@ -244,6 +244,8 @@ class ImportReport(Record):
     entries_known: int = 0
     artifacts_added: int = 0
     artifacts_known: int = 0
+    items_added: int = 0
+    items_known: int = 0
     embeddings_added: int = 0
     state_added: int = 0
     settings_added: int = 0
@@ -255,8 +257,9 @@ class ImportReport(Record):
         parts += [f"{self.summaries_added:,} summaries"] if self.summaries_added else []
         parts += [f"{self.entries_added:,} entries"] if self.entries_added else []
         parts += [f"{self.artifacts_added:,} artifact versions"] if self.artifacts_added else []
+        parts += [f"{self.items_added:,} items"] if self.items_added else []
         parts += [f"{self.settings_added:,} settings"] if self.settings_added else []
-        known = self.messages_known + self.entries_known + self.artifacts_known
+        known = self.messages_known + self.entries_known + self.artifacts_known + self.items_known
         added = f"Imported {', '.join(parts)} ({self.format})"
         left = [f"{known:,} were here already"] if known else []
         left += [f"{self.forgotten:,} were forgotten here and stay away"] if self.forgotten else []

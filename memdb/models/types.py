@@ -9,9 +9,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 When = int | datetime | str
 
 Role = Literal["system", "user", "assistant", "tool"]
-Kind = Literal["message", "entry", "artifact", "summary", "session"]
+Kind = Literal["message", "entry", "artifact", "summary", "item", "session"]
 Partition = Literal["both", "own", "shared"]
 SearchBy = Literal["meaning", "words", "vector"]
+ItemOrder = Literal["key", "updated", "created"]
 Work = Literal["embed", "summarize", "extract"]
 OpenMode = Literal["write", "read"]
 Durability = Literal["power", "process"]

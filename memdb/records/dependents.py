@@ -114,6 +114,11 @@ DEPENDENTS: dict[str, tuple[Dependent, ...]] = {
         Dependent("artifacts_fts", "artifacts_fts", rebuildable=True),
         Dependent("blobs", "blob_unused", rebuildable=True),
     ),
+    "item": (
+        Dependent("item_namespaces", "namespace_without_item", rebuildable=True),
+        Dependent("items_fts", "items_fts", rebuildable=True),
+    ),
+    "namespace": (Dependent("items", KEY),),
     "blob": (Dependent("blob_chunks", KEY),),
     "space": (
         Dependent("vectors", "vector_without_row", rebuildable=True),
@@ -128,6 +133,7 @@ RULES = (
     ("artifact_without_session", False),
     ("state_without_session", False),
     ("entry_without_session", False),
+    ("namespace_without_item", True),
     ("vector_without_row", True),
     ("job_without_subject", True),
     ("job_without_space", True),

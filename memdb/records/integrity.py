@@ -14,6 +14,7 @@ from memdb.records import (
     artifacts,
     dependents,
     entries,
+    items,
     messages,
     sessions,
     spaces,
@@ -93,6 +94,7 @@ def rebuild(db: Engine) -> None:
         sessions.derive(tx)
         entries.derive(tx)
         artifacts.derive(tx)
+        items.derive(tx)
         dependents.derive(tx)
         tx.words.rebuild()
 

@@ -26,7 +26,7 @@ from memdb.search.retrieve import (
     restricted,
 )
 from memdb.search.weights import LARGE_SCOPE, MAX_POSTINGS, for_documents, for_messages
-from memdb.tables import artifacts, entries, messages, sessions, summaries
+from memdb.tables import artifacts, entries, items, messages, sessions, summaries
 from memdb.text.derived import said_hash
 
 TYPE_CHECKING = False
@@ -187,6 +187,25 @@ def _summary_corpora(tx: Tx, question: Question) -> list[Corpus]:
     ]
 
 
+def _item_corpora(tx: Tx, question: Question) -> list[Corpus]:
+    """Return the items that have not expired and that the request's filter lets through."""
+    request, scope_no = question.request, question.scope_no
+    if scope_no is None or request.session is not None or request.is_timed:
+        return []  # an item belongs to no session, and its words have no time
+    if request.item_filter is not None:
+        allowed = request.item_filter(tx, scope_no)
+        total = len(allowed)
+        return [read_corpus(tx, question, "item", question.span, allowed=allowed, total=total)]
+
+    def keep(postings: Postings) -> Postings:
+        ids = {key for keys in postings.values() for key in keys}
+        return restricted(postings, items.live_ids(tx, ids, question.now_ms)) if ids else postings
+
+    postings, excluded = read_postings(tx, question, "item", question.span, keep)
+    total = max(items.count(tx, scope_no), 1)
+    return [Corpus("item", question.span, None, total, postings, excluded)]
+
+
 def _session_corpora(tx: Tx, question: Question) -> list[Corpus]:
     if question.scope_no is None or question.session is not None or question.request.is_timed:
         return []  # the title of a session is no news in it, and has no time
@@ -267,6 +286,24 @@ def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Cont
     }
 
 
+def _read_items(tx: Tx, question: Question, __: Corpus, ids: Sequence[int]) -> Contents:
+    live = items.live_ids(tx, ids, question.now_ms)
+    return {
+        key: (
+            stored.text or "",
+            Source(
+                created_ms=stored.item.created_ms,
+                metadata=stored.item.metadata,
+                namespace=stored.item.namespace,
+                key=stored.item.key,
+                revision=stored.item.revision,
+            ),
+        )
+        for key, stored in items.get_many(tx, ids).items()
+        if key in live
+    }
+
+
 def _read_sessions(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
     """Return the titles."""
     return {
@@ -310,6 +347,14 @@ KINDS = {
         rank=rank_documents,
         weights=for_documents,
         read=_read_summaries,
+    ),
+    "item": Kind(
+        name="item",
+        corpora=_item_corpora,
+        find=find_texts,
+        rank=rank_documents,
+        weights=for_documents,
+        read=_read_items,
     ),
     "session": Kind(
         name="session",

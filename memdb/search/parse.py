@@ -31,7 +31,7 @@ from memdb.text.validate import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Moment = int | datetime | None
     from collections.abc import Mapping
 
-    from memdb.engine.base import Postings
+    from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
     from memdb.text.terms import Term
 
@@ -210,7 +210,7 @@ def _only(piece: str, gone: set[str]) -> bool:
     return bool(words) and all(word in gone for word in words)
 
 
-KINDS = ("message", "entry", "artifact", "summary", "session")
+KINDS = ("message", "entry", "artifact", "summary", "item", "session")
 """Every kind of record that can be searched."""
 
 DEFAULT_KINDS = ("message", "entry", "artifact", "session")
@@ -263,6 +263,7 @@ class SearchRequest(Record):
         vector: Vector of the query, of the embedder's dimension. None means that
             the embedder makes it.
         min_score: Least score of a hit, 0 to 1. None means the floor of the file.
+        item_filter: Returns the ids of the items of a scope that count. None means all.
     """
 
     text: str
@@ -285,6 +286,7 @@ class SearchRequest(Record):
     partition: str = "both"
     vector: bytes | Sequence[float] | None = None
     min_score: float | None = None
+    item_filter: Callable[[Tx, int], set[int]] | None = None
 
     @property
     def is_timed(self) -> bool:

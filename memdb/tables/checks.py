@@ -86,6 +86,13 @@ ORDER BY artifact_names.id
 LIMIT 20
 """
 
+NAMESPACE_WITHOUT_ITEM = """/* checks.namespace_without_item */
+SELECT 'namespace ' || id FROM item_namespaces
+WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.namespace_id = item_namespaces.id)
+ORDER BY id
+LIMIT 20
+"""
+
 VECTOR_WITHOUT_ROW = """/* checks.vector_without_row */
 SELECT kind || ' ' || ref FROM vectors
 WHERE
@@ -286,6 +293,7 @@ RULES = {
     "entry_without_session": ENTRY_WITHOUT_SESSION,
     "seq_above_last": SEQ_ABOVE_LAST,
     "version_above_last": VERSION_ABOVE_LAST,
+    "namespace_without_item": NAMESPACE_WITHOUT_ITEM,
     "vector_without_row": VECTOR_WITHOUT_ROW,
     "vector_size": VECTOR_SIZE,
     "job_without_subject": JOB_WITHOUT_SUBJECT,
@@ -359,6 +367,17 @@ UPDATE_ARTIFACT_BIGRAMS = """/* checks.artifact_bigrams */
 UPDATE artifact_names SET bigrams = :bigrams WHERE id = :id
 """
 
+SELECT_ITEM_TEXTS = """/* checks.item_texts */
+SELECT id, text, '', bigrams FROM items
+WHERE id > :after AND text IS NOT NULL
+ORDER BY id
+LIMIT 100
+"""
+
+UPDATE_ITEM_BIGRAMS = """/* checks.item_bigrams */
+UPDATE items SET bigrams = :bigrams WHERE id = :id
+"""
+
 SELECT_SESSION_TITLES = """/* checks.session_titles */
 SELECT id, title, '', bigrams FROM sessions
 WHERE id > :after AND title IS NOT NULL
@@ -412,6 +431,11 @@ WHERE last_version < coalesce(
   ),
   1
 )
+"""
+
+DELETE_EMPTY_NAMESPACES = """/* checks.empty_namespaces */
+DELETE FROM item_namespaces
+WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.namespace_id = item_namespaces.id)
 """
 
 DELETE_LOST_JOBS = """/* checks.lost_jobs */
@@ -473,6 +497,7 @@ _BIGRAMS = {
     "message": (SELECT_MESSAGE_TEXTS, UPDATE_MESSAGE_BIGRAMS),
     "entry": (SELECT_ENTRY_TEXTS, UPDATE_ENTRY_BIGRAMS),
     "artifact": (SELECT_ARTIFACT_TEXTS, UPDATE_ARTIFACT_BIGRAMS),
+    "item": (SELECT_ITEM_TEXTS, UPDATE_ITEM_BIGRAMS),
     "session": (SELECT_SESSION_TITLES, UPDATE_SESSION_BIGRAMS),
 }
 
@@ -487,6 +512,11 @@ def set_bigrams(tx: Tx, kind: str) -> None:
             bigrams = bigrams_of(f"{text}\n{more}" if more else text)
             if bigrams != stored:
                 tx.run(update, {"id": row_id, "bigrams": bigrams})
+
+
+def drop_empty_namespaces(tx: Tx) -> None:
+    """Remove the namespaces that hold no item."""
+    tx.run(DELETE_EMPTY_NAMESPACES)
 
 
 def raise_last_seqs(tx: Tx) -> None:

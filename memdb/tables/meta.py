@@ -19,6 +19,7 @@ SELECT
   (SELECT count(*) FROM entries),
   (SELECT count(*) FROM artifact_names),
   (SELECT count(*) FROM artifacts),
+  (SELECT count(*) FROM items),
   (SELECT count(*) FROM vectors),
   (SELECT count(*) FROM archive_segments)
 """
@@ -54,6 +55,7 @@ COUNTED = (
     "entries",
     "artifacts",
     "artifact versions",
+    "items",
     "vectors",
     "archive segments",
 )

@@ -46,6 +46,13 @@ WHERE
   id BETWEEN :low AND :high
   AND uid IN (SELECT value FROM json_each(:uids))
 UNION ALL
+SELECT items.uid
+FROM item_namespaces
+JOIN items ON items.namespace_id = item_namespaces.id
+WHERE
+  item_namespaces.scope_no = :scope_no
+  AND items.uid IN (SELECT value FROM json_each(:uids))
+UNION ALL
 SELECT uid FROM artifacts
 WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
 """
@@ -67,7 +74,7 @@ WHERE scope_no = :scope_no AND kind = :kind AND ref NOT LIKE 'sha256:%'
 
 UPDATE_ALL_REFS = """/* tombstones.hide_all_refs */
 UPDATE tombstones
-SET ref = CASE WHEN kind = 'entry' THEN ref ELSE 'forgotten' END, forgotten = 1
+SET ref = CASE WHEN kind IN ('entry', 'item') THEN ref ELSE 'forgotten' END, forgotten = 1
 WHERE scope_no = :scope_no
 """
 
@@ -96,7 +103,7 @@ class Tombstone(Record):
     That something was removed.
 
     Attributes:
-        kind: "session", "message", "entry" or "artifact".
+        kind: "session", "message", "entry", "item" or "artifact".
         ref: Where it was: a session's name, `name@version`, or an id.
         forgotten: Whether an import may not bring it back.
     """
@@ -130,7 +137,7 @@ def list_page(tx: Tx, scope_no: int, *, after: str = "", limit: int = 1000) -> l
 
 
 def live(tx: Tx, scope_no: int, uids: list[str]) -> set[str]:
-    """Return those of *uids* that a session, entry or artifact here has."""
+    """Return those of *uids* that a session, entry, item or artifact here has."""
     low, high = scope_range(scope_no)
     values = {"scope_no": scope_no, "low": low, "high": high, "uids": uids}
     return {row[0] for row in tx.all(SELECT_LIVE, values)}

@@ -26,12 +26,15 @@ SETTINGS_OF = {
     "message": "secrets_in_messages",
     "session": "secrets_in_messages",
     "summary": "secrets_in_messages",
+    "item": "secrets_in_messages",
     "state": "secrets_in_messages",
     "artifact": "secrets_in_messages",
 }
 
 # Fields that name something: with a part redacted they would name something else.
-NAMES = frozenset({"key", "source", "session", "name", "author", "external_id", "mime", "ref"})
+NAMES = frozenset(
+    {"key", "namespace", "source", "session", "name", "author", "external_id", "mime", "ref"}
+)
 
 # Bytes whose beginning holds NUL are no text: what looks like a key there is an accident.
 HEAD_BYTES = 4096

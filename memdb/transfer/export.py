@@ -16,7 +16,7 @@ from memdb.errors import FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
 from memdb.text.validate import text_value
-from memdb.transfer import artifacts, entries, messages, others, summaries
+from memdb.transfer import artifacts, entries, items, messages, others, summaries
 from memdb.transfer.files import whole_file
 from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
 
@@ -132,7 +132,7 @@ def _scope_lines(
     uid, created_ms = scopes.identity(tx, scope_no)
     given = {"app": owner.app, "user": owner.user, "created_ms": created_ms, "uid": uid}
     yield SCOPE.to_line(None, given)
-    for kind in (messages, summaries, entries, artifacts):
+    for kind in (messages, summaries, entries, artifacts, items):
         yield from kind.export(tx, scope_no)
     if embeddings:
         yield from others.export_vectors(tx, scope_no)

@@ -21,7 +21,7 @@ from memdb.models.settings import read_settings
 from memdb.records.scopes import ScopeRef
 from memdb.tables import scopes, settings
 from memdb.text.validate import choice_value, optional_name, text_value
-from memdb.transfer import artifacts, entries, files, messages, others, summaries
+from memdb.transfer import artifacts, entries, files, items, messages, others, summaries
 from memdb.transfer.formats import chatgpt, claude, jsonl, locomo
 from memdb.transfer.lines import SCOPE, Item, Target, located
 
@@ -58,6 +58,7 @@ _KINDS = {
     "entry": _Kind(entries.read_entry, entries.write_entries),
     "artifact": _Kind(artifacts.read_artifact, artifacts.write_artifacts),
     "artifact_name": _Kind(artifacts.read_name, artifacts.write_names),
+    "item": _Kind(items.read_item, items.write_items),
     "embedding": _Kind(others.read_vector, others.write_vectors),
     "state": _Kind(others.read_state, others.write_state),
     "tombstone": _Kind(others.read_tombstone, others.write_tombstones),
@@ -226,6 +227,8 @@ class _Sink:
         if item.kind == "artifact":
             data = line.fields["data"]
             self._waiting_bytes += len(data) if isinstance(data, bytes) else CHUNK_BYTES
+        elif item.kind == "item":
+            self._waiting_bytes += len(line.draft.value or line.draft.data or b"")
 
     @property
     def full(self) -> bool:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
+    from memdb.items.service import ItemService
     from memdb.models.messages import Message
     from memdb.models.settings import Settings
     from memdb.records.scopes import ScopeRef
@@ -269,6 +270,7 @@ class TransferServices(Record):
         summarize_every: Messages after which a session is due to be summarised.
         entries: Stores hand-written facts.
         artifacts: Stores versions.
+        items: Checks items.
         change_settings: Keeps checked changes of the settings in the file.
     """
 
@@ -279,6 +281,7 @@ class TransferServices(Record):
     summarize_every: int
     entries: EntryService
     artifacts: ArtifactService
+    items: ItemService
     change_settings: Callable[[Settings | dict[str, Any]], Settings]
 
 

@@ -65,7 +65,7 @@ TOMBSTONE = Codec(
     "of ref deleted_ms uid forgotten",
     needs="of ref deleted_ms uid",
     checks={
-        "of": one_of("session", "message", "entry", "artifact"),
+        "of": one_of("session", "message", "entry", "item", "artifact"),
         "ref": text_value,
         "forgotten": flag_value,
     },

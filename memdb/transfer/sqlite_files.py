@@ -48,6 +48,7 @@ PLAIN_TABLES = {
     "entry": "entries",
     "summary": "summaries",
     "artifact": "artifacts",
+    "item": "items",
     "state": "state",
 }
 

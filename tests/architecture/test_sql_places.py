@@ -119,7 +119,7 @@ SQLITE_ALONE = re.compile(
 # Codes of findings are names of indexes; users know them.
 NAMES_ALONE = {
     f"{kind}_fts"
-    for kind in ("messages", "archived", "entries", "summaries", "artifacts", "sessions")
+    for kind in ("messages", "archived", "entries", "summaries", "artifacts", "items", "sessions")
 }
 
 ABOVE = [name for name in FILES if not name.startswith("engine/")]

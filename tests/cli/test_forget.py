@@ -43,6 +43,7 @@ def test_forget_golden(run_json, told):
             "versions": 0,
             "summaries": 0,
             "artifacts": 0,
+            "items": 0,
             "state": 0,
         },
         "rewritten": {"summaries": 0, "segments": 0},

@@ -44,6 +44,8 @@ def test_import_golden(run_json, path):
         "entries_known": 0,
         "artifacts_added": 10,
         "artifacts_known": 0,
+        "items_added": 0,
+        "items_known": 0,
         "embeddings_added": 0,
         "state_added": 0,
         "settings_added": 0,

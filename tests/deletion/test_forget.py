@@ -295,6 +295,7 @@ def test_a_session_goes_with_all_that_is_its(db, database):
         "versions": 0,
         "summaries": receipt.removed["summaries"],
         "artifacts": 1,
+        "items": 0,
         "state": 1,
     }
     assert receipt.removed["summaries"] > 0

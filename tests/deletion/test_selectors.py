@@ -82,6 +82,8 @@ def filled(db: MemDB) -> MemDB:
     chat.extend([{"role": "user", "text": f"tea {n}"} for n in range(12)])
     chat.artifacts.save("n.txt", "tea")
     chat.state["k"] = "tea"
+    ann.items.put(("n",), "k", {"text": "green tea"})
+    ann.items.put(("n",), "other", {"text": "a dog"})
     ann.remember("Ann likes green tea.", session="s", seq=3)
     ann.remember("Ann has a dog.", session="s", seq=3)
     db.jobs.run()
@@ -94,9 +96,9 @@ def filled(db: MemDB) -> MemDB:
         ({"session": "s"}, {"messages": 12, "sessions": 1, "artifacts": 1, "state": 1}),
         ({"session": "s", "seqs": [3, 4]}, {"messages": 2}),
         ({"session": "gone"}, {}),
-        ({"query": "tea"}, {"messages": 12, "entries": 1}),
+        ({"query": "tea"}, {"messages": 12, "entries": 1, "items": 1}),
         ({"query": "tea", "artifacts": True}, {"messages": 12, "entries": 1, "artifacts": 1}),
-        ({"everything": True}, {"messages": 12, "sessions": 1, "entries": 2, "state": 1}),
+        ({"everything": True}, {"messages": 12, "sessions": 1, "entries": 2, "items": 2}),
     ],
     ids=str,
 )

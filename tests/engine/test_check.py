@@ -26,6 +26,8 @@ REBUILDABLE = {
     "entries_fts": "INSERT INTO entries_fts (entries_fts, rowid, text, keywords) SELECT 'delete', id, text, keywords FROM entries",
     "summaries_fts": "INSERT INTO summaries_fts (rowid, text) VALUES (5, 'ghost')",
     "artifacts_fts": "INSERT INTO artifacts_fts (rowid, name, text) VALUES (5, 'ghost', 'ghost')",
+    "items_fts": "INSERT INTO items_fts (rowid, text) VALUES (5, 'ghost')",
+    "namespace_without_item": "INSERT INTO item_namespaces (id, scope_no, path) VALUES (1 << 44 | 999, 1, 'x')",
     "sessions_fts": "INSERT INTO sessions_fts (rowid, title) VALUES (5, 'ghost')",
 }
 
@@ -163,6 +165,7 @@ def damage(
         ann.session("long").extend([{"role": "user", "text": f"long tea {n}"} for n in range(65)])
         ann.remember("Ann likes tea.", key="drink", session="trip", seq=1)
         [ann.session("trip").artifacts.save("menu.md", text) for text in ("soup", "fish")]
+        ann.items.put(("notes",), "k", {"text": "an item of tea"})
         db.jobs.run()
 
     db = open_db(path)

@@ -31,6 +31,7 @@ DERIVED = {
     ("entries", "content_hash"): "entry_hash",
     ("entries", "said_hash"): "entry_hash",
     ("artifact_names", "bigrams"): "artifacts_fts",
+    ("items", "bigrams"): "items_fts",
     ("sketches", "space_no"): "sketch_differs",
     ("sketches", "kind"): "sketch_differs",
     ("sketches", "bucket"): "sketch_differs",

@@ -118,6 +118,7 @@ def test_every_released_format_is_frozen(number: int) -> None:
         "entries_fts",
         "summaries_fts",
         "artifacts_fts",
+        "items_fts",
         "sessions_fts",
     }
 

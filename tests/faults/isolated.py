@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tenants import SECRETS, THEIR_USER
 from writes import beside, entry
 
+from memdb import FindItem
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -104,6 +106,14 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Host.head": lambda db: trip(db).host.head(),
     "Host.segments": lambda db: ann(db).session("cold").host.segments(),
     "Host.snapshot": lambda db: trip(db).host.snapshot(),
+    "Items.find": lambda db: ann(db).items.find(("notes", "trip"), "tent"),
+    "Items.get": lambda db: ann(db).items.get(("notes",), "raw"),
+    "Items.list": lambda db: [
+        ann(db).items.list(("notes",), order=order, descending=True)
+        for order in ("key", "updated", "created")
+    ],
+    "Items.namespaces": lambda db: ann(db).items.namespaces(),
+    "Items.recall": lambda db: [ann(db).items.recall(query) for query in (*QUERIES, "tent")],
     "MemDB.export_lines": lambda db: db.export_lines(user="ann"),
     "MemDB.settings": lambda db: repr(db.settings.get()),
     "Scope.app": lambda db: ann(db).app,
@@ -111,6 +121,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.entries": lambda db: ann(db).entries.list(category="events", pinned=False),
     "Scope.export": exported,
     "Scope.find_secrets": lambda db: ann(db).find_secrets(entropy=True),
+    "Scope.items": lambda db: ann(db).items.list(where={"stars": {"$gte": 1}}),
     "Scope.profile": lambda db: ann(db).profile(400, QUERIES, ids=True),
     "Scope.profile of entries": lambda db: ann(db).profile(400, entries=[entry(db)]),
     "StoredSettings.prompts": lambda db: db.settings.prompts(),
@@ -118,7 +129,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.recall by words": lambda db: [
         ann(db).recall(query, 50, explain=True, by="words", kinds=[kind])
         for query in QUERIES
-        for kind in ("message", "entry", "artifact", "summary")
+        for kind in ("message", "entry", "artifact", "summary", "item")
     ],
     "Scope.recall sessions": lambda db: ann(db).recall("tea", group="session", kinds=["message"]),
     "Scope.recall as_of": lambda db: ann(db).recall("Oslo", as_of=db.file.now_ms(), explain=True),
@@ -239,6 +250,16 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Host.segments": lambda db, _: ann(db).session(S["archived_session"]).host.segments(),
     "Host.snapshot": lambda db, _: ann(db).session(S["session"]).host.snapshot(),
     "Host.window": lambda db, _: ann(db).session(S["summarised_session"]).host.window(),
+    "Items.batch": lambda db, _: ann(db).items.batch([FindItem((S["item_label"],), S["item_key"])]),
+    "Items.delete": lambda db, _: ann(db).items.delete((S["item_label"],), S["item_key"]),
+    "Items.find": lambda db, _: ann(db).items.find((S["item_label"],), S["item_key"]),
+    "Items.get": lambda db, _: ann(db).items.get((S["item_label"],), S["item_key"]),
+    "Items.list": lambda db, _: ann(db).items.list((S["item_label"],)),
+    "Items.namespaces": lambda db, _: ann(db).items.namespaces((S["item_label"],)),
+    "Items.put": lambda db, _: ann(db).items.put(
+        (S["item_label"],), S["item_key"], f"{S['item_value']} lamp", expected_revision=0
+    ),
+    "Items.recall": lambda db, _: ann(db).items.recall(S["item_value"]),
     "MemDB.export": lambda db, _: db.export(beside(db, "o.jsonl"), user=S["user"], app=S["app"]),
     "MemDB.export_lines": lambda db, _: db.export_lines(user=S["user"], app=S["app"]),
     "MemDB.scope": lambda db, _: repr(db.scope(S["user"], "another app").sessions()),

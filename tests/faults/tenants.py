@@ -55,6 +55,7 @@ SECRETS = {
         *("artifact", "artifact_text", "artifact_mime", "artifact_metadata", "artifact_deleted"),
         *("artifact_user", "session_state", "session_state_key", "user_state", "user_state_key"),
         *("app_state", "app_state_key", "failure", "token", "pending", "graph"),
+        *("item_label", "item_key", "item_value", "item_field", "item_metadata"),
     )
 }
 S = SECRETS
@@ -161,6 +162,8 @@ def fill_with_secrets(db: MemDB, user: str, app: str) -> None:
             name, f"{S['artifact_text']} soup", mime=f"text/{S['artifact_mime']}", metadata=metadata
         )
     chat.artifacts.delete(S["artifact_deleted"])
+    place, said = (S["item_label"],), {S["item_field"]: f"{S['item_value']} red lamp"}
+    scope.items.put(place, S["item_key"], said, metadata={"m": S["item_metadata"]}, ttl="30d")
     graph = f'{{"type":"entity","name":"{S["graph"]}","entityType":"lamp","observations":[]}}'
     scope.artifacts.save("user:knowledge-graph.jsonl", graph)
 
@@ -225,7 +228,7 @@ def warm_as_others(db: MemDB) -> None:
             chat.last(3)
             chat.recall("lamp tea", limit=3)
             chat.context(300)
-        scope.recall("Oslo red lamp", limit=3, kinds=["message", "artifact", "summary"])
+        scope.recall("Oslo red lamp", limit=3, kinds=["message", "artifact", "summary", "item"])
 
 
 # The scopes of the others, in the order in which `make_files` makes them.
@@ -245,6 +248,8 @@ ROWS_OF_OTHERS = {
     "entry_decisions": f"entry_id >> 44 {THEIRS}",
     "vectors": f"ref >> 44 {THEIRS}",
     "sketches": f"bucket >> 36 {THEIRS}",
+    "item_namespaces": f"scope_no {THEIRS}",
+    "items": f"id >> 44 {THEIRS}",
     "blobs": f"blob_no IN (SELECT blob_no FROM artifacts WHERE scope_no {THEIRS})",
     "blob_chunks": f"blob_no IN (SELECT blob_no FROM artifacts WHERE scope_no {THEIRS})",
     "artifact_names": f"scope_no {THEIRS}",
@@ -292,6 +297,7 @@ DAMAGE = {
     "blob_chunks": "data = x'00'",
     "vectors": "vector = zeroblob(4)",
     "sketches": "planes = slots",
+    "items": "value = '{'",
     "state": "value = '{'",
 }
 

@@ -27,6 +27,7 @@ COLUMNS = {
     "summaries": "hint",
     "artifact_names": "text",
     "artifacts": "mime",
+    "items": "text",
     "scopes": "uid",
     "embedding_spaces": "metric",
 }
@@ -35,7 +36,17 @@ COLUMNS = {
 ELSEWHERE = {"restore", "recover", "migrate", "create a file", "work in a thread"}
 
 # Of these, one for each way in which rows are changed.
-SHORT = ("append", "commit", "forget words", "delete a session", "run", "archive", "update", "save")
+SHORT = (
+    "append",
+    "commit",
+    "forget words",
+    "delete a session",
+    "run",
+    "archive",
+    "update",
+    "save",
+    "put again",
+)
 
 
 def opened(path: Path, embedder: Any) -> memdb.MemDB:

@@ -161,6 +161,21 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         "State.pop State.popitem State.setdefault",
         _ann(lambda ann: ann.state.setdefault("note", SAID)),
     ),
+    "item": ("Items.put", _ann(lambda ann: ann.items.put(("n",), "k", {"deep": [SAID]}))),
+    "item key": ("Items.put", _ann(lambda ann: ann.items.put(("n",), KEY, 1))),
+    "item namespace": ("Items.put", _ann(lambda ann: ann.items.put((KEY,), "k", 1))),
+    "item metadata": (
+        "Items.put",
+        _ann(lambda ann: ann.items.put(("n",), "k", 1, metadata={"note": SAID})),
+    ),
+    "item of a batch": (
+        "Items.batch",
+        _ann(lambda ann: ann.items.batch([memdb.PutItem(("n",), "k", SAID)])),
+    ),
+    "import an item": (
+        "MemDB.import_file",
+        _import(kind="item", namespace=["n"], key="k", value={"note": SAID}),
+    ),
     "artifact": ("Artifacts.save", _in(lambda chat: chat.artifacts.save("a.md", SAID))),
     "artifact bytes": (
         "Artifacts.save",
@@ -207,13 +222,14 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
 }
 for _name in ("name of a session", "create title", "create metadata", "state", "state key"):
     TEXTS[f"import of an export: {_name}"] = ("MemDB.import_file", _import_export(TEXTS[_name][1]))
-for _name in ("artifact", "artifact metadata", "remember", "source", "entry metadata"):
+for _name in ("artifact", "artifact metadata", "item", "remember", "source", "entry metadata"):
     TEXTS[f"import of an export: {_name}"] = ("MemDB.import_file", _import_export(TEXTS[_name][1]))
 
 # They take no text that is stored, or only what a file of memdb holds already.
 WITHOUT_TEXT = set(
     """
     Artifacts.delete Entries.clear Entries.delete Entries.pin Entries.set_active Entries.set_trust Entries.supersede Entries.unpin
+    Items.delete Items.find Items.get Items.list Items.recall
     File.backup File.drop_space File.rebuild File.vacuum Host.clear Host.erase Host.window Jobs.run
     Jobs.run_due Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
     Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive

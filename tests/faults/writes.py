@@ -25,11 +25,13 @@ import memdb
 from memdb import MemDB, api
 from memdb.api.collections import Artifacts, Entries, State, Summaries
 from memdb.api.database import File, Jobs, StoredSettings
+from memdb.api.items import Items
 from memdb.api.scope import Scope
 from memdb.api.session import Host, Session, Transaction
 from memdb.api.tools import Tools
 from memdb.api.worker import Worker
 from memdb.engine.sqlite import schema
+from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.models.settings import Settings
 from memdb.models.summaries import SourceItem, SummaryText
 
@@ -47,6 +49,7 @@ CLASSES = (
     Host,
     Entries,
     Artifacts,
+    Items,
     State,
     Summaries,
     File,
@@ -121,6 +124,9 @@ def prepare(db: MemDB, user: str = "ann", app: str = "default") -> None:
     trip.append("user", "not embedded yet")
     ann.session("long").extend([{"role": "user", "text": f"cake {n} 北京"} for n in range(9)])
     ann.session("due").extend([{"role": "user", "text": f"tea {n}"} for n in range(10)])
+    ann.items.put(("notes", "trip"), "tent", {"text": "Pack the tent for 北京.", "stars": 3})
+    ann.items.put(("notes",), "raw", bytes(range(64)), index=False)
+    ann.items.put(("notes", "short"), "soon", {"text": "It lives a day."}, ttl="1d")
     for state in (trip.state, ann.state, db.state(app)):
         state.update(colour="red", size=3)
 
@@ -394,6 +400,37 @@ WRITES: dict[str, Write] = {
     "delete an artifact": Write(
         ("Artifacts.delete",), _in("trip", lambda chat: chat.artifacts.delete("menu.md"))
     ),
+    "put": Write(
+        ("Items.put",), _ann(lambda ann: ann.items.put(("notes", "new"), "k", {"text": "a 北京"}))
+    ),
+    "put again": Write(
+        ("Items.put",),
+        _ann(lambda ann: ann.items.put(("notes", "trip"), "tent", {"text": "Sell the tent."})),
+    ),
+    "put at a revision": Write(
+        ("Items.put",),
+        _ann(lambda ann: ann.items.put(("notes",), "raw", b"x", expected_revision=1, ttl=60)),
+    ),
+    "delete an item": Write(
+        ("Items.delete",), _ann(lambda ann: ann.items.delete(("notes", "trip"), "tent"))
+    ),
+    "read and refresh": Write(
+        ("Items.find", "Items.get", "Items.list", "Items.recall"),
+        _ann(lambda ann: ann.items.list(("notes", "short"), refresh=True)),
+    ),
+    "batch": Write(
+        ("Items.batch",),
+        _ann(
+            lambda ann: ann.items.batch(
+                [
+                    PutItem(("notes",), "b1", {"text": "one"}),
+                    DeleteItem(("notes", "trip"), "tent"),
+                    FindItem(("notes", "short"), "soon", refresh=True),
+                    PutItem(("notes",), "raw", [1, 2], expected_revision=1),
+                ]
+            )
+        ),
+    ),
     "set state": Write(("State.__setitem__", "State.__delitem__", "MemDB.state"), set_state),
     "update state": Write(
         ("State.update",), _ann(lambda ann: ann.state.update(colour="blue", more=[1, 2]))
@@ -506,9 +543,10 @@ READS = {
     "Entries": "decisions find get has_arbiter history list note_use page replaced",
     "File": "check count_tokens info mark now_ms spaces stamp warm",
     "Host": "head segments snapshot",
+    "Items": "namespaces",
     "Jobs": "pending",
     "MemDB": "close export_lines file jobs path query scope scopes settings stats",
-    "Scope": "app artifacts entries export find_secrets profile session sessions state user why",
+    "Scope": "app artifacts entries export find_secrets items profile session sessions state user why",
     "Session": "artifacts find get host last last_seq messages profile state summaries tools",
     "State": "all get items keys values",
     "StoredSettings": "categories get override prompts",

@@ -19,6 +19,7 @@ INDEXED = {
     "summaries_fts",
     "entries_fts",
     "artifacts_fts",
+    "items_fts",
     "sessions_fts",
 }
 
@@ -33,6 +34,7 @@ def fill(db: MemDB, user: str, name: str, word: str) -> Session:
     chat.host.create(title=f"{word} 北京")
     chat.extend([{"role": "user", "text": f"{word} 北京 {n}"} for n in range(1, 41)])
     chat.state["mood"] = word
+    ann.items.put((word,), "k", {"text": f"{word} 北京"})
     chat.artifacts.save("n.txt", word)
     chat.artifacts.save("n.txt", f"{word} twice")
     ann.remember(f"Ann saw a {word}.", session=name, seq=3, key=f"{name} sight")
@@ -105,6 +107,9 @@ OTHERS: dict[str, Callable[[MemDB, Session], object]] = {
         db.scope("ann").forget(entry=one.id) for one in db.scope("ann").entries.list(inactive=True)
     ],
     "artifacts.delete": lambda _db, chat: chat.artifacts.delete("n.txt"),
+    "items.delete": lambda db, _: [
+        db.scope("ann").items.delete(one.namespace, one.key) for one in db.scope("ann").items.list()
+    ],
     "state.clear": lambda _db, chat: chat.state.clear(),
     "quota and retention of entries": lambda db, _: expire(db),
     "drop_space": lambda db, _: db.file.drop_space("fake"),
@@ -135,6 +140,7 @@ def test_with_a_session_goes_all_that_hangs_on_it(
     told = after["entries"] - before["entries"]
     kept = "delete" in name
     apart = {
+        *("items", "item_namespaces", "items_fts"),  # they belong to no session
         "entries",
         "entries_fts",
         "entry_history",
@@ -229,6 +235,9 @@ ORPHANS = {
     ("artifact", "artifacts"): "DELETE FROM artifact_names",
     ("artifact", "artifacts_fts"): "DELETE FROM artifact_names",
     ("artifact", "blobs"): "DELETE FROM artifacts",
+    ("item", "item_namespaces"): "DELETE FROM items",
+    ("item", "items_fts"): "DELETE FROM items",
+    ("namespace", "items"): "DELETE FROM item_namespaces",
     ("blob", "blob_chunks"): "DELETE FROM blobs",
     ("space", "vectors"): "DELETE FROM embedding_spaces",
     ("space", "sketches"): "DELETE FROM embedding_spaces; DELETE FROM vectors",

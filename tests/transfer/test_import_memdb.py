@@ -57,6 +57,8 @@ def test_the_report_counts_what_was_added(export: str, open_db: Callable[..., Me
         "entries_known": 0,
         "artifacts_added": 3,
         "artifacts_known": 0,
+        "items_added": 0,
+        "items_known": 0,
         "embeddings_added": 9,
         "state_added": 0,
         "settings_added": 0,

@@ -99,6 +99,24 @@ WHERE
     OR valid_to_ms NOT BETWEEN -62135596800000 AND 253402300799999
   )
 """,
+    "item_namespaces": """/* digests.item_namespaces */
+SELECT id FROM item_namespaces
+WHERE
+  id IN (SELECT value FROM json_each(:ids)) AND digest <> row_digest(id, scope_no, path)
+""",
+    "items": """/* digests.items */
+SELECT id FROM items
+WHERE
+  id IN (SELECT value FROM json_each(:ids))
+  AND (
+    digest <> row_digest(
+      id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms,
+      vector_ref, vector_count, metadata, search_fields, value, data, text
+    )
+    OR created_ms NOT BETWEEN -62135596800000 AND 253402300799999
+    OR updated_ms NOT BETWEEN -62135596800000 AND 253402300799999
+  )
+""",
     "artifacts": """/* digests.artifacts */
 SELECT name FROM artifacts
 WHERE

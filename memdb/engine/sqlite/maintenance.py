@@ -79,6 +79,9 @@ INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('integrity-check', 1)
     "artifacts_fts": """/* maintenance.artifacts_fts */
 INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('integrity-check', 1)
 """,
+    "items_fts": """/* maintenance.items_fts */
+INSERT INTO items_fts (items_fts, rank) VALUES ('integrity-check', 1)
+""",
     "sessions_fts": """/* maintenance.sessions_fts */
 INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('integrity-check', 1)
 """,
@@ -135,6 +138,7 @@ SELECT
     WHEN name GLOB '*vectors*' OR name GLOB '*embedding*' OR name GLOB '*sketches*' THEN 'vectors'
     WHEN name GLOB '*artifact*' OR name GLOB '*blob*' THEN 'artifacts'
     WHEN name GLOB '*archive*' THEN 'archive'
+    WHEN name GLOB '*item*' THEN 'items'
     ELSE 'other'
   END AS store,
   sum(pgsize)

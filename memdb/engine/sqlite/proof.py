@@ -122,6 +122,13 @@ ORDER BY entry_id, version
 LIMIT 1000
 """
 
+SELECT_ITEMS = """/* proof.items */
+SELECT id, key, metadata, value, data, text FROM items
+WHERE id > :after
+ORDER BY id
+LIMIT 100
+"""
+
 # Everything small, with the name of its place: names of any kind, titles, metadata
 # and state of hosts. What belongs to no scope has the id 0.
 SELECT_NAMES = """/* proof.names */
@@ -132,6 +139,8 @@ SELECT
 FROM sessions
 UNION ALL
 SELECT scope_no << 44, 'the name of the user or the app', app || char(10) || user_name FROM scopes
+UNION ALL
+SELECT id, 'the namespace of items', path FROM item_namespaces
 UNION ALL
 SELECT id, 'artifact ' || name, name || char(10) || coalesce(text, '') FROM artifact_names
 UNION ALL
@@ -185,6 +194,9 @@ CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_summaries USING fts5vocab (main, su
     """/* proof.create_words_of_artifacts */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_artifacts USING fts5vocab (main, artifacts_fts, row)
 """,
+    """/* proof.create_words_of_items */
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_items USING fts5vocab (main, items_fts, row)
+""",
     """/* proof.create_words_of_sessions */
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.scan_sessions USING fts5vocab (main, sessions_fts, row)
 """,
@@ -196,6 +208,7 @@ UNION SELECT term FROM temp.scan_archived
 UNION SELECT term FROM temp.scan_entries
 UNION SELECT term FROM temp.scan_summaries
 UNION SELECT term FROM temp.scan_artifacts
+UNION SELECT term FROM temp.scan_items
 UNION SELECT term FROM temp.scan_sessions
 """
 
@@ -541,7 +554,7 @@ def _said(tx: Tx) -> Iterator[tuple[int, str, list[Any]]]:
 
 
 def _rows(tx: Tx) -> Iterator[tuple[int, str, list[Any]]]:
-    """Yield (id, kind, texts) of messages, entries and earlier versions of entries."""
+    """Yield (id, kind, texts) of messages, entries, earlier versions of entries, and items."""
     columns = ("id", *segments.CONTENT, "author", "external_id")
     for rows in tx.pages(SELECT_MESSAGES, {"after": 0}):
         for row in segments.fill(tx, rows, columns, lost_ok=True):
@@ -552,6 +565,9 @@ def _rows(tx: Tx) -> Iterator[tuple[int, str, list[Any]]]:
     for rows in tx.pages(SELECT_HISTORY, {"entry_id": 0, "version": 0}):
         for row in rows:
             yield row[0], "entry", [value for value in row[2:] if value]
+    for rows in tx.pages(SELECT_ITEMS, {"after": 0}):
+        for row in rows:
+            yield row[0], f"item {row[1]}", [value for value in row[1:] if value]
 
 
 def _segments(tx: Tx) -> Iterator[Row]:

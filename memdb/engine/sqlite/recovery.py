@@ -308,6 +308,8 @@ FROM (
   UNION SELECT entry_id >> 44 FROM entry_history
   UNION SELECT scope_no FROM artifact_names
   UNION SELECT scope_no FROM artifacts
+  UNION SELECT scope_no FROM item_namespaces
+  UNION SELECT id >> 44 FROM items
 )
 WHERE scope_no BETWEEN 1 AND 524287 AND scope_no NOT IN (SELECT scope_no FROM scopes)
 """,
@@ -368,8 +370,20 @@ UPDATE scopes SET last_n = max(
   coalesce((SELECT max(id & 0xFFFFFFFFFFF) FROM summaries WHERE id >> 44 = scopes.scope_no), 0),
   coalesce(
     (SELECT max(id & 0xFFFFFFFFFFF) FROM artifact_names WHERE id >> 44 = scopes.scope_no), 0
+  ),
+  coalesce((SELECT max(id & 0xFFFFFFFFFFF) FROM items WHERE id >> 44 = scopes.scope_no), 0),
+  coalesce(
+    (SELECT max(id & 0xFFFFFFFFFFF) FROM item_namespaces WHERE id >> 44 = scopes.scope_no), 0
   )
 )
+""",
+    "item_namespaces": """/* recovery.adopt_namespaces */
+INSERT INTO item_namespaces (id, scope_no, path)
+SELECT DISTINCT namespace_id, namespace_id >> 44, 'recovered-' || namespace_id || char(31)
+FROM items
+WHERE
+  namespace_id NOT IN (SELECT id FROM item_namespaces)
+  AND namespace_id >> 44 IN (SELECT scope_no FROM scopes)
 """,
     "artifact_names": """/* recovery.adopt_names */
 INSERT INTO artifact_names (id, scope_no, session_no, name, last_version)
@@ -424,6 +438,9 @@ WHERE
 """,
     "vectors": """/* recovery.drop_vectors */
 DELETE FROM vectors WHERE space_no NOT IN (SELECT space_no FROM embedding_spaces)
+""",
+    "item_namespaces": """/* recovery.drop_namespaces */
+DELETE FROM item_namespaces WHERE id NOT IN (SELECT namespace_id FROM items)
 """,
     "summaries": """/* recovery.drop_summaries */
 DELETE FROM summaries WHERE session_id NOT IN (SELECT id FROM sessions)

@@ -48,6 +48,10 @@ SELECT id, text, bigrams FROM summaries WHERE id BETWEEN :low AND :high
 INSERT INTO artifacts_fts (rowid, name, text, bigrams)
 SELECT id, name, text, bigrams FROM artifact_names WHERE id BETWEEN :low AND :high
 """,
+    "item": """/* words.add_items */
+INSERT INTO items_fts (rowid, text, bigrams)
+SELECT id, text, bigrams FROM items WHERE id BETWEEN :low AND :high AND text IS NOT NULL
+""",
     "session": """/* words.add_sessions */
 INSERT INTO sessions_fts (rowid, title, bigrams)
 SELECT id, title, bigrams FROM sessions WHERE id BETWEEN :low AND :high AND title IS NOT NULL
@@ -71,6 +75,11 @@ SELECT 'delete', id, text, bigrams FROM summaries WHERE id BETWEEN :low AND :hig
     "artifact": """/* words.drop_artifacts */
 INSERT INTO artifacts_fts (artifacts_fts, rowid, name, text, bigrams)
 SELECT 'delete', id, name, text, bigrams FROM artifact_names WHERE id BETWEEN :low AND :high
+""",
+    "item": """/* words.drop_items */
+INSERT INTO items_fts (items_fts, rowid, text, bigrams)
+SELECT 'delete', id, text, bigrams FROM items
+WHERE id BETWEEN :low AND :high AND text IS NOT NULL
 """,
     "session": """/* words.drop_sessions */
 INSERT INTO sessions_fts (sessions_fts, rowid, title, bigrams)
@@ -121,6 +130,14 @@ SELECT_SUMMARIES = """/* words.summaries */
 SELECT terms.value, (
   SELECT json_group_array(rowid) FROM summaries_fts
   WHERE summaries_fts MATCH terms.value AND rowid BETWEEN :low AND :high
+)
+FROM json_each(:terms) AS terms
+"""
+
+SELECT_ITEMS = """/* words.items */
+SELECT terms.value, (
+  SELECT json_group_array(rowid) FROM items_fts
+  WHERE items_fts MATCH terms.value AND rowid BETWEEN :low AND :high
 )
 FROM json_each(:terms) AS terms
 """
@@ -225,6 +242,9 @@ INSERT INTO summaries_fts (summaries_fts) VALUES ('rebuild')
     """/* words.rebuild_artifacts */
 INSERT INTO artifacts_fts (artifacts_fts) VALUES ('rebuild')
 """,
+    """/* words.rebuild_items */
+INSERT INTO items_fts (items_fts) VALUES ('rebuild')
+""",
     """/* words.rebuild_sessions */
 INSERT INTO sessions_fts (sessions_fts) VALUES ('rebuild')
 """,
@@ -245,6 +265,9 @@ INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('secure-delete', :on)
 """,
     """/* words.erase_artifacts */
 INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('secure-delete', :on)
+""",
+    """/* words.erase_items */
+INSERT INTO items_fts (items_fts, rank) VALUES ('secure-delete', :on)
 """,
     """/* words.erase_sessions */
 INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('secure-delete', :on)
@@ -268,6 +291,9 @@ INSERT INTO summaries_fts (summaries_fts, rank) VALUES ('merge', 500)
     """/* words.merge_artifacts */
 INSERT INTO artifacts_fts (artifacts_fts, rank) VALUES ('merge', 500)
 """,
+    """/* words.merge_items */
+INSERT INTO items_fts (items_fts, rank) VALUES ('merge', 500)
+""",
     """/* words.merge_sessions */
 INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('merge', 500)
 """,
@@ -290,6 +316,9 @@ INSERT INTO summaries_fts (summaries_fts) VALUES ('optimize')
     """/* words.optimize_artifacts */
 INSERT INTO artifacts_fts (artifacts_fts) VALUES ('optimize')
 """,
+    """/* words.optimize_items */
+INSERT INTO items_fts (items_fts) VALUES ('optimize')
+""",
     """/* words.optimize_sessions */
 INSERT INTO sessions_fts (sessions_fts) VALUES ('optimize')
 """,
@@ -300,6 +329,7 @@ _POSTINGS = {
     "entry": SELECT_ENTRIES,
     "artifact": SELECT_ARTIFACTS,
     "summary": SELECT_SUMMARIES,
+    "item": SELECT_ITEMS,
     "session": SELECT_SESSIONS,
 }
 
@@ -377,7 +407,7 @@ class SqliteWords:
         Return, for each term, the ids in [low, high] whose text holds it.
 
         Args:
-            kind: "message", "entry", "artifact", "summary" or "session".
+            kind: "message", "entry", "artifact", "summary", "item" or "session".
             newest: Only so many ids per term, the newest; None: all. Only for
                 messages.
 

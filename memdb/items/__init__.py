@@ -1,0 +1,1 @@
+"""Items: values under a namespace and a key, what frameworks call a store."""

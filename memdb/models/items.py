@@ -1,0 +1,172 @@
+"""
+Items: values under a namespace and a key, and what a caller gives to change them.
+
+A namespace is a tuple of labels. It is stored as one text, each label followed by
+the character 31, so that a namespace and all below it are one range of texts.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput, TooLarge
+from memdb.models.record import Record
+from memdb.text.validate import DAY_MS, UNITS_MS, name_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+    from typing import Any
+
+    Namespace = Sequence[str]
+    Ttl = int | float | timedelta | str
+
+SEPARATOR = "\x1f"
+BELOW = "\x20"  # the character after the separator: the end of the range of a prefix
+
+MAX_DEPTH = 64
+MAX_PATH_CHARS = 4096
+MAX_DATA_BYTES = 32 << 20
+MAX_TTL_MS = 36_500 * DAY_MS
+MIN_TTL_MS = 1
+MAX_SPAN_DIGITS = 6
+
+ORDERS = ("key", "updated", "created")
+
+
+class Item(Record):
+    """
+    A value under a namespace and key.
+
+    Attributes:
+        id: Its number in this file; items that came later have a higher one.
+        namespace: Its labels, () for the root.
+        value: What JSON can hold, or bytes.
+        revision: 1 when it is new; each put adds 1.
+        metadata: A JSON object of the caller; None means none.
+        created_ms: When the key got its first value, UTC milliseconds.
+        updated_ms: When it got this value.
+        ttl_ms: How long it lives after it was put, or refreshed. None means for ever.
+        expires_ms: When it expires. None means never.
+        uid: The same in every file that it is exported to.
+    """
+
+    id: int
+    namespace: tuple[str, ...]
+    key: str
+    value: Any
+    revision: int
+    metadata: dict[str, Any] | None
+    created_ms: int
+    updated_ms: int
+    ttl_ms: int | None
+    expires_ms: int | None
+    uid: str
+
+    def __str__(self) -> str:
+        """Name the place in one short line, as the command line prints it."""
+        return "/".join((*self.namespace, self.key))
+
+
+class FoundItem(Record):
+    """An item that a search found, with its score, 0 to 1, and its text that was searched."""
+
+    item: Item
+    score: float
+    text: str
+
+
+class PutItem(Record):
+    """What `items.put` does, for `items.batch`; the fields are its arguments."""
+
+    namespace: Namespace
+    key: str
+    value: Any
+    metadata: dict[str, Any] | None = None
+    expected_revision: int | None = None
+    ttl: Ttl | None = None
+    index: bool | Sequence[str] = True
+
+
+class FindItem(Record):
+    """What `items.find` does, for `items.batch`; the fields are its arguments."""
+
+    namespace: Namespace
+    key: str
+    refresh: bool = False
+
+
+class DeleteItem(Record):
+    """What `items.delete` does, for `items.batch`; the fields are its arguments."""
+
+    namespace: Namespace
+    key: str
+    expected_revision: int | None = None
+
+
+def path_of(namespace: object, field: str = "namespace") -> str:
+    """
+    Return a namespace as it is stored.
+
+    Raises:
+        InvalidInput: it is no list or tuple of names, or a label holds the character 31.
+        TooLarge: over `MAX_DEPTH` labels, or over `MAX_PATH_CHARS` in all.
+
+    >>> labels_of(path_of(("a", "b"))), path_of(())
+    (('a', 'b'), '')
+    """
+    if not isinstance(namespace, (list, tuple)):
+        raise InvalidInput(
+            f"{field} is {type(namespace).__name__}: give a tuple of labels, "
+            "for example ('notes', 'ann')"
+        )
+    if len(namespace) > MAX_DEPTH:
+        raise TooLarge(f"the number of labels in {field}", MAX_DEPTH, len(namespace))
+    labels = [name_value(label, f"{field}[{place}]") for place, label in enumerate(namespace)]
+    for place, label in enumerate(labels):
+        if SEPARATOR in label:
+            raise InvalidInput(f"{field}[{place}] holds the character U+001F: remove it")
+    path = "".join(label + SEPARATOR for label in labels)
+    if len(path) > MAX_PATH_CHARS:
+        raise TooLarge(f"the number of characters in {field}", MAX_PATH_CHARS, len(path))
+    return path
+
+
+def labels_of(path: str) -> tuple[str, ...]:
+    """Return the labels of a stored namespace."""
+    return tuple(path.split(SEPARATOR)[:-1])
+
+
+def path_range(path: str) -> tuple[str, str]:
+    """Return the first path at or below *path*, and the first after all of them."""
+    return (path, path[:-1] + BELOW) if path else ("", chr(0x10FFFF))
+
+
+def ttl_value(value: Ttl | None) -> int | None:
+    """
+    Return a time to live in milliseconds, None for None.
+
+    Args:
+        value: Seconds, a timedelta, or text such as "30d", "12h" or "45m".
+
+    Raises:
+        InvalidInput: it is none of them, not above 0, or over 100 years.
+
+    >>> ttl_value(1.5), ttl_value("2h")
+    (1500, 7200000)
+    """
+    if value is None:
+        return None
+    total = getattr(value, "total_seconds", None)
+    seconds = total() if callable(total) else value
+    if isinstance(seconds, str):
+        digits, unit = seconds[:-1], seconds[-1:]
+        is_number = digits.isascii() and digits.isdecimal() and len(digits) <= MAX_SPAN_DIGITS
+        if unit in UNITS_MS and is_number:
+            seconds = int(digits) * UNITS_MS[unit] / 1000
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
+        raise InvalidInput(
+            f"ttl is {value!r:.64}: give seconds, a timedelta, or text such as '30d', '12h', '45m'"
+        )
+    if not 0 < seconds <= MAX_TTL_MS / 1000:  # NaN is neither
+        raise InvalidInput(f"ttl is {value!r:.64}: give a time above 0 and up to 100 years")
+    return max(MIN_TTL_MS, round(seconds * 1000))

@@ -1,0 +1,356 @@
+"""
+Items: values under a namespace and key. Owns `item_namespaces` and `items`.
+
+A namespace is made with its first item and removed with its last one. Readers get
+expired items too: the caller compares `expires_ms` with its time.
+"""
+
+from __future__ import annotations
+
+from memdb.models.ids import MAX_INT
+from memdb.models.items import Item, labels_of
+from memdb.models.record import Record
+from memdb.text.validate import MAX_NAME_CHARS, parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from memdb.engine.base import Row, Tx
+
+SELECT_NAMESPACE = """/* items.namespace */
+SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path
+"""
+
+INSERT_NAMESPACE = """/* items.add_namespace */
+INSERT INTO item_namespaces (id, scope_no, path) VALUES (:id, :scope_no, :path)
+"""
+
+DELETE_NAMESPACE = """/* items.drop_namespace */
+DELETE FROM item_namespaces
+WHERE id = :id AND NOT EXISTS (SELECT 1 FROM items WHERE namespace_id = :id)
+"""
+
+SELECT_NAMESPACES = """/* items.namespaces */
+SELECT id, path FROM item_namespaces
+WHERE scope_no = :scope_no AND path >= :low AND path < :high
+ORDER BY path
+LIMIT :limit
+"""
+
+SELECT_NAMESPACES_DOWN = """/* items.namespaces_down */
+SELECT id, path FROM item_namespaces
+WHERE scope_no = :scope_no AND path >= :low AND path < :high
+ORDER BY path DESC
+LIMIT :limit
+"""
+
+SELECT_LIVE = """/* items.is_live */
+SELECT 1 FROM items
+WHERE namespace_id = :id AND (expires_ms IS NULL OR expires_ms > :now_ms)
+LIMIT 1
+"""
+
+SELECT_ONE = """/* items.find */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid, search_fields, text, vector_ref, vector_count
+FROM items
+WHERE namespace_id = :id AND key = :key
+"""
+
+SELECT_MANY = """/* items.get_many */
+SELECT
+  items.id, namespace_id, items.key, value, data, revision, metadata, created_ms, updated_ms,
+  ttl_ms, expires_ms, uid, search_fields, text, vector_ref, vector_count, path
+FROM items
+JOIN item_namespaces ON item_namespaces.id = items.namespace_id
+WHERE items.id IN (SELECT value FROM json_each(:ids))
+"""
+
+# By order and direction: a page behind a key, a time and an id.
+SELECT_PAGES = {
+    ("key", False): """/* items.by_key */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid, search_fields, text, vector_ref, vector_count
+FROM items
+WHERE namespace_id = :id AND key > :key
+ORDER BY key
+LIMIT :limit
+""",
+    ("key", True): """/* items.by_key_down */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid, search_fields, text, vector_ref, vector_count
+FROM items
+WHERE namespace_id = :id AND key < :key
+ORDER BY key DESC
+LIMIT :limit
+""",
+    ("updated", False): """/* items.by_update */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid, search_fields, text, vector_ref, vector_count
+FROM items
+WHERE namespace_id = :id AND (updated_ms, id) > (:time_ms, :row_id)
+ORDER BY updated_ms, id
+LIMIT :limit
+""",
+    ("updated", True): """/* items.by_update_down */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid, search_fields, text, vector_ref, vector_count
+FROM items
+WHERE namespace_id = :id AND (updated_ms, id) < (:time_ms, :row_id)
+ORDER BY updated_ms DESC, id DESC
+LIMIT :limit
+""",
+    ("created", False): """/* items.by_creation */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid, search_fields, text, vector_ref, vector_count
+FROM items
+WHERE namespace_id = :id AND (created_ms, id) > (:time_ms, :row_id)
+ORDER BY created_ms, id
+LIMIT :limit
+""",
+    ("created", True): """/* items.by_creation_down */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid, search_fields, text, vector_ref, vector_count
+FROM items
+WHERE namespace_id = :id AND (created_ms, id) < (:time_ms, :row_id)
+ORDER BY created_ms DESC, id DESC
+LIMIT :limit
+""",
+}
+
+SELECT_EXPIRED = """/* items.expired */
+SELECT id FROM items
+WHERE expires_ms IS NOT NULL AND expires_ms <= :now_ms
+ORDER BY expires_ms, id
+LIMIT :limit
+"""
+
+SELECT_SCOPE_IDS = """/* items.ids_of_scope */
+SELECT items.id
+FROM item_namespaces
+JOIN items ON items.namespace_id = item_namespaces.id
+WHERE item_namespaces.scope_no = :scope_no
+ORDER BY items.id
+"""
+
+SELECT_COUNT = """/* items.count */
+SELECT count(*)
+FROM item_namespaces
+JOIN items ON items.namespace_id = item_namespaces.id
+WHERE item_namespaces.scope_no = :scope_no
+"""
+
+SELECT_LIVE_IDS = """/* items.live_ids */
+SELECT id FROM items
+WHERE
+  id IN (SELECT value FROM json_each(:ids))
+  AND (expires_ms IS NULL OR expires_ms > :now_ms)
+"""
+
+INSERT_ITEM = """/* items.insert */
+INSERT INTO items (
+  id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms, vector_ref,
+  vector_count, metadata, search_fields, value, data, text, bigrams
+)
+VALUES (
+  :id, :uid, :namespace_id, :key, :revision, :ttl_ms, :expires_ms, :created_ms, :updated_ms,
+  :vector_ref, :vector_count, :metadata, :search_fields, :value, :data, :text, :bigrams
+)
+"""
+
+UPDATE_ITEM = """/* items.update */
+UPDATE items
+SET
+  revision = :revision,
+  ttl_ms = :ttl_ms,
+  expires_ms = :expires_ms,
+  updated_ms = :updated_ms,
+  vector_ref = :vector_ref,
+  vector_count = :vector_count,
+  metadata = :metadata,
+  search_fields = :search_fields,
+  value = :value,
+  data = :data,
+  text = :text,
+  bigrams = :bigrams
+WHERE id = :id
+"""
+
+UPDATE_EXPIRY = """/* items.refresh */
+UPDATE items SET expires_ms = :now_ms + ttl_ms
+WHERE id IN (SELECT value FROM json_each(:ids)) AND ttl_ms IS NOT NULL
+"""
+
+DELETE_ITEM = """/* items.delete */
+DELETE FROM items WHERE id = :id
+"""
+
+# Behind every key: no character is greater.
+LAST_KEY = chr(0x10FFFF) * (MAX_NAME_CHARS + 1)
+
+
+class StoredItem(Record):
+    """
+    An item with the columns that only memdb reads.
+
+    Attributes:
+        search_fields: JSON array of the field paths that are searched; None means none.
+        text: What full-text search finds of it; None means nothing.
+        vector_ref: The ref of its first vector; None means that it has none.
+    """
+
+    namespace_id: int
+    item: Item
+    search_fields: str | None
+    text: str | None
+    vector_ref: int | None
+    vector_count: int
+
+
+class Cursor(Record):
+    """Where a page begins: behind a key, or behind a time and an id."""
+
+    key: str
+    time_ms: int
+    row_id: int
+
+
+FIRST = Cursor("", -MAX_INT, 0)
+LAST = Cursor(LAST_KEY, MAX_INT, MAX_INT)
+
+
+def _to_items(tx: Tx, rows: list[Row], path: str | None = None) -> list[StoredItem]:
+    tx.verify("items", [row[0] for row in rows])
+    made: list[StoredItem] = []
+    for row in rows:
+        row_id, namespace_id, key, value, data, revision, metadata = row[:7]
+        item = Item(
+            row_id,
+            labels_of(row[16] if path is None else path),
+            key,
+            data if value is None else parse_json(value),
+            revision,
+            parse_json(metadata, dict),
+            *row[7:12],
+        )
+        made.append(StoredItem(namespace_id, item, *row[12:16]))
+    return made
+
+
+def find_namespace(tx: Tx, scope_no: int, path: str) -> int | None:
+    """Return the id of a namespace, None if it holds no item."""
+    row = tx.one(SELECT_NAMESPACE, {"scope_no": scope_no, "path": path})
+    if row is None:
+        return None
+    tx.verify("item_namespaces", row)
+    return int(row[0])
+
+
+def add_namespace(tx: Tx, namespace_id: int, scope_no: int, path: str) -> None:
+    """Add a namespace; its first item follows."""
+    tx.run(INSERT_NAMESPACE, {"id": namespace_id, "scope_no": scope_no, "path": path})
+
+
+def drop_namespace(tx: Tx, namespace_id: int) -> None:
+    """Remove a namespace if it holds no item."""
+    tx.run(DELETE_NAMESPACE, {"id": namespace_id})
+
+
+def list_namespaces(
+    tx: Tx, scope_no: int, low: str, high: str, *, limit: int = MAX_INT, descending: bool = False
+) -> list[tuple[int, str]]:
+    """Return (id, path) of the namespaces with *low* <= path < *high*, by path."""
+    sql = SELECT_NAMESPACES_DOWN if descending else SELECT_NAMESPACES
+    values = {"scope_no": scope_no, "low": low, "high": high, "limit": limit}
+    rows = tx.all(sql, values)
+    tx.verify("item_namespaces", [row[0] for row in rows])
+    return [(int(namespace_id), path) for namespace_id, path in rows]
+
+
+def is_live(tx: Tx, namespace_id: int, now_ms: int) -> bool:
+    """Return whether a namespace holds an item that has not expired at a time."""
+    values = {"id": namespace_id, "now_ms": now_ms}
+    return tx.one(SELECT_LIVE, values) is not None
+
+
+def find(tx: Tx, namespace_id: int, path: str, key: str) -> StoredItem | None:
+    """Return the item under a key, None without one."""
+    row = tx.one(SELECT_ONE, {"id": namespace_id, "key": key})
+    return None if row is None else _to_items(tx, [row], path)[0]
+
+
+def get_many(tx: Tx, ids: Collection[int]) -> dict[int, StoredItem]:
+    """Return the items with these *ids* that exist, by id."""
+    if not ids:
+        return {}
+    rows = tx.all(SELECT_MANY, {"ids": [*ids]})
+    return {stored.item.id: stored for stored in _to_items(tx, rows)}
+
+
+def list_page(
+    tx: Tx,
+    namespace_id: int,
+    path: str,
+    order: str,
+    cursor: Cursor,
+    limit: int,
+    *,
+    descending: bool,
+) -> list[StoredItem]:
+    """Return up to *limit* items of a namespace behind *cursor*, in an order of `ORDERS`."""
+    values = {"id": namespace_id, "limit": limit}
+    if order == "key":
+        values["key"] = cursor.key  # type: ignore[assignment]
+    else:
+        values |= {"time_ms": cursor.time_ms, "row_id": cursor.row_id}
+    return _to_items(tx, tx.all(SELECT_PAGES[order, descending], values), path)
+
+
+def list_expired(tx: Tx, limit: int) -> list[int]:
+    """Return the ids of up to *limit* items that have expired, in any scope."""
+    return [row[0] for row in tx.all(SELECT_EXPIRED, {"now_ms": tx.now_ms, "limit": limit})]
+
+
+def list_ids(tx: Tx, scope_no: int) -> list[int]:
+    """Return the id of every item of a scope."""
+    return [row[0] for row in tx.all(SELECT_SCOPE_IDS, {"scope_no": scope_no})]
+
+
+def count(tx: Tx, scope_no: int) -> int:
+    """Return how many items a scope holds. Cost: 0.1 ms per 1,000."""
+    row = tx.one(SELECT_COUNT, {"scope_no": scope_no})
+    return 0 if row is None else int(row[0])
+
+
+def live_ids(tx: Tx, ids: Iterable[int], now_ms: int) -> set[int]:
+    """Return those of *ids* that have not expired at a time."""
+    values = {"ids": [*ids], "now_ms": now_ms}
+    return {row[0] for row in tx.all(SELECT_LIVE_IDS, values)}
+
+
+def insert(tx: Tx, row: dict[str, object]) -> None:
+    """Add an item, given as all its columns but `digest`."""
+    tx.run(INSERT_ITEM, row)
+
+
+def update(tx: Tx, row: dict[str, object]) -> None:
+    """Replace what an item says, given as its columns by name."""
+    tx.run(UPDATE_ITEM, row)
+
+
+def refresh(tx: Tx, ids: Iterable[int]) -> None:
+    """Let those of *ids* that expire live for another `ttl_ms`."""
+    tx.run(UPDATE_EXPIRY, {"ids": [*ids], "now_ms": tx.now_ms})
+
+
+def delete(tx: Tx, item_id: int) -> None:
+    """Remove an item."""
+    tx.run(DELETE_ITEM, {"id": item_id})

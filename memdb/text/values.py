@@ -1,0 +1,225 @@
+"""
+JSON values: the texts at field paths, and filters that compare fields.
+
+A field path is names joined by dots, with `[2]` for an element and `[*]` for each
+element of a list: "title", "meta.tags[*]", "parts[0].text". "$" is the whole value.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memdb.errors import InvalidInput
+from memdb.text.validate import text_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    Step = str | int | None  # a name, the place of an element, each element
+    Test = tuple[tuple[Step, ...], str, Any]
+
+WHOLE = "$"
+MAX_FIELDS = 64
+MAX_FILTERS = 64
+
+_PART = re.compile(r"([^.\[\]]*)((?:\[(?:\*|\d{1,9})\])*)\Z")
+_INDEX = re.compile(r"\[(\*|\d+)\]")
+
+
+def parse_path(path: object, field: str) -> tuple[Step, ...]:
+    """
+    Return the steps of a field path.
+
+    Raises:
+        InvalidInput: it is no text, or not of the form above.
+
+    >>> parse_path("parts[*].text", "index"), parse_path("$", "index")
+    (('parts', None, 'text'), ())
+    """
+    text = text_value(path, field)
+    if text == WHOLE:
+        return ()
+    steps: list[Step] = []
+    for place, part in enumerate(text.split(".")):
+        found = _PART.match(part)
+        if found is None or not part or (place and not found[1]):
+            raise InvalidInput(
+                f"{field} holds the path {text[:64]!r}: write names joined by dots, with [0] or "
+                "[*] for elements, or '$' for the whole value"
+            )
+        if found[1]:
+            steps.append(found[1])
+        steps += [None if index == "*" else int(index) for index in _INDEX.findall(found[2])]
+    return tuple(steps)
+
+
+def parse_fields(fields: object, field: str) -> tuple[str, ...] | None:
+    """
+    Return the field paths of an `index` argument, None for False.
+
+    Raises:
+        InvalidInput: it is no bool, no list, or holds what is no path.
+    """
+    if isinstance(fields, bool):
+        return (WHOLE,) if fields else None
+    if not isinstance(fields, (list, tuple)):
+        raise InvalidInput(f"{field} is {type(fields).__name__}: give a bool or a list of paths")
+    if len(fields) > MAX_FIELDS:
+        raise InvalidInput(f"{field} has {len(fields)} paths: give {MAX_FIELDS} at most")
+    for path in fields:
+        parse_path(path, field)
+    return tuple(dict.fromkeys(fields)) or None
+
+
+def texts_of(value: object, fields: Sequence[str]) -> list[str]:
+    """
+    Return the texts at some field paths of a value, in order.
+
+    A path that ends at a list or object gives the texts in it, joined by line ends.
+    Numbers and keys are no texts; blank texts are left out.
+
+    >>> texts_of({"a": ["x"], "n": 1}, ["$"]), texts_of({"a": ["x", "y"]}, ["a[*]"])
+    (['x'], ['x', 'y'])
+    """
+    found = [
+        "\n".join(_strings(each))
+        for path in fields
+        for each in values_at(value, parse_path(path, "index"))
+    ]
+    return [text for text in found if text.strip()]
+
+
+def values_at(value: object, steps: Sequence[Step]) -> Iterator[Any]:
+    """Yield what is at a path in *value*; nothing if there is no such place."""
+    if not steps:
+        yield value
+        return
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str):
+        if isinstance(value, dict) and step in value:
+            yield from values_at(value[step], rest)
+    elif isinstance(value, (list, tuple)):
+        chosen = value if step is None else value[step : step + 1]
+        for each in chosen:
+            yield from values_at(each, rest)
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _strings(each)
+
+
+class Filter:
+    """
+    A condition on a JSON value: fields that equal, or compare with, given values.
+
+    >>> cheap = Filter({"kind": "book", "price": {"$lt": 10}})
+    >>> cheap.matches({"kind": "book", "price": 9.5}), cheap.matches({"kind": "book"})
+    (True, False)
+    """
+
+    __slots__ = ("_tests",)
+
+    def __init__(self, where: Mapping[str, Any], field: str = "where") -> None:
+        """
+        Check *where*: by field path a value, or an object of operators and their values.
+
+        Raises:
+            InvalidInput: it is no dict, or holds an unknown operator, a path that is none,
+                or what cannot be compared.
+        """
+        if not isinstance(where, dict):
+            raise InvalidInput(f"{field} is {type(where).__name__}: give a dict of fields")
+        tests: list[Test] = []
+        for path, wanted in where.items():
+            steps = parse_path(path, field)
+            name = f"{field}[{path!r}]"
+            if isinstance(wanted, dict) and any(
+                isinstance(key, str) and key.startswith("$") for key in wanted
+            ):
+                tests += [
+                    (steps, operator, _operand(operator, value, name))
+                    for operator, value in wanted.items()
+                ]
+            else:
+                tests.append((steps, "$eq", wanted))
+        if len(tests) > MAX_FILTERS:
+            raise InvalidInput(f"{field} has {len(tests)} conditions: give {MAX_FILTERS} at most")
+        self._tests = tests
+
+    def matches(self, value: object) -> bool:
+        """Return whether each condition holds; a field that is absent only passes "$ne"."""
+        return all(
+            _is_absent_ok(operator)
+            if not (found := [*values_at(value, steps)])
+            else any(OPERATORS[operator](each, wanted) for each in found)
+            for steps, operator, wanted in self._tests
+        )
+
+
+def _is_absent_ok(operator: str) -> bool:
+    return operator == "$ne"
+
+
+def _operand(operator: str, value: object, field: str) -> Any:
+    """Return what an operator compares with, if it can."""
+    if operator not in OPERATORS:
+        raise InvalidInput(f"{field} has the operator {operator!r}: use {', '.join(OPERATORS)}")
+    if operator == "$in" and not isinstance(value, (list, tuple)):
+        raise InvalidInput(f"{field} $in is {type(value).__name__}: give a list of values")
+    if operator in _ORDERING and _class(value) is None:
+        raise InvalidInput(f"{field} {operator} is {value!r:.64}: give a number or a text")
+    return value
+
+
+def _class(value: object) -> type | None:
+    """Return the class of what can be ordered, None for what cannot: JSON has no order of types."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return float
+    return str if isinstance(value, str) else None
+
+
+def _equal(left: object, right: object) -> bool:
+    """Compare as JSON does: true is not 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        left, right = _listed(left), _listed(right)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_equal, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
+    return left == right
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _ordered(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    return lambda left, right: _class(left) is _class(right) is not None and test(left, right)
+
+
+_ORDERING: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": _ordered(lambda left, right: left > right),
+    "$gte": _ordered(lambda left, right: left >= right),
+    "$lt": _ordered(lambda left, right: left < right),
+    "$lte": _ordered(lambda left, right: left <= right),
+}
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": _equal,
+    "$ne": lambda left, right: not _equal(left, right),
+    **_ORDERING,
+    "$in": lambda left, right: any(_equal(left, each) for each in right),
+}
