@@ -67,11 +67,14 @@ _LONG_IDIOMS = [
 _IDIOMS = [(re.compile(pattern), meaning) for pattern, meaning in read_replacements("idioms")]
 _SLOTS = tuple(read_slots())
 _COPULAS = ("do:am", "do:is")
+_LIKES = ("do:like", "do:prefer", "prefer")
 
 _SELF = read_words("self")
 _PRONOUNS = read_words("pronouns")
 _TASTES = read_words("tastes")
 _CALENDAR = read_words("calendar")
+_WHERE = read_pattern("where")
+_MOVED_TO = read_pattern("moved_to")
 _CAPITAL = re.compile(r"(?<=[\w,.:;] )[A-Z][\w'-]*")
 _FILLERS = read_words("fillers")
 _FUNCTION = read_words("function")
@@ -108,7 +111,8 @@ class Fact(Record):
         passive: Whether its subject is what something was done to.
         numbers: Numbers, times and dates in it.
         words: Its content words.
-        kind: Of its value: "number", "name" or "word"; "any" if nothing has a capital.
+        kinds: Of its value: "number", "day", "place", "origin", "name" or "word"; "any" if
+            nothing has a capital.
         text: The clause in lower case, without marks and negation.
     """
 
@@ -125,7 +129,7 @@ class Fact(Record):
     passive: bool
     numbers: frozenset[str]
     words: frozenset[str]
-    kind: str
+    kinds: frozenset[str]
     text: str
 
 
@@ -173,6 +177,8 @@ _ENDINGS = (
     ("s", ""),
     ("ly", ""),
 )
+
+_ORIGINS = frozenset(map(stem, read_words("origins")))
 
 
 def read_facts(text: str) -> tuple[Fact, ...]:
@@ -239,19 +245,25 @@ def _read_clause(text: str) -> Fact:
         _PASSIVE.search(bare) is not None,
         frozenset(_numbers(lower)),
         words - gone,
-        _kind_of(content(value), plain),
+        _kinds_of(value.strip(), plain) | ({"place"} if _MOVED_TO.search(lower) else set()),
         bare,
     )
 
 
-def _kind_of(value: frozenset[str], plain: str) -> str:
+def _kinds_of(text: str, plain: str) -> frozenset[str]:
     """Return what the value of a clause is: values of two kinds are no values of one slot."""
-    if any(word[0].isdigit() for word in value) or value & _CALENDAR:
-        return "number"
+    value = content(text)
+    times = {"number": any(word[0].isdigit() for word in value), "day": value & _CALENDAR}
+    if any(times.values()):
+        return frozenset(kind for kind, is_one in times.items() if is_one)
+    if _WHERE.match(text):
+        return frozenset({"place"})
+    if value and value <= _ORIGINS:
+        return frozenset({"origin"})
     capitals = {stem(word.lower()) for word in _CAPITAL.findall(plain)}
     if value & capitals:
-        return "name"
-    return "word" if plain != plain.lower() else "any"
+        return frozenset({"name"})
+    return frozenset({"word" if plain != plain.lower() else "any"})
 
 
 def content(text: str) -> frozenset[str]:
@@ -479,11 +491,16 @@ def _in_a_slot(new: Fact, old: Fact) -> tuple[str, str] | None:  # noqa: PLR0911
 
 def _may_replace(new: Fact, old: Fact) -> bool:
     """Return whether two values of a slot that is said of anything are of one kind."""
-    if (new.slot or "").partition(":")[0] not in ("attr", "home", "employer"):
+    family = (new.slot or "").partition(":")[0]
+    if family not in ("attr", "home", "employer", "birthday"):
         return True
+    if family == "attr" and ("place" in new.kinds) != ("place" in old.kinds):
+        return False  # "my wife is from Poland" names nobody
     if {*(new.slot or "").partition(":")[2].split()} & _TASTES:
         return True
-    return new.kind == old.kind != "word" or "any" in (new.kind, old.kind)
+    if ("origin" in new.kinds) != ("origin" in old.kinds):
+        return False
+    return bool(new.kinds & old.kinds - {"word"}) or "any" in new.kinds | old.kinds
 
 
 def _about(fact: Fact) -> str:
@@ -497,9 +514,11 @@ def _widens(new: Fact, old: Fact) -> bool:
     return not (new.numbers ^ old.numbers)
 
 
-def _by_words(new: Fact, old: Fact) -> tuple[str, str]:
+def _by_words(new: Fact, old: Fact) -> tuple[str, str]:  # noqa: PLR0911 (a rule each)
     """Compare two statements that are no values of one slot."""
     added, gone = new.words - old.words, old.words - new.words
+    if (new.slot in _LIKES) != (old.slot in _LIKES):
+        return OTHER, "one says what is liked, the other what is done"
     if new.positive != old.positive:
         ended = (new.over and not added and not old.past) or (old.over and not gone)
         if ended or not (added or gone):

@@ -203,8 +203,11 @@ def _slot_of(plain: str, text: str, language: str) -> tuple[str, str, str] | Non
             # "Mon" and "ma", "mein" and "meine" are one owner: the first letter tells.
             owner = match["s"][:1] if language not in ("zh", "ja") else match["s"]
             return re.sub(r"\W+", "", match["a"]), owner, value
+        place = match["v"].strip()
+        is_town = bool({place, place.rstrip("市省都府県")} & words.places)
         owners = [one for one in tokens_of(match["s"], language) if one not in words.fillers]
-        return name, " ".join(owners), value
+        named = "workplace" if name == "employer" and is_town else name
+        return named, " ".join(owners), value
     return None
 
 

@@ -32,6 +32,10 @@ from memdb.text.readings import (
     read_timeless,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 SAME, ENDS, OTHER = "same", "ends", "other"
 
 # Words by which a corrected value may be longer than one word, and what must be left in common.
@@ -191,12 +195,18 @@ def _change(mine: Reading, theirs: Reading) -> tuple[tuple[str, ...], tuple[str,
     return change if len(kinds) == 1 or _is_one_word(change[0], theirs.text) else None
 
 
-def _is_of_value(
+def _is_of_value(  # noqa: PLR0911 (a rule each)
     change: tuple[tuple[str, ...], tuple[str, ...]], mine: Reading, theirs: Reading
 ) -> bool:
     """Return whether what differs is what is said, not of whom or in which case."""
     gone, added = change
-    if _is_about(gone, theirs) and not _is_kind_of_one(change, mine, theirs):
+    is_cjk = mine.language in ("zh", "ja")
+    is_other = _is_about(gone, theirs) or (not is_cjk and _is_about(added, mine))
+    if is_other and not _is_kind_of_one(change, mine, theirs):
+        return False
+    if any(_are_times(gone, mine.language)) != any(_are_times(added, mine.language)):
+        return False  # "at the gym on Mondays" is no other gym
+    if len(gone) > 1 and _has_gerund(gone) != _has_gerund(added) and mine.language == "en":
         return False
     prepositions = LANGUAGES[mine.language].prepositions
     before = [_word_before(words, one) for words, one in ((gone, theirs), (added, mine))]
@@ -211,6 +221,17 @@ def _is_of_value(
         new, old = (mine.form, theirs.form)
     is_last = old[-len(gone) :] == gone, new[-len(added) :] == added
     return len(gone) == len(added) or is_last[0] == is_last[1]
+
+
+def _are_times(words: tuple[str, ...], language: str) -> Iterator[bool]:
+    """Yield of each word whether it is a day, a time of the day or a date."""
+    often = LANGUAGES[language].often
+    return (one in often or one[0] == "D" for one in words)
+
+
+def _has_gerund(words: tuple[str, ...]) -> bool:
+    """Return whether English words say what is being done."""
+    return any(one.endswith("ing") and LANGUAGES["en"].stem(one) != one for one in words)
 
 
 def _word_before(words: tuple[str, ...], one: Reading) -> str:
