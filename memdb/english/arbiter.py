@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from memdb.english.dates import NUMBER_WORDS
+from memdb.english.calendar import NUMBER_WORDS
 from memdb.english.lexicon import (
     read_groups,
     read_pattern,

@@ -12,14 +12,24 @@ from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     # First and last day, both inclusive.
     Days = tuple[date, date]
 
+MONTHS = tuple(
+    "january february march april may june july august september october november december".split()
+)
+WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
+# "one" to "twenty".
+NUMBER_WORDS = tuple(
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty".split()
+)
 EPOCH = date(1970, 1, 1)
 _FIRST = EPOCH.toordinal()
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_MAX_YEARS = 3
 UNIT_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
 
 
@@ -28,6 +38,18 @@ class DaySpan(Record):
 
     first: int
     last: int
+
+
+class DateMention(Record):
+    """
+    A day, month or year that a text names; None for a part that it leaves out.
+
+    A day never comes without its month.
+    """
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
 
 
 def span_of(first: date, last: date) -> DaySpan:
@@ -89,6 +111,49 @@ def _easter(year: int) -> date:
     late = (golden + 11 * moon + 22 * week) // 451
     month, day = divmod(moon + week - 7 * late + 114, 31)
     return date(year, month, day + 1)
+
+
+def nearest(
+    make: Callable[[int], Days], day: date, *, ahead: bool | None = None, is_over: bool = False
+) -> Days:
+    """
+    Return what comes once a year in the year in which it is nearest to *day*.
+
+    Args:
+        make: Its first and last day in a year.
+        ahead: Only if it is not over (True), or has begun (False). None means either.
+        is_over: Only if it is over.
+    """
+    choices = [make(year) for year in range(day.year - 2, day.year + 2)]
+    if is_over:
+        choices = [days for days in choices if days[1] < day]
+    elif ahead is not None:
+        choices = [days for days in choices if (days[1] >= day if ahead else days[0] <= day)]
+    return min(choices, key=lambda days: abs(days[0] + (days[1] - days[0]) / 2 - day))
+
+
+def days_of(mention: DateMention, near: DaySpan) -> list[DaySpan]:
+    """
+    Return the days that *mention* may mean: in each year of *near* if it names none.
+
+    The whole month is one of them where it names a day.
+
+    >>> days_of(DateMention(month=1, day=3), DaySpan(40, 50))
+    [DaySpan(first=0, last=30), DaySpan(first=2, last=2)]
+    """
+    try:
+        years = [(EPOCH + timedelta(days=day)).year for day in (near.first, near.last)]
+    except OverflowError:
+        return []
+    named = range(years[0], years[1] + 1) if mention.year is None else (mention.year,)
+    found = []
+    for year in named[:_MAX_YEARS]:
+        first = month_of(year, mention.month or 1)[0]
+        last = month_of(year, mention.month or 12)[1]
+        found.append(span_of(first, last))
+        if mention.day is not None and mention.day <= last.day:
+            found.append(span_of(*[first.replace(day=mention.day)] * 2))
+    return found
 
 
 def write_spans(spans: Iterable[DaySpan]) -> str | None:

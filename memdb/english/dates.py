@@ -2,10 +2,10 @@
 Parser of English date expressions: dates, and times relative to a day.
 
 `find_times` writes the times of a statement in full ("last week" becomes "in
-the week of 6 May 2024"), `days_about` returns the days that a text speaks of.
-`bounds_in`, `dates_in` and `relative_dates` read the days that a question names.
-Dates in digits work in every language. A day is a day of UTC. Pure: no clock,
-callers pass the day that a text is relative to.
+the week of 6 May 2024"), `days_about` returns the days that a text speaks of,
+`asked_days` those that a question names. Dates in digits work in every language.
+A day is a day of UTC. Pure: no clock, callers pass the day that a text is
+relative to.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from functools import cache
 
 from memdb.english.calendar import (
     EPOCH,
+    MONTHS,
+    NUMBER_WORDS,
     UNIT_DAYS,
+    WEEKDAYS,
+    DateMention,
     DaySpan,
     holiday_of,
     month_of,
+    nearest,
     period_of,
     season_of,
     span_of,
@@ -36,17 +41,8 @@ if TYPE_CHECKING:
     # Words of which the text has one, the pattern, and what a match means.
     _Row = tuple[tuple[str, ...], str, Callable[[re.Match[str], "_Reference"], _Resolved | None]]
 
-MONTHS = tuple(
-    "january february march april may june july august september october november december".split()
-)
-WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
 _MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()} | {"sept": 9}
-# "one" to "twenty".
-NUMBER_WORDS = tuple(
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty".split()
-)
 _COUNTS = {word: number for number, word in enumerate(NUMBER_WORDS, start=1)}
 _COUNTS |= {"a": 1, "an": 1, "couple": 2, "thirty": 30}
 # Precise enough to search around a day, too vague to write a statement's day in full.
@@ -65,7 +61,6 @@ _GAP = re.compile(r"[\s-]+")
 # Characters of a question that are read, and of the word that precedes a month name.
 _DATE_CHARS = 10_000
 _MAX_SPANS = 16
-_MAX_YEARS = 3
 _BEFORE_CHARS = 24
 
 
@@ -104,7 +99,7 @@ _NEIGHBOUR = (
     rf"(?:{_UNIT}|(?P<weekday>{_WEEKDAY}))\b"
 )
 _RECENT = rf"\b(?:last|past)\s+{_COUNT}\s+{_UNIT}s?\b"
-_NAMED_MONTH = rf"\b(?P<step>last|this)\s+(?P<month>{_NAME})\b(?!\.?,?\s+\d)"
+_NAMED_MONTH = rf"\b(?P<step>last|this|next)\s+(?P<month>{_NAME})\b(?!\.?,?\s+\d)"
 _IN_MONTH_OF = (
     r"\b(?:in|since|back in|this|last|next)(?: (?:early|late|mid))? "
     rf"{_MONTH}(?:,? (?:of )?{_YEAR}\b)?"
@@ -120,22 +115,17 @@ _HOLIDAY = (
     rf"(?:['\u2019]?s)?(?:\s+(?P<part>eve|day))?(?:,?\s+(?:(?:of|in)\s+)?{_YEAR})?\b"
 )
 _QUARTER = rf"\bq(?P<quarter>[1-4])\s+(?:of\s+)?{_YEAR}\b"
+# Before a time: "before", "since the end of", "between", and "the week before".
+_BOUND = (
+    r"\b(?P<bound>before|prior\s+to|until|till|up\s+to|by|as\s+of|after|since|starting|between|from)"
+    r"\s+(?:in\s+|on\s+)?(?:(?:the\s+)?(?:end|start|beginning|middle)\s+of\s+)?(?:the\s+)?$"
+)
+_OFFSET = rf"\b(?:the|last|{_COUNT})\s+{_UNIT}s?\s+(?P<side>before|after)\s+(?:the\s+)?$"
+_TO = r"\s*(?:and|to|until|till|through|-|\u2013)\s+(?:the\s+)?(?:end\s+of\s+)?"
 _WEEK_OF = r"\b(?P<unit>week|weekend)\s+of\s+(?:the\s+)?"
 
 
 # Parts of a time.
-
-
-class DateMention(Record):
-    """
-    A day, month or year that a text names; None for a part that it leaves out.
-
-    A day never comes without its month.
-    """
-
-    year: int | None = None
-    month: int | None = None
-    day: int | None = None
 
 
 def _near_day(match: re.Match[str], day: date) -> date:
@@ -203,105 +193,6 @@ def _is_month(text: str, match: re.Match[str]) -> bool:
         return False
     last = _NO_WORD.split(before[: -len(gap[0])])[-1].lower()
     return last in _IN_MONTH or (word[0].isupper() and last in _BY_MONTH and "-" not in gap[0])
-
-
-def relative_dates(text: str, today: int) -> list[DaySpan]:
-    """
-    Return the days that *text* counts back from today, in order of kind.
-
-    The margin around a day grows with its distance: "three weeks ago" is a
-    week around that day, "two years ago" the whole of that year.
-
-    Args:
-        text: A question; its first 10,000 characters count.
-        today: Days from 1 January 1970.
-
-    >>> relative_dates("what did we do yesterday, and a week ago?", 1_000)
-    [DaySpan(first=999, last=999), DaySpan(first=991, last=995)]
-    """
-    try:
-        now = EPOCH + timedelta(days=today)
-    except OverflowError:
-        return []
-    spans: list[DaySpan | None] = []
-    for pattern, read in _LOOKING_BACK:
-        for match in _pattern(pattern).finditer(text[:_DATE_CHARS]):
-            try:
-                spans.append(read(match, now))
-            except (OverflowError, ValueError):
-                continue  # before the year 1
-    return [span for span in dict.fromkeys(spans) if span is not None]
-
-
-def _read_near(match: re.Match[str], now: date) -> DaySpan | None:
-    day = _near_day(match, now)
-    return None if day > now else span_of(day, day)
-
-
-def _read_ago(match: re.Match[str], now: date) -> DaySpan:
-    count, unit = _count(match), match["unit"].lower()
-    if unit in ("year", "month"):
-        return span_of(*period_of(unit, now, -count))
-    day = now - timedelta(days=count * UNIT_DAYS[unit])
-    vague = unit != "day" or count >= UNIT_DAYS["week"]
-    margin = timedelta(days=(2 if count == 1 else 3) if vague else 0)
-    return span_of(day - margin, day + margin)
-
-
-def _read_recent(match: re.Match[str], now: date) -> DaySpan:
-    days = _count(match) * UNIT_DAYS[match["unit"].lower()]
-    return span_of(now - timedelta(days=days), now)
-
-
-def _read_neighbour(match: re.Match[str], now: date) -> DaySpan | None:
-    step = match["step"].lower()
-    if step not in ("last", "this"):
-        return None
-    if match["unit"]:
-        return span_of(*period_of(match["unit"].lower(), now, _STEPS[step]))
-    # "This Monday" of a question is the latest one, today included.
-    day = _weekday(match, now + timedelta(days=step == "this"), ahead=False)
-    return span_of(day, day)
-
-
-def _read_named_month(match: re.Match[str], now: date) -> DaySpan:
-    """Return the latest month of that name that is over, or for "this" the one of this year."""
-    month = _MONTH_NUMBERS[match["month"].lower()]
-    is_over = match["step"].lower() == "last" and month >= now.month
-    return span_of(*month_of(now.year - is_over, month))
-
-
-_LOOKING_BACK: tuple[tuple[str, Callable[[re.Match[str], date], DaySpan | None]], ...] = (
-    (_NEAR, _read_near),
-    (_AGO, _read_ago),
-    (_RECENT, _read_recent),
-    (_NEIGHBOUR, _read_neighbour),
-    (_NAMED_MONTH, _read_named_month),
-)
-
-
-def days_of(mention: DateMention, near: DaySpan) -> list[DaySpan]:
-    """
-    Return the days that *mention* may mean: in each year of *near* if it names none.
-
-    The whole month is one of them where it names a day.
-
-    >>> days_of(DateMention(month=1, day=3), DaySpan(40, 50))
-    [DaySpan(first=0, last=30), DaySpan(first=2, last=2)]
-    """
-    try:
-        years = [(EPOCH + timedelta(days=day)).year for day in (near.first, near.last)]
-    except OverflowError:
-        return []
-    named = range(years[0], years[1] + 1) if mention.year is None else (mention.year,)
-    found = []
-    for year in named[:_MAX_YEARS]:
-        first = month_of(year, mention.month or 1)[0]
-        last = month_of(year, mention.month or len(MONTHS))[1]
-        found.append(span_of(first, last))
-        if mention.day is not None and mention.day <= last.day:
-            found.append(span_of(*[first.replace(day=mention.day)] * 2))
-    return found
 
 
 # Times of a statement.
@@ -468,10 +359,11 @@ def _time_dated(match: re.Match[str], reference: _Reference) -> _Resolved | None
     if day is None:
         return None if year is None else (*month_of(year, month), None)
     if year is not None:
-        dated = date(year, month, day)
-    else:
-        dated = _nearest(lambda year: date(year, month, day), reference)
-    return _written("day", (dated, dated))
+        return _written("day", (date(year, month, day),) * 2)
+    return _written(
+        "day",
+        nearest(lambda year: (date(year, month, day),) * 2, reference.day, ahead=reference.ahead),
+    )
 
 
 def _time_week_of(match: re.Match[str], reference: _Reference) -> _Resolved | None:
@@ -483,12 +375,12 @@ def _time_week_of(match: re.Match[str], reference: _Reference) -> _Resolved | No
 def _time_in_month(match: re.Match[str], reference: _Reference) -> _Resolved:
     year, month = _number(match, "year"), _MONTH_NUMBERS[match["month"].lower()]
     lead = match[0].split()[0].lower()
-    if year is None:
+    if year is not None:
+        days = month_of(year, month)
+    else:
         ahead = {"since": False, "last": False, "next": True}.get(lead, reference.ahead)
-        # A month that has begun still lies ahead, and one that is not over lies behind.
-        middle = _nearest(lambda year: date(year, month, 15), reference.replace(ahead=ahead), 16)
-        year = middle.year
-    return _since(lead, _written("month", month_of(year, month)))
+        days = nearest(lambda year: month_of(year, month), reference.day, ahead=ahead)
+    return _since(lead, _written("month", days))
 
 
 def _time_month(match: re.Match[str], reference: _Reference) -> _Resolved | None:
@@ -533,27 +425,10 @@ def _yearly(
     day, step = reference.day, (match["step"] or "").lower()
     if match["year"] or step == "this":
         return *make(int(match["year"] or day.year)), None
-    choices = [make(year) for year in (day.year - 2, day.year - 1, day.year, day.year + 1)]
-    ahead = {"last": False, "next": True}.get(step, reference.ahead)
     if step == "last":
-        choices = [days for days in choices if days[1] < day]
-    elif ahead is not None:
-        choices = [days for days in choices if (days[1] >= day if ahead else days[0] <= day)]
-    first, last = min(choices, key=lambda days: abs(days[0] + (days[1] - days[0]) / 2 - day))
-    return first, last, None
-
-
-def _nearest(make: Callable[[int], date], reference: _Reference, slack_days: int = 0) -> date:
-    """Return *make*(a year) nearest to the day of reference, in the direction of `ahead`."""
-    day, slack = reference.day, timedelta(days=slack_days)
-    choices = [make(year) for year in (day.year - 1, day.year, day.year + 1)]
-    if reference.ahead is not None:
-        choices = [
-            choice
-            for choice in choices
-            if (choice >= day - slack if reference.ahead else choice <= day + slack)
-        ]
-    return min(choices, key=lambda choice: abs(choice - day))
+        return *nearest(make, day, is_over=True), None
+    ahead = True if step == "next" else reference.ahead
+    return *nearest(make, day, ahead=ahead), None
 
 
 # Words without which a pattern finds nothing: in lower case, one of them is in the text.
@@ -588,4 +463,142 @@ _TIMES: tuple[_Row, ...] = (
     (_MONTH_CUES, _MONTH_YEAR, _time_month),
     (_MONTH_CUES, _MONTH_ALONE, _time_month),
     (_YEAR_CUES, rf"\b(?:(?:back )?in|since) {_YEAR}\b", _time_year),
+)
+
+
+# Times of a question.
+
+
+def asked_days(
+    text: str, today: int | None = None
+) -> tuple[tuple[DateMention, ...], tuple[DaySpan, ...]]:
+    """
+    Return the days that a question names: dates, and spans of days, each once.
+
+    "Before", "since", "until", "as of" and "between" make a span that is open, or
+    ends where they say. The margin around a day grows with its distance: "three
+    weeks ago" is a week around that day, "two years ago" the whole of that year.
+
+    Args:
+        text: A question; its first 10,000 characters count.
+        today: Days from 1 January 1970. None means that spans are not read.
+
+    >>> asked_days("what did we do yesterday, and on May 3rd?", 1_000)
+    ((DateMention(year=None, month=5, day=3),), (DaySpan(first=999, last=999),))
+    """
+    text = text[:_DATE_CHARS]
+    spans: list[DaySpan] = []
+    if today is not None:
+        try:
+            reference = _Reference(EPOCH + timedelta(days=today), ahead=False)
+        except OverflowError:
+            return (), ()
+        spans, text = _read_bounds(text, reference)
+        times = _times(text, reference, _ASKED_TIMES)
+        spans += [time.span for time in times]
+        text = _without(text, times)
+    return tuple(dict.fromkeys(dates_in(text))), tuple(dict.fromkeys(spans))
+
+
+def _without(text: str, times: Iterable[TimeMention]) -> str:
+    for time in times:
+        text = text[: time.start] + "#" * (time.end - time.start) + text[time.end :]
+    return text
+
+
+def _read_bounds(text: str, reference: _Reference) -> tuple[list[DaySpan], str]:
+    """Return the spans that words such as "before" make of a time, and the text without those."""
+    times = _times(text, reference, (*_ASKED_TIMES, *_TIMES))
+    spans: list[DaySpan] = []
+    bounded: list[TimeMention] = []
+    for place, time in enumerate(times):
+        if time in bounded:
+            continue
+        before = text[max(0, time.start - _BEFORE_CHARS) : time.start]
+        lead = text[time.start : time.end].split(maxsplit=1)[0].lower()
+        if lead in ("since", "by"):
+            before += f"{lead} "
+        offset, bound = (_pattern(pattern).search(before) for pattern in (_OFFSET, _BOUND))
+        word = "" if bound is None else bound["bound"].split()[0].lower()
+        end = times[place + 1] if place + 1 < len(times) else None
+        if offset is not None:
+            spans.append(_offset_from(time.span, offset))
+        elif word in ("between", "from"):
+            if end is None or not _pattern(_TO).fullmatch(text[time.end : end.start]):
+                continue
+            spans.append(_between(text, time, end))
+            bounded.append(end)
+        elif word:
+            spans.append(_bounded(word, time.span))
+        else:
+            continue
+        bounded.append(time)
+    return spans, _without(text, bounded)
+
+
+def _bounded(word: str, span: DaySpan) -> DaySpan:
+    """Return the days that *word*, such as "before", leaves of all time."""
+    always = span_of(date.min, date.max)
+    if word in ("after", "since", "starting"):
+        return always.replace(first=span.last + 1 if word == "after" else span.first)
+    return always.replace(last=span.first - 1 if word in ("before", "prior") else span.last)
+
+
+def _between(text: str, start: TimeMention, end: TimeMention) -> DaySpan:
+    """Return the days from one time to another; the first is the latest one before the other."""
+    until = _Reference(EPOCH + timedelta(days=end.span.last), ahead=False)
+    # "Between March and June 2022": the first month has the year of the second.
+    again = _times(f"from {text[start.start : start.end]}", until, _TIMES)
+    first = again[0].span.first if again else start.span.first
+    return DaySpan(min(first, end.span.first), end.span.last)
+
+
+def _offset_from(span: DaySpan, match: re.Match[str]) -> DaySpan:
+    """Return "the week before", or "two days after", the days of *span*."""
+    unit = match["unit"].lower()
+    count = 1 if match["count"] is None else _count(match)
+    days = count * UNIT_DAYS[unit]
+    if match["side"].lower() == "before":
+        return DaySpan(span.first - days, span.first - (days if unit == "day" else 1))
+    return DaySpan(span.last + (days if unit == "day" else 1), span.last + days)
+
+
+def _asked_ago(match: re.Match[str], reference: _Reference) -> _Resolved:
+    count, unit = _count(match), match["unit"].lower()
+    if unit in ("year", "month"):
+        return *period_of(unit, reference.day, -count), None
+    day = reference.day - timedelta(days=count * UNIT_DAYS[unit])
+    vague = unit != "day" or count >= UNIT_DAYS["week"]
+    margin = timedelta(days=(2 if count == 1 else 3) if vague else 0)
+    return day - margin, day + margin, None
+
+
+def _asked_neighbour(match: re.Match[str], reference: _Reference) -> _Resolved:
+    step = _STEPS[match["step"].lower()]
+    if match["unit"]:
+        return *period_of(match["unit"].lower(), reference.day, step), None
+    # "This Monday" of a question is the latest one, today included.
+    day = _weekday(match, reference.day + timedelta(days=step >= 0), ahead=step > 0)
+    return day, day + timedelta(days=7 if step > 0 else 0), None
+
+
+def _asked_month(match: re.Match[str], reference: _Reference) -> _Resolved:
+    """Resolve the latest month of that name that is over, the next one, or that of this year."""
+    step, month = _STEPS[match["step"].lower()], _MONTH_NUMBERS[match["month"].lower()]
+    year = reference.day.year
+    if step < 0 and month >= reference.day.month:
+        year -= 1
+    elif step > 0 and month <= reference.day.month:
+        year += 1
+    return *month_of(year, month), None
+
+
+_ASKED_TIMES: tuple[_Row, ...] = (
+    *_NAMED_TIMES,
+    (("day", "morrow", "night", "this"), _NEAR, _time_near),
+    (("ago", "back", "before"), _AGO, _asked_ago),
+    (_UNIT_CUES, _AHEAD, _time_away),
+    (_UNIT_CUES, _RECENT, _time_recent),
+    (_UNIT_CUES, _NEIGHBOUR, _asked_neighbour),
+    (("last", "this", "next"), _NAMED_MONTH, _asked_month),
 )

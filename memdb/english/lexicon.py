@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from memdb.english.dates import MONTHS, WEEKDAYS
+from memdb.english.calendar import MONTHS, WEEKDAYS
 from memdb.models.record import Record
 
 TYPE_CHECKING = False

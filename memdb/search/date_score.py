@@ -8,8 +8,7 @@ July, and what was said in August about July. Pure.
 
 from __future__ import annotations
 
-from memdb.english.calendar import DaySpan
-from memdb.english.dates import days_of
+from memdb.english.calendar import DaySpan, days_of
 from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from memdb.english.dates import DateMention, dates_in, relative_dates
+from memdb.english.dates import asked_days
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from memdb.english.calendar import DaySpan
+    from memdb.english.calendar import DateMention, DaySpan
 
     Moment = int | datetime | None
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class Query(Record):
         content: The words to search for: without stop words, unless nothing else remains.
         authors: Authors of the scope that it names, spelt as they were passed in.
         dates: Days, months and years that it names, each once, in order.
-        spans: Days that it counts back from today, each once.
+        spans: Days that it counts from today, and bounds such as "before May", each once.
         phrases: Runs of words that belong together: in quotes, or joined as in `file_name.py`.
         excluded: Words that put what holds them last, from `-word`.
         is_question: It ends with a question mark or begins with an asking word.
@@ -140,6 +140,7 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
     if excluded:
         clean = _EXCLUDED.sub(" ", clean)
     words = query_words(clean)
+    dates, spans = asked_days(text, today)
     if excluded and not words:  # nothing but exclusions: they are what is asked about
         excluded, clean = (), _without_piles(text)
         words = query_words(clean)
@@ -148,9 +149,9 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
         words=tuple(words),
         content=tuple(content_words(words)),
         authors=_named(text, set(words), authors),
-        dates=tuple(dict.fromkeys(dates_in(text))),
+        dates=dates,
         is_question=asks(text),
-        spans=() if today is None else tuple(relative_dates(text, today)),
+        spans=spans,
         phrases=_phrases(clean),
         excluded=excluded,
     )

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.english.dates import DaySpan, find_times, relative_dates
+from memdb.english.calendar import DaySpan
+from memdb.english.dates import asked_days, find_times
 
 # A Wednesday.
 EPOCH = date(1970, 1, 1)
@@ -132,11 +133,36 @@ def days(span: DaySpan) -> tuple[str, str]:
         ("thirty days ago", "2024-04-12", "2024-04-18"),
         ("several weeks back", "2024-04-21", "2024-04-27"),
         ("last week's dinner", "2024-05-06", "2024-05-12"),
+        ("tomorrow", "2024-05-16", "2024-05-16"),
+        ("next week", "2024-05-20", "2024-05-26"),
+        ("next March", "2025-03-01", "2025-03-31"),
+        ("in two months", "2024-07-01", "2024-07-31"),
+        ("last summer", "2023-06-01", "2023-08-31"),
+        ("in the summer of 2021", "2021-06-01", "2021-08-31"),
+        ("Christmas 2022", "2022-12-24", "2022-12-26"),
+        ("last Christmas", "2023-12-24", "2023-12-26"),
+        ("New Year's Eve", "2023-12-31", "2023-12-31"),
+        ("at Easter", "2024-03-29", "2024-04-01"),
+        ("Thanksgiving", "2023-11-23", "2023-11-23"),
+        ("Q3 2022", "2022-07-01", "2022-09-30"),
+        ("the week of 7 May 2024", "2024-05-06", "2024-05-12"),
+        ("before July 2022", "0001-01-01", "2022-06-30"),
+        ("until the end of July 2022", "0001-01-01", "2022-07-31"),
+        ("as of 3 May 2022", "0001-01-01", "2022-05-03"),
+        ("since March 2022", "2022-03-01", "9999-12-31"),
+        ("since March", "2024-03-01", "9999-12-31"),
+        ("after 2021-05-03", "2021-05-04", "9999-12-31"),
+        ("before last week", "0001-01-01", "2024-05-05"),
+        ("between March and June 2022", "2022-03-01", "2022-06-30"),
+        ("from 3 May 2022 to 10 May 2022", "2022-05-03", "2022-05-10"),
+        ("between November and February", "2023-11-01", "2024-02-29"),
+        ("the week before 10 April 2023", "2023-04-03", "2023-04-09"),
+        ("two days after May 3, 2023", "2023-05-05", "2023-05-05"),
     ],
 )
 def test_relative_dates(text: str, first: str, last: str) -> None:
     """Each names one span of days."""
-    (span,) = relative_dates(text, TODAY)
+    (span,) = asked_days(text, TODAY)[1]
 
     assert days(span) == (first, last)
 
@@ -152,17 +178,15 @@ def test_relative_dates(text: str, first: str, last: str) -> None:
         "years of tea",
         "last May 3rd",
         "weekly",
-        "tomorrow",
-        "next week",
     ],
 )
 def test_what_only_looks_like_a_relative_date_is_none(text: str) -> None:
     """Most sentences count nothing back."""
-    assert relative_dates(text, TODAY) == []
+    assert asked_days(text, TODAY)[1] == ()
 
 
 @given(st.text(max_size=40), st.integers(-(10**7), 10**7))
 def test_no_text_and_no_day_fails(text: str, today: int) -> None:
     """Whatever is asked, and whatever the clock says."""
-    for span in relative_dates(f"999 years ago, last may, 3 weeks ago {text}", today):
+    for span in asked_days(f"999 years ago, last may, 3 weeks ago {text}", today)[1]:
         assert span.first <= span.last

@@ -18,7 +18,7 @@ import pytest
 import memdb.english
 import memdb.text
 from memdb.english.arbiter import RuleArbiter
-from memdb.english.dates import days_about, find_times, relative_dates
+from memdb.english.dates import asked_days, days_about, find_times
 from memdb.english.extractive import ExtractiveSummarizer
 from memdb.english.facts import RuleExtractor
 from memdb.english.sentences import head_and_tail, tidy, weighted_terms, without_series
@@ -159,7 +159,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "arbiter.compare": lambda text: RuleArbiter().related(text),
     "dates.days_about": lambda text: days_about(text, 0),
     "dates.find_times": lambda text: find_times(text, 0),
-    "dates.relative_dates": lambda text: relative_dates(text, 1_000),
+    "dates.asked_days": lambda text: asked_days(text, 1_000),
     "sentences.head_and_tail": lambda text: head_and_tail(text, 1_000),
     "sentences.tidy": lambda text: tidy(text, ANN),
     "sentences.weighted_terms": lambda text: weighted_terms(text, ANN),
@@ -179,7 +179,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 WITHOUT_TEXT = {
     "derived.content_hash",
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),
-    *("calendar.holiday_of", "calendar.write_spans", "dates.days_of"),
+    *("calendar.holiday_of", "calendar.write_spans", "calendar.days_of", "calendar.nearest"),
     # Called by `formats.to_shape` and `provider_messages.read_messages`.
     *("formats.without_links", "formats.items_of", "formats.gemini_parts_of"),
     *("turns.turns_of", "turns.steps_of", "turns.turn_of", "turns.own_form", "turns.results_of"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.english.dates import DateMention
+from memdb.english.calendar import DateMention
 from memdb.search.parse import asks, parse_query
 
 

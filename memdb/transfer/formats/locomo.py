@@ -12,7 +12,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from memdb.english.dates import MONTHS
+from memdb.english.calendar import MONTHS
 from memdb.errors import InvalidInput
 from memdb.transfer.lines import Item
 
