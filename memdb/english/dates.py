@@ -61,6 +61,7 @@ _GAP = re.compile(r"[\s-]+")
 # Characters of a question that are read, and of the word that precedes a month name.
 _DATE_CHARS = 10_000
 _MAX_SPANS = 16
+_FIRST_DAY, _LAST_DAY = (date.min - EPOCH).days, (date.max - EPOCH).days
 _BEFORE_CHARS = 24
 
 
@@ -488,11 +489,8 @@ def asked_days(
     """
     text = text[:_DATE_CHARS]
     spans: list[DaySpan] = []
-    if today is not None:
-        try:
-            reference = _Reference(EPOCH + timedelta(days=today), ahead=False)
-        except OverflowError:
-            return (), ()
+    if today is not None and _FIRST_DAY <= today <= _LAST_DAY:
+        reference = _Reference(EPOCH + timedelta(days=today), ahead=False)
         spans, text = _read_bounds(text, reference)
         times = _times(text, reference, _ASKED_TIMES)
         spans += [time.span for time in times]
@@ -538,7 +536,7 @@ def _read_bounds(text: str, reference: _Reference) -> tuple[list[DaySpan], str]:
 
 def _bounded(word: str, span: DaySpan) -> DaySpan:
     """Return the days that *word*, such as "before", leaves of all time."""
-    always = span_of(date.min, date.max)
+    always = DaySpan(_FIRST_DAY, _LAST_DAY)
     if word in ("after", "since", "starting"):
         return always.replace(first=span.last + 1 if word == "after" else span.first)
     return always.replace(last=span.first - 1 if word in ("before", "prior") else span.last)

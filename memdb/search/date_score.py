@@ -8,6 +8,8 @@ July, and what was said in August about July. Pure.
 
 from __future__ import annotations
 
+import math
+
 from memdb.english.calendar import DaySpan, days_of
 from memdb.text.validate import DAY_MS
 
@@ -22,20 +24,20 @@ if TYPE_CHECKING:
 class DateScorer:
     """Date scores of one query; each day and each span is compared once."""
 
-    __slots__ = ("_by_span", "_dates", "_spans", "_weights", "is_dated")
+    __slots__ = ("_by_span", "_dates", "_is_dated", "_spans", "_weights")
 
     def __init__(self, query: Query, weights: Weights) -> None:
         """
         Score by the days that *query* names.
 
         Args:
-            weights: `month`, `day`, `about` and `own` are used.
+            weights: `month`, `day`, `about`, `own` and `vague` are used.
         """
         self._dates = query.dates
         self._spans = query.spans
         self._weights = weights
         self._by_span: dict[DaySpan, float] = {}
-        self.is_dated = bool(query.dates or query.spans)
+        self._is_dated = query.is_dated
 
     def score(self, created_ms: int | None, spans: Sequence[DaySpan] = ()) -> float:
         """
@@ -45,7 +47,7 @@ class DateScorer:
             created_ms: When it was said, UTC milliseconds. None means that this does not count.
             spans: Days that its text speaks of.
         """
-        if not self.is_dated:
+        if not self._is_dated:
             return 0.0
         own = 0.0
         if created_ms is not None:
@@ -75,4 +77,4 @@ class DateScorer:
         if days <= 0:
             return 0.0
         gain = self._weights.day if wanted.first == wanted.last else self._weights.month
-        return gain * days / (span.last - span.first + 1)
+        return gain * math.pow(days / (span.last - span.first + 1), self._weights.vague)

@@ -114,6 +114,11 @@ class Query(Record):
         kept = [piece for piece in self.text.split() if not _only(piece, gone)]
         return " ".join(kept)
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether it names a time."""
+        return bool(self.dates or self.spans)
+
     def names(self) -> set[str]:
         """Return the words of the authors that it names."""
         return {word for author in self.authors for word in query_words(author)}

@@ -216,11 +216,13 @@ class Worth(Record):
         importance: 1 to 10.
         decay: 1.0 for a new one, falling to 0 as it fades.
         use_count: How often it was recalled.
+        spans: Days that the text speaks of; only read if the query names a time.
     """
 
     importance: int = 5
     decay: float = 1.0
     use_count: int = 0
+    spans: tuple[DaySpan, ...] = ()
 
     def factors(self, weights: Weights) -> tuple[float, float, float]:
         """Return the factors for importance, freshness and use; 1.0 is neutral."""
@@ -244,14 +246,15 @@ def rank_entries(
     explain: bool = False,
     excluded: Collection[int] = (),
     least: float = 0.0,
+    dates: DateScorer | None = None,
 ) -> list[Ranked]:
     """
     Return the best *limit* entries, best first; equal scores newest first.
 
-    score = (lexical + vector) * importance * freshness * use * scale: half of each arm, a factor
-    of 1 + weights.importance * (importance - 5) / 5, one of 1 - weights.fading * (1 - decay), one
-    that gains weights.use for ten uses and twice that for a hundred, and `weights.entry_scale`,
-    which makes the scores comparable with those of messages for the same query.
+    score = (lexical + vector) * importance * freshness * use * scale + date: half of each arm, a
+    factor of 1 + weights.importance * (importance - 5) / 5, one of 1 - weights.fading *
+    (1 - decay), one that gains weights.use for ten uses and twice that for a hundred, and
+    `weights.entry_scale`, which makes the scores comparable with those of messages.
 
     Args:
         lexical: Scores by id, as `lexical_scores` gives them.
@@ -259,6 +262,7 @@ def rank_entries(
         worths: By id; that of a new entry where it is absent.
         weights, limit, explain, excluded: As in `rank`.
         least: As in `fuse`.
+        dates: Scores the days that the texts speak of. None means that they do not count.
     """
     fused = fuse(lexical, cosine, weights, least=least)
     scale = weights.entry_scale
@@ -266,6 +270,9 @@ def rank_entries(
     scores = {
         entry: value * math.prod(factors[entry]) * scale for entry, value in fused.score.items()
     }
+    gains = {} if dates is None else {key: dates.score(None, worths[key].spans) for key in worths}
+    for entry in scores.keys() & gains.keys():
+        scores[entry] += gains[entry]
     for entry in scores.keys() & set(excluded):
         scores[entry] *= weights.excluded
     found = []
@@ -277,6 +284,8 @@ def rank_entries(
                 "vector": fused.vector.get(entry, 0.0),
                 "scale": scale,
             }
+            if gains.get(entry):
+                terms["date"] = gains[entry]
             terms.update(zip(_WORTH_TERMS, factors[entry], strict=True))
             if entry in excluded:
                 terms["excluded"] = weights.excluded
@@ -604,6 +613,7 @@ def rank_documents(question: Question, candidates: Candidates, weights: Weights)
         explain=question.request.explain,
         excluded=candidates.corpus.excluded,
         least=LEAST_COVER * candidates.lexical.every_word,
+        dates=DateScorer(question.query, weights),
     )
     return Ranking(candidates.corpus, ranked, _relevance(question, candidates, ranked))
 

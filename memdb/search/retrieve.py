@@ -9,7 +9,7 @@ them a kind uses.
 from __future__ import annotations
 
 from memdb.english.calendar import read_spans
-from memdb.english.dates import dates_in
+from memdb.english.dates import dates_in, days_about
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range, session_range
 from memdb.records.scopes import find_session
@@ -223,9 +223,8 @@ def find_messages(
     candidates = Candidates(corpus, lexical, scores, cosine, model=model)
     fused = fuse_candidates(candidates, weights, with_neighbours=with_neighbours)
     ids = best(fused, max(SECOND_STAGE, 2 * question.request.depth))
-    is_dated = bool(question.query.dates or question.query.spans)
     rows = {
-        key: Row(text, author, created_ms, read_spans(spans) if is_dated else ())
+        key: Row(text, author, created_ms, read_spans(spans) if question.query.is_dated else ())
         for key, text, author, created_ms, spans in (messages.features(tx, ids) if ids else ())
     }
     texts = {key: row.text for key, row in rows.items()}
@@ -242,12 +241,13 @@ def find_entries(
     now_ms, half_lives_ms = question.now_ms, question.half_lives_ms
     texts: dict[int, str] = {}
     worths: dict[int, Worth] = {}
-    for key, text, importance, category, updated_ms, uses, _ in (
+    for key, text, importance, category, updated_ms, uses, spans in (
         entries.get_worths(tx, ids) if ids else ()
     ):
         texts[key] = text
         decay = decay_of(category, updated_ms, now_ms, half_lives_ms)
-        worths[key] = Worth(importance, decay, uses)
+        days = read_spans(spans) if question.query.is_dated else ()
+        worths[key] = Worth(importance, decay, uses, days)
     model = None if vector is None else vector.model
     return Candidates(
         corpus, lexical, lexical.scores, cosine, worths=worths, texts=texts, model=model
@@ -259,10 +259,12 @@ def find_past_entries(
 ) -> Candidates:
     """Return candidate entries of the past; how often they were used is not known."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
+    is_dated = question.query.is_dated
     worths = {
         key: Worth(
             entry.importance,
             decay_of(entry.category, entry.updated_ms, question.now_ms, question.half_lives_ms),
+            spans=tuple(days_about(entry.text, entry.updated_ms)) if is_dated else (),
         )
         for key, entry in (corpus.past or {}).items()
     }

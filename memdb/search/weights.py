@@ -34,8 +34,11 @@ class Weights(Record):
             moves nDCG@10, 0.639 without, 0.640 with it and 0.642 with 0.3.
         month, day: Added when the query names the message's month or year, or its day, or counts
             back to a time around it, or to its day; 0.808 without both.
-        about, own: Factors of the same gain for a time that the text of a message speaks of,
-            and for the message's own time if its text speaks of one.
+        about, own: Factors of the same gain for a time that the text speaks of, and for the
+            message's own time if its text speaks of one: R@10 of the questions that name a time
+            0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
+        vague: Power of the share of a text's days that the query's days hold: "last year" is
+            little evidence of a day, and more of a season.
         session: Share of its session's best score that is added to each message; 0.809 without.
         excluded: Factor of what holds a word that the query excludes: it comes last, but an answer
             is not empty for it.
@@ -63,6 +66,7 @@ class Weights(Record):
     day: float = 1.0
     about: float = 1.0
     own: float = 1.0
+    vague: float = 0.5
     session: float = 0.3
     excluded: float = 0.1
     seeds: int = 200
