@@ -336,6 +336,7 @@ CREATE TABLE items (
   updated_ms INTEGER NOT NULL,
   vector_ref INTEGER,                  -- ref of its first vector, the others follow; NULL: none
   vector_count INTEGER NOT NULL DEFAULT 0 CHECK (vector_count >= 0),
+  embedded INTEGER NOT NULL DEFAULT 0 CHECK (embedded IN (0, 1)),   -- 0: its vectors were given
   metadata TEXT,                       -- JSON object; NULL: none
   search_fields TEXT,                  -- JSON array of field paths; NULL: nothing is searched
   value TEXT,                          -- JSON; NULL: the value is bytes
@@ -345,7 +346,7 @@ CREATE TABLE items (
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
     row_digest(
       id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms,
-      vector_ref, vector_count, metadata, search_fields, value, data, text
+      vector_ref, vector_count, embedded, metadata, search_fields, value, data, text
     )
   ) STORED,
   UNIQUE (namespace_id, key),
@@ -357,8 +358,8 @@ CREATE TABLE items (
 CREATE INDEX items_updated ON items (namespace_id, updated_ms);
 CREATE INDEX items_created ON items (namespace_id, created_ms);
 CREATE INDEX items_expires ON items (expires_ms) WHERE expires_ms IS NOT NULL;
--- With one vector its ref is the item's id.
-CREATE INDEX items_vectors ON items (vector_ref) WHERE vector_count > 1;
+CREATE INDEX items_vectors ON items (vector_ref, vector_count, embedded)
+  WHERE vector_ref IS NOT NULL;
 
 
 -- A model's vectors. Several spaces may live side by side, so that a new model
@@ -381,6 +382,7 @@ CREATE TABLE embedding_spaces (
 -- The vectors: `dim` float32, little-endian, finite, never all zero. `ref` is
 -- the id of a message, entry or summary; those of an item begin at its `vector_ref`.
 -- A row whose text has no vector (empty, or nothing the model knows) has none here.
+-- The space '(given)' holds vectors that callers give with items; no model fills it.
 CREATE TABLE vectors (
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('entry', 'item', 'message', 'summary')),

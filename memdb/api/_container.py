@@ -283,7 +283,7 @@ class Services:
         """What keeps items."""
         from memdb.items.service import ItemService
 
-        return ItemService(self.db, self.screen)
+        return ItemService(self.db, self.screen, self.indexer.ensure_space)
 
     @property
     def archivist(self) -> ArchiveService:

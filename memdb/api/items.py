@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memdb.errors import InvalidInput
 from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.models.observation import observed
 
@@ -50,6 +51,7 @@ class Items:
         expected_revision: int | None = None,
         ttl: Ttl | None = None,
         index: bool | Sequence[str] = True,
+        vectors: Sequence[bytes | Sequence[float]] | None = None,
     ) -> Item:
         """
         Create or replace the item under a key, and return it as stored.
@@ -67,7 +69,10 @@ class Items:
             ttl: How long it lives: seconds, a timedelta, or "30d", "12h", "45m". None
                 means for ever.
             index: What `recall` finds it by: True for all texts of the value, False for
-                nothing, or field paths such as ["title", "parts[*].text"].
+                nothing, or field paths such as ["title", "parts[*].text"]. By words, and
+                by meaning if the file has an embedder: each field gets a vector.
+            vectors: Vectors of your own that it is found by, in place of the embedder's:
+                up to 1,000 of one dimension, as numbers or float32 bytes.
 
         Raises:
             VersionConflict: the item is at another revision than expected.
@@ -75,7 +80,7 @@ class Items:
             TooLarge: the value is too long.
             SecretFound: it holds a key or password, and those are refused.
         """
-        new = PutItem(namespace, key, value, metadata, expected_revision, ttl, index)  # type: ignore[arg-type]
+        new = PutItem(namespace, key, value, metadata, expected_revision, ttl, index, vectors)  # type: ignore[arg-type]
         return self._items.put(self._owner, new)
 
     def get(self, namespace: Namespace, key: str, *, refresh: bool = False) -> Item:
@@ -134,31 +139,43 @@ class Items:
 
     def recall(
         self,
-        query: str,
+        query: str | None = None,
         limit: int = 10,
         *,
+        vector: bytes | Sequence[float] | None = None,
         prefix: Namespace = (),
         where: Mapping[str, Any] | None = None,
         refresh: bool = False,
         min_score: float | None = None,
     ) -> list[FoundItem]:
         """
-        Return the items that say most about *query*, best first.
+        Return the items that say most about *query*, or are nearest to *vector*, best first.
 
         Args:
-            query: A question or some words, as in `Scope.recall`.
+            query: A question or some words, as in `Scope.recall`: by words and by meaning.
             limit: Most items, 1 to 1,000.
+            vector: Compared with the vectors that were given with items, of the same
+                dimension. The best vector of an item counts; its cosine is the score.
             prefix: Only items in this namespace or below it.
             where: Only items whose value has these fields, as in `list`.
             refresh: As in `find`, for each item returned.
-            min_score: Least score, 0 to 1; None means the floor of the file.
+            min_score: Least score, 0 to 1; None means the floor of the file for a query,
+                none for a vector.
 
         Raises:
-            InvalidInput: an argument is out of its range.
+            InvalidInput: an argument is out of its range, or not one of *query* and
+                *vector* is given.
         """
+        from memdb.items.walk import list_request
         from memdb.search.parse import search_request
 
-        request = search_request(query, limit, kinds=("item",), min_score=min_score)
+        if (query is None) == (vector is None):
+            raise InvalidInput("give one of query and vector")
+        request = search_request(query or "", limit, kinds=("item",), min_score=min_score)
+        if vector is not None:
+            chosen = list_request(prefix, where=where, limit=limit)
+            found = self._items.nearest(self._owner, vector, chosen, refresh=refresh)
+            return [one for one in found if one.score >= (request.min_score or -1.0)]
         if prefix != () or where is not None:
             request = request.replace(item_filter=self._items.matching_ids(prefix, where))
         hits = self._services.recaller.recall(self._owner, request)
@@ -223,7 +240,7 @@ class Items:
         Cost: that of what it returns, however many items there are; with *where* 5 µs per
         item that is passed over, by time 10 µs per namespace.
         """
-        from memdb.items.service import list_request
+        from memdb.items.walk import list_request
 
         request = list_request(
             prefix,

@@ -104,7 +104,7 @@ def _summaries(db: Engine, owner: ScopeRef, session: str) -> Iterator[Summary]:
 
 
 def _items(service: ItemService, owner: ScopeRef) -> Iterator[Item]:
-    from memdb.items.service import list_request
+    from memdb.items.walk import list_request
 
     after = None
     while page := service.list(owner, list_request(after=after, limit=ITEM_PAGE)):

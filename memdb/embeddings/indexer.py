@@ -17,12 +17,14 @@ from memdb.models.ids import ALL_IDS, MAX_INT, session_range
 from memdb.models.record import Record
 from memdb.models.reports import to_vector
 from memdb.records import entries as entry_records
+from memdb.records import items as item_records
 from memdb.records import messages as message_records
 from memdb.records import spaces
 from memdb.records.spaces import SpaceName
 from memdb.tables import entries, jobs, messages
 from memdb.tables import jobs as space_jobs
 from memdb.tables import spaces as space_rows
+from memdb.tables.spaces import GIVEN
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
@@ -60,7 +62,8 @@ class SpaceFiller:
         Raises:
             InvalidInput: its name or dimension cannot name a space.
         """
-        name_value(embedder.name, "embedder.name")
+        if name_value(embedder.name, "embedder.name") == GIVEN:
+            raise InvalidInput(f"embedder.name is {GIVEN!r}, which names given vectors: rename it")
         int_value(embedder.dim, "embedder.dim", 1, MAX_DIM)
         self._db = db
         self.embedder = embedder
@@ -216,7 +219,7 @@ class SpaceFiller:
         return len(texts) - len(refused)
 
     def _embed_texts(self, taken: list[Job], skipped: list[PortError]) -> int:
-        """Embed entries, and messages that were refused before."""
+        """Embed entries, items, and messages that were refused before."""
         with self._db.read() as tx:
             texts = [_text_of(tx, job) for job in taken]
         embedded = self._embed_all(texts)
@@ -231,6 +234,8 @@ class SpaceFiller:
                     continue  # it was changed or deleted meanwhile
                 elif job.subject == "entry":
                     entry_records.set_vector(tx, job.space_no, job.ref, vector)
+                elif job.subject == "item":
+                    item_records.set_vector(tx, job.space_no, job.ref, vector)
                 elif vector is not None:
                     spaces.put(tx, job.space_no, "message", [(job.ref, vector)])
         return sum(not isinstance(vector, PortError) for vector in embedded)
@@ -294,10 +299,12 @@ class SpaceFiller:
 
 
 def _text_of(tx: Tx, job: Job) -> str:
-    """Return what an entry or a message says; "" if it is gone."""
+    """Return what an entry, an item's text or a message says; "" if it is gone."""
     if job.subject == "entry":
         row = entries.text(tx, job.ref)
         return row[0] if row else ""
+    if job.subject == "item":
+        return item_records.text_at(tx, job.ref)
     return "".join(text for _, text in messages.texts(tx, job.ref, job.ref, 1))
 
 

@@ -2,56 +2,54 @@
 Item service: put, find, list and delete values under namespaces and keys.
 
 A value is replaced as a whole, and each put adds 1 to its revision, which a caller may
-expect. Walks follow an index of one namespace at a time, so a page costs what it
-returns, and filters are applied to what the walk finds.
+expect. Everything is checked and screened before a transaction begins.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
-from itertools import chain, islice
+from itertools import islice
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
-from memdb.models.ids import MAX_INT
+from memdb.items.walk import MAX_LIMIT, list_request, walk, walk_namespaces
+from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.items import (
     MAX_DATA_BYTES,
-    ORDERS,
+    MAX_VECTORS,
     DeleteItem,
     FindItem,
     FoundItem,
     Item,
     PutItem,
-    labels_of,
     path_of,
     path_range,
     ttl_value,
 )
-from memdb.models.record import Record
+from memdb.models.reports import to_vector
 from memdb.records import items as records
+from memdb.records import spaces
 from memdb.records.items import ItemDraft
 from memdb.tables import items
-from memdb.tables.items import FIRST, LAST, Cursor
 from memdb.text.validate import (
-    choice_value,
     flag_value,
     int_value,
     json_object,
     json_value,
     name_value,
+    revision_value,
 )
-from memdb.text.values import Filter, parse_fields, texts_of
+from memdb.text.values import parse_fields, texts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
     from typing import Any
 
     from memdb.engine.base import Engine, Tx
+    from memdb.items.walk import ListRequest
     from memdb.models.items import Namespace
     from memdb.models.messages import Hit
-    from memdb.models.types import ItemOrder
     from memdb.records.scopes import ScopeRef
     from memdb.tables.items import StoredItem
     from memdb.text.screening import SecretScreen
@@ -60,76 +58,29 @@ if TYPE_CHECKING:
     Outcome = Item | bool | None
     ItemFilter = Callable[[Tx, int], set[int]]
 
-MAX_LIMIT = 10_000
+MAX_DIM = 65_536
 MAX_BATCH = 10_000
 MAX_INDEXED_CHARS = 1_000_000
 
-# Items read per statement, at least and at most, and expired ones removed per transaction.
-PAGE, MAX_PAGE = 16, 512
+# Expired items removed per transaction.
 EXPIRED_BATCH = 500
-NAMESPACE_PAGE = 256
-
-
-class ListRequest(Record):
-    """
-    A checked walk over items.
-
-    Attributes:
-        low, high: The range of the namespaces, as `path_range` returns it.
-        exact: Only the namespace *low* itself.
-        where: None means every value.
-        after: The item that the page before ended with. None means the beginning.
-    """
-
-    low: str
-    high: str
-    exact: bool
-    where: Filter | None
-    after: Item | None
-    limit: int
-    order: ItemOrder
-    descending: bool
-
-
-def list_request(
-    prefix: Namespace = (),
-    *,
-    exact: bool = False,
-    where: Mapping[str, Any] | None = None,
-    after: Item | None = None,
-    limit: int = 100,
-    order: ItemOrder = "key",
-    descending: bool = False,
-) -> ListRequest:
-    """
-    Check the arguments of `Items.list`.
-
-    Raises:
-        InvalidInput: an argument is not what it should be.
-    """
-    path = path_of(prefix, "prefix")
-    if after is not None and not isinstance(after, Item):
-        raise InvalidInput(
-            f"after is {type(after).__name__}: give the last item of the page before"
-        )
-    return ListRequest(
-        *path_range(path),
-        flag_value(exact, "exact"),
-        None if where is None else Filter(where),
-        after,
-        int_value(limit, "limit", 1, MAX_LIMIT),
-        choice_value(order, "order", ORDERS),  # type: ignore[arg-type]
-        flag_value(descending, "descending"),
-    )
 
 
 class ItemService:
     """Puts, finds, lists and deletes the items of scopes."""
 
-    def __init__(self, db: Engine, screen: SecretScreen) -> None:
-        """Serve the items of *db*, screened by *screen*."""
+    def __init__(
+        self, db: Engine, screen: SecretScreen, ensure_space: Callable[[Tx], object]
+    ) -> None:
+        """
+        Serve the items of *db*, screened by *screen*.
+
+        Args:
+            ensure_space: Makes the embedding space that texts are queued for, if it is new.
+        """
         self._db = db
         self._screen = screen
+        self._ensure_space = ensure_space
 
     def put(self, owner: ScopeRef, new: PutItem) -> Item:
         """Create or replace an item; see `Items.put`."""
@@ -205,7 +156,7 @@ class ItemService:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []
-            walk = _walk_namespaces(tx, scope_no, (low, high), end, depth, now_ms)
+            walk = walk_namespaces(tx, scope_no, (low, high), end, depth, now_ms)
             return [*islice(walk, limit)]
 
     def matching_ids(self, prefix: Namespace, where: Mapping[str, Any] | None) -> ItemFilter:
@@ -216,6 +167,45 @@ class ItemService:
             return {one.item.id for one in walk(tx, scope_no, request, self._db.clock())}
 
         return find_ids
+
+    def nearest(
+        self, owner: ScopeRef, vector: object, request: ListRequest, *, refresh: bool
+    ) -> list[FoundItem]:
+        """
+        Return the items whose given vectors are nearest to *vector*, nearest first.
+
+        The best vector of an item counts, and its cosine is the score. Only vectors of
+        the same dimension are compared, of the items that *request* allows.
+        """
+        raw = vector_value(vector, "vector")
+        is_filtered = request.where is not None or bool(request.low)
+        with self._reading(refresh=flag_value(refresh, "refresh")) as tx:
+            scope_no, space_no = owner.find(tx), spaces.find_given(tx, len(raw) // 4)
+            if scope_no is None or space_no is None:
+                return []
+            now_ms, refs = self._db.clock(), None
+            if is_filtered:
+                every = (one.item.id for one in walk(tx, scope_no, request, now_ms))
+                refs = items.list_refs(tx, every)
+            asked = request.limit
+            while True:
+                near = tx.vectors.nearest(
+                    space_no, "item", raw, scope_range(scope_no), limit=asked, allowed=refs
+                )
+                best = items.best_by_item(tx, near)
+                live = items.live_ids(tx, [item_id for item_id, _ in best], now_ms)
+                chosen = [one for one in best if one[0] in live][: request.limit]
+                if len(chosen) == request.limit or len(near) < asked:
+                    break
+                asked *= 4  # several vectors were of one item, or it has expired
+            stored = items.get_many(tx, [item_id for item_id, _ in chosen])
+            found = [stored[item_id] for item_id, _ in chosen]
+            if refresh:
+                found = _refreshed(tx, found)
+            return [
+                FoundItem(one.item, cosine, one.text or "")
+                for one, (_, cosine) in zip(found, chosen, strict=True)
+            ]
 
     def load_hits(self, owner: ScopeRef, hits: Iterable[Hit], *, refresh: bool) -> list[FoundItem]:
         """Return the items that a search found, without those that are gone since."""
@@ -244,10 +234,12 @@ class ItemService:
 
     def _prepare_put(self, owner: ScopeRef, new: PutItem) -> Callable[[Tx], Item]:
         draft = self.draft(new)
-        expected = _revision(new.expected_revision)
+        expected = revision_value(new.expected_revision)
 
         def apply(tx: Tx) -> Item:
             scope_no = owner.ensure(tx)
+            if draft.embedded:
+                self._ensure_space(tx)
             return records.put(tx, scope_no, draft, self._db.ids, expected).item
 
         return apply
@@ -284,6 +276,7 @@ class ItemService:
             plain = self._screen.pass_fields("item", {"value": new.value})["value"]
             value = json_value(plain, "value") or "null"
             texts = texts_of(plain, fields) if fields is not None else []
+        vectors = _given_vectors(new.vectors)
         return ItemDraft(
             path,
             new.key,
@@ -293,6 +286,8 @@ class ItemService:
             None if fields is None else json.dumps(fields, ensure_ascii=False),
             "\n".join(texts)[:MAX_INDEXED_CHARS] if texts else None,
             ttl_ms,
+            vectors,
+            0 if vectors or len(texts) > MAX_VECTORS else len(texts),
         )
 
     def _prepare_find(self, owner: ScopeRef, wanted: FindItem) -> Callable[[Tx], Item | None]:
@@ -311,7 +306,7 @@ class ItemService:
     def _prepare_delete(self, owner: ScopeRef, doomed: DeleteItem) -> Callable[[Tx], bool]:
         path = path_of(doomed.namespace)
         key = name_value(doomed.key, "key")
-        expected = _revision(doomed.expected_revision)
+        expected = revision_value(doomed.expected_revision)
 
         def apply(tx: Tx) -> bool:
             stored = records.find(tx, owner.find(tx), path, key, tx.now_ms)
@@ -334,28 +329,39 @@ class ItemService:
             return [stored.item for stored in found]
 
 
-def _walk_namespaces(
-    tx: Tx, scope_no: int, span: tuple[str, str], end: tuple[str, ...], depth: int, now_ms: int
-) -> Iterator[tuple[str, ...]]:
-    """Yield the namespaces of a range of paths with live items, cut after *depth* labels."""
-    low, high = span
-    while True:
-        page = items.list_namespaces(tx, scope_no, low, high, limit=NAMESPACE_PAGE)
-        for namespace_id, path in page:
-            if path < low:
-                continue  # below a namespace that was cut, and named
-            labels = labels_of(path)
-            low = path + "\0"
-            if labels[len(labels) - len(end) :] == end and items.is_live(tx, namespace_id, now_ms):
-                if len(labels) >= depth:
-                    low = path_range(path_of(labels[:depth]))[1]
-                yield labels[:depth]
-        if len(page) < NAMESPACE_PAGE:
-            return
+def _given_vectors(vectors: object) -> tuple[bytes, ...]:
+    """Return vectors as they are stored, () for None."""
+    if vectors is None:
+        return ()
+    if not isinstance(vectors, (list, tuple)):
+        raise InvalidInput(f"vectors is {type(vectors).__name__}: give a list of vectors")
+    if len(vectors) > MAX_VECTORS:
+        raise TooLarge("the number of vectors", MAX_VECTORS, len(vectors))
+    made: list[bytes] = []
+    for place, vector in enumerate(vectors):
+        made.append(vector_value(vector, f"vectors[{place}]"))
+        if len(made[place]) != len(made[0]):
+            raise InvalidInput(
+                f"vectors[{place}] has {len(made[place]) // 4} components, the first one "
+                f"{len(made[0]) // 4}: give all vectors of an item the same"
+            )
+    return tuple(made)
 
 
-def _revision(value: object) -> int | None:
-    return None if value is None else int_value(value, "expected_revision", 0, MAX_INT)
+def vector_value(vector: object, field: str) -> bytes:
+    """Return a vector of any dimension as it is stored; InvalidInput names *field*."""
+    if isinstance(vector, (bytes, bytearray, memoryview)):
+        size = len(bytes(vector)) // 4
+    elif isinstance(vector, (str, dict)) or not hasattr(vector, "__len__"):
+        raise InvalidInput(f"{field} is {type(vector).__name__}: give numbers or their bytes")
+    else:
+        size = len(vector)
+    if not 1 <= size <= MAX_DIM:
+        raise InvalidInput(f"{field} has {size} components: give 1 to {MAX_DIM:,}")
+    try:
+        return to_vector(vector, size)  # type: ignore[arg-type]
+    except InvalidInput as error:
+        raise InvalidInput(f"{field}: {error}") from error
 
 
 def _refreshed(tx: Tx, found: list[StoredItem]) -> list[StoredItem]:
@@ -366,72 +372,3 @@ def _refreshed(tx: Tx, found: list[StoredItem]) -> list[StoredItem]:
         else stored.replace(item=stored.item.replace(expires_ms=tx.now_ms + stored.item.ttl_ms))
         for stored in found
     ]
-
-
-def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[StoredItem]:
-    """Yield the items of a request in its order, those that expired or do not match left out."""
-    walks = _namespace_walks(tx, scope_no, request)
-    found: Iterable[StoredItem] = chain.from_iterable(walks)
-    if request.order != "key":
-        field = f"{request.order}_ms"
-        found = heapq.merge(
-            *walks,
-            key=lambda one: (getattr(one.item, field), one.item.id),
-            reverse=request.descending,
-        )
-    for stored in found:
-        if records.is_expired(stored, now_ms):
-            continue
-        if request.where is None or request.where.matches(stored.item.value):
-            yield stored
-
-
-def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Iterator[StoredItem]]:
-    """Yield a walk over each namespace of a request, in the order of their paths."""
-    low, high, descending = request.low, request.high, request.descending
-    after_path, cursors = "", {}
-    if request.after is not None:
-        after_path = path_of(request.after.namespace, "after")
-        cursor = _cursor(request.after, request.order)
-        if request.order == "key":
-            cursors[after_path] = cursor
-            low, high = (low, after_path + "\0") if descending else (max(low, after_path), high)
-    begin = LAST if descending else FIRST
-    if request.after is not None and request.order != "key":
-        begin = cursor
-    if request.exact:
-        found = items.find_namespace(tx, scope_no, request.low)
-        if found is not None and low <= request.low < high:
-            start = cursors.get(request.low, begin)
-            yield _pages(tx, found, request.low, request, start)
-        return
-    while True:
-        page = items.list_namespaces(
-            tx, scope_no, low, high, limit=NAMESPACE_PAGE, descending=descending
-        )
-        for namespace_id, path in page:
-            yield _pages(tx, namespace_id, path, request, cursors.get(path, begin))
-        if len(page) < NAMESPACE_PAGE:
-            return
-        last = page[-1][1]
-        low, high = (low, last) if descending else (last + "\0", high)
-
-
-def _cursor(item: Item, order: str) -> Cursor:
-    return Cursor(item.key, getattr(item, f"{order}_ms", 0), item.id)
-
-
-def _pages(
-    tx: Tx, namespace_id: int, path: str, request: ListRequest, cursor: Cursor
-) -> Iterator[StoredItem]:
-    """Yield the items of one namespace behind *cursor*, read page by page."""
-    size = min(request.limit, PAGE)
-    while True:
-        page = items.list_page(
-            tx, namespace_id, path, request.order, cursor, size, descending=request.descending
-        )
-        yield from page
-        if len(page) < size:
-            return
-        cursor = _cursor(page[-1].item, request.order)
-        size = min(4 * size, MAX_PAGE)

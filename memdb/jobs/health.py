@@ -41,7 +41,7 @@ def _with_reason(state: QueueState, job: FailedJob | None) -> QueueState:
 
 
 def _is_text(job: FailedJob) -> bool:
-    return job.kind == "embed" and job.subject in ("message", "entry")
+    return job.kind == "embed" and job.subject in ("message", "entry", "item")
 
 
 def _refused(tx: Tx, job: FailedJob) -> RefusedText:

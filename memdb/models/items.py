@@ -26,6 +26,7 @@ BELOW = "\x20"  # the character after the separator: the end of the range of a p
 MAX_DEPTH = 64
 MAX_PATH_CHARS = 4096
 MAX_DATA_BYTES = 32 << 20
+MAX_VECTORS = 1_000
 MAX_TTL_MS = 36_500 * DAY_MS
 MIN_TTL_MS = 1
 MAX_SPAN_DIGITS = 6
@@ -85,6 +86,7 @@ class PutItem(Record):
     expected_revision: int | None = None
     ttl: Ttl | None = None
     index: bool | Sequence[str] = True
+    vectors: Sequence[bytes | Sequence[float]] | None = None
 
 
 class FindItem(Record):

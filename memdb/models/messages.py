@@ -399,7 +399,8 @@ class SpaceInfo(Record):
         dim: Components of a vector.
         vectors: How many it holds.
         state: "filling": not everything was embedded yet; "ready"; "retired":
-            another took its place, and it gets no new vectors.
+            another took its place, and it gets no new vectors; "given": callers
+            gave its vectors with items.
         due: How many texts wait to be embedded.
     """
 

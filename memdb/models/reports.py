@@ -306,6 +306,20 @@ class QueueState(Record):
     retry_ms: int | None = None
 
 
+class StateValue(Record):
+    """
+    A value of `State` with its revision.
+
+    Attributes:
+        revision: 1 when the key is new; each change adds 1.
+        updated_ms: When it was changed last.
+    """
+
+    value: Any
+    revision: int
+    updated_ms: int
+
+
 class RefusedText(Record):
     """
     A text that an embedder refuses, so that it is found by its words alone.
@@ -313,11 +327,11 @@ class RefusedText(Record):
     `db.jobs.run()` tries it again at once.
 
     Attributes:
-        kind: "message" or "entry".
+        kind: "message", "entry" or "item".
         model: The embedder.
-        session: Of the message; None for an entry.
-        seq: Of the message; None for an entry.
-        entry_id: Of the entry; None for a message.
+        session: Of the message; None for others.
+        seq: Of the message; None for others.
+        entry_id: Of the entry; None for others.
         attempts: How often it was refused.
         error: What the embedder said last.
         retry_ms: When it is tried again.

@@ -117,6 +117,8 @@ DEPENDENTS: dict[str, tuple[Dependent, ...]] = {
     "item": (
         Dependent("item_namespaces", "namespace_without_item", rebuildable=True),
         Dependent("items_fts", "items_fts", rebuildable=True),
+        Dependent("vectors", "vector_without_row", rebuildable=True),
+        Dependent("jobs", "job_without_subject", rebuildable=True),
     ),
     "namespace": (Dependent("items", KEY),),
     "blob": (Dependent("blob_chunks", KEY),),

@@ -7,11 +7,14 @@ joins the caller's transaction.
 
 from __future__ import annotations
 
-from memdb.errors import VersionConflict
+import json
+
+from memdb.errors import Corrupt, VersionConflict
 from memdb.models.ids import scope_of, scope_range
 from memdb.models.record import Record
-from memdb.records import dependents
-from memdb.tables import checks, items, scopes, tombstones
+from memdb.records import dependents, spaces
+from memdb.tables import checks, items, jobs, scopes, tombstones
+from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of
 from memdb.text.screening import is_binary
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     from memdb.tables.items import StoredItem
 
 
+# How much of one text is embedded.
+MAX_EMBEDDED_CHARS = 100_000
+
+
 class ItemDraft(Record):
     """
     An item before it is stored, checked.
@@ -40,6 +47,8 @@ class ItemDraft(Record):
         search_fields: JSON array of field paths; None means that nothing is searched.
         text: What full-text search finds; None means nothing.
         ttl_ms: None means that it does not expire.
+        vectors: Given vectors as they are stored, all of one dimension.
+        embedded: How many texts of it are embedded, if no vectors are given.
     """
 
     path: str
@@ -50,6 +59,13 @@ class ItemDraft(Record):
     search_fields: str | None
     text: str | None
     ttl_ms: int | None
+    vectors: tuple[bytes, ...] = ()
+    embedded: int = 0
+
+    @property
+    def dim(self) -> int:
+        """How many components a given vector has."""
+        return len(self.vectors[0]) // 4
 
 
 class Imported(Record):
@@ -99,8 +115,10 @@ def put(
         row["expires_ms"] = tx.now_ms + draft.ttl_ms
     if old is not None:
         row |= {"id": old.item.id, "revision": old.item.revision + 1}
+        row["vector_ref"] = _first_ref(tx, scope_no, draft, old.item.id, old)
         if old.text is not None:
             tx.words.drop("item", old.item.id)
+        _drop_vectors(tx, old)
         items.update(tx, row)
     else:
         row |= {
@@ -110,9 +128,9 @@ def put(
             "revision": 1,
             "created_ms": tx.now_ms,
         }
+        row["vector_ref"] = _first_ref(tx, scope_no, draft, row["id"])
         items.insert(tx, row)
-    if draft.text is not None:
-        tx.words.add("item", row["id"])
+    _add_derived(tx, draft, row["id"], row["vector_ref"])
     stored = items.find(tx, namespace_id, draft.path, draft.key)
     assert stored is not None
     return stored
@@ -125,9 +143,9 @@ def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> bool:
         return False
     item_id = scopes.next_id(tx, scope_no)
     row = {**_columns(draft), **was._asdict(), "id": item_id, "namespace_id": namespace_id}
+    row["vector_ref"] = _first_ref(tx, scope_no, draft, item_id)
     items.insert(tx, row)
-    if draft.text is not None:
-        tx.words.add("item", item_id)
+    _add_derived(tx, draft, item_id, row["vector_ref"])
     dependents.clear(tx, scope_no, [was.uid])
     return True
 
@@ -181,14 +199,81 @@ def _columns(draft: ItemDraft) -> dict[str, Any]:
     return {
         **draft._asdict(),
         "bigrams": None if draft.text is None else bigrams_of(draft.text),
-        "vector_ref": None,
-        "vector_count": 0,
+        "vector_count": len(draft.vectors) or draft.embedded,
+        "embedded": int(not draft.vectors and draft.embedded > 0),
     }
+
+
+def _first_ref(
+    tx: Tx, scope_no: int, draft: ItemDraft, item_id: int, old: StoredItem | None = None
+) -> int | None:
+    """Return the ref of the first vector: the item's id for a single one, else new ids."""
+    count = len(draft.vectors) or draft.embedded
+    if not count:
+        return None
+    if old is not None and old.vector_count == count:
+        return old.vector_ref
+    return item_id if count == 1 else scopes.next_id(tx, scope_no, count)
+
+
+def _add_derived(tx: Tx, draft: ItemDraft, item_id: int, first_ref: int | None) -> None:
+    """Add the words of an item and its given vectors, or queue its texts to be embedded."""
+    if draft.text is not None:
+        tx.words.add("item", item_id)
+    if first_ref is None:
+        return
+    if draft.vectors:
+        space_no = spaces.ensure_given(tx, draft.dim)
+        spaces.put(tx, space_no, "item", [*enumerate(draft.vectors, first_ref)])
+    else:
+        jobs.add_items(tx, range(first_ref, first_ref + draft.embedded))
+
+
+def _drop_vectors(tx: Tx, stored: StoredItem) -> None:
+    if stored.vector_count:
+        tx.vectors.drop("item", stored.refs[0], stored.refs[-1])
+    if stored.embedded:
+        for ref in stored.refs:
+            jobs.drop(tx, "item", ref)
+
+
+def text_at(tx: Tx, ref: int) -> str:
+    """Return the text of an item whose vector has *ref*; "" if it is gone."""
+    owner = items.find_owner(tx, ref)
+    try:
+        found = {} if owner is None else items.get_many(tx, [owner])
+    except Corrupt:
+        return ""  # `check` reports it; the texts of others are embedded
+    for stored in found.values():
+        if ref in stored.refs and stored.search_fields is not None:
+            texts = texts_of(stored.item.value, json.loads(stored.search_fields))
+            return texts[ref - stored.refs[0]][:MAX_EMBEDDED_CHARS]
+    return ""
+
+
+def set_vector(tx: Tx, space_no: int, ref: int, vector: bytes | None) -> None:
+    """Store the vector of a text of an item; None means that it has none."""
+    if vector is not None:
+        spaces.put(tx, space_no, "item", [(ref, vector)])
+
+
+def list_given(tx: Tx, stored: StoredItem) -> list[bytes]:
+    """Return the vectors that were given with an item, in order; [] if none were."""
+    if stored.embedded or not stored.vector_count:
+        return []
+    for space_no, model, _ in space_rows.list_numbers(tx):
+        if model == space_rows.GIVEN:
+            first, last = stored.refs[0], stored.refs[-1]
+            found = tx.vectors.list_page(space_no, "item", first - 1, last, stored.vector_count)
+            if found:
+                return [vector for _, vector in found]
+    return []
 
 
 def _remove_rows(tx: Tx, stored: StoredItem) -> None:
     if stored.text is not None:
         tx.words.drop("item", stored.item.id)
+    _drop_vectors(tx, stored)
     items.delete(tx, stored.item.id)
 
 
@@ -202,6 +287,10 @@ def all_text(item: Item) -> str:
 
 
 def derive(tx: Tx) -> None:
-    """Make the bigrams of items anew, and remove namespaces that hold none."""
+    """Make bigrams anew, remove namespaces that hold none, queue texts without a vector."""
     checks.set_bigrams(tx, "item")
     checks.drop_empty_namespaces(tx)
+    for space_no, model, dim in space_rows.list_numbers(tx):
+        found = space_rows.find_space(tx, model, dim)
+        if found is not None and not found.retired:
+            jobs.add_missing_items(tx, space_no)

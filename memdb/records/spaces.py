@@ -60,12 +60,27 @@ def restore(tx: Tx, name: SpaceName) -> int:
     return space_no
 
 
+def find_given(tx: Tx, dim: int) -> int | None:
+    """Return the number of the space of given vectors of a dimension, None without one."""
+    found = spaces.find_space(tx, spaces.GIVEN, dim)
+    return None if found is None else found.space_no
+
+
+def ensure_given(tx: Tx, dim: int) -> int:
+    """Return the number of the space of given vectors of a dimension, made if it is new."""
+    found = find_given(tx, dim)
+    if found is None:
+        found = spaces.add_space(tx, spaces.GIVEN, dim)
+        spaces.abandon(tx, found)  # no text is queued for it
+    return found
+
+
 def put(tx: Tx, space_no: int, kind: str, pairs: Sequence[tuple[int, bytes]]) -> None:
     """
     Store the vectors of what is in the file, replacing older ones.
 
     Args:
-        kind: "message", "entry" or "summary".
+        kind: "message", "entry", "item" or "summary".
         pairs: (id, vector as it is stored).
     """
     tx.vectors.put(space_no, kind, pairs)

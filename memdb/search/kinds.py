@@ -16,6 +16,7 @@ from memdb.search.parse import Corpus, has_metadata
 from memdb.search.rank import rank_documents, rank_messages, rank_vectors
 from memdb.search.retrieve import (
     find_entries,
+    find_items,
     find_messages,
     find_past_entries,
     find_texts,
@@ -351,7 +352,7 @@ KINDS = {
     "item": Kind(
         name="item",
         corpora=_item_corpora,
-        find=find_texts,
+        find=find_items,
         rank=rank_documents,
         weights=for_documents,
         read=_read_items,

@@ -232,7 +232,7 @@ FILTERED_KINDS = {
     "authors": ("message",),
     "where": ("message", "entry"),
     "partition": ("entry",),
-    "by": ("message", "entry"),
+    "by": ("message", "entry", "item"),
 }
 """The kinds that a filter can apply to; it leaves out the others."""
 

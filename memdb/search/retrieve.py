@@ -16,13 +16,13 @@ from memdb.records.scopes import find_session
 from memdb.search.parse import NO_SPAN, Corpus, Question, has_metadata, parse_query
 from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
-from memdb.tables import entries, messages, sessions
+from memdb.tables import entries, items, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, query_words, word_terms
 from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
@@ -284,6 +284,18 @@ def find_texts(
     return Candidates(corpus, lexical, lexical.scores, {})
 
 
+def find_items(
+    tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
+) -> Candidates:
+    """Return candidate items, by their words and by the best vector of each."""
+    lexical = Lexical(corpus.postings, corpus.total, weights)
+    cosine = _nearest(tx, question, corpus, vector)
+    stored = items.get_many(tx, {*lexical.scores, *cosine})
+    texts = {key: one.text or "" for key, one in stored.items()}
+    model = None if vector is None else vector.model
+    return Candidates(corpus, lexical, lexical.scores, cosine, texts=texts, model=model)
+
+
 def find_vectors(
     tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
 ) -> Candidates:
@@ -302,14 +314,19 @@ def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) 
         or (corpus.allowed is not None and not corpus.allowed)
     ):
         return {}
+    allowed: Collection[int] | None = corpus.allowed
+    if corpus.kind == "item" and allowed is not None:
+        allowed = items.list_refs(tx, allowed)
     near = tx.vectors.nearest(
         vector.space_no,
         corpus.kind,
         vector.data,
         corpus.span,
         limit=max(VECTOR_ARM, question.request.depth),
-        allowed=corpus.allowed,
+        allowed=allowed,
     )
+    if corpus.kind == "item":
+        near = items.best_by_item(tx, near)
     return _without_noise(near, vector.model)
 
 

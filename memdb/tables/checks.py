@@ -99,6 +99,18 @@ WHERE
   (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
   OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
   OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
+  OR (
+    kind = 'item'
+    AND ref >= coalesce(
+      (
+        SELECT vector_ref + vector_count FROM items
+        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
+        ORDER BY vector_ref DESC
+        LIMIT 1
+      ),
+      0
+    )
+  )
   OR NOT EXISTS (
     SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = vectors.space_no
   )
@@ -122,6 +134,18 @@ WHERE
   OR (subject = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
   OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
   OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
+  OR (
+    subject = 'item'
+    AND ref >= coalesce(
+      (
+        SELECT vector_ref + vector_count FROM items
+        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
+        ORDER BY vector_ref DESC
+        LIMIT 1
+      ),
+      0
+    )
+  )
 ORDER BY kind, subject, ref, space_no
 LIMIT 20
 """
@@ -445,6 +469,18 @@ WHERE
   OR (subject = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
   OR (subject = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
   OR (subject = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
+  OR (
+    subject = 'item'
+    AND ref >= coalesce(
+      (
+        SELECT vector_ref + vector_count FROM items
+        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
+        ORDER BY vector_ref DESC
+        LIMIT 1
+      ),
+      0
+    )
+  )
   OR (
     space_no <> 0
     AND NOT EXISTS (

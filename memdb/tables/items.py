@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from memdb.engine.base import Row, Tx
+    from memdb.text.values import Filter
 
 SELECT_NAMESPACE = """/* items.namespace */
 SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path
@@ -54,7 +55,7 @@ LIMIT 1
 SELECT_ONE = """/* items.find */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count
+  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
 WHERE namespace_id = :id AND key = :key
 """
@@ -62,7 +63,8 @@ WHERE namespace_id = :id AND key = :key
 SELECT_MANY = """/* items.get_many */
 SELECT
   items.id, namespace_id, items.key, value, data, revision, metadata, created_ms, updated_ms,
-  ttl_ms, expires_ms, uid, search_fields, text, vector_ref, vector_count, path
+  ttl_ms, expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded,
+  path
 FROM items
 JOIN item_namespaces ON item_namespaces.id = items.namespace_id
 WHERE items.id IN (SELECT value FROM json_each(:ids))
@@ -73,7 +75,7 @@ SELECT_PAGES = {
     ("key", False): """/* items.by_key */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count
+  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
 WHERE namespace_id = :id AND key > :key
 ORDER BY key
@@ -82,7 +84,7 @@ LIMIT :limit
     ("key", True): """/* items.by_key_down */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count
+  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
 WHERE namespace_id = :id AND key < :key
 ORDER BY key DESC
@@ -91,7 +93,7 @@ LIMIT :limit
     ("updated", False): """/* items.by_update */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count
+  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
 WHERE namespace_id = :id AND (updated_ms, id) > (:time_ms, :row_id)
 ORDER BY updated_ms, id
@@ -100,7 +102,7 @@ LIMIT :limit
     ("updated", True): """/* items.by_update_down */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count
+  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
 WHERE namespace_id = :id AND (updated_ms, id) < (:time_ms, :row_id)
 ORDER BY updated_ms DESC, id DESC
@@ -109,7 +111,7 @@ LIMIT :limit
     ("created", False): """/* items.by_creation */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count
+  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
 WHERE namespace_id = :id AND (created_ms, id) > (:time_ms, :row_id)
 ORDER BY created_ms, id
@@ -118,7 +120,7 @@ LIMIT :limit
     ("created", True): """/* items.by_creation_down */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count
+  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
 WHERE namespace_id = :id AND (created_ms, id) < (:time_ms, :row_id)
 ORDER BY created_ms DESC, id DESC
@@ -155,14 +157,26 @@ WHERE
   AND (expires_ms IS NULL OR expires_ms > :now_ms)
 """
 
+SELECT_OWNER = """/* items.owner */
+SELECT id FROM items
+WHERE vector_ref IS NOT NULL AND vector_ref <= :ref
+ORDER BY vector_ref DESC
+LIMIT 1
+"""
+
+SELECT_REFS = """/* items.refs */
+SELECT vector_ref, vector_count FROM items
+WHERE id IN (SELECT value FROM json_each(:ids)) AND vector_ref IS NOT NULL
+"""
+
 INSERT_ITEM = """/* items.insert */
 INSERT INTO items (
   id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms, vector_ref,
-  vector_count, metadata, search_fields, value, data, text, bigrams
+  vector_count, embedded, metadata, search_fields, value, data, text, bigrams
 )
 VALUES (
   :id, :uid, :namespace_id, :key, :revision, :ttl_ms, :expires_ms, :created_ms, :updated_ms,
-  :vector_ref, :vector_count, :metadata, :search_fields, :value, :data, :text, :bigrams
+  :vector_ref, :vector_count, :embedded, :metadata, :search_fields, :value, :data, :text, :bigrams
 )
 """
 
@@ -175,6 +189,7 @@ SET
   updated_ms = :updated_ms,
   vector_ref = :vector_ref,
   vector_count = :vector_count,
+  embedded = :embedded,
   metadata = :metadata,
   search_fields = :search_fields,
   value = :value,
@@ -205,6 +220,7 @@ class StoredItem(Record):
         search_fields: JSON array of the field paths that are searched; None means none.
         text: What full-text search finds of it; None means nothing.
         vector_ref: The ref of its first vector; None means that it has none.
+        embedded: Whether its vectors are made from its texts, and not given.
     """
 
     namespace_id: int
@@ -213,6 +229,13 @@ class StoredItem(Record):
     text: str | None
     vector_ref: int | None
     vector_count: int
+    embedded: bool
+
+    @property
+    def refs(self) -> range:
+        """The refs of its vectors."""
+        first = self.vector_ref or 0
+        return range(first, first + self.vector_count)
 
 
 class Cursor(Record):
@@ -229,19 +252,22 @@ LAST = Cursor(LAST_KEY, MAX_INT, MAX_INT)
 
 def _to_items(tx: Tx, rows: list[Row], path: str | None = None) -> list[StoredItem]:
     tx.verify("items", [row[0] for row in rows])
+    labels = None if path is None else labels_of(path)
     made: list[StoredItem] = []
     for row in rows:
         row_id, namespace_id, key, value, data, revision, metadata = row[:7]
         item = Item(
             row_id,
-            labels_of(row[16] if path is None else path),
+            labels_of(row[17]) if labels is None else labels,
             key,
             data if value is None else parse_json(value),
             revision,
             parse_json(metadata, dict),
             *row[7:12],
         )
-        made.append(StoredItem(namespace_id, item, *row[12:16]))
+        made.append(
+            StoredItem(namespace_id, item, row[12], row[13], row[14], row[15], bool(row[16]))
+        )
     return made
 
 
@@ -303,15 +329,38 @@ def list_page(
     cursor: Cursor,
     limit: int,
     *,
-    descending: bool,
-) -> list[StoredItem]:
-    """Return up to *limit* items of a namespace behind *cursor*, in an order of `ORDERS`."""
-    values = {"id": namespace_id, "limit": limit}
+    descending: bool = False,
+    where: Filter | None = None,
+) -> tuple[list[StoredItem], Cursor | None]:
+    """
+    Return *limit* items of a namespace behind *cursor*, and where the next page begins.
+
+    Args:
+        order: One of `ORDERS`.
+        where: Only items whose value matches. None means all.
+
+    Returns:
+        The items of the page that match, and None instead of a cursor at the end.
+    """
+    values: dict[str, object] = {"id": namespace_id, "limit": limit}
     if order == "key":
-        values["key"] = cursor.key  # type: ignore[assignment]
+        values["key"] = cursor.key
     else:
         values |= {"time_ms": cursor.time_ms, "row_id": cursor.row_id}
-    return _to_items(tx, tx.all(SELECT_PAGES[order, descending], values), path)
+    rows = tx.all(SELECT_PAGES[order, descending], values)
+    following = None
+    if len(rows) == limit:
+        row_id, _, key, *_ = last = rows[-1]
+        following = Cursor(key, last[8] if order == "updated" else last[7], row_id)
+    if where is not None:
+        rows = [row for row in rows if _is_match(where, row[3], row[4])]
+    return _to_items(tx, rows, path), following
+
+
+def _is_match(where: Filter, value: str | None, data: bytes | None) -> bool:
+    if value is None:
+        return where.matches(data)
+    return where.may_match(value) and where.matches(parse_json(value))
 
 
 def list_expired(tx: Tx, limit: int) -> list[int]:
@@ -334,6 +383,28 @@ def live_ids(tx: Tx, ids: Iterable[int], now_ms: int) -> set[int]:
     """Return those of *ids* that have not expired at a time."""
     values = {"ids": [*ids], "now_ms": now_ms}
     return {row[0] for row in tx.all(SELECT_LIVE_IDS, values)}
+
+
+def find_owner(tx: Tx, ref: int) -> int | None:
+    """Return the id of the item that a vector belongs to, None if there is none."""
+    row = tx.one(SELECT_OWNER, {"ref": ref})
+    return None if row is None else int(row[0])
+
+
+def list_refs(tx: Tx, ids: Iterable[int]) -> set[int]:
+    """Return the refs of all vectors of some items."""
+    rows = tx.all(SELECT_REFS, {"ids": [*ids]})
+    return {ref for first, count in rows for ref in range(first, first + count)}
+
+
+def best_by_item(tx: Tx, near: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return (item, cosine) of its nearest vector, from (ref, cosine) with the nearest first."""
+    best: dict[int, float] = {}
+    for ref, cosine in near:
+        owner = find_owner(tx, ref)
+        if owner is not None:
+            best.setdefault(owner, cosine)
+    return list(best.items())
 
 
 def insert(tx: Tx, row: dict[str, object]) -> None:

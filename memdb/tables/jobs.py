@@ -14,6 +14,8 @@ from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from memdb.engine.base import Row, Tx
     from memdb.models.reports import Upkeep
 
@@ -56,6 +58,14 @@ FROM embedding_spaces
 WHERE retired_ms IS NULL AND space_no <> :embedded_in
 ON CONFLICT (kind, subject, ref, space_no)
 DO UPDATE SET next_seq = excluded.next_seq, due_ms = excluded.due_ms, lease_ms = 0
+"""
+
+INSERT_ITEM = """/* jobs.embed_item */
+INSERT INTO jobs (kind, subject, ref, space_no, due_ms)
+SELECT 'embed', 'item', :ref, space_no, :now_ms
+FROM embedding_spaces
+WHERE retired_ms IS NULL
+ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET due_ms = excluded.due_ms, lease_ms = 0
 """
 
 # A message that the embedder refused, with its first failure.
@@ -287,7 +297,8 @@ class Job(Record):
     A piece of due work, as its row was when it was read or changed last.
 
     Attributes:
-        subject: "session", "message", "entry", "summary" or "file".
+        subject: "session", "message", "entry", "item" (one of its texts), "summary" or
+            "file".
         next_seq: For a session the first seq still to do; for an entry the
             version to do; for the file the time when it was done last.
         attempts: How often it failed in a row.
@@ -346,6 +357,11 @@ def add_entry(tx: Tx, entry_id: int, version: int, embedded_in: int = 0) -> None
     """
     values = {"ref": entry_id, "next_seq": version, "now_ms": tx.now_ms}
     tx.run(INSERT_ENTRY, {**values, "embedded_in": embedded_in})
+
+
+def add_items(tx: Tx, refs: Iterable[int]) -> None:
+    """Queue the embedding of the texts of an item, by the refs of their vectors, in every space."""
+    tx.many(INSERT_ITEM, [{"ref": ref, "now_ms": tx.now_ms} for ref in refs])
 
 
 def add_refused(tx: Tx, space_no: int, message: int, error: str) -> None:
@@ -587,6 +603,25 @@ FROM entries WHERE true
 ON CONFLICT DO NOTHING
 """
 
+# The texts of items without a vector: putting an item removes what it had.
+INSERT_ITEMS = """/* jobs.embed_items */
+WITH RECURSIVE texts (ref, last_ref) AS (
+  SELECT vector_ref, vector_ref + vector_count - 1
+  FROM items
+  WHERE vector_ref IS NOT NULL AND embedded = 1
+  UNION ALL
+  SELECT ref + 1, last_ref FROM texts WHERE ref < last_ref
+)
+INSERT INTO jobs (kind, subject, ref, space_no, due_ms)
+SELECT 'embed', 'item', texts.ref, CAST(:space_no AS BIGINT), CAST(:now_ms AS BIGINT)
+FROM texts
+WHERE NOT EXISTS (
+  SELECT 1 FROM vectors
+  WHERE vectors.space_no = :space_no AND vectors.kind = 'item' AND vectors.ref = texts.ref
+)
+ON CONFLICT DO NOTHING
+"""
+
 SELECT_UNFINISHED = """/* jobs.unfinished */
 SELECT 1 FROM jobs
 WHERE
@@ -616,6 +651,10 @@ SELECT
   ),
   (SELECT CAST(coalesce(sum(last_seq), 0) AS BIGINT) FROM sessions WHERE id BETWEEN :low AND :high)
   + (SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high)
+  + (
+    SELECT CAST(coalesce(sum(vector_count), 0) AS BIGINT) FROM items
+    WHERE vector_ref BETWEEN :low AND :high AND embedded = 1
+  )
 """
 
 DELETE_OF_SPACE = """/* jobs.drop_space */
@@ -635,6 +674,10 @@ SELECT_SUBJECTS = """/* jobs.count_subjects */
 SELECT
   (SELECT count(*) FROM sessions WHERE last_seq > 0)
   + (SELECT count(*) FROM entries)
+  + (
+    SELECT CAST(coalesce(sum(vector_count), 0) AS BIGINT) FROM items
+    WHERE vector_ref IS NOT NULL AND embedded = 1
+  )
 """
 
 
@@ -646,12 +689,19 @@ def count_subjects(tx: Tx) -> int:
 
 def add_everything(tx: Tx, space_no: int) -> int:
     """Note that everything in the file is to be embedded in a new space; return how many jobs."""
-    return tx.run(INSERT_WHOLE_SPACE, {"space_no": space_no, "now_ms": tx.now_ms})
+    values = {"space_no": space_no, "now_ms": tx.now_ms}
+    return tx.run(INSERT_WHOLE_SPACE, values) + tx.run(INSERT_ITEMS, values)
 
 
 def add_missing(tx: Tx, space_no: int) -> None:
     """Note what a space lacks that got nothing new for a while; reads all messages."""
     tx.run(INSERT_MISSING, {"space_no": space_no, "now_ms": tx.now_ms, **MASKS})
+    add_missing_items(tx, space_no)
+
+
+def add_missing_items(tx: Tx, space_no: int) -> None:
+    """Note which texts of items have no vector in a space."""
+    tx.run(INSERT_ITEMS, {"space_no": space_no, "now_ms": tx.now_ms})
 
 
 def is_unfinished(tx: Tx, space_no: int) -> bool:

@@ -38,7 +38,7 @@ SELECT coalesce(max(scope_no), 0) FROM scopes
 """
 
 UPDATE_NEXT_ID = """/* scopes.next_id */
-UPDATE scopes SET last_n = last_n + 1 WHERE scope_no = :scope_no
+UPDATE scopes SET last_n = last_n + :count WHERE scope_no = :scope_no
 RETURNING last_n
 """
 
@@ -78,9 +78,9 @@ def list_all(tx: Tx) -> list[tuple[int, str, str]]:
     return [(int(number), app, user) for number, app, user in tx.all(SELECT_SCOPES)]
 
 
-def next_id(tx: Tx, scope_no: int) -> int:
-    """Return a packed id `scope_no << 44 | n` that was never given out before."""
+def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:
+    """Return the first of *count* packed ids `scope_no << 44 | n` that were never given out."""
     tx.verify("scopes", [scope_no])  # an UPDATE makes the digest anew
-    row = tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no})
+    row = tx.one(UPDATE_NEXT_ID, {"scope_no": scope_no, "count": count})
     assert row is not None
-    return scope_no << SCOPE_SHIFT | int(row[0])
+    return scope_no << SCOPE_SHIFT | int(row[0]) - count + 1

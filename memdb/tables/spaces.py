@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 
+# The model of the spaces whose vectors callers give: no embedder fills them.
+GIVEN = "(given)"
+
 SELECT_SPACE = """/* spaces.find_space */
 SELECT space_no, model, dim, complete_ms IS NOT NULL, retired_ms IS NOT NULL
 FROM embedding_spaces
@@ -119,6 +122,7 @@ def list_spaces(tx: Tx) -> tuple[SpaceInfo, ...]:
     for space_no, model, dim, is_complete, is_retired, due in tx.all(SELECT_SPACES):
         state = "ready" if is_complete or not due else "filling"
         state = "retired" if is_retired else state
+        state = "given" if model == GIVEN else state
         found.append(SpaceInfo(model, dim, tx.vectors.count(space_no), state, due))
     return tuple(found)
 

@@ -7,6 +7,7 @@ element of a list: "title", "meta.tags[*]", "parts[0].text". "$" is the whole va
 
 from __future__ import annotations
 
+import json
 import re
 
 from memdb.errors import InvalidInput
@@ -126,7 +127,7 @@ class Filter:
     (True, False)
     """
 
-    __slots__ = ("_tests",)
+    __slots__ = ("_needles", "_tests")
 
     def __init__(self, where: Mapping[str, Any], field: str = "where") -> None:
         """
@@ -153,20 +154,46 @@ class Filter:
                 tests.append((steps, "$eq", wanted))
         if len(tests) > MAX_FILTERS:
             raise InvalidInput(f"{field} has {len(tests)} conditions: give {MAX_FILTERS} at most")
-        self._tests = tests
+        self._tests = [_compiled(*test) for test in tests]
+        self._needles = [needle for test in tests if (needle := _needle(*test[1:])) is not None]
 
     def matches(self, value: object) -> bool:
         """Return whether each condition holds; a field that is absent only passes "$ne"."""
-        return all(
-            _is_absent_ok(operator)
-            if not (found := [*values_at(value, steps)])
-            else any(OPERATORS[operator](each, wanted) for each in found)
-            for steps, operator, wanted in self._tests
-        )
+        return all(test(value) for test in self._tests)
+
+    def may_match(self, text: str) -> bool:
+        """
+        Return False if the JSON text of a value shows that it cannot match.
+
+        The text is as `json_value` writes it: a text that has to be in it, is. Saves
+        parsing what a search for texts passes over, which takes 20 times as long.
+        """
+        return all(needle in text for needle in self._needles)
 
 
-def _is_absent_ok(operator: str) -> bool:
-    return operator == "$ne"
+def _compiled(steps: tuple[Step, ...], operator: str, wanted: object) -> Callable[[Any], bool]:
+    """Return a function that says whether a value passes one test."""
+    compare, is_absent_ok = OPERATORS[operator], operator == "$ne"
+
+    def test_name(value: Any) -> bool:
+        for step in steps:
+            if not isinstance(value, dict) or step not in value:
+                return is_absent_ok
+            value = value[step]
+        return compare(value, wanted)
+
+    def test_each(value: Any) -> bool:
+        found = [*values_at(value, steps)]
+        return any(compare(each, wanted) for each in found) if found else is_absent_ok
+
+    return test_name if all(isinstance(step, str) for step in steps) else test_each
+
+
+def _needle(operator: str, wanted: object) -> str | None:
+    """Return what the JSON text of each value that passes a test holds; None if not known."""
+    if operator != "$eq" or not isinstance(wanted, str):
+        return None
+    return json.dumps(wanted, ensure_ascii=False)
 
 
 def _operand(operator: str, value: object, field: str) -> Any:

@@ -27,12 +27,20 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx
     from memdb.records.items import ItemDraft
-    from memdb.tables.items import StoredItem
+    from memdb.tables.items import Cursor, StoredItem
     from memdb.transfer.lines import Target
+
+
+def _vectors(value: object, field: str) -> list[bytes]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{field} is {type(value).__name__}: give a list of base64 texts")
+    return [bytes_value(each, field) for each in value]
+
 
 ITEM = Codec(
     "item",
-    "namespace key revision metadata created_ms updated_ms ttl_ms expires_ms index uid value data",
+    "namespace key revision metadata created_ms updated_ms ttl_ms expires_ms index vectors uid "
+    "value data",
     needs="namespace key",
     exported_needs="revision created_ms updated_ms uid",
     exported_only="revision created_ms updated_ms expires_ms uid",
@@ -43,6 +51,7 @@ ITEM = Codec(
         "metadata": unchecked,
         "ttl_ms": between(1, MAX_TTL_MS),
         "index": unchecked,
+        "vectors": _vectors,
         "value": unchecked,
         "data": bytes_value,
     },
@@ -59,18 +68,18 @@ class ItemLine(Record):
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
     """Yield the items of a scope, by namespace and key."""
     for namespace_id, path in items.list_namespaces(tx, scope_no, "", chr(0x10FFFF)):
-        cursor = FIRST
-        while page := items.list_page(
-            tx, namespace_id, path, "key", cursor, PAGE, descending=False
-        ):
-            yield from map(_line, page)
-            cursor = FIRST.replace(key=page[-1].item.key)
+        cursor: Cursor | None = FIRST
+        while cursor is not None:
+            page, cursor = items.list_page(tx, namespace_id, path, "key", cursor, PAGE)
+            yield from (_line(tx, stored) for stored in page)
 
 
-def _line(stored: StoredItem) -> dict[str, Any]:
+def _line(tx: Tx, stored: StoredItem) -> dict[str, Any]:
     item = stored.item
     is_bytes = isinstance(item.value, bytes)
+    vectors = [b64encode(vector).decode() for vector in records.list_given(tx, stored)]
     given = {
+        "vectors": vectors or None,
         "namespace": list(item.namespace),
         "index": None if stored.search_fields is None else json.loads(stored.search_fields),
         "data": b64encode(item.value).decode() if is_bytes else None,
@@ -95,6 +104,7 @@ def read_item(target: Target, item: Item) -> ItemLine:
         value,
         row["metadata"],
         index=False if index is None else index,
+        vectors=row["vectors"],
     )
     draft = target.services.items.draft(new).replace(ttl_ms=row["ttl_ms"])
     if not exported:

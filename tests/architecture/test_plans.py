@@ -41,6 +41,8 @@ MAY_SCAN = {
     "jobs.embed_session": "a file has a handful of spaces",
     "jobs.session_lacks": "a file has a handful of spaces",
     "jobs.embed_entry": "a file has a handful of spaces",
+    "jobs.embed_item": "a file has a handful of spaces",
+    "jobs.embed_items": "a new space makes every text of items due, once",
     "blobs.delete_stale": "only rebuild runs it",
     "blobs.hashes": "only a deep check runs it",
     "digests.tables": "only check runs it",

@@ -70,6 +70,7 @@ READ_MORE = {
     "jobs.drop_space": "the jobs of a space are those of all scopes",
     "jobs.embed_everything": "a new space makes everything due, once",
     "jobs.embed_missing": "a space that is used again lacks what was added meanwhile",
+    "jobs.embed_items": "a new space makes every text of items due, once",
     "jobs.texts": "only while a space is being filled",
     "jobs.unfinished": "the jobs of a space are those of all scopes",
     "spaces.list_spaces": "the jobs of a space are those of all scopes",

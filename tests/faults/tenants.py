@@ -164,6 +164,7 @@ def fill_with_secrets(db: MemDB, user: str, app: str) -> None:
     chat.artifacts.delete(S["artifact_deleted"])
     place, said = (S["item_label"],), {S["item_field"]: f"{S['item_value']} red lamp"}
     scope.items.put(place, S["item_key"], said, metadata={"m": S["item_metadata"]}, ttl="30d")
+    scope.items.put(place, "near", 1, vectors=[[1.0, 0.1], [0.9, 0.0]])
     graph = f'{{"type":"entity","name":"{S["graph"]}","entityType":"lamp","observations":[]}}'
     scope.artifacts.save("user:knowledge-graph.jsonl", graph)
 

@@ -157,6 +157,14 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         "State.update",
         _in(lambda chat: chat.state.update(note=1), KEY),
     ),
+    "state of a revision": (
+        "State.put",
+        _ann(lambda ann: ann.state.put("note", SAID, expected_revision=0)),
+    ),
+    "name of an artifact": (
+        "Artifacts.rename",
+        _ann(lambda ann: (ann.artifacts.save("a.md", "a"), ann.artifacts.rename("a.md", KEY))),
+    ),
     "setdefault": (
         "State.pop State.popitem State.setdefault",
         _ann(lambda ann: ann.state.setdefault("note", SAID)),
@@ -233,7 +241,7 @@ WITHOUT_TEXT = set(
     File.backup File.drop_space File.rebuild File.vacuum Host.clear Host.erase Host.window Jobs.run
     Jobs.run_due Jobs.start MemDB.transaction Scope.delete Scope.forget Scope.recall Session.archive
     Session.context Session.delete Session.extract Session.forget Session.recall Session.unarchive
-    State.__delitem__ State.clear StoredSettings.update Summaries.compact Summaries.drop
+    State.__delitem__ State.clear State.delete StoredSettings.update Summaries.compact Summaries.drop
     Summaries.upgrade
     Tools.call Tools.memory_compact Worker.start Worker.stop memdb.open memdb.recover memdb.restore
     """.split()

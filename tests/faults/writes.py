@@ -126,6 +126,7 @@ def prepare(db: MemDB, user: str = "ann", app: str = "default") -> None:
     ann.session("due").extend([{"role": "user", "text": f"tea {n}"} for n in range(10)])
     ann.items.put(("notes", "trip"), "tent", {"text": "Pack the tent for 北京.", "stars": 3})
     ann.items.put(("notes",), "raw", bytes(range(64)), index=False)
+    ann.items.put(("n",), "near", "x", vectors=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     ann.items.put(("notes", "short"), "soon", {"text": "It lives a day."}, ttl="1d")
     for state in (trip.state, ann.state, db.state(app)):
         state.update(colour="red", size=3)
@@ -394,6 +395,14 @@ WRITES: dict[str, Write] = {
         _ann(lambda ann: ann.artifacts.save("large", io.BytesIO(LARGE))),
         invisible=("blobs", "blob_chunks"),
     ),
+    "save and keep one": Write(
+        ("Artifacts.save",),
+        _in("trip", lambda chat: chat.artifacts.save("menu.md", "x", keep_last=1)),
+    ),
+    "rename": Write(
+        ("Artifacts.rename",),
+        _in("trip", lambda chat: chat.artifacts.rename("menu.md", "card.md", expected_version=2)),
+    ),
     "delete a version": Write(
         ("Artifacts.delete",), _in("trip", lambda chat: chat.artifacts.delete("menu.md", 2))
     ),
@@ -407,6 +416,13 @@ WRITES: dict[str, Write] = {
         ("Items.put",),
         _ann(lambda ann: ann.items.put(("notes", "trip"), "tent", {"text": "Sell the tent."})),
     ),
+    "put with vectors": Write(
+        ("Items.put",),
+        _ann(lambda ann: ann.items.put(("n",), "k", "x", vectors=[[1.0, 2.0], [2.0, 1.0]])),
+    ),
+    "put fewer vectors": Write(
+        ("Items.put",), _ann(lambda ann: ann.items.put(("n",), "near", "x", vectors=[[1.0, 2.0]]))
+    ),
     "put at a revision": Write(
         ("Items.put",),
         _ann(lambda ann: ann.items.put(("notes",), "raw", b"x", expected_revision=1, ttl=60)),
@@ -417,6 +433,7 @@ WRITES: dict[str, Write] = {
     "read and refresh": Write(
         ("Items.find", "Items.get", "Items.list", "Items.recall"),
         _ann(lambda ann: ann.items.list(("notes", "short"), refresh=True)),
+        unchanging=True,  # the clock stands still
     ),
     "batch": Write(
         ("Items.batch",),
@@ -432,6 +449,16 @@ WRITES: dict[str, Write] = {
         ),
     ),
     "set state": Write(("State.__setitem__", "State.__delitem__", "MemDB.state"), set_state),
+    "put state at a revision": Write(
+        ("State.put", "State.delete"),
+        _ann(
+            lambda ann: (
+                ann.state.put("colour", "blue", expected_revision=1),
+                ann.state.delete("size", expected_revision=1),
+            )
+        ),
+        stepwise=True,
+    ),
     "update state": Write(
         ("State.update",), _ann(lambda ann: ann.state.update(colour="blue", more=[1, 2]))
     ),
@@ -548,7 +575,7 @@ READS = {
     "MemDB": "close export_lines file jobs path query scope scopes settings stats",
     "Scope": "app artifacts entries export find_secrets items profile session sessions state user why",
     "Session": "artifacts find get host last last_seq messages profile state summaries tools",
-    "State": "all get items keys values",
+    "State": "all find get items keys values",
     "StoredSettings": "categories get override prompts",
     "Summaries": "expand index list tree",
     "Tools": "memory_expand memory_search schemas",

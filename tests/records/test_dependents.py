@@ -237,6 +237,11 @@ ORPHANS = {
     ("artifact", "blobs"): "DELETE FROM artifacts",
     ("item", "item_namespaces"): "DELETE FROM items",
     ("item", "items_fts"): "DELETE FROM items",
+    ("item", "vectors"): "DELETE FROM items",
+    (
+        "item",
+        "jobs",
+    ): "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('embed', 'item', 5, 0)",
     ("namespace", "items"): "DELETE FROM item_namespaces",
     ("blob", "blob_chunks"): "DELETE FROM blobs",
     ("space", "vectors"): "DELETE FROM embedding_spaces",

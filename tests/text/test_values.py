@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memdb.errors import InvalidInput
+from memdb.text.validate import json_value
 from memdb.text.values import OPERATORS, Filter, parse_fields, parse_path, texts_of, values_at
 
 DOCUMENT = {
@@ -131,3 +132,18 @@ def test_an_object_without_operators_is_a_value() -> None:
     assert not Filter({"a": {"b": 1}}).matches({"a": {"b": 1, "c": 2}})
     assert Filter({"a": {"b": (1, 2)}}).matches({"a": {"b": [1, 2]}})
     assert not Filter({"a": [True]}).matches({"a": [1]})
+
+
+@given(st.text(), st.dictionaries(st.text(max_size=3), st.text(), max_size=3))
+def test_the_text_of_a_match_may_match(wanted: str, more: dict[str, str]) -> None:
+    """What is seen in the JSON text never contradicts what is seen in the value."""
+    condition = Filter({"f": wanted})
+    value = {**more, "f": wanted}
+    try:
+        text = json_value(value, "value")
+    except InvalidInput:
+        return
+    assert text is not None
+    assert condition.matches(value)
+    assert condition.may_match(text)
+    assert Filter({"n": 1}).may_match("{}")

@@ -111,7 +111,7 @@ WHERE
   AND (
     digest <> row_digest(
       id, uid, namespace_id, key, revision, ttl_ms, expires_ms, created_ms, updated_ms,
-      vector_ref, vector_count, metadata, search_fields, value, data, text
+      vector_ref, vector_count, embedded, metadata, search_fields, value, data, text
     )
     OR created_ms NOT BETWEEN -62135596800000 AND 253402300799999
     OR updated_ms NOT BETWEEN -62135596800000 AND 253402300799999

@@ -373,6 +373,13 @@ UPDATE scopes SET last_n = max(
   ),
   coalesce((SELECT max(id & 0xFFFFFFFFFFF) FROM items WHERE id >> 44 = scopes.scope_no), 0),
   coalesce(
+    (
+      SELECT max((vector_ref + vector_count) & 0xFFFFFFFFFFF) FROM items
+      WHERE vector_ref IS NOT NULL AND id >> 44 = scopes.scope_no
+    ),
+    0
+  ),
+  coalesce(
     (SELECT max(id & 0xFFFFFFFFFFF) FROM item_namespaces WHERE id >> 44 = scopes.scope_no), 0
   )
 )
@@ -453,6 +460,7 @@ WHERE
   OR (subject = 'message' AND ref NOT IN (SELECT id FROM messages))
   OR (subject = 'entry' AND ref NOT IN (SELECT id FROM entries))
   OR (subject = 'summary' AND ref NOT IN (SELECT id FROM summaries))
+  OR subject = 'item'
 """,
 }
 

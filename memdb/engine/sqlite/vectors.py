@@ -244,6 +244,18 @@ WHERE
   (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
   OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
   OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
+  OR (
+    kind = 'item'
+    AND ref >= coalesce(
+      (
+        SELECT vector_ref + vector_count FROM items
+        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
+        ORDER BY vector_ref DESC
+        LIMIT 1
+      ),
+      0
+    )
+  )
   OR NOT EXISTS (
     SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = vectors.space_no
   )

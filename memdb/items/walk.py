@@ -1,0 +1,178 @@
+"""
+Walks over items: in order of key or time, and over namespaces.
+
+A walk follows an index of one namespace at a time, page by page, so that it costs what it
+returns. Several namespaces are walked one after the other by key, side by side by time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import chain
+
+from memdb.errors import InvalidInput
+from memdb.models.items import ORDERS, Item, labels_of, path_of, path_range
+from memdb.models.record import Record
+from memdb.records import items as records
+from memdb.tables import items
+from memdb.tables.items import FIRST, LAST, Cursor
+from memdb.text.validate import choice_value, flag_value, int_value
+from memdb.text.values import Filter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from memdb.engine.base import Tx
+    from memdb.models.items import Namespace
+    from memdb.models.types import ItemOrder
+    from memdb.tables.items import StoredItem
+
+MAX_LIMIT = 10_000
+
+# Items read per statement, at least and at most; namespaces.
+PAGE, MAX_PAGE = 16, 512
+NAMESPACE_PAGE = 256
+
+
+class ListRequest(Record):
+    """
+    A checked walk over items.
+
+    Attributes:
+        low, high: The range of the namespaces, as `path_range` returns it.
+        exact: Only the namespace *low* itself.
+        where: None means every value.
+        after: The item that the page before ended with. None means the beginning.
+    """
+
+    low: str
+    high: str
+    exact: bool
+    where: Filter | None
+    after: Item | None
+    limit: int
+    order: ItemOrder
+    descending: bool
+
+
+def list_request(
+    prefix: Namespace = (),
+    *,
+    exact: bool = False,
+    where: Mapping[str, Any] | None = None,
+    after: Item | None = None,
+    limit: int = 100,
+    order: ItemOrder = "key",
+    descending: bool = False,
+) -> ListRequest:
+    """
+    Check the arguments of `Items.list`.
+
+    Raises:
+        InvalidInput: an argument is not what it should be.
+    """
+    path = path_of(prefix, "prefix")
+    if after is not None and not isinstance(after, Item):
+        raise InvalidInput(
+            f"after is {type(after).__name__}: give the last item of the page before"
+        )
+    return ListRequest(
+        *path_range(path),
+        flag_value(exact, "exact"),
+        None if where is None else Filter(where),
+        after,
+        int_value(limit, "limit", 1, MAX_LIMIT),
+        choice_value(order, "order", ORDERS),  # type: ignore[arg-type]
+        flag_value(descending, "descending"),
+    )
+
+
+def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[StoredItem]:
+    """Return the items of a request in its order, without those that have expired."""
+    walks = _namespace_walks(tx, scope_no, request)
+    found: Iterable[StoredItem] = chain.from_iterable(walks)
+    if request.order != "key":
+        field = f"{request.order}_ms"
+        found = heapq.merge(
+            *walks,
+            key=lambda one: (getattr(one.item, field), one.item.id),
+            reverse=request.descending,
+        )
+    return (stored for stored in found if not records.is_expired(stored, now_ms))
+
+
+def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Iterator[StoredItem]]:
+    """Yield a walk over each namespace of a request, in the order of their paths."""
+    low, high, descending = request.low, request.high, request.descending
+    after_path, cursors = "", {}
+    if request.after is not None:
+        after_path = path_of(request.after.namespace, "after")
+        cursor = _cursor(request.after, request.order)
+        if request.order == "key":
+            cursors[after_path] = cursor
+            low, high = (low, after_path + "\0") if descending else (max(low, after_path), high)
+    begin = LAST if descending else FIRST
+    if request.after is not None and request.order != "key":
+        begin = cursor
+    if request.exact:
+        found = items.find_namespace(tx, scope_no, request.low)
+        if found is not None and low <= request.low < high:
+            start = cursors.get(request.low, begin)
+            yield _pages(tx, found, request.low, request, start)
+        return
+    while True:
+        page = items.list_namespaces(
+            tx, scope_no, low, high, limit=NAMESPACE_PAGE, descending=descending
+        )
+        for namespace_id, path in page:
+            yield _pages(tx, namespace_id, path, request, cursors.get(path, begin))
+        if len(page) < NAMESPACE_PAGE:
+            return
+        last = page[-1][1]
+        low, high = (low, last) if descending else (last + "\0", high)
+
+
+def _cursor(item: Item, order: str) -> Cursor:
+    return Cursor(item.key, getattr(item, f"{order}_ms", 0), item.id)
+
+
+def _pages(
+    tx: Tx, namespace_id: int, path: str, request: ListRequest, cursor: Cursor | None
+) -> Iterator[StoredItem]:
+    """Yield the items of one namespace behind *cursor*, read page by page."""
+    size = min(request.limit, PAGE)
+    while cursor is not None:
+        page, cursor = items.list_page(
+            tx,
+            namespace_id,
+            path,
+            request.order,
+            cursor,
+            size,
+            descending=request.descending,
+            where=request.where,
+        )
+        yield from page
+        size = min(4 * size, MAX_PAGE)
+
+
+def walk_namespaces(
+    tx: Tx, scope_no: int, span: tuple[str, str], end: tuple[str, ...], depth: int, now_ms: int
+) -> Iterator[tuple[str, ...]]:
+    """Yield the namespaces of a range of paths with live items, cut after *depth* labels."""
+    low, high = span
+    while True:
+        page = items.list_namespaces(tx, scope_no, low, high, limit=NAMESPACE_PAGE)
+        for namespace_id, path in page:
+            if path < low:
+                continue  # below a namespace that was cut, and named
+            labels = labels_of(path)
+            low = path + "\0"
+            if labels[len(labels) - len(end) :] == end and items.is_live(tx, namespace_id, now_ms):
+                if len(labels) >= depth:
+                    low = path_range(path_of(labels[:depth]))[1]
+                yield labels[:depth]
+        if len(page) < NAMESPACE_PAGE:
+            return
