@@ -11,7 +11,7 @@ Below are the names that a program uses first. The others can be imported from
                         StoredSettings Worker, Host Transaction, Tools
     settings            Settings Category (memdb.models.settings)
     conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo
-                        SessionHead SessionSnapshot
+                        SessionHead SessionSnapshot StateValue
     recall              Hit Hits Source Why
     entries             Entry EntryPage NewEntry Remembered EntryVersion Decision Extracted
                         Candidate Outcome (memdb.models.entries)
@@ -146,6 +146,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import SecretPlace as SecretPlace
     from memdb.models.reports import SessionHead as SessionHead
     from memdb.models.reports import SessionSnapshot as SessionSnapshot
+    from memdb.models.reports import StateValue as StateValue
     from memdb.models.reports import Stats as Stats
     from memdb.models.reports import TableColumns as TableColumns
     from memdb.models.reports import Upkeep as Upkeep
@@ -241,7 +242,7 @@ _HOMES = {
     ),
     "memdb.models.reports": (
         "ChangeMark Failure FileInfo ImportReport Proof QueueState Receipt RecoveredTable Recovery "
-        "RefusedText Restored Rows Secret SecretPlace SessionHead SessionSnapshot Stats "
+        "RefusedText Restored Rows Secret SecretPlace SessionHead SessionSnapshot StateValue Stats "
         "TableColumns Upkeep"
     ),
     "memdb.models.settings": "Category Settings",

@@ -131,6 +131,7 @@ class Artifacts:
         self._worker = worker
 
     save = later(collections.Artifacts.save)
+    rename = later(collections.Artifacts.rename)
     load = later(collections.Artifacts.load, "read")
     export = later(collections.Artifacts.export, "ask")
     list = later(collections.Artifacts.list, "read")
@@ -159,6 +160,9 @@ class State:
         self._worker = worker
 
     all = later(collections.State.all, "read")
+    find = later(collections.State.find, "read")
+    put = later(collections.State.put)
+    delete = later(collections.State.delete)
     update = later(collections.State.update)
     clear = later(collections.State.clear)
     setdefault = later(collections.State.setdefault)
@@ -167,11 +171,6 @@ class State:
     async def get(self, key: str, default: Any = None) -> Any:
         """Return the value under *key*, *default* without one."""
         return await run_in(self._worker, lambda: self._sync.get(key, default), "read")
-
-    async def delete(self, key: str) -> bool:
-        """Remove a key; False if there was none."""
-        missing = object()
-        return await run_in(self._worker, lambda: self._sync.pop(key, missing) is not missing)
 
 
 class Jobs:

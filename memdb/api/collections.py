@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memdb.api._container import Services
     from memdb.models.entries import Decision, Entry, EntryPage, EntryVersion, NewEntry, Remembered
     from memdb.models.messages import Artifact, ArtifactVersion
+    from memdb.models.reports import StateValue
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
     from memdb.models.types import When
     from memdb.records.scopes import ScopeRef
@@ -85,6 +86,7 @@ class Entries:
         importance: int | EllipsisType = ...,
         expires: When | EllipsisType | None = ...,
         metadata: Mapping[str, Any] | EllipsisType | None = ...,
+        expected_version: int | None = None,
     ) -> Entry:
         """
         Change the fields that are given; `...` keeps what the entry has.
@@ -92,14 +94,20 @@ class Entries:
         The version before goes into its history. Changes that leave the entry
         as it is make no version.
 
+        Args:
+            expected_version: Only if `Entry.version` is this. None means whatever it is.
+
         Raises:
             NotFound: this scope has no such entry.
+            VersionConflict: the entry is at another version.
             InvalidInput: a field cannot be stored.
         """
         from memdb.models.entries import EntryChanges
 
         changes = EntryChanges(text, category, keywords, importance, expires, metadata)
-        return self._entries.update(self._owner, entry_id, changes)
+        return self._entries.update(
+            self._owner, entry_id, changes, expected_version=expected_version
+        )
 
     def pin(self, entry_id: int) -> Entry:
         """Put an entry into every prompt, and never set it aside; NotFound without it."""
@@ -149,9 +157,14 @@ class Entries:
         """Return what was decided about statements that became this entry, and why."""
         return self._entries.decisions(self._owner, entry_id)
 
-    def delete(self, entry_id: int) -> bool:
-        """Remove an entry with its history; False if it is absent."""
-        return self._entries.delete(self._owner, entry_id)
+    def delete(self, entry_id: int, *, expected_version: int | None = None) -> bool:
+        """
+        Remove an entry with its history; False if it is absent.
+
+        Raises:
+            VersionConflict: the entry is at another version than expected.
+        """
+        return self._entries.delete(self._owner, entry_id, expected_version)
 
     def clear(self) -> int:
         """Remove every entry with its history; messages and artifacts stay. How many."""
@@ -241,6 +254,8 @@ class Artifacts:
         message_seq: int | None = None,
         created: When | None = None,
         session: str | None = None,
+        expected_version: int | None = None,
+        keep_last: int | None = None,
     ) -> ArtifactVersion:
         """
         Save *data* as the next version of *name*.
@@ -251,8 +266,12 @@ class Artifacts:
             mime: None: guessed from the name.
             metadata: A JSON object for this version.
             message_seq: The message of the session that made it.
+            expected_version: Only if this is the newest version; 0 means only if there is
+                none. None means whatever there is.
+            keep_last: How many versions stay, this one included. None means all.
 
         Raises:
+            VersionConflict: the newest version is not the one expected.
             InvalidInput: a name or field cannot be stored; nothing was written.
             NotFound: the session has no such message.
 
@@ -271,6 +290,31 @@ class Artifacts:
             metadata=metadata,
             message_seq=message_seq,
             created_ms=self._services.when_ms(created, "created"),
+            expected_version=expected_version,
+            keep_last=keep_last,
+        )
+
+    def rename(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        expected_version: int | None = None,
+        session: str | None = None,
+    ) -> ArtifactVersion:
+        """
+        Give every version of *name* another name, and return the newest one.
+
+        Numbers stay, unless the new name had versions before: then they go on behind
+        those. A number of the old name never comes back.
+
+        Raises:
+            NotFound: there is no version under *name*.
+            AlreadyExists: there is one under *new_name*.
+            VersionConflict: the newest version is not *expected_version*.
+        """
+        return self._artifacts.rename(
+            self._owner, self._of(session), name, new_name, expected_version
         )
 
     def load(
@@ -321,14 +365,28 @@ class Artifacts:
         """Remove one version, all of them for None; False if there was none."""
         return self._artifacts.delete(self._owner, self._of(session), name, version)
 
-    def list(self, *, session: str | None = None) -> list[ArtifactVersion]:
+    def list(
+        self,
+        *,
+        session: str | None = None,
+        prefix: str = "",
+        after: ArtifactVersion | None = None,
+        limit: int | None = None,
+    ) -> list[ArtifactVersion]:
         """
         Return the newest version of each name, shared ones first.
 
         In a session's collection its own and the `user:` names; in a scope's
         those of every session.
+
+        Args:
+            prefix: Only names that begin so; of shared ones with `user:`.
+            after: The last one of the page before. None means the first page.
+            limit: Most names. None means all.
         """
-        return self._artifacts.list(self._owner, self._of(session))
+        return self._artifacts.list(
+            self._owner, self._of(session), prefix=prefix, after=after, limit=limit
+        )
 
 
 @observed
@@ -510,6 +568,33 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
     def all(self) -> dict[str, Any]:
         """Return every value by key, in the order of the keys: one read."""
         return self._hosting.values(self._place)
+
+    def find(self, key: str) -> StateValue | None:
+        """Return a value with its revision and time, None without one."""
+        return self._hosting.find_value(self._place, key)
+
+    def put(self, key: str, value: Any, *, expected_revision: int | None = None) -> StateValue:
+        """
+        Set a value, and return it with its revision. The same value again changes nothing.
+
+        Args:
+            expected_revision: Only if the key is at this revision, as `find` and `put`
+                return it; 0 means only if there is none. None means whatever there is.
+
+        Raises:
+            VersionConflict: the key is at another revision.
+            InvalidInput: the key or value cannot be stored.
+        """
+        return self._hosting.put_value(self._owner, self._place, key, value, expected_revision)
+
+    def delete(self, key: str, *, expected_revision: int | None = None) -> bool:
+        """
+        Remove a key; False if there is none.
+
+        Raises:
+            VersionConflict: the key is at another revision than expected.
+        """
+        return self._hosting.remove(self._place, key, expected_revision)
 
     def __getitem__(self, key: str) -> Any:
         """Return a value; KeyError without one."""

@@ -296,7 +296,11 @@ class Host:
         return self._unpacked(seq).edit(self._owner, self._name, seq, message)
 
     def update(
-        self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+        self,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expected: SessionHead | None = None,
     ) -> SessionHead:
         """
         Change the session's title or metadata, and return what is kept now.
@@ -304,12 +308,15 @@ class Host:
         Args:
             title: Takes the place of the title, "" too; None: it stays.
             metadata: Takes the place of the metadata; None: it stays.
+            expected: The session's head as you know it: if messages were added or
+                removed since, or the metadata changed, nothing is changed.
 
         Raises:
             NotFound: there is no such session.
+            VersionConflict: the session is not as *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
         """
-        return self._services.hosting.update(self._owner, self._name, title, metadata)
+        return self._services.hosting.update(self._owner, self._name, title, metadata, expected)
 
     def _unpacked(self, seq: int) -> HostSessionService:
         """Return the service of hosts, after the archive that holds message *seq* was unpacked."""

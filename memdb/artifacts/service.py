@@ -10,8 +10,9 @@ half version.
 from __future__ import annotations
 
 import io
+from itertools import islice
 
-from memdb.errors import InvalidInput, MemDBError, NotFound
+from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
 from memdb.models.ids import MAX_INT, MAX_SEQ, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
 from memdb.records import artifacts as records
@@ -21,11 +22,13 @@ from memdb.tables import artifacts, blobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
 from memdb.text.screening import SecretScreen
 from memdb.text.validate import (
+    MAX_NAME_CHARS,
     MAX_TEXT_BYTES,
     int_value,
     json_object,
     name_value,
     optional_name,
+    revision_value,
     text_value,
     time_value,
 )
@@ -42,6 +45,10 @@ if TYPE_CHECKING:
 # Data up to this size is written in one transaction (10 ms); larger data in
 # several of this size each.
 STEP_BYTES = 4 << 20
+
+# Names read per statement, and what is behind every name that begins with a prefix.
+NAME_PAGE = 256
+LAST_NAME = chr(0x10FFFF) * (MAX_NAME_CHARS + 1)
 
 
 class Upload:
@@ -239,6 +246,8 @@ class ArtifactService:
         created_ms: int | None = None,
         uid: str | None = None,
         version: int | None = None,
+        expected_version: int | None = None,
+        keep_last: int | None = None,
     ) -> ArtifactVersion:
         """
         Save *data* as the next version of *name*.
@@ -252,13 +261,19 @@ class ArtifactService:
             mime: None: guessed from the name, text/plain for a str.
             message_seq: The message of *session* that made it.
             version: Only for imports: the number it had; over all others.
+            expected_version: Only if this is the newest version; 0 means none.
+            keep_last: How many versions stay, this one included. None means all.
 
         Raises:
+            VersionConflict: the newest version is not the one expected.
             InvalidInput: a name or field cannot be stored; nothing was written.
             NotFound: the session has no message *message_seq*.
             SecretFound: a field or the text holds a secret, and those are refused.
         """
         name = full_name(session, name)
+        expected = revision_value(expected_version, "expected_version")
+        if keep_last is not None:
+            int_value(keep_last, "keep_last", 1, MAX_INT)
         fields = {"name": name, "session": session, "mime": mime, "metadata": metadata}
         metadata = self._screen.pass_fields("artifact", fields)["metadata"]
         row: dict[str, Any] = {
@@ -273,9 +288,12 @@ class ArtifactService:
             searched = records.indexed_text(row["mime"], upload.head)
             with self._db.write() as tx:
                 place, row["message_id"] = self._target(tx, owner, session, name, message_seq)
+                _require_version(tx, place, expected)
                 new = NewVersion(blob_no=upload.finish(tx), size_bytes=upload.size_bytes, **row)
                 number = records.insert(tx, place, new, searched, self._db.ids, version)
                 stored = artifacts.find(tx, place, number)
+                if keep_last is not None:
+                    records.keep_newest(tx, place, keep_last)
         except BaseException:
             upload.abandon()
             raise
@@ -383,24 +401,106 @@ class ArtifactService:
             place = self._place(tx, owner, session, name)
             return place is not None and records.remove(tx, place, version)
 
-    def list(self, owner: ScopeRef, session: str | None) -> list[ArtifactVersion]:
+    def rename(
+        self,
+        owner: ScopeRef,
+        session: str | None,
+        name: str,
+        new_name: str,
+        expected_version: int | None = None,
+    ) -> ArtifactVersion:
+        """
+        Give every version of *name* another name, and return the newest one.
+
+        Raises:
+            NotFound: there is no version under *name*.
+            AlreadyExists: there is one under *new_name*.
+            VersionConflict: the newest version is not the one expected.
+        """
+        new_name = full_name(session, new_name)
+        expected = revision_value(expected_version, "expected_version")
+        self._screen.pass_fields("artifact", {"name": new_name})
+        with self._db.write() as tx:
+            self._get(tx, owner, session, name, None)
+            place = self._place(tx, owner, session, name)
+            target = self._place(tx, owner, session, new_name)
+            assert place is not None
+            assert target is not None
+            _require_version(tx, place, expected)
+            if target != place:
+                records.rename(tx, place, target)
+            return self._get(tx, owner, session, new_name, None).info
+
+    def list(
+        self,
+        owner: ScopeRef,
+        session: str | None,
+        *,
+        prefix: str = "",
+        after: ArtifactVersion | None = None,
+        limit: int | None = None,
+    ) -> list[ArtifactVersion]:
         """
         Return the newest version of each name, sorted by session and name.
 
         With a session its names and the shared ones, shared first; for None
         those of the whole scope.
+
+        Args:
+            prefix: Only names that begin so; of shared ones with `user:`.
+            after: The last one of the page before. None means the first page.
+            limit: Most names. None means all.
         """
+        text_value(prefix, "prefix")
+        most = MAX_INT if limit is None else int_value(limit, "limit", 1, MAX_INT)
+        if after is not None and not isinstance(after, ArtifactVersion):
+            raise InvalidInput(f"after is {type(after).__name__}: give the last one of a page")
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []
-            places = [place for place, _ in artifacts.places(tx, scope_no)]
+            only = None
             if session is not None:
                 found = sessions.find(tx, scope_no, name_value(session, "session"))
-                wanted = {SHARED, SHARED if found is None else session_no_of(found)}
-                places = [place for place in places if place.session_no in wanted]
-            newest = [artifacts.find(tx, place) for place in places]
-        return [stored.info for stored in newest if stored is not None]
+                only = SHARED if found is None else session_no_of(found)
+            begin = Place(scope_no, SHARED, "")
+            if after is not None:
+                begin = self._place(tx, owner, after.session, after.name) or begin
+            return [*islice(_walk_names(tx, begin, prefix, only), most)]
+
+
+def _walk_names(tx: Tx, begin: Place, prefix: str, only: int | None) -> Iterator[ArtifactVersion]:
+    """Yield the newest version of each name behind *begin*, of one session and the shared."""
+    place: Place | None = begin
+    high = prefix + LAST_NAME
+    while place is not None:
+        page = artifacts.names_between(tx, place, prefix, high, NAME_PAGE)
+        for name in page:
+            place = place.replace(name=name)
+            newest = artifacts.find(tx, place)
+            if newest is not None:
+                yield newest.info
+        if len(page) < NAME_PAGE:
+            place = _next_place(tx, place, only)
+
+
+def _next_place(tx: Tx, place: Place, only: int | None) -> Place | None:
+    """Return where the names of the next session begin, None behind the last."""
+    if only is None:
+        number = artifacts.next_session(tx, place.scope_no, place.session_no)
+    else:
+        number = only if only > place.session_no else None
+    return None if number is None else Place(place.scope_no, number, "")
+
+
+def _require_version(tx: Tx, place: Place, expected: int | None) -> None:
+    """Raise VersionConflict unless a version is the newest one; 0 stands for none."""
+    if expected is None:
+        return
+    newest = artifacts.find(tx, place)
+    version = 0 if newest is None else newest.info.version
+    if version != expected:
+        raise VersionConflict(expected, version)
 
 
 def full_name(session: str | None, name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
 from memdb.models.ids import MAX_SEQ, message_id, session_range
-from memdb.models.reports import SessionHead, SessionSnapshot
+from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
 from memdb.records import messages as records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
@@ -22,6 +22,7 @@ from memdb.text.validate import (
     json_value,
     name_value,
     parse_json,
+    revision_value,
     text_value,
     time_value,
 )
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Message, NewMessage
     from memdb.records.messages import Draft
     from memdb.records.scopes import ScopeRef
-    from memdb.tables.state import Place
+    from memdb.tables.state import Place, StateRow
     from memdb.text.screening import SecretScreen
 
     # What a write changes beside messages: values by key, by place.
@@ -213,6 +214,7 @@ class HostSessionService:
         session: str,
         title: str | None,
         metadata: Mapping[str, Any] | None,
+        expected: SessionHead | None = None,
     ) -> SessionHead:
         """Change the title or metadata of a session; see `session.host.update`."""
         name_value(session, "session")
@@ -224,6 +226,8 @@ class HostSessionService:
             found = _find(tx, owner, session)
             if found is None:
                 raise NotFound("session", session)
+            if expected is not None and _moved(expected, found[1]):
+                raise VersionConflict(expected.newest_seq, found[1].newest_seq)
             if described is not None:
                 sessions.describe(tx, found[0], described)
             if title is not None:
@@ -259,6 +263,36 @@ class HostSessionService:
             found = states.get(tx, place, key)
         return None if found is None else (parse_json(found),)
 
+    def find_value(self, place: Place, key: str) -> StateValue | None:
+        """Return the value under *key* with its revision, None where there is none."""
+        text_value(key, "key")
+        with self._db.read() as tx:
+            row = states.find(tx, place, key)
+        return None if row is None else _state_value(row)
+
+    def put_value(
+        self,
+        owner: ScopeRef | None,
+        place: Place,
+        key: str,
+        value: Any,
+        expected_revision: int | None,
+    ) -> StateValue:
+        """
+        Set one value of a place, and return it with its revision; see `State.put`.
+
+        Raises:
+            VersionConflict: the key is at another revision than expected.
+        """
+        expected = revision_value(expected_revision)
+        text_value(key, "key")
+        with self._db.write() as tx:
+            state_records.require_revision(tx, place, key, expected)
+            self.put(owner, place, {key: value})
+            row = states.find(tx, place, key)
+        assert row is not None
+        return _state_value(row)
+
     def put(self, owner: ScopeRef | None, place: Place, given: Mapping[str, Any]) -> None:
         """
         Set values of a place, all or none.
@@ -275,10 +309,12 @@ class HostSessionService:
                 session_records.ensure(tx, owner, place[2], self._db.ids)
             self._put(tx, checked)
 
-    def remove(self, place: Place, key: str) -> bool:
+    def remove(self, place: Place, key: str, expected_revision: int | None = None) -> bool:
         """Remove a key of a place; False if there was none."""
         text_value(key, "key")
+        expected = revision_value(expected_revision)
         with self._db.write() as tx:
+            state_records.require_revision(tx, place, key, expected)
             return state_records.remove(tx, place, key)
 
     def _put(self, tx: Tx, given: Mapping[Place, Mapping[str, str]]) -> None:
@@ -289,6 +325,10 @@ class HostSessionService:
         """Remove every key of a place."""
         with self._db.write() as tx:
             state_records.remove(tx, place)
+
+
+def _state_value(row: StateRow) -> StateValue:
+    return StateValue(parse_json(row.value), row.revision, row.updated_ms)
 
 
 def _find(tx: Tx, owner: ScopeRef, session: str) -> tuple[int, SessionHead] | None:

@@ -16,7 +16,7 @@ from memdb.entries.validation import (
     screen_entry,
     validate,
 )
-from memdb.errors import InvalidInput, NotFound
+from memdb.errors import InvalidInput, NotFound, VersionConflict
 from memdb.models.entries import EntryPage
 from memdb.models.ids import MAX_INT, scope_of, scope_range
 from memdb.records import entries as records
@@ -24,7 +24,14 @@ from memdb.records.entries import page as past_page
 from memdb.tables import entries, entry_history, sessions
 from memdb.tables.entries import EntryFilter
 from memdb.text.times import when_ms
-from memdb.text.validate import choice_value, flag_value, int_value, json_object, name_value
+from memdb.text.validate import (
+    choice_value,
+    flag_value,
+    int_value,
+    json_object,
+    name_value,
+    revision_value,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,19 +100,28 @@ class EntryService:
             return self._writer.supersede_key(tx, scope_no, get_entry(tx, keyed), statement)
 
     def update(
-        self, owner: ScopeRef, entry_id: int, changes: EntryChanges, *, exported: bool = False
+        self,
+        owner: ScopeRef,
+        entry_id: int,
+        changes: EntryChanges,
+        *,
+        exported: bool = False,
+        expected_version: int | None = None,
     ) -> Entry:
         """
         Change the fields of an entry, as `Entries.update` describes it.
 
         Args:
             exported: They come from an export, whose categories may be unknown here.
+            expected_version: Only at this version. None means at any.
         """
+        expected = revision_value(expected_version, "expected_version")
         changes = screen_changes(changes, self._screen)
         flagged = is_instruction(changes)
         with self._db.write() as tx:
             self._ensure_space(tx)
             old = self._get(tx, owner, entry_id)
+            _require_version(old, expected)
 
             def value(field: str) -> Any:
                 given = getattr(changes, field)
@@ -250,10 +266,13 @@ class EntryService:
             self._get(tx, owner, entry_id)
             return entry_history.list_decisions(tx, entry_id)
 
-    def delete(self, owner: ScopeRef, entry_id: int) -> bool:
+    def delete(self, owner: ScopeRef, entry_id: int, expected_version: int | None = None) -> bool:
         """Remove an entry with its history and vectors; False if it is absent."""
+        expected = revision_value(expected_version, "expected_version")
         with self._db.write() as tx:
-            if self._find(tx, owner, entry_id) is None:
+            old = self._find(tx, owner, entry_id)
+            _require_version(old, expected)
+            if old is None:
                 return False
             return records.remove(tx, entry_id)
 
@@ -332,6 +351,13 @@ class EntryService:
         if found is None:
             raise NotFound("entry", entry_id)
         return found
+
+
+def _require_version(old: Entry | None, expected: int | None) -> None:
+    """Raise VersionConflict unless an entry is at a version; 0 stands for no entry."""
+    version = 0 if old is None else old.version
+    if expected not in (None, version):
+        raise VersionConflict(expected, version)
 
 
 def _is_over(tx: Tx, old: Entry) -> bool:

@@ -7,7 +7,7 @@ Every function joins the caller's transaction.
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput
+from memdb.errors import AlreadyExists, InvalidInput
 from memdb.models.record import Record
 from memdb.records import dependents
 from memdb.tables import artifacts, blobs, checks, scopes
@@ -132,6 +132,39 @@ def remove(tx: Tx, place: Place, version: int | None = None) -> bool:
         searched = indexed_text(newest.info.mime, head)
     _set_name(tx, place, known[1], searched)
     return True
+
+
+def keep_newest(tx: Tx, place: Place, count: int) -> None:
+    """Remove all but the *count* newest versions of a name."""
+    doomed = artifacts.versions(tx, place)[count:]
+    _remove_versions(tx, place, doomed)
+
+
+def rename(tx: Tx, place: Place, target: Place) -> None:
+    """
+    Give every version of a name another name, which has none.
+
+    The old name stays with its counter, as after a removal. Under a name that had versions
+    before, the numbers go on behind those, so that none comes back.
+
+    Raises:
+        AlreadyExists: there are versions under the new name.
+    """
+    known, taken = artifacts.find_name(tx, place), artifacts.find_name(tx, target)
+    newest = artifacts.find(tx, place)
+    assert known is not None
+    assert newest is not None
+    if artifacts.find(tx, target) is not None:
+        raise AlreadyExists("artifact", target.name)
+    shift = 0 if taken is None else taken[1]
+    searched = indexed_text("", b"")
+    if is_text_mime(newest.info.mime):
+        sha256 = bytes.fromhex(newest.info.sha256)
+        head = blobs.read_head(tx, newest.blob_no, sha256, 4 * MAX_INDEXED_CHARS)
+        searched = indexed_text(newest.info.mime, head)
+    _set_name(tx, target, known[1] + shift, searched)
+    artifacts.move(tx, place, target, shift)
+    _set_name(tx, place, known[1], indexed_text("", b""))
 
 
 def remove_name(tx: Tx, place: Place) -> int:

@@ -7,6 +7,7 @@ session, so that it goes with it. Every function joins the caller's transaction.
 
 from __future__ import annotations
 
+from memdb.errors import VersionConflict
 from memdb.records import sessions
 from memdb.tables import state
 
@@ -36,6 +37,16 @@ def put(tx: Tx, owner: ScopeRef | None, place: Place, values: Mapping[str, str],
     if owner is not None and place[2]:
         sessions.ensure(tx, owner, place[2], ids)
     state.put(tx, place, values)
+
+
+def require_revision(tx: Tx, place: Place, key: str, expected: int | None) -> None:
+    """Raise VersionConflict unless a key is at a revision; 0 stands for no such key."""
+    if expected is None:
+        return
+    found = state.find(tx, place, key)
+    revision = 0 if found is None else found.revision
+    if revision != expected:
+        raise VersionConflict(expected, revision)
 
 
 def restore(tx: Tx, owner: ScopeRef, row: StateRow, ids: Ids) -> bool:

@@ -182,6 +182,32 @@ ON CONFLICT (scope_no, uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
 
+# The sessions with names behind one of them, and the names of one in a range.
+SELECT_NEXT_SESSION = """/* artifacts.next_session */
+SELECT session_no FROM artifact_names
+WHERE scope_no = :scope_no AND session_no > :session_no
+ORDER BY session_no
+LIMIT 1
+"""
+
+SELECT_NAMES_BETWEEN = """/* artifacts.names_between */
+SELECT name FROM artifact_names
+WHERE
+  scope_no = :scope_no
+  AND session_no = :session_no
+  AND name >= :low
+  AND name > :after
+  AND name < :high
+ORDER BY name
+LIMIT :limit
+"""
+
+UPDATE_PLACE = """/* artifacts.move */
+UPDATE artifacts
+SET session_no = :new_session_no, name = :new_name, rev_version = rev_version - :shift
+WHERE scope_no = :scope_no AND session_no = :session_no AND name = :name
+"""
+
 SELECT_MADE_BY = """/* artifacts.made_by */
 SELECT DISTINCT session_no, name FROM artifacts
 WHERE scope_no = :scope_no AND message_id IN (SELECT value FROM json_each(:ids))
@@ -278,6 +304,27 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int]]:
     """Return every name of the scope with its last version number, also empty ones."""
     rows = tx.all(SELECT_ALL_NAMES, {"scope_no": scope_no})
     return [(Place(scope_no, session_no, name), last) for name, session_no, last in rows]
+
+
+def next_session(tx: Tx, scope_no: int, session_no: int) -> int | None:
+    """Return the first session above *session_no* that has names, None without one."""
+    row = tx.one(SELECT_NEXT_SESSION, {"scope_no": scope_no, "session_no": session_no})
+    return None if row is None else int(row[0])
+
+
+def names_between(tx: Tx, place: Place, low: str, high: str, limit: int) -> list[str]:
+    """Return names of a session behind that of *place*, with *low* <= name < *high*, in order."""
+    values = {"scope_no": place.scope_no, "session_no": place.session_no, "after": place.name}
+    rows = tx.all(SELECT_NAMES_BETWEEN, {**values, "low": low, "high": high, "limit": limit})
+    return [row[0] for row in rows]
+
+
+def move(tx: Tx, place: Place, target: Place, shift: int) -> None:
+    """Give every version of a name another name, and numbers that are *shift* higher."""
+    for stored in versions(tx, place):
+        assert stored.info.version > 0  # each was compared with its digest
+    values = {"new_session_no": target.session_no, "new_name": target.name, "shift": shift}
+    tx.run(UPDATE_PLACE, {**place.key(), **values})
 
 
 def find_uid(tx: Tx, place: Place, uid: str) -> int | None:

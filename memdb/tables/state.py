@@ -50,6 +50,11 @@ SELECT value FROM state
 WHERE app = :app AND user_name = :user AND session = :session AND key = :key
 """
 
+SELECT_ROW = """/* state.find */
+SELECT app, user_name, session, key, value, revision, updated_ms FROM state
+WHERE app = :app AND user_name = :user AND session = :session AND key = :key
+"""
+
 # The same value again is no change: no revision, no page written.
 UPSERT_STATE = """/* state.put */
 INSERT INTO state (app, user_name, session, key, value, updated_ms)
@@ -137,6 +142,15 @@ def get(tx: Tx, place: Place, key: str) -> str | None:
     if row is not None:
         tx.verify("state", [(*place, key)])
     return None if row is None else str(row[0])
+
+
+def find(tx: Tx, place: Place, key: str) -> StateRow | None:
+    """Return the row of a key, None if the place has no such key."""
+    row = tx.one(SELECT_ROW, {**_named(place), "key": key})
+    if row is None:
+        return None
+    tx.verify("state", [(*place, key)])
+    return _to_state(row)
 
 
 def put(tx: Tx, place: Place, given: Mapping[str, str]) -> None:

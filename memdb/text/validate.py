@@ -96,6 +96,11 @@ def int_value(value: object, field: str, low: int, high: int) -> int:
     return value
 
 
+def revision_value(value: object, field: str = "expected_revision") -> int | None:
+    """Return None for None, else a revision or version that is expected; 0 stands for none."""
+    return None if value is None else int_value(value, field, 0, (1 << 63) - 1)
+
+
 def share_value(value: object, field: str) -> float:
     """Return *value* as a float if it is a number from 0 to 1, both inclusive."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
