@@ -52,6 +52,28 @@ class DateMention(Record):
     day: int | None = None
 
 
+class AskedDays(Record):
+    """
+    The days that a question names.
+
+    Attributes:
+        dates: Days, months and years, in order.
+        spans: Days counted from today, and from one time to another.
+        bounds: All days before, until, since or after a time.
+        limits: The times that bounds name: a text that names them too is about them.
+    """
+
+    dates: tuple[DateMention, ...] = ()
+    spans: tuple[DaySpan, ...] = ()
+    bounds: tuple[DaySpan, ...] = ()
+    limits: tuple[DaySpan, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it names no time."""
+        return not (self.dates or self.spans or self.bounds)
+
+
 def span_of(first: date, last: date) -> DaySpan:
     """Return the days from *first* to *last*, both inclusive."""
     return DaySpan((first - EPOCH).days, (last - EPOCH).days)

@@ -20,6 +20,7 @@ from memdb.english.calendar import (
     NUMBER_WORDS,
     UNIT_DAYS,
     WEEKDAYS,
+    AskedDays,
     DateMention,
     DaySpan,
     holiday_of,
@@ -470,32 +471,30 @@ _TIMES: tuple[_Row, ...] = (
 # Times of a question.
 
 
-def asked_days(
-    text: str, today: int | None = None
-) -> tuple[tuple[DateMention, ...], tuple[DaySpan, ...]]:
+def asked_days(text: str, today: int | None = None) -> AskedDays:
     """
-    Return the days that a question names: dates, and spans of days, each once.
+    Return the days that a question names: dates, spans of days, and bounds, each once.
 
-    "Before", "since", "until", "as of" and "between" make a span that is open, or
-    ends where they say. The margin around a day grows with its distance: "three
-    weeks ago" is a week around that day, "two years ago" the whole of that year.
+    The margin around a day grows with its distance: "three weeks ago" is a week
+    around that day, "two years ago" the whole of that year.
 
     Args:
         text: A question; its first 10,000 characters count.
-        today: Days from 1 January 1970. None means that spans are not read.
+        today: Days from 1 January 1970. None means that only dates are read.
 
-    >>> asked_days("what did we do yesterday, and on May 3rd?", 1_000)
-    ((DateMention(year=None, month=5, day=3),), (DaySpan(first=999, last=999),))
+    >>> asked_days("what did we do yesterday, and on May 3rd?", 1_000).spans
+    (DaySpan(first=999, last=999),)
     """
     text = text[:_DATE_CHARS]
-    spans: list[DaySpan] = []
+    found = AskedDays()
     if today is not None and _FIRST_DAY <= today <= _LAST_DAY:
         reference = _Reference(EPOCH + timedelta(days=today), ahead=False)
-        spans, text = _read_bounds(text, reference)
+        found, text = _read_bounds(text, reference)
         times = _times(text, reference, _ASKED_TIMES)
-        spans += [time.span for time in times]
+        spans = (*found.spans, *(time.span for time in times))
+        found = found.replace(spans=tuple(dict.fromkeys(spans)))
         text = _without(text, times)
-    return tuple(dict.fromkeys(dates_in(text))), tuple(dict.fromkeys(spans))
+    return found.replace(dates=tuple(dict.fromkeys(dates_in(text))))
 
 
 def _without(text: str, times: Iterable[TimeMention]) -> str:
@@ -504,10 +503,11 @@ def _without(text: str, times: Iterable[TimeMention]) -> str:
     return text
 
 
-def _read_bounds(text: str, reference: _Reference) -> tuple[list[DaySpan], str]:
-    """Return the spans that words such as "before" make of a time, and the text without those."""
+def _read_bounds(text: str, reference: _Reference) -> tuple[AskedDays, str]:
+    """Return what words such as "before" make of a time, and the text without those times."""
     times = _times(text, reference, (*_ASKED_TIMES, *_TIMES))
     spans: list[DaySpan] = []
+    bounds: list[DaySpan] = []
     bounded: list[TimeMention] = []
     for place, time in enumerate(times):
         if time in bounded:
@@ -527,11 +527,12 @@ def _read_bounds(text: str, reference: _Reference) -> tuple[list[DaySpan], str]:
             spans.append(_between(text, time, end))
             bounded.append(end)
         elif word:
-            spans.append(_bounded(word, time.span))
+            bounds.append(_bounded(word, time.span))
         else:
             continue
         bounded.append(time)
-    return spans, _without(text, bounded)
+    limits = tuple(time.span for time in bounded)
+    return AskedDays((), tuple(spans), tuple(bounds), limits), _without(text, bounded)
 
 
 def _bounded(word: str, span: DaySpan) -> DaySpan:

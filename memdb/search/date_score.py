@@ -24,20 +24,19 @@ if TYPE_CHECKING:
 class DateScorer:
     """Date scores of one query; each day and each span is compared once."""
 
-    __slots__ = ("_by_span", "_dates", "_is_dated", "_spans", "_weights")
+    __slots__ = ("_by_day", "_by_span", "_query", "_weights")
 
     def __init__(self, query: Query, weights: Weights) -> None:
         """
         Score by the days that *query* names.
 
         Args:
-            weights: `month`, `day`, `about`, `own` and `vague` are used.
+            weights: `month`, `day`, `bound`, `about`, `own` and `vague` are used.
         """
-        self._dates = query.dates
-        self._spans = query.spans
+        self._query = query
         self._weights = weights
+        self._by_day: dict[int, float] = {}
         self._by_span: dict[DaySpan, float] = {}
-        self._is_dated = query.is_dated
 
     def score(self, created_ms: int | None, spans: Sequence[DaySpan] = ()) -> float:
         """
@@ -47,29 +46,42 @@ class DateScorer:
             created_ms: When it was said, UTC milliseconds. None means that this does not count.
             spans: Days that its text speaks of.
         """
-        if not self._is_dated:
+        if not self._query.is_dated:
             return 0.0
         own = 0.0
         if created_ms is not None:
             day = created_ms // DAY_MS
-            own = self._match(DaySpan(day, day))
+            if day not in self._by_day:
+                self._by_day[day] = self._match(DaySpan(day, day))
+            own = self._by_day[day]
         if not spans:
             return own
-        about = max(self._match(span) for span in spans)
+        about = max(map(self._about, spans))
         return max(self._weights.own * own, self._weights.about * about)
+
+    def _about(self, span: DaySpan) -> float:
+        """Return the gain of a span that a text names: it may also be a limit that is asked for."""
+        found = self._by_span.get(span)
+        if found is None:
+            limits = (self._overlap(limit, span) for limit in self._query.limits)
+            found = self._by_span[span] = max(self._match(span), *limits, 0.0)
+        return found
 
     def _match(self, span: DaySpan) -> float:
         """Return the best gain of *span*: whole if the query's days hold all of it."""
-        found = self._by_span.get(span)
-        if found is None:
-            gains = [self._overlap(wanted, span) for wanted in self._spans]
-            gains += [
-                self._overlap(wanted, span)
-                for mention in self._dates
-                for wanted in days_of(mention, span)
-            ]
-            found = self._by_span[span] = max(gains, default=0.0)
-        return found
+        query = self._query
+        gains = [self._overlap(wanted, span) for wanted in query.spans]
+        gains += [
+            self._overlap(wanted, span)
+            for mention in query.dates
+            for wanted in days_of(mention, span)
+        ]
+        gains += [
+            self._weights.bound
+            for bound in query.bounds
+            if bound.first <= span.last and span.first <= bound.last
+        ]
+        return max(gains, default=0.0)
 
     def _overlap(self, wanted: DaySpan, span: DaySpan) -> float:
         """Return the gain of *wanted* days, by the share of *span* that they hold."""

@@ -75,7 +75,9 @@ class Query(Record):
         content: The words to search for: without stop words, unless nothing else remains.
         authors: Authors of the scope that it names, spelt as they were passed in.
         dates: Days, months and years that it names, each once, in order.
-        spans: Days that it counts from today, and bounds such as "before May", each once.
+        spans: Days that it counts from today, each once.
+        bounds: All days before or after a time, for "before May".
+        limits: The times that its bounds name.
         phrases: Runs of words that belong together: in quotes, or joined as in `file_name.py`.
         excluded: Words that put what holds them last, from `-word`.
         is_question: It ends with a question mark or begins with an asking word.
@@ -90,6 +92,8 @@ class Query(Record):
     dates: tuple[DateMention, ...]
     is_question: bool
     spans: tuple[DaySpan, ...] = ()
+    bounds: tuple[DaySpan, ...] = ()
+    limits: tuple[DaySpan, ...] = ()
     phrases: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[str, ...] = ()
     user: frozenset[str] = frozenset()
@@ -117,7 +121,7 @@ class Query(Record):
     @property
     def is_dated(self) -> bool:
         """Whether it names a time."""
-        return bool(self.dates or self.spans)
+        return bool(self.dates or self.spans or self.bounds)
 
     def names(self) -> set[str]:
         """Return the words of the authors that it names."""
@@ -145,7 +149,7 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
     if excluded:
         clean = _EXCLUDED.sub(" ", clean)
     words = query_words(clean)
-    dates, spans = asked_days(text, today)
+    asked = asked_days(text, today)
     if excluded and not words:  # nothing but exclusions: they are what is asked about
         excluded, clean = (), _without_piles(text)
         words = query_words(clean)
@@ -154,9 +158,11 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
         words=tuple(words),
         content=tuple(content_words(words)),
         authors=_named(text, set(words), authors),
-        dates=dates,
+        dates=asked.dates,
         is_question=asks(text),
-        spans=spans,
+        spans=asked.spans,
+        bounds=asked.bounds,
+        limits=asked.limits,
         phrases=_phrases(clean),
         excluded=excluded,
     )

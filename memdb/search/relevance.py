@@ -161,7 +161,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
     asking: frozenset[str] = frozenset()
     if language != "en":
         asking = LANGUAGES[language].common.union(_ASKING.get(language, "").split())
-    names, is_dated = query.names(), bool(query.dates or query.spans)
+    names, is_dated = query.names(), query.is_dated
     postings, texts = evidence.corpus.postings, evidence.corpus.total + 1
     words: dict[str, list[Word]] = {}
     for word in query.content:

@@ -117,7 +117,7 @@ def _parse(
 ) -> Query:
     """Return the parsed query, with its dates counted back and the user's birthday in it."""
     query = parse_query(text, authors, now_ms // DAY_MS)
-    if query.spans:
+    if query.spans or query.bounds:
         newest_ms = messages.newest_ms(tx, *talk)
         if newest_ms is not None and newest_ms < now_ms - PAUSE_MS:
             query = parse_query(text, authors, newest_ms // DAY_MS)

@@ -201,7 +201,16 @@ def test_damaged_days_do_not_stop_a_recall(
 
 @pytest.mark.parametrize(
     "text",
-    ["", "hi", "I remember a sunny market.", "Nothing at all", "a" * 20_000, "\u6211\u7231\u5317"],
+    [
+        "",
+        "hi",
+        "I remember a sunny market.",
+        "We need 20 of them, or 1900 g.",
+        "It is today.",
+        "Nothing at all",
+        "a" * 20_000,
+        "\u6211\u7231\u5317",
+    ],
 )
 def test_most_texts_speak_of_no_day(text: str) -> None:
     """NULL costs nothing."""
@@ -212,3 +221,53 @@ def test_only_the_first_page_of_a_long_text_is_read() -> None:
     """A message of 64 MB takes no time."""
     assert date_spans("a" * 10_000 + " in May 2021", SAID_MS) is None
     assert date_spans("in May 2021 " + "a" * 10_000, SAID_MS) == "2021-05-01/2021-05-31"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("yesterday", "2022-08-14"),
+        ("the day after tomorrow", "2022-08-17"),
+        ("two weeks ago", "2022-08-01/2022-08-07"),
+        ("a few weeks ago", "2022-07-11/2022-08-07"),
+        ("three months back", "2022-05-01/2022-05-31"),
+        ("in ten days", "2022-08-25"),
+        ("last Friday", "2022-08-12"),
+        ("next Friday", "2022-08-19/2022-08-26"),
+        ("this weekend", "2022-08-20/2022-08-21"),
+        ("next month", "2022-09-01/2022-09-30"),
+        ("over the past two weeks", "2022-08-01/2022-08-15"),
+        ("in April", "2022-04-01/2022-04-30"),
+        ("In APRIL 2020", "2020-04-01/2020-04-30"),
+        ("since March", "2022-03-01/2022-03-31"),
+        ("on 3 May", "2022-05-03"),
+        ("on Dec 24", "2022-12-24"),
+        ("by 24 Dec. 2021", "2021-12-24"),
+        ("2021-12-24", "2021-12-24"),
+        ("2021-12", "2021-12-01/2021-12-31"),
+        ("back in 2019", "2019-01-01/2019-12-31"),
+        ("Christmas 2021", "2021-12-24/2021-12-26"),
+        ("New Year's Eve", "2022-12-31"),
+        ("last Easter", "2022-04-15/2022-04-18"),
+        ("Thanksgiving 2021", "2021-11-25"),
+        ("in the summer of 2021", "2021-06-01/2021-08-31"),
+        ("last winter", "2021-12-01/2022-02-28"),
+        ("Q3 2021", "2021-07-01/2021-09-30"),
+        ("in the week of 6 May 2024", "2024-05-06/2024-05-12"),
+        ("on the weekend of 25 May 2024", "2024-05-25/2024-05-26"),
+        ("on 3 May and last year", "2022-05-03 2021-01-01/2021-12-31"),
+        ("I may fall over the market in 20 minutes", None),
+        ("on 31 June", "2022-06-01/2022-06-30"),
+    ],
+)
+def test_times_of_a_text_count_from_when_it_was_written(text: str, expected: str | None) -> None:
+    """A time that is not certain becomes a longer span."""
+    assert date_spans(text, SAID_MS) == expected
+
+
+def test_a_list_of_dates_has_a_most() -> None:
+    """A table of a year's dates is no evidence of any of them."""
+    found = date_spans(" ".join(f"on {day} May 2021," for day in range(1, 31)), SAID_MS)
+
+    assert found is not None
+    assert len(found.split()) == 16

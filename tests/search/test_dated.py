@@ -111,7 +111,7 @@ def test_a_past_entry_has_its_days_too(open_db: Callable[..., MemDB], clock: Any
 
 def score(question: str, said: str | None, *spans: DaySpan) -> float:
     """Return the date term of a record, `month` and `day` 1 and 2."""
-    weights = MESSAGES.replace(month=1.0, day=2.0, about=1.0, own=1.0, vague=1.0)
+    weights = MESSAGES.replace(month=1.0, day=2.0, bound=0.5, about=1.0, own=1.0, vague=1.0)
     query = parse_query(question, today=TODAY)
     return DateScorer(query, weights).score(None if said is None else ms(said), spans)
 
@@ -132,10 +132,14 @@ SCORES = [
     ("tea yesterday", "2024-05-14", [], 2.0),
     ("tea last week", "2024-05-01", [span("2024-05-08")], 1.0),
     ("tea next week", "2024-05-01", [span("2024-05-21")], 1.0),
-    ("tea before May 2022", "2022-04-03", [], 1.0),
+    ("tea before May 2022", "2022-04-03", [], 0.5),
+    ("tea before May 2022", "2022-07-03", [span("2022-05-01", "2022-05-31")], 1.0),
+    ("tea by 3 May 2022", "2022-07-03", [span("2022-05-03")], 2.0),
+    ("tea by 3 May 2022", "2022-05-03", [], 0.5),
     ("tea before May 2022", "2022-05-03", [], 0.0),
-    ("tea since May 2022", "2022-05-03", [], 1.0),
-    ("tea since May 2022", "2022-04-03", [span("2022-06-01")], 1.0),
+    ("tea since May 2022", "2022-05-03", [], 0.5),
+    ("tea since May 2022", "2022-04-03", [span("2022-06-01")], 0.5),
+    ("tea between April and June 2022", "2022-05-03", [], 1.0),
     ("tea on 29 February", "2023-02-28", [], 1.0),
     ("tea in May 2022", None, [], 0.0),
     ("tea in May 2022", None, [span("2022-05-07")], 1.0),
@@ -156,6 +160,6 @@ def test_days_far_from_the_calendar_match_nothing() -> None:
     query = parse_query("tea in May", today=TODAY)
 
     assert DateScorer(query, weights).score(10**17, [DaySpan(10**9, 10**9)]) == 0.0
-    dates, spans = asked_days("tea since May 2022", 10**12)
-    assert [(one.year, one.month) for one in dates] == [(2022, 5)]
-    assert spans == ()
+    asked = asked_days("tea since May 2022", 10**12)
+    assert [(one.year, one.month) for one in asked.dates] == [(2022, 5)]
+    assert asked.bounds == ()
