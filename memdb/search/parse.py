@@ -83,6 +83,8 @@ class Query(Record):
         is_question: It ends with a question mark or begins with an asking word.
         user: Words of the name of the scope's user that it holds: in a memory of
             theirs, they say little.
+        misspelt: Words of *text* that stand for the word of an author's name. `words`
+            holds that word in their place.
     """
 
     text: str
@@ -97,6 +99,7 @@ class Query(Record):
     phrases: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[str, ...] = ()
     user: frozenset[str] = frozenset()
+    misspelt: frozenset[str] = frozenset()
 
     def vector_text(self, drop: Collection[str] = ()) -> str:
         """
@@ -112,7 +115,7 @@ class Query(Record):
         >>> parse_query("What does Ann drink?", ["Ann"]).vector_text()
         'What does drink?'
         """
-        gone = self.names().union(self.user, drop)
+        gone = self.names().union(self.user, self.misspelt, drop)
         if not any(word not in gone and word not in STOP_WORDS for word in self.words):
             return self.text
         kept = [piece for piece in self.text.split() if not _only(piece, gone)]
@@ -128,9 +131,16 @@ class Query(Record):
         return {word for author in self.authors for word in query_words(author)}
 
 
-def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None) -> Query:
+def parse_query(
+    text: str,
+    authors: Sequence[str] = (),
+    today: int | None = None,
+    is_held: Callable[[str], bool] = lambda _word: False,
+) -> Query:
     """
     Return the parsed query; never fails. Dates are read in the first 10,000 characters.
+
+    A misspelt name counts as the name, see `misspelt_names`.
 
     Cost: about 70 µs for a sentence, 20 ms for 100 KB.
 
@@ -139,6 +149,8 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
         authors: Names of the authors in the scope; one is named when any word of it is.
         today: Days from 1 January 1970, for dates such as "last week". None means
             that those are not read.
+        is_held: Says whether a word stands in the scope; it is asked of words that
+            seem to be misspelt names, and one that stands there is none.
 
     >>> query = parse_query("What did Ann buy on May 3rd?", ["Ann Lee", "Bob"])
     >>> sorted(query.authors), query.dates
@@ -153,11 +165,19 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
     if excluded and not words:  # nothing but exclusions: they are what is asked about
         excluded, clean = (), _without_piles(text)
         words = query_words(clean)
+    names = {author: query_words(author) for author in authors}
+    corrected = {
+        word: name
+        for word, name in misspelt_names(clean, words, names.values()).items()
+        if not is_held(word)
+    }
+    if corrected:
+        words = list(dict.fromkeys(corrected.get(word, word) for word in words))
     return Query(
         text=text,
         words=tuple(words),
         content=tuple(content_words(words)),
-        authors=_named(text, set(words), authors),
+        authors=_named(text, set(words), names, corrected.values()),
         dates=asked.dates,
         is_question=asks(text),
         spans=asked.spans,
@@ -165,6 +185,7 @@ def parse_query(text: str, authors: Iterable[str] = (), today: int | None = None
         limits=asked.limits,
         phrases=_phrases(clean),
         excluded=excluded,
+        misspelt=frozenset(corrected),
     )
 
 
@@ -181,11 +202,14 @@ def asks(text: str) -> bool:
     return bool(first) and first[0].lower() in _ASKING
 
 
-def _named(text: str, words: set[str], authors: Iterable[str]) -> frozenset[str]:
+def _named(
+    text: str, words: set[str], names: Mapping[str, Sequence[str]], corrected: Collection[str]
+) -> frozenset[str]:
+    """Return the keys of *names* one of whose words is named: it is among *words*."""
     named: set[str] = set()
-    capital: dict[str, bool] = {}
-    for author in authors:
-        for part in query_words(author):
+    capital: dict[str, bool] = dict.fromkeys(corrected, True)
+    for author, parts in names.items():
+        for part in parts:
             if part not in words:
                 continue
             # "Will" and "May" are names only with a capital.
@@ -196,6 +220,94 @@ def _named(text: str, words: set[str], authors: Iterable[str]) -> frozenset[str]
             named.add(author)
             break
     return frozenset(named)
+
+
+def misspelt_names(
+    text: str, words: Iterable[str], names: Iterable[Sequence[str]]
+) -> dict[str, str]:
+    """
+    Return by misspelt word of *text* the word of *names* that is meant.
+
+    A word of a name has one letter wrong, or two if it has more than six: another,
+    missing, additional, or swapped with the next. The first letter is right, and no
+    other name is as near. Short names, words in lower case among others with a
+    capital, and words that English has are never taken for misspelt.
+
+    Args:
+        words: The words of *text*, as `query_words` gives them.
+        names: The words of each name.
+
+    Cost: 4 µs for a question in which no word resembles a name, 30 µs for one that does.
+
+    >>> misspelt_names("What did Melonie buy?", ["what", "did", "melonie", "buy"], [["melanie"]])
+    {'melonie': 'melanie'}
+    """
+    parts = {part for name in names for part in name}
+    near = [part for part in parts if len(part) <= _MAX_NAME and part.isalpha()]
+    initials = {part[0] for part in near if len(part) >= _MIN_NAME}
+    found: dict[str, str] = {}
+    if not initials:
+        return found
+    likely: Iterable[str] = words
+    if not text.islower():
+        capitals = {word.lower() for word in _CAPITALISED.findall(text[:_PHRASE_CHARS])}
+        likely = [word for word in words if word in capitals]
+    likely = [word for word in likely if word[0] in initials and word not in parts]
+    for word in likely[:_MAX_MISSPELT]:
+        if word.isalpha() and word not in STOP_WORDS:
+            nearest = _nearest(word, near)
+            if nearest is not None and not _is_english(word):
+                found[word] = nearest
+    return found
+
+
+# Letters of a name: fewer make no misspelt name, from the second on two may be wrong.
+_MIN_NAME = 4
+_LONG_NAME = 7
+_MAX_NAME = 32
+_MAX_MISSPELT = 32
+_CAPITALISED = re.compile(r"\b[A-Z]\w+|\b[^\W\d_\x00-\x7f]\w+")
+
+
+def _nearest(word: str, names: Iterable[str]) -> str | None:
+    """Return which of *names* is nearest to *word*. None if it is far, short or not alone."""
+    found: dict[int, list[str]] = {}
+    letters = set(word)
+    for name in names:
+        if name[0] != word[0]:
+            continue
+        most = 2 if len(name) >= _LONG_NAME else 1
+        # An edit changes two letters of a word at most; the rest need no closer look.
+        if (
+            abs(len(name) - len(word)) <= most
+            and len(letters.symmetric_difference(name)) <= 2 * most
+        ):
+            distance = _edits(word, name)
+            if distance <= most:
+                found.setdefault(distance, []).append(name)
+    best = found[min(found)] if found else []
+    return best[0] if len(best) == 1 and len(best[0]) >= _MIN_NAME else None
+
+
+def _edits(first: str, second: str) -> int:
+    """Return how many letters to change, add, leave out or swap make *first* into *second*."""
+    before: list[int] = []
+    row = list(range(len(second) + 1))
+    for place, letter in enumerate(first):
+        older, before, row = before, row, [place + 1]
+        for column, other in enumerate(second):
+            least = min(before[column] + (letter != other), before[column + 1] + 1, row[column] + 1)
+            is_swap = (
+                place and column and letter == second[column - 1] and other == first[place - 1]
+            )
+            row.append(min(least, older[column - 1] + 1) if is_swap else least)
+    return row[-1]
+
+
+def _is_english(word: str) -> bool:
+    from memdb.embeddings.static_model import table
+
+    return word in table().row_of
 
 
 def _without_piles(text: str) -> str:

@@ -116,11 +116,15 @@ def _parse(
     now_ms: int,
 ) -> Query:
     """Return the parsed query, with its dates counted back and the user's birthday in it."""
-    query = parse_query(text, authors, now_ms // DAY_MS)
+
+    def is_held(word: str) -> bool:
+        return any(tx.words.postings("message", word_terms([word]), *talk).values())
+
+    query = parse_query(text, authors, now_ms // DAY_MS, is_held)
     if query.spans or query.bounds:
         newest_ms = messages.newest_ms(tx, *talk)
         if newest_ms is not None and newest_ms < now_ms - PAUSE_MS:
-            query = parse_query(text, authors, newest_ms // DAY_MS)
+            query = parse_query(text, authors, newest_ms // DAY_MS, is_held)
     if "birthday" in query.words and scope_no is not None:
         entry_id = entries.find_key(tx, scope_no, "birthday", now_ms)
         row = None if entry_id is None else entries.text(tx, entry_id)

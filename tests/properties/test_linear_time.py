@@ -170,7 +170,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         [SourceItem(1, 1, "Ann", "user", text)], depth=0, limit_tokens=100
     ),
     "RuleExtractor": lambda text: RuleExtractor().extract([message(text)]),
-    "parse_query": lambda text: parse.parse_query(text, ["ann"], 1_000).vector_text(["a"]),
+    "parse_query": lambda text: parse.parse_query(text, ["ann", "annie"], 1_000).vector_text(["a"]),
     "joined words of a query": parse._JOINED.findall,
     "without_injected": without_injected,
     "is_echo": lambda text: is_echo(text, [text]),

@@ -417,6 +417,18 @@ def test_why_says_where_nothing_is_shared() -> None:
         assert "shares no word" in db.scope("ann").why("tea", "s", 8).reason
 
 
+def test_a_misspelt_name_finds_what_the_person_said(db: MemDB) -> None:
+    """The author counts, and a name that the scope talks about is nobody's misspelt name."""
+    session = db.scope("ann").session("s")
+    for author, text in (("Bob", "The boat is red."), ("Melanie", "My boat is blue.")):
+        session.append("user", text, author=author)
+
+    assert found(db.scope("ann").recall("What boat has Melonie?"))[0] == "My boat is blue."
+    assert found(db.scope("ann").recall("Melonie", by="words")) == ["My boat is blue."]
+    session.append("user", "Melonie sails.", author="Bob")
+    assert found(db.scope("ann").recall("Melonie", by="words")) == ["Melonie sails."]
+
+
 def test_search_in_a_session_goes_by_words_alone(db: MemDB, embedder: Any) -> None:
     """It asks no model and finds only messages of the session that hold a word."""
     ann = db.scope("ann")

@@ -16,6 +16,10 @@ LIMITS = {
     "NO_SPAN",
     "_MAX_PHRASES",
     "_PHRASE_CHARS",
+    "_MIN_NAME",
+    "_LONG_NAME",
+    "_MAX_NAME",
+    "_MAX_MISSPELT",
     "PAGE",
     "NOTHING",
 }
