@@ -77,9 +77,8 @@ _MONTHS |= {"sept": 9, "mrz": 3}
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 
 _DAY, _MON, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20)\d\d"
-_PART = (
-    r"\ (?:de\ la|du|del?|in\ the|at)\ (?:manana|tarde|noche|matin|soir|afternoon|evening|night)\b"
-)
+_DAYTIME = "manana|tarde|noche|matin|soir|morning|afternoon|evening|night"
+_PART = rf"\ (?:de\ la|du|del?|in\ the|at)\ (?:{_DAYTIME})\b"
 _ITEM = re.compile(
     rf"""(?=[\d$€£¥+(凌早上下中晚午夜百]|(?<![a-z])[jfmasondeag][aceinopublv])(?<![\d@])(?:
     (?P<y1>{_YEAR})\ ?[-/.年]\ ?(?P<m1>{_MON})\ ?[-/.月]\ ?(?P<d1>{_DAY})(?!\d)\ ?[日号號]?

@@ -19,7 +19,7 @@ _CONTINUED = " " * 8
 # Keys of lists of words, and of lists of which each line is one item; others are patterns.
 _WORDS = frozenset(
     "common fillers copula numbers tens months light endings holds generic often"
-    " pronouns former prepositions subjects places".split()
+    " pronouns former prepositions subjects places kinds".split()
 )
 _LINES = frozenset("same left clock".split())
 
@@ -63,6 +63,7 @@ class Language:
         pronouns: Words for who was named before.
         prepositions: Words that begin a condition, not a value.
         subjects: Words for who speaks, at the beginning of a statement.
+        kinds: Words that only name the kind of what stands before them.
         places: Towns and countries, where one word says "in" and "at a company".
     """
 
@@ -82,9 +83,9 @@ class Language:
             self.numbers |= self._german_numbers()
         self.light = self.copula.union(lines.get("light", "").split())
         self._endings = tuple(one.split(">") for one in lines.get("endings", "").split())
-        self.prepositions, self.subjects, self.pronouns, self.places = (
+        self.prepositions, self.subjects, self.pronouns, self.places, self.kinds = (
             frozenset(lines.get(key, "").split())
-            for key in ("prepositions", "subjects", "pronouns", "places")
+            for key in ("prepositions", "subjects", "pronouns", "places", "kinds")
         )
         self.holds, self.generic, self.former, self.often = (
             self._forms(lines.get(key, "")) for key in ("holds", "generic", "former", "often")

@@ -46,7 +46,9 @@ def normal_form(plain: str, tokens: tuple[str, ...], language: str) -> tuple[str
     stems = tuple(one if is_value(one) else words.stem(one) for one in tokens)
     form = _heads(stems, tokens, language)
     # What was left out may have stood in a phrase: "ride my bike".
-    return _heads(form, form, language)
+    form = _heads(form, form, language)
+    # Said twice: "I don't eat meat, I'm vegetarian".
+    return tuple(one for place, one in enumerate(form) if not place or form[place - 1] != one)
 
 
 def _heads(stems: tuple[str, ...], tokens: tuple[str, ...], language: str) -> tuple[str, ...]:
@@ -109,6 +111,12 @@ def is_reordered(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
         for left in range(1, count - 1)
         for right in range(1, count - left)
     )
+
+
+def is_time(word: str, language: str) -> bool:
+    """Return whether a word is a date, a month, a day of the week or a time of the day."""
+    words = LANGUAGES[language]
+    return word[0] == "D" or word in words.often or word in words.months
 
 
 def has_same_roles(first: str, second: str) -> bool:

@@ -17,6 +17,7 @@ from memdb.text.languages import LANGUAGES, recognise
 from memdb.text.normal_forms import normal_form
 
 _MAX_NAME = 4
+_MAX_EXCUSE = 30
 _MAX_VALUE = 14
 _BEFORE_VALUES = frozenset("on at am um le el las a au den dem der the".split())
 _CLAUSE = re.compile(r"[.;:!?,]\s+|[\uff0c。\uff1b\uff1a\uff01\uff1f、]")
@@ -162,11 +163,14 @@ def _cut_correction(plain: str, pattern: re.Pattern[str]) -> tuple[bool, str]:
     """Return whether the first parts of a text correct a mistake, and the text without them."""
     if not pattern.search(plain):
         return False, plain
-    parts = re.split(r"(?<=[,:;.!?])\s*", plain)
+    parts = [one for one in re.split(r"(?<=[,:;.!?])(?!\d)\s*", plain) if one]
     for place, part in enumerate(parts[:-1]):
         rest = " ".join(parts[place + 1 :])
-        if pattern.search(part) and not pattern.search(rest) and len(rest) > len(part) // 2:
+        is_cut = pattern.search(part) and not pattern.search(rest) and len(rest) > len(part) // 2
+        if is_cut and not rest.startswith(("not ", "and not ")):  # "I meant tea, not coffee"
             return True, rest
+    if parts[1:] and pattern.search(parts[-1]) and len(parts[-1]) <= _MAX_EXCUSE:
+        return True, " ".join(parts[:-1])  # "at 2:30, I was wrong"
     bare = re.sub(rf"^\W*(?:{pattern.pattern})[\s,:;.!-]*", "", plain)
     return (True, bare) if bare != plain and bare.strip() else (False, plain)
 

@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parents[2] / "bench" / "facts"
 # read, English reaches less than it should (0.85 and 0.8): what is measured may not fall.
 BARS = {
     "read": {"different": (0.99, 0.99), "equal": (0.85, 0.6), "corrected": (0.8, 0.5)},
-    "held_out": {"different": (0.99, 0.99), "equal": (0.65, 0.6), "corrected": (0.55, 0.5)},
+    "held_out": {"different": (0.99, 0.99), "equal": (0.7, 0.6), "corrected": (0.65, 0.5)},
 }
 
 

@@ -138,7 +138,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         )
     },
     "statements.differs_in_names": lambda text: statements.differs_in_names(text, "I"),
-    "statements.one_change": lambda text: statements.one_change((text, "a"), (text, "b"), "en"),
+    "equality.one_change": lambda text: equality.one_change((text, "a"), (text, "b"), "en"),
     "statements.names_other": lambda text: statements.names_other(text[:600], "I"),
     "secrets.find": lambda text: secrets.find_secrets(text, entropy=True),
     "secrets.redact": lambda text: secrets.redact(text, ["a secret", text[:20]]),
@@ -177,7 +177,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
-    "derived.content_hash",
+    *("derived.content_hash", "normal_forms.is_time"),
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),
     *("calendar.holiday_of", "calendar.write_spans", "calendar.days_of", "calendar.nearest"),
     # Called by `formats.to_shape` and `provider_messages.read_messages`.
