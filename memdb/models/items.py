@@ -105,6 +105,11 @@ class DeleteItem(Record):
     expected_revision: int | None = None
 
 
+# Paths of namespaces that were checked, because a program names few: a third of a find.
+_paths: dict[tuple[str, ...], str] = {}
+MAX_PATHS = 1_000
+
+
 def path_of(namespace: object, field: str = "namespace") -> str:
     """
     Return a namespace as it is stored.
@@ -116,6 +121,10 @@ def path_of(namespace: object, field: str = "namespace") -> str:
     >>> labels_of(path_of(("a", "b"))), path_of(())
     (('a', 'b'), '')
     """
+    if type(namespace) is tuple:
+        known = _find_path(namespace)
+        if known is not None:
+            return known
     if not isinstance(namespace, (list, tuple)):
         raise InvalidInput(
             f"{field} is {type(namespace).__name__}: give a tuple of labels, "
@@ -130,7 +139,18 @@ def path_of(namespace: object, field: str = "namespace") -> str:
     path = "".join(label + SEPARATOR for label in labels)
     if len(path) > MAX_PATH_CHARS:
         raise TooLarge(f"the number of characters in {field}", MAX_PATH_CHARS, len(path))
+    if len(_paths) >= MAX_PATHS:
+        _paths.clear()
+    _paths[tuple(labels)] = path
     return path
+
+
+def _find_path(namespace: tuple[object, ...]) -> str | None:
+    """Return the path of labels that were checked before; None if they were not."""
+    try:
+        return _paths.get(namespace)  # type: ignore[arg-type]
+    except TypeError:  # one of them cannot be hashed
+        return None
 
 
 def labels_of(path: str) -> tuple[str, ...]:

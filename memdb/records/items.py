@@ -136,18 +136,18 @@ def put(
     return stored
 
 
-def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> bool:
-    """Add an item as it was exported; False, and nothing changes, if its key has one."""
+def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredItem | None:
+    """Add an item as it was exported; None, and nothing changes, if its key has one."""
     namespace_id = _ensure_namespace(tx, scope_no, draft.path)
     if items.find(tx, namespace_id, draft.path, draft.key) is not None:
-        return False
+        return None
     item_id = scopes.next_id(tx, scope_no)
     row = {**_columns(draft), **was._asdict(), "id": item_id, "namespace_id": namespace_id}
     row["vector_ref"] = _first_ref(tx, scope_no, draft, item_id)
     items.insert(tx, row)
     _add_derived(tx, draft, item_id, row["vector_ref"])
     dependents.clear(tx, scope_no, [was.uid])
-    return True
+    return items.find(tx, namespace_id, draft.path, draft.key)
 
 
 def require_revision(found: StoredItem | None, expected: int | None) -> None:

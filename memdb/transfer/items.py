@@ -128,4 +128,6 @@ def write_items(target: Target, tx: Tx, lines: list[ItemLine]) -> None:
             ends = None if line.draft.ttl_ms is None else tx.now_ms + line.draft.ttl_ms
             was = Imported(ids(tx.now_ms), 1, tx.now_ms, tx.now_ms, ends)
         added = records.restore(tx, scope_no, line.draft, was)
-        target.added["items_added" if added else "items_known"] += 1
+        if added is not None and added.embedded:
+            target.items[was.uid] = added.refs
+        target.added["items_known" if added is None else "items_added"] += 1

@@ -372,6 +372,7 @@ class Target:
         moved: By session and seq in the file, the seq that a message got here.
         embedded: The (space, session) pairs that got vectors.
         texts: By uid, the `digest_of` the text that an entry has in the file.
+        items: By uid, the refs of the vectors of an item that the import added.
         open_links: Entries whose successor has not come yet: (id, its uid).
         repeated: By key, and the only session that recalls it, how many versions of its entry
             the file repeated so far.
@@ -393,6 +394,7 @@ class Target:
         self.moved: dict[tuple[str, int], int] = {}
         self.embedded: set[tuple[int, int]] = set()
         self.texts: dict[str, bytes] = {}
+        self.items: dict[str, range] = {}
         self.open_links: list[tuple[int, str]] = []
         self.repeated: dict[tuple[str, int | None], int] = {}
         self.matched: dict[Place, int] = {}

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, scope_range, seq_of, session_of, session_range
+from memdb.models.items import MAX_VECTORS
 from memdb.models.reports import to_vector
 from memdb.records import dependents as tombstone_records
 from memdb.records import spaces
 from memdb.records import state as state_records
 from memdb.records.spaces import SpaceName
-from memdb.tables import entries, jobs, messages, sessions, state, tombstones
+from memdb.tables import entries, items, jobs, messages, sessions, state, tombstones
 from memdb.tables import spaces as space_table
 from memdb.tables.state import StateRow
 from memdb.tables.tombstones import Tombstone
-from memdb.text.validate import json_value, parse_json, text_value
+from memdb.text.validate import json_value, name_value, parse_json, text_value
 from memdb.transfer.lines import (
     PAGE,
     Codec,
@@ -42,11 +43,13 @@ MAX_DIM = 65_536
 
 EMBEDDING = Codec(
     "embedding",
-    "model dim of session seq entry vector",
+    "model dim of session seq entry item place vector",
     needs="model dim of vector",
     checks={
         "dim": between(1, MAX_DIM),
-        "of": one_of("message", "entry"),
+        "of": one_of("message", "entry", "item"),
+        "item": name_value,
+        "place": between(0, MAX_VECTORS),
         "vector": bytes_value,
     },
 )
@@ -73,13 +76,17 @@ TOMBSTONE = Codec(
 
 
 def export_vectors(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
-    """Yield the vectors of the messages and entries of a scope, space by space."""
+    """
+    Yield the vectors of the messages, entries and items of a scope, space by space.
+
+    Those that were given with an item stand in its line.
+    """
     for space_no, model, dim in space_table.list_numbers(tx):
-        for of in ("message", "entry"):
+        for of in () if model == space_table.GIVEN else ("message", "entry", "item"):
             after, high = scope_range(scope_no)
             while page := tx.vectors.list_page(space_no, of, after, high, PAGE):
                 refs = [ref for ref, _ in page]
-                named = _messages(tx, refs) if of == "message" else _entries(tx, space_no, refs)
+                named = _NAMES[of](tx, space_no, refs)
                 for ref, vector in page:
                     if ref in named:
                         coded = b64encode(vector).decode()
@@ -88,12 +95,12 @@ def export_vectors(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
                 after = page[-1][0]
 
 
-def _messages(tx: Tx, refs: list[int]) -> dict[int, dict[str, Any]]:
+def _messages(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]:
     """Return session and seq of each message that exists, by id."""
     found = messages.uids(tx, refs)
     names = sessions.names(tx, sorted({session_of(ref) for ref in found}))
     return {
-        ref: {"session": names[session_of(ref)], "seq": seq_of(ref), "entry": None} for ref in found
+        ref: {**NO_NAME, "session": names[session_of(ref)], "seq": seq_of(ref)} for ref in found
     }
 
 
@@ -102,13 +109,33 @@ def _entries(tx: Tx, space_no: int, refs: list[int]) -> dict[int, dict[str, Any]
     due = jobs.due(tx, space_no, refs[0], refs[-1], MAX_INT, MAX_INT)
     changed = {job.ref for job in due if job.subject == "entry"}
     found = entries.get_many(tx, [ref for ref in refs if ref not in changed])
-    return {ref: {"session": None, "seq": None, "entry": entry.uid} for ref, entry in found.items()}
+    return {ref: {**NO_NAME, "entry": entry.uid} for ref, entry in found.items()}
+
+
+def _items(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]:
+    """Return the uid of the item of each vector, and which of its texts that is of, by ref."""
+    owners = {ref: items.find_owner(tx, ref) for ref in refs}
+    found = items.get_many(tx, {owner for owner in owners.values() if owner is not None})
+    return {
+        ref: {**NO_NAME, "item": stored.item.uid, "place": ref - stored.refs[0]}
+        for ref, owner in owners.items()
+        if owner is not None and (stored := found.get(owner)) is not None
+    }
+
+
+NO_NAME = dict.fromkeys(("session", "seq", "entry", "item", "place"))
+_NAMES = {"message": _messages, "entry": _entries, "item": _items}
+
+
+NEEDS = {"message": ("session", "seq"), "entry": ("entry",), "item": ("item", "place")}
 
 
 def read_vector(_target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of an embedding line, checked."""
     row = EMBEDDING.from_line(item.fields)
-    for name in ("session", "seq") if row["of"] == "message" else ("entry",):
+    if row["model"] == space_table.GIVEN:
+        raise InvalidInput("model names given vectors: these stand in the line of their item")
+    for name in NEEDS[row["of"]]:
         if row[name] is None:
             raise InvalidInput(f"{name} is missing: add it")
     return {**row, "vector": to_vector(row["vector"], row["dim"])}
@@ -122,11 +149,14 @@ def write_vectors(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
     for (model, dim), group in groups.items():
         space_no = spaces.restore(tx, SpaceName(model, dim))
         _put(target, tx, space_no, "message", _message_vectors(target, tx, space_no, group), set())
-        vectors = _entry_vectors(target, tx, group)
-        due = [job for ref in vectors for job in embedding_jobs(tx, space_no, "entry", ref)]
-        _put(target, tx, space_no, "entry", vectors, {job.ref for job in due})
-        for job in due:
-            jobs.done(tx, job)
+        for kind, vectors in (
+            ("entry", _entry_vectors(target, tx, group)),
+            ("item", _item_vectors(target, group)),
+        ):
+            due = [job for ref in vectors for job in embedding_jobs(tx, space_no, kind, ref)]
+            _put(target, tx, space_no, kind, vectors, {job.ref for job in due})
+            for job in due:
+                jobs.done(tx, job)
 
 
 def _message_vectors(
@@ -153,6 +183,15 @@ def _entry_vectors(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> dict[i
         entry_id: by_uid[uid]
         for uid, entry_id in here.items()
         if target.texts.get(uid) == digest_of(found[entry_id].text)
+    }
+
+
+def _item_vectors(target: Target, rows: list[dict[str, Any]]) -> dict[int, bytes]:
+    """Return vector by ref, for the items that this import added."""
+    return {
+        target.items[row["item"]][row["place"]]: row["vector"]
+        for row in rows
+        if row["of"] == "item" and row["place"] < len(target.items.get(row["item"], ()))
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,60 @@ def test_given_vectors_are_exported_and_others_made_anew(
     other.jobs.run()
     assert (vectors_in(other), other.file.check(deep=True)) == (3, [])
     assert [*other.export_lines(embeddings=False)][1:] == [*db.export_lines(embeddings=False)][1:]
+
+
+def test_an_export_saves_the_embedder_its_work(
+    db: MemDB, tmp_path: Path, open_db: Callable[..., MemDB], make_embedder: Any
+) -> None:
+    """With embeddings nothing is embedded again, but for what the file does not have."""
+    items = db.scope("ann").items
+    items.put(("n",), "k", {"a": "red lamp", "b": "green tree"}, index=["a", "b"])
+    items.put(("n",), "given", {"text": "sea"}, vectors=[EAST])
+    db.jobs.run()
+    items.put(("n",), "late", {"text": "tent"})
+    db.export(tmp_path / "a.jsonl")
+    fresh = make_embedder()
+    other = open_db(tmp_path / "other.db", embedder=fresh)
+    other.import_file(tmp_path / "a.jsonl")
+
+    assert other.jobs.pending() == 1
+    other.jobs.run()
+    assert fresh.calls == ["tent"]
+    assert (vectors_in(other), other.file.check(deep=True)) == (4, [])
+    (hit, *_) = other.scope("ann").recall("green tree", kinds=["item"], by="vector")
+    assert (hit.source.key, round(hit.score, 3)) == ("k", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"model": "(given)"}, "model"),
+        ({"place": None}, "place"),
+        ({"place": -1}, "place"),
+        ({"item": None}, "item"),
+        ({"of": "artifact"}, "of"),
+    ],
+)
+def test_a_bad_vector_line_is_refused(
+    db: MemDB, tmp_path: Path, more: dict[str, Any], field: str
+) -> None:
+    """The error names the field; a vector of no item is left out."""
+    line = {
+        "kind": "embedding",
+        "model": "fake",
+        "dim": 2,
+        "of": "item",
+        "item": "u",
+        "place": 0,
+        "vector": "AACAPwAAAAA=",
+    }
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({**line, **more}) + "\n", encoding="utf-8")
+    with pytest.raises(memdb.InvalidInput, match=field):
+        db.import_file(path, user="ann")
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    db.import_file(path, user="ann")
+    assert (vectors_in(db), db.file.check(deep=True)) == (0, [])
 
 
 def test_forgetting_takes_vectors_too(db: MemDB) -> None:
