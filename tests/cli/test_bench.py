@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tomllib
 from xml.etree import ElementTree as ET
 
 import pytest
+from source_tree import CHECKOUT
 
 from memdb.cli.bench import KINDS
 from memdb.evaluation import convert, measuring
@@ -134,6 +138,38 @@ def test_a_plot_is_an_svg(run, talk, tmp_path):
 
     assert {"fused", "lexical", "vector", "FTS5", "cosine"} <= {*texts}
     assert run("bench", "recall", talk, "--plot", drawing).exit_code == 4
+
+
+def test_only_a_sentence_model_needs_the_extra(talk, tmp_path):
+    """Measures and plots do without; an embedder that is missing is named with what to install."""
+    program = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(('numpy', 'onnxruntime', 'fastembed')))\n"
+        "from memdb.cli import main\n"
+        "main()"
+    )
+    asked = [sys.executable, "-c", program, "bench", "recall", talk]
+
+    def ask(*options):
+        return subprocess.run([*asked, *options], check=False, capture_output=True, text=True)
+
+    drawn = ask("--plot", tmp_path / "a.svg")
+    model = ask("--embedder", "fastembed:x")
+    bare = ask("--lexical")
+
+    assert (drawn.returncode, bare.returncode) == (0, 0), drawn.stderr + bare.stderr
+    assert (tmp_path / "a.svg").exists()
+    assert model.returncode == 5
+    assert "pip install 'memdb-sqlite[fastembed]'" in model.stderr
+
+
+def test_the_extra_brings_what_it_names():
+    """`pip install memdb-sqlite[bench]` makes every embedder by name possible that runs here."""
+    extras = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+
+    assert extras["bench"] == extras["fastembed"]
 
 
 def test_compare_says_what_changed(run, run_json, talk, tmp_path):
