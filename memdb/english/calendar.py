@@ -60,7 +60,7 @@ class AskedDays(Record):
         dates: Days, months and years, in order.
         spans: Days counted from today, and from one time to another.
         bounds: All days before, until, since or after a time.
-        limits: The times that bounds name: a text that names them too is about them.
+        limits: The times that bounds exclude: a text that names them is about them too.
     """
 
     dates: tuple[DateMention, ...] = ()

@@ -493,46 +493,45 @@ def asked_days(text: str, today: int | None = None) -> AskedDays:
         times = _times(text, reference, _ASKED_TIMES)
         spans = (*found.spans, *(time.span for time in times))
         found = found.replace(spans=tuple(dict.fromkeys(spans)))
-        text = _without(text, times)
+        text = _without(text, ((time.start, time.end) for time in times))
     return found.replace(dates=tuple(dict.fromkeys(dates_in(text))))
 
 
-def _without(text: str, times: Iterable[TimeMention]) -> str:
-    for time in times:
-        text = text[: time.start] + "#" * (time.end - time.start) + text[time.end :]
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    for start, end in spans:
+        text = text[:start] + "#" * (end - start) + text[end:]
     return text
 
 
 def _read_bounds(text: str, reference: _Reference) -> tuple[AskedDays, str]:
-    """Return what words such as "before" make of a time, and the text without those times."""
+    """
+    Return what words such as "before" make of a time, and the text without what is read.
+
+    A time that the bound includes stays: what was said "by 3 May" was often said then.
+    """
     times = _times(text, reference, (*_ASKED_TIMES, *_TIMES))
-    spans: list[DaySpan] = []
-    bounds: list[DaySpan] = []
-    bounded: list[TimeMention] = []
-    for place, time in enumerate(times):
-        if time in bounded:
-            continue
-        before = text[max(0, time.start - _BEFORE_CHARS) : time.start]
+    found = AskedDays()
+    read: list[tuple[int, int]] = []
+    for time, end in zip(times, (*times[1:], None), strict=False):
+        near = max(0, time.start - _BEFORE_CHARS)
+        before = text[near : time.start]
         lead = text[time.start : time.end].split(maxsplit=1)[0].lower()
         if lead in ("since", "by"):
             before += f"{lead} "
         offset, bound = (_pattern(pattern).search(before) for pattern in (_OFFSET, _BOUND))
         word = "" if bound is None else bound["bound"].split()[0].lower()
-        end = times[place + 1] if place + 1 < len(times) else None
         if offset is not None:
-            spans.append(_offset_from(time.span, offset))
+            found = found.replace(spans=(*found.spans, _offset_from(time.span, offset)))
+            read.append((near + offset.start(), time.start))
         elif word in ("between", "from"):
-            if end is None or not _pattern(_TO).fullmatch(text[time.end : end.start]):
-                continue
-            spans.append(_between(text, time, end))
-            bounded.append(end)
+            if end is not None and _pattern(_TO).fullmatch(text[time.end : end.start]):
+                found = found.replace(spans=(*found.spans, _between(text, time, end)))
         elif word:
-            bounds.append(_bounded(word, time.span))
-        else:
-            continue
-        bounded.append(time)
-    limits = tuple(time.span for time in bounded)
-    return AskedDays((), tuple(spans), tuple(bounds), limits), _without(text, bounded)
+            found = found.replace(bounds=(*found.bounds, _bounded(word, time.span)))
+            if word in ("before", "prior", "after"):
+                found = found.replace(limits=(*found.limits, time.span))
+                read.append((time.start, time.end))
+    return found, _without(text, read)
 
 
 def _bounded(word: str, span: DaySpan) -> DaySpan:

@@ -77,7 +77,7 @@ class Query(Record):
         dates: Days, months and years that it names, each once, in order.
         spans: Days that it counts from today, each once.
         bounds: All days before or after a time, for "before May".
-        limits: The times that its bounds name.
+        limits: The times that its bounds exclude; a text may name them too.
         phrases: Runs of words that belong together: in quotes, or joined as in `file_name.py`.
         excluded: Words that put what holds them last, from `-word`.
         is_question: It ends with a question mark or begins with an asking word.

@@ -163,7 +163,7 @@ def days(span: DaySpan) -> tuple[str, str]:
 def test_relative_dates(text: str, first: str, last: str) -> None:
     """Each names one span of days."""
     asked = asked_days(text, TODAY)
-    (span,) = asked.spans + asked.bounds
+    span = (*asked.bounds, *asked.spans)[0]
 
     assert days(span) == (first, last)
 
