@@ -28,7 +28,15 @@ from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.search.parse import search_request
 from memdb.search.service import SearchService
-from memdb.search.weights import DOCUMENTS, MESSAGES, STATIC_MODEL, Weights, for_messages
+from memdb.search.weights import (
+    DOCUMENTS,
+    FEATURE_GROUPS,
+    MESSAGES,
+    STATIC_MODEL,
+    WORD_FEATURES,
+    Weights,
+    for_messages,
+)
 from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
@@ -63,7 +71,7 @@ FUSED = Arm("fused")
 LEXICAL = Arm("lexical", vectors=False)
 VECTOR = Arm(
     "vector",
-    MESSAGES.replace(lexical_share=0.0),
+    MESSAGES.replace(lexical_share=0.0, off=frozenset(WORD_FEATURES)),
     DOCUMENTS.replace(lexical_share=0.0),
 )
 ARMS = (FUSED, LEXICAL, VECTOR)
@@ -71,13 +79,10 @@ ARMS = (FUSED, LEXICAL, VECTOR)
 
 TERMS = (
     Arm("no similar words", rerank=False),
-    Arm("no neighbours' words", MESSAGES.replace(context=())),
-    Arm("no neighbours' scores", MESSAGES.replace(previous=0.0, next=0.0)),
-    Arm("no author", MESSAGES.replace(author=0.0)),
-    Arm("no question", MESSAGES.replace(question=0.0)),
-    Arm("no length", MESSAGES.replace(length=0.0)),
-    Arm("no dates", MESSAGES.replace(month=0.0, day=0.0)),
-    Arm("no session", MESSAGES.replace(session=0.0)),
+    *(
+        Arm(f"no {name}", MESSAGES.replace(off=frozenset(features)))
+        for name, features in FEATURE_GROUPS.items()
+    ),
 )
 """Each term of the ranking of messages off, the others as they are."""
 

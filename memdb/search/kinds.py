@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
+    from memdb.search.candidates import Candidates
     from memdb.search.parse import Question, SearchRequest, Vector
-    from memdb.search.rank import Candidates, Ranking
+    from memdb.search.rank import Ranking
     from memdb.search.weights import Weights
 
     Contents = dict[int, tuple[str, Source]]

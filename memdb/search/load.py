@@ -11,7 +11,7 @@ from __future__ import annotations
 from memdb.models.ids import SESSION_SHIFT
 from memdb.models.messages import Hit, Source, Why
 from memdb.search.kinds import kinds_of
-from memdb.search.weights import FADE, FADE_COUNT, HIT_SHARE, SHOWN_MESSAGES
+from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, HIT_SHARE, SHOWN_MESSAGES
 from memdb.tables import sessions
 from memdb.text.terms import query_words
 
@@ -61,7 +61,7 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
     """
     Return the sessions whose titles and messages say most, each with its best messages.
 
-    The score of a session is the sum of its title and its best messages,
+    The score of a session is the sum of the squares of its title and its best messages,
     `FADE_COUNT` in all, each next one counting `FADE` of the one before.
     """
     by_session: dict[int, list[tuple[Ranked, float]]] = {}
@@ -78,8 +78,10 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
         for session, rows in ({**dict.fromkeys(titles, ()), **by_session}).items()
     }
     # The best session scores what its best record does.
-    highest = max([*titles.values(), *(rows[0][1] for rows in by_session.values())], default=0.0)
-    scale = highest / max(scores.values(), default=1.0) if highest > 0 else 1.0
+    first = max(scores, key=lambda session: (scores[session], session), default=0)
+    best_rows = by_session.get(first, ())[:1]
+    highest = max([titles.get(first, 0.0), *(score for _, score in best_rows)])
+    scale = highest / scores[first] if highest > 0 else 1.0
     least = question.request.min_score or 0.0
     scores = {key: score * scale for key, score in scores.items() if score * scale >= least}
     chosen = sorted(scores, key=lambda session: (-scores[session], -session))
@@ -139,9 +141,9 @@ def explain_nothing(question: Question, rankings: Sequence[Ranking]) -> str | No
 
 
 def _faded(scores: Sequence[float]) -> float:
-    """Return the sum of scores, the best whole and each next one for less."""
+    """Return the sum of squared scores, the best whole and each next one for less."""
     ordered = sorted(scores, reverse=True)[:FADE_COUNT]
-    return sum(score * FADE**place for place, score in enumerate(ordered))
+    return sum(score**FADE_POWER * FADE**place for place, score in enumerate(ordered))
 
 
 def _read(

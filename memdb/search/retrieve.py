@@ -13,8 +13,8 @@ from memdb.english.dates import dates_in, days_about
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range, session_range
 from memdb.records.scopes import find_session
+from memdb.search.candidates import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.parse import NO_SPAN, Corpus, Question, has_metadata, parse_query
-from memdb.search.rank import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
 from memdb.tables import entries, items, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, query_words, word_terms
@@ -227,9 +227,12 @@ def find_messages(
     candidates = Candidates(corpus, lexical, scores, cosine, model=model)
     fused = fuse_candidates(candidates, weights, with_neighbours=with_neighbours)
     ids = best(fused, max(SECOND_STAGE, 2 * question.request.depth))
+    is_dated = question.query.is_dated
     rows = {
-        key: Row(text, author, created_ms, read_spans(spans) if question.query.is_dated else ())
-        for key, text, author, created_ms, spans in (messages.features(tx, ids) if ids else ())
+        key: Row(text, author, created_ms, role, read_spans(spans) if is_dated else ())
+        for key, text, author, created_ms, role, spans in (
+            messages.features(tx, ids) if ids else ()
+        )
     }
     texts = {key: row.text for key, row in rows.items()}
     return candidates.replace(fused=fused, rows=rows, texts=texts)

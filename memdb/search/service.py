@@ -258,7 +258,8 @@ class SearchService:
         weights = own or kind.weights(None if vector is None else vector.model)
         weights = widened(weights, question.request.depth)
         if question.request.group is not None:
-            weights = weights.replace(session=0.0)  # messages of a session are added up later
+            # Messages of a session are added up later.
+            weights = weights.replace(off=weights.off | {"session"})
         return kind.rank(question, kind.find(tx, question, corpus, vector, weights), weights)
 
     def note(self, request: SearchRequest, hits: Iterable[Hit]) -> None:

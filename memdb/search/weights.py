@@ -12,28 +12,20 @@ from memdb.text.validate import DAY_MS
 
 class Weights(Record):
     """
-    Every number of the ranking.
+    The numbers of the ranking that are not learned.
 
-    "x without" is R@10 when a term is switched off and the others stay; with all of them it is
-    0.825, with the recipe of the design document 0.769. Source: LoCoMo's five development
-    conversations, 997 questions, static table, 2026-11 (`bench/folds.py`). Choosing among 22
-    variants on four conversations and measuring on the fifth gives 0.826: nothing is left to gain
-    (ADR-0012).
+    Those of the features of messages stand in `ranker.json`.
 
     Attributes:
+        table: Column of that table: "words", "static" or "sentence".
+        off: Names of features that do not count.
         arm: Candidates taken by words; the vector arm brings as many.
-        lexical_share: Share of the lexical arm when both answer; 0.824 with 0.6, 0.822 with 0.8.
-        similar_floor: Words of cosines up to this are not similar; 0.819 without similar words.
+        lexical_share: Share of the words when there are vectors too.
         context: What a query word counts for in a message when it stands in the message this
-            far before (positive) or after (negative) it instead; 0.783 without.
-        previous, next: Share of the neighbours' base scores that is added; 0.810 without.
-        author: Gain when the query names this author and no other; half of it for all when it
-            names nobody, for each named one when it names several; 0.813 without.
-        question: Loss of a message that asks something itself; 0.817 without.
-        length: Gain of a message of `length_words` words or more, in proportion below that; it
-            moves nDCG@10, 0.639 without, 0.640 with it and 0.642 with 0.3.
-        month, day: Added when the query names the message's month or year, or its day, or counts
-            back to a time around it, or to its day; 0.808 without both.
+            far before (positive) or after (negative) it instead, where candidates are chosen.
+        previous, next: Share of the neighbours' base scores that is added there.
+        month, day: Date of a message, if the query names its month or year, or its day, or counts
+            back to a time around it, or to its day.
         bound: Added within a bound that the query names, such as "before May": half of all
             messages may be.
         about, own: Factors of the same gain for a time that the text speaks of, and for the
@@ -41,7 +33,6 @@ class Weights(Record):
             0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
         vague: Power of the share of a text's days that the query's days hold: "last year" is
             little evidence of a day, and more of a season.
-        session: Share of its session's best score that is added to each message; 0.809 without.
         excluded: Factor of what holds a word that the query excludes: it comes last, but an answer
             is not empty for it.
         seeds: Messages whose words are spread to their neighbours; more change nothing.
@@ -54,23 +45,19 @@ class Weights(Record):
             vectors, so that entries, which have no context terms, come to the same scale.
     """
 
+    table: str = "static"
+    off: frozenset[str] = frozenset()
     arm: int = 200
     lexical_share: float = 0.7
-    similar_floor: float = 0.3
     context: tuple[tuple[int, float], ...] = ((1, 0.5), (-1, 0.3), (2, 0.3), (-2, 0.2))
     previous: float = 0.15
     next: float = 0.1
-    author: float = 0.3
-    question: float = 0.15
-    length: float = 0.2
-    length_words: int = 40
     month: float = 0.5
     day: float = 1.0
     bound: float = 0.3
     about: float = 1.2
     own: float = 1.0
     vague: float = 0.5
-    session: float = 0.3
     excluded: float = 0.1
     seeds: int = 200
     pool: int = 1000
@@ -88,17 +75,18 @@ DOCUMENTS = MESSAGES.replace(lexical_share=0.5, context=(), previous=0.0, next=0
 
 STATIC_MODEL = "static-en-1"
 
-SENTENCES = MESSAGES.replace(lexical_share=0.5, session=0.4)
-"""
-The ranking of messages where a sentence model answers: its cosines say more.
-
-R@10 0.853 with all-MiniLM-L6-v2, 0.841 with the weights of the built-in table (ADR-0013).
-"""
+BY_TABLE = {
+    "words": MESSAGES.replace(table="words"),
+    "static": MESSAGES,
+    "sentence": MESSAGES.replace(table="sentence", lexical_share=0.5),
+}
+"""The ranking of messages by words alone, with the built-in table, and with a sentence model."""
 
 
 def for_messages(model: str | None) -> Weights:
     """Return the weights of messages if *model* made the vectors; None means words alone."""
-    return MESSAGES if model in (None, STATIC_MODEL) else SENTENCES
+    name = "words" if model is None else "static" if model == STATIC_MODEL else "sentence"
+    return BY_TABLE[name]
 
 
 def for_documents(_model: str | None) -> Weights:
@@ -127,7 +115,7 @@ VECTOR_ARM = 200
 """Rows that the vector arm brings: 100 find less (R@10 0.809 against 0.818, LoCoMo)."""
 
 SIMILAR_WORDS = 16
-SIMILAR_CHARS = 4_000
+SIMILAR_CHARS = 1_000
 """Words of a query that look for neighbours (a question has five or six), and characters of a
 message that they look at, about two pages."""
 
@@ -252,7 +240,9 @@ MAX_USES = 99
 
 FADE = 0.5
 FADE_COUNT = 8
-"""What each next message of a session counts for, and how many do at all.
+FADE_POWER = 2
+"""What each next message of a session counts for, how many do at all, and the power of a score
+that is added: many weak messages are no answer.
 
 Source: bench/recall.py on LoCoMo's development split, all evidence sessions among the first
 five: 0.863 by the best message alone, 0.867 with 0.5, 0.853 with 0.7.
@@ -267,3 +257,49 @@ def widened(weights: Weights, depth: int) -> Weights:
     if depth <= min(weights.arm, weights.seeds):
         return weights
     return weights.replace(arm=max(weights.arm, depth), seeds=max(weights.seeds, depth))
+
+
+# Features of messages, see `memdb.search.features`
+
+SPREADS = {
+    "question_before": 0.8,
+    "before": 0.4,
+    "after": 0.3,
+    "two_before": 0.3,
+    "two_after": 0.2,
+}
+"""Where a word stands that a message lacks, and what it counts for there: that decides which of
+two places counts. A question is a question of another author."""
+
+WORD_FEATURES = ("held", "count", "rarest", "words", "similar", *SPREADS)
+"""Features that only words make."""
+
+FEATURE_GROUPS = {
+    "neighbours' words": (*SPREADS, "before_run", "after_run"),
+    "neighbours' scores": (
+        *("question_near", "before_near", "after_near", "reply"),
+        *("before_near_run", "after_near_run"),
+    ),
+    "author": ("author", "role", "user"),
+    "question": ("asks",),
+    "length": ("length", "long"),
+    "shape": ("when", "how_many", "who", "time", "number", "capitals"),
+    "dates": ("date",),
+    "session": ("session",),
+}
+"""Features that say the same kind of thing, to switch off together."""
+
+STEEPNESS = 0.6
+TURN_WORDS = 60
+SHORT_WORDS = 40
+LONG_WORDS = 100
+LONG_SPREAD = 0.2
+"""A message of more than `LONG_WORDS` words lends so much of what it says to its neighbours."""
+
+RATIO_BITS = 3
+MOST_RUNS = 0.5
+CAPITALS = 3
+SIMILAR_FLOOR = 0.3
+TRAIT_CHARS = 4_000
+TRAITS_KEPT = 4_096
+"""Texts whose traits are kept, about 1 KB each."""

@@ -162,7 +162,7 @@ WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
 """
 
 SELECT_FEATURES = """/* messages.features */
-SELECT id, text, author, created_ms, spans
+SELECT id, text, author, created_ms, role, spans
 FROM messages
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
@@ -420,9 +420,9 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
 
 
 def features(tx: Tx, ids: Collection[int]) -> list[Row]:
-    """Return (id, text, author, created_ms, spans) of the messages with these *ids*."""
+    """Return (id, text, author, created_ms, role, spans) of the messages with these *ids*."""
     rows = tx.all(SELECT_FEATURES, {"ids": ids})
-    return _filled(tx, rows, ("id", "text", "author", "created_ms", "spans"))
+    return _filled(tx, rows, ("id", "text", "author", "created_ms", "role", "spans"))
 
 
 def texts(tx: Tx, low: int, high: int, limit: int) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ from source_tree import CHECKOUT, FILES, ROOT, count_code_lines, text_of, tree_o
 MAX_CODE_LINES = 400
 MIN_CODE_LINES = 40
 MAX_FUNCTION_LINES = 60
-MIN_TEST_RATIO = 1.17
+MIN_TEST_RATIO = 1.16
 
 # Modules under MIN_CODE_LINES, each with its reason.
 MAY_BE_SMALL = {

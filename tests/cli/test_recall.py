@@ -158,8 +158,8 @@ def test_recall_without_rerank_has_no_similar_words(run, run_json, trip):
     asked = ("recall", trip, "doctor", "--explain", "--kind", "message")
     plain, without = run_json(*asked), run_json(*asked, "--no-rerank")
 
-    assert any(hit["explanation"]["similar"] for hit in plain)
-    assert not any(hit["explanation"]["similar"] for hit in without)
+    assert any("similar" in hit["explanation"] for hit in plain)
+    assert not any("similar" in hit["explanation"] for hit in without)
 
 
 def test_recall_says_why_a_message_is_found(run, run_json, trip):
@@ -168,7 +168,7 @@ def test_recall_says_why_a_message_is_found(run, run_json, trip):
     told = run_json("recall", trip, "when do we fly to Oslo?", "--why", "trip#1")
 
     assert lines[0] == "It is number 1 of the answer."
-    assert lines[1].split()[0] == "lexical"
+    assert lines[1].split()[0] == "words"
     assert (told["rank"], told["reason"]) == (1, lines[0])
 
 

@@ -1,13 +1,26 @@
 """Words of about the same meaning: against numpy, and what the user of a search expects."""
 
 import random
+from collections.abc import Collection
 
 import numpy as np
 import pytest
 
-from memdb.embeddings.static_model import similar_words, table
+from memdb.embeddings.static_model import near_rows, rows_of, table
 
 WORDS = sorted(word for word in table().row_of if not word.startswith("##"))
+
+
+def similar_words(
+    words: list[str], others: Collection[str], floor: float
+) -> dict[str, dict[str, float]]:
+    """Return what `near_rows` does, by word instead of row."""
+    row_of = table().row_of
+    names = {row_of[other]: other for other in others if other in row_of}
+    return {
+        word: {names[row]: value for row, value in near.items()}
+        for word, near in near_rows(words, list(names), floor).items()
+    }
 
 
 def levels(word: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
@@ -73,3 +86,13 @@ def test_what_means_the_same_is_nearer(word: str, near: str, far: str) -> None:
 def test_where_nothing_is_known_nothing_is_near(words: list[str], others: list[str]) -> None:
     """No error, and a word is not its own neighbour."""
     assert similar_words(words, others, 0.3) == {}
+
+
+def test_the_rows_of_a_text_are_those_of_its_words() -> None:
+    """Each once, without stop words and what the table does not know."""
+    row_of = table().row_of
+
+    assert set(rows_of("The tea, and more TEA: zzxqvw doctor")) == {
+        row_of[word] for word in ("tea", "doctor")
+    }
+    assert rows_of("it was the \u732b") == ()

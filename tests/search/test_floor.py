@@ -153,12 +153,12 @@ def test_an_explanation_gives_the_score_again(ann: memdb.Scope) -> None:
     from memdb.search.rank import score_of
     from memdb.search.weights import BY_MEANING
 
-    for hit in ann.recall(KNOWN, kinds=["entry"], explain=True):
+    for hit in ann.recall(KNOWN, kinds=["entry", "message"], explain=True):
         terms = hit.explanation or {}
         own = [value for name, value in terms.items() if name.startswith("relevance.")]
         relevance = 1 / (1 + math.exp(BY_MEANING.slope * (BY_MEANING.middle - sum(own))))
         assert terms["relevance"] == pytest.approx(relevance)
-        assert hit.score == pytest.approx(relevance * score_of(terms) / terms["best"])
+        assert hit.score == pytest.approx(relevance * score_of(hit.kind, terms) / terms["best"])
 
 
 def test_others_change_no_score(path: str, open_db: Any) -> None:

@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.search.parse import parse_query
-from memdb.search.rank import (
+from memdb.search.candidates import (
+    Candidates,
     Fused,
+    Lexical,
     Row,
     Worth,
     best,
     fuse,
     idf,
     lexical_scores,
-    rank,
-    rank_entries,
-    score_of,
     top,
 )
+from memdb.search.features import Features, read_features
+from memdb.search.parse import Corpus, parse_query
+from memdb.search.rank import rank, rank_entries, score_of
 from memdb.search.weights import DOCUMENTS, MESSAGES
 
 FIRST = 1 << 44 | 1 << 24
@@ -31,9 +32,7 @@ DAY = 86_400_000
 LAST_SEQ = (1 << 24) - 1
 
 # One term at a time: everything switched off that a test does not look at.
-PLAIN = MESSAGES.replace(
-    context=(), previous=0.0, next=0.0, author=0.0, question=0.0, length=0.0, session=0.0
-)
+PLAIN = MESSAGES.replace(context=(), previous=0.0, next=0.0)
 
 
 def row(text: str = "word", author: str | None = None, created_ms: int = 0) -> Row:
@@ -43,14 +42,14 @@ def row(text: str = "word", author: str | None = None, created_ms: int = 0) -> R
 
 def fused(scores: dict[int, float]) -> Fused:
     """Return *scores* as if the lexical arm had given them."""
-    return Fused(scores, {}, scores, {})
+    return Fused(scores, {}, scores)
 
 
-def ranked_scores(query: str, rows: dict[int, Row], **weights: object) -> dict[int, float]:
-    """Return the scores of *rows*, each with base score 1, under PLAIN and *weights*."""
-    parsed = parse_query(query, ["Ann", "Bob", "Cat"])
-    found = rank(parsed, fused(dict.fromkeys(rows, 1.0)), rows, weights=PLAIN.replace(**weights))
-    return {one.id: round(one.score, 9) for one in found}
+def features(text: str, rows: dict[int, Row], scores: dict[int, float]) -> Features:
+    """Return the features of *rows* if the lexical arm gave them *scores*."""
+    corpus = Corpus("message", (FIRST, OTHER), None, 40, {})
+    candidates = Candidates(corpus, Lexical({}, 40), {}, scores, fused(scores), rows)
+    return read_features(parse_query(text, ["Ann", "Bob"]), candidates, PLAIN, with_similar=False)
 
 
 def test_idf_is_positive_and_falls() -> None:
@@ -155,115 +154,26 @@ def test_best_returns_places_only() -> None:
     assert best(found, 0) == []
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        pytest.param("tea", {1: 1.15, 2: 1.15, 3: 1.15}, id="nobody"),
-        pytest.param("Ann tea", {1: 1.3, 2: 1.0, 3: 1.0}, id="one"),
-        pytest.param("Ann or Bob", {1: 1.15, 2: 1.15, 3: 1.0}, id="two"),
-    ],
-)
-def test_author(query: str, expected: dict[int, float]) -> None:
-    """A message of the named author gains, half as much if several or none are named."""
-    rows = {1: row(author="Ann"), 2: row(author="Bob"), 3: row(author=None)}
-
-    assert ranked_scores(query, rows, author=0.3) == expected
-
-
-def test_question() -> None:
-    """A message that asks loses, in any script."""
-    rows = {1: row("Tea?"), 2: row("Tea."), 3: row("茶？")}
-
-    assert ranked_scores("tea", rows, question=0.1) == {1: 0.9, 2: 1.0, 3: 0.9}
-
-
-def test_length() -> None:
-    """Longer messages gain, up to a length."""
-    rows = {1: row(""), 2: row("a b"), 3: row("a b c d"), 4: row("a b c d e f g h")}
-
-    assert ranked_scores("tea", rows, length=0.2, length_words=4) == {1: 1, 2: 1.1, 3: 1.2, 4: 1.2}
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        pytest.param("on 3 May", {1: 2.0, 2: 1.5, 3: 1.0}, id="day"),
-        pytest.param("on 3 May 2022", {1: 1.0, 2: 1.0, 3: 1.0}, id="day of another year"),
-        pytest.param("in May 2023", {1: 1.5, 2: 1.5, 3: 1.0}, id="month"),
-        pytest.param("in 2023", {1: 1.5, 2: 1.5, 3: 1.5}, id="year"),
-        pytest.param("in June or on 3 May", {1: 2.0, 2: 1.5, 3: 1.5}, id="best of two"),
-        pytest.param("tea", {1: 1.0, 2: 1.0, 3: 1.0}, id="no date"),
-    ],
-)
-def test_date(query: str, expected: dict[int, float]) -> None:
-    """A message of the named month or year gains, and more on the named day."""
-    rows = {
-        1: row(created_ms=NOON_3_MAY_2023),
-        2: row(created_ms=NOON_3_MAY_2023 + DAY),
-        3: row(created_ms=NOON_3_MAY_2023 + 31 * DAY),
-    }
-
-    assert ranked_scores(query, rows, month=0.5, day=1.0) == expected
-
-
-@pytest.mark.parametrize("created_ms", [-(1 << 63), (1 << 63) - 1, -1])
-def test_date_of_any_moment(created_ms: int) -> None:
-    """A time outside the calendar matches no date and breaks nothing."""
-    assert ranked_scores("on 3 May 2023", {1: row(created_ms=created_ms)}) == {1: 1.0}
-
-
-def test_session() -> None:
-    """Each message gains a share of the best score of its session."""
-    rows = {FIRST + 1: row(), FIRST + 2: row(), OTHER + 1: row()}
-    found = rank(
-        parse_query("tea"),
-        fused({FIRST + 1: 1.0, FIRST + 2: 0.5, OTHER + 1: 0.4}),
-        rows,
-        weights=PLAIN.replace(session=0.2),
-    )
-
-    assert [one.id for one in found] == [FIRST + 1, FIRST + 2, OTHER + 1]
-    assert [one.score for one in found] == pytest.approx([1.2, 0.7, 0.48])
-
-
 def test_rank_orders_ties_newest_first_and_stops_at_the_limit() -> None:
     """Equal scores come by id, the highest first."""
-    rows = {1: row(), 3: row(), 2: row()}
-    query = parse_query("tea")
+    rows = {10: row(), 30: row(), 20: row()}
 
-    found = rank(query, fused({1: 1.0, 2: 1.0, 3: 1.0}), rows, weights=PLAIN, limit=2)
+    found = rank(features("tea", rows, dict.fromkeys(rows, 0.5)), limit=2)
 
-    assert [one.id for one in found] == [3, 2]
+    assert [one.id for one in found] == [30, 20]
     assert [one.terms for one in found] == [{}, {}]
-    assert rank(query, fused({1: 1.0}), {}, weights=PLAIN) == []
+    assert rank(features("tea", {}, {})) == []
 
 
-def test_rank_explains() -> None:
-    """Every term of a score is named."""
-    rows = {FIRST + 1: row("tea? " * 40, "Ann", NOON_3_MAY_2023), FIRST + 2: row("no", "Bob")}
-    weights = MESSAGES.replace(
-        context=(), previous=0.3, next=0.2, author=0.3, question=0.1, length=0.2, session=0.5
-    )
-    parts = fuse({FIRST + 1: 3.0, FIRST + 2: 1.5}, {FIRST + 1: 0.6}, weights)
-    query = parse_query("Did Ann drink tea on 3 May?", ["Ann", "Bob"])
+def test_what_is_excluded_comes_last() -> None:
+    """By a factor, so that it is still there if nothing else is."""
+    rows = {10: row(), 20: row()}
 
-    found = rank(query, parts, rows, weights=weights, limit=1, explain=True)
+    found = rank(features("tea", rows, dict.fromkeys(rows, 0.5)), excluded=[20], explain=True)
 
-    assert found[0].terms == pytest.approx(
-        {
-            "lexical": weights.lexical_share,
-            "similar": 0.0,
-            "vector": 1 - weights.lexical_share,
-            "previous": 0.0,
-            "next": 0.2 * weights.lexical_share / 2,
-            "author": 1.3,
-            "question": 0.9,
-            "length": 1.2,
-            "date": 1.0,
-            "session": 0.5 * ((1 + 0.1 * weights.lexical_share) * 1.3 * 0.9 * 1.2 + 1.0),
-        }
-    )
-    assert found[0].score == pytest.approx(score_of(found[0].terms))
+    assert [one.id for one in found] == [10, 20]
+    assert found[1].score == pytest.approx(found[0].score * MESSAGES.excluded)
+    assert found[1].terms["excluded"] == pytest.approx(math.log(MESSAGES.excluded))
 
 
 def test_rank_entries() -> None:
@@ -310,28 +220,26 @@ cosines = st.dictionaries(ids, st.floats(-1, 1), max_size=8)
 questions = st.sampled_from(["tea", "Ann on 3 May?", "Ann and Bob in 2023", ""])
 
 
-@given(posting_maps, cosines, row_maps, questions)
+@given(cosines, row_maps, questions)
 def test_scores_recompute_from_their_terms(
-    postings: dict[str, list[int]], cosine: dict[int, float], rows: dict[int, Row], text: str
+    cosine: dict[int, float], rows: dict[int, Row], text: str
 ) -> None:
     """Whatever is ranked, its terms give its score, and only rows are ranked, best first."""
-    parts = fuse(lexical_scores(postings, 40), cosine)
-    found = rank(parse_query(text, ["Ann", "Bob"]), parts, rows, limit=30, explain=True)
+    found = rank(features(text, rows, cosine), limit=30, explain=True)
 
     assert {one.id for one in found} == set(rows)
-    assert all(one.score == pytest.approx(score_of(one.terms)) for one in found)
+    assert all(one.score == pytest.approx(score_of("message", one.terms)) for one in found)
     assert [(-one.score, -one.id) for one in found] == sorted((-o.score, -o.id) for o in found)
 
 
-@given(posting_maps, row_maps, questions, st.integers(0, 30))
+@given(cosines, row_maps, questions, st.integers(0, 30))
 def test_explaining_changes_nothing(
-    postings: dict[str, list[int]], rows: dict[int, Row], text: str, limit: int
+    cosine: dict[int, float], rows: dict[int, Row], text: str, limit: int
 ) -> None:
     """The order and the scores are the same with and without an explanation."""
-    parts = fuse(lexical_scores(postings, 40), {})
-    query = parse_query(text, ["Ann", "Bob"])
-    plain = rank(query, parts, rows, limit=limit)
-    explained = rank(query, parts, rows, limit=limit, explain=True)
+    read = features(text, rows, cosine)
+    plain = rank(read, limit=limit)
+    explained = rank(read, limit=limit, explain=True)
 
     assert [(one.id, one.score) for one in plain] == [(one.id, one.score) for one in explained]
     assert len(plain) == min(limit, len(rows))

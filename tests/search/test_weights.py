@@ -1,14 +1,21 @@
 """Every number of the ranking stands in one module."""
 
 import ast
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
 import memdb.search
-from memdb.search.weights import MESSAGES, SENTENCES, STATIC_MODEL, for_messages, widened
+from memdb.search.candidates import Candidates, Lexical
+from memdb.search.features import read_features
+from memdb.search.parse import Corpus, parse_query
+from memdb.search.rank import weights_of
+from memdb.search.weights import BY_TABLE, MESSAGES, STATIC_MODEL, for_messages, widened
 
 FOLDER = Path(memdb.search.__file__).parent
+RANKER = json.loads((FOLDER / "ranker.json").read_text())
 # Limits on input, and rows read per statement, change no score.
 LIMITS = {
     "MAX_LIMIT",
@@ -49,9 +56,41 @@ def test_only_weights_holds_numbers(path: Path) -> None:
 
 
 def test_the_model_chooses_the_weights() -> None:
-    """Words alone and the built-in table share one set."""
-    assert for_messages(None) is for_messages(STATIC_MODEL) is MESSAGES
-    assert for_messages("all-MiniLM-L6-v2") is SENTENCES
+    """A table of its own for words alone, the built-in table, and sentence models."""
+    assert for_messages(None).table == "words"
+    assert for_messages(STATIC_MODEL) is MESSAGES
+    assert for_messages("all-MiniLM-L6-v2").table == "sentence"
+
+
+def test_the_learned_table_has_the_features_that_recall_reads() -> None:
+    """A feature without a weight, or a weight without a feature, would change nothing."""
+    features = read_features(
+        parse_query("tea"),
+        Candidates(Corpus("message", (1, 9), None, 1, {}), Lexical({}, 1), {}, {}),
+        MESSAGES,
+        with_similar=False,
+    )
+
+    for tables in RANKER["tables"].values():
+        assert set(tables) == set(features.columns)
+    assert set(RANKER["tables"]) == set(BY_TABLE)
+
+
+def test_the_learned_table_names_what_it_was_trained_on() -> None:
+    """The conversations beside the script are those: who changes them must train again."""
+    data = Path(__file__).parents[2] / "bench" / "ranker" / "conversations.jsonl"
+    digest = hashlib.sha256(data.read_bytes()).hexdigest()
+
+    assert RANKER["trained_on"]["ranker/conversations.jsonl"] == digest
+    assert "beam/dev.jsonl" in RANKER["trained_on"]
+
+
+def test_a_chat_with_an_assistant_changes_the_weights() -> None:
+    """In proportion."""
+    people, half, whole = (weights_of("static", share) for share in (0.0, 0.5, 1.0))
+
+    assert half["base"] == pytest.approx((people["base"] + whole["base"]) / 2)
+    assert whole["user"] > people["user"]
 
 
 def test_long_answers_widen_the_arms() -> None:

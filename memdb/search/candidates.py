@@ -1,0 +1,290 @@
+"""
+Candidates: the rows of a corpus that words or meaning brought, before they are ranked.
+
+Pure functions over ids and numbers: no SQL, no I/O, no clock. `Lexical` scores posting lists,
+`fuse` adds cosines and neighbours, `best` says of which messages the rows are read; what is
+ranked of those is decided in `memdb.search.rank`. Ids are packed as in `memdb.models.ids`, so
+that `id - 1` and `id + 1` are the neighbours of a message.
+"""
+
+from __future__ import annotations
+
+import math
+
+from memdb.models.ids import MAX_SEQ
+from memdb.models.record import Record
+from memdb.search.weights import MAX_USES, MESSAGES, NEUTRAL_IMPORTANCE, WIDEST_CONTEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from memdb.english.calendar import DaySpan
+    from memdb.search.parse import Corpus
+    from memdb.search.weights import Weights
+    from memdb.text.terms import Term
+
+
+class Row(Record):
+    """
+    What `rank` needs to see of a message.
+
+    Attributes:
+        created_ms: UTC milliseconds.
+        spans: Days that the text speaks of besides its own; only read if the query names a time.
+    """
+
+    text: str
+    author: str | None
+    created_ms: int
+    role: str = "user"
+    spans: tuple[DaySpan, ...] = ()
+
+
+class Fused(Record):
+    """
+    Scores of one query before any row is read, by id.
+
+    Attributes:
+        lexical: Share of the lexical arm in the base score.
+        vector: Share of the vector arm in the base score.
+        score: Base and neighbours together, also for messages that no arm found themselves.
+    """
+
+    lexical: dict[int, float]
+    vector: dict[int, float]
+    score: dict[int, float]
+
+    def base(self, message: int) -> float:
+        """Return the base score of *message*; 0 when no arm found it."""
+        return self.lexical.get(message, 0.0) + self.vector.get(message, 0.0)
+
+
+def fuse(
+    lexical: Mapping[int, float],
+    cosine: Mapping[int, float],
+    weights: Weights = MESSAGES,
+    least: float = 0.0,
+) -> Fused:
+    """
+    Return base and neighbour scores from both arms.
+
+    base = share * lexical / best lexical + (1 - share) * cosine / best cosine, over the best
+    `weights.arm` by words and all with a cosine; an arm that found nothing leaves its share to the
+    other. Then
+    score = base + previous * base(id - 1) + next * base(id + 1), also for neighbours that no arm
+    found. Scores of 0 or less count as not found; any scale will do.
+
+    Args:
+        lexical: `Lexical.scores`.
+        cosine: Cosine similarity by id, higher is nearer; none for ids that were not measured.
+        weights: `arm`, `lexical_share`, `previous` and `next` are used.
+        least: The best by words counts as at least so much, 0 or more.
+    """
+    best_lexical = max(lexical.values(), default=0.0)
+    if best_lexical > 0:
+        best_lexical = max(best_lexical, least)
+    best_cosine = max(cosine.values(), default=0.0)
+    share = weights.lexical_share if best_cosine > 0 else 1.0
+    by_words = {}
+    if best_lexical > 0:
+        chosen = {message: lexical[message] for message in top(lexical, weights.arm)}
+        by_words = _scaled(chosen, share / best_lexical)
+    left = 1.0 - share if best_lexical > 0 else 1.0
+    by_vector = _scaled(cosine, left / best_cosine) if best_cosine > 0 else {}
+    base = dict(by_words)
+    for message, value in by_vector.items():
+        base[message] = base.get(message, 0.0) + value
+    score = dict(base)
+    for offset, gain in ((1, weights.previous), (-1, weights.next)):
+        if gain:
+            for message, value in base.items():
+                score[message + offset] = score.get(message + offset, 0.0) + gain * value
+    return Fused(lexical=by_words, vector=by_vector, score=score)
+
+
+def best(fused: Fused, count: int) -> list[int]:
+    """Return the *count* best ids of *fused*, best first: the rows that `rank` should see."""
+    return [message for message in top(fused.score, count) if is_place(message)]
+
+
+class Worth(Record):
+    """
+    What counts for an entry besides what it says.
+
+    Attributes:
+        importance: 1 to 10.
+        decay: 1.0 for a new one, falling to 0 as it fades.
+        use_count: How often it was recalled.
+        spans: Days that the text speaks of; only read if the query names a time.
+    """
+
+    importance: int = 5
+    decay: float = 1.0
+    use_count: int = 0
+    spans: tuple[DaySpan, ...] = ()
+
+    def factors(self, weights: Weights) -> tuple[float, float, float]:
+        """Return the factors for importance, freshness and use; 1.0 is neutral."""
+        return (
+            1.0 + weights.importance * (self.importance - NEUTRAL_IMPORTANCE) / NEUTRAL_IMPORTANCE,
+            1.0 - weights.fading * (1.0 - self.decay),
+            1.0 + weights.use * math.log10(1 + min(self.use_count, MAX_USES)),
+        )
+
+
+def _scaled(scores: Mapping[int, float], scale: float) -> dict[int, float]:
+    return {message: scale * value for message, value in scores.items() if value > 0}
+
+
+def idf(frequency: int, total: int) -> float:
+    """
+    Return the weight of a word that stands in *frequency* of *total* messages; always positive.
+
+    log(1 + (total - frequency + 0.5) / (frequency + 0.5)), frequency at most total.
+    Source: Robertson and Sparck Jones 1976, with the 1 + of Lucene's BM25.
+    """
+    rest = max(total - frequency, 0)
+    return math.log1p((rest + 0.5) / (frequency + 0.5))
+
+
+def lexical_scores(
+    postings: Mapping[Term, Collection[int]], total: int, weights: Weights = MESSAGES
+) -> dict[int, float]:
+    """Return `Lexical(...).scores`."""
+    return Lexical(postings, total, weights).scores
+
+
+class Lexical:
+    """
+    The words of one query in one scope.
+
+    The score of a message is the sum over the words of idf * (1 if the message holds it, else the
+    best of `weights.context`). How often a word stands in a message, and how long the message is,
+    do not count: with both, real BM25 finds less (R@10 0.630 against 0.643, arm alone).
+
+    Exact for the best `weights.seeds` by their own words; the words of others are not spread.
+    Cost: 0.8 ms for five words that stand in 2,000 messages together.
+
+    Attributes:
+        scores: Above 0, by id. Ids of neighbours are computed, so some may not exist.
+        every_word: The score of a row that holds every word, also those of none.
+    """
+
+    __slots__ = ("_holders", "_weights", "every_word", "scores")
+
+    def __init__(
+        self, postings: Mapping[Term, Collection[int]], total: int, weights: Weights = MESSAGES
+    ) -> None:
+        """
+        Score the messages of a scope.
+
+        Args:
+            postings: For each term, the ids in the scope that hold it.
+            total: Messages in the scope.
+            weights: `context`, `seeds` and `pool` are used.
+        """
+        weighted = [(set(ids), idf(len(ids), total), term) for term, ids in postings.items() if ids]
+        weighted.sort(key=lambda word: len(word[0]))
+        self._holders = {term: ids for ids, _, term in weighted}
+        self.every_word = sum(idf(len(ids), total) for ids in postings.values())
+        own: dict[int, float] = {}
+        for ids, weight, _ in weighted:
+            for message in ids if len(own) < weights.pool else ids & own.keys():
+                own[message] = own.get(message, 0.0) + weight
+        self._weights = {term: weight for _, weight, term in weighted}
+        if not weights.context:
+            self.scores = own
+            return
+        seeds = set(top(own, weights.seeds))
+        spread = sorted(weights.context, key=lambda pair: pair[1])
+        scores: dict[int, float] = {}
+        for ids, weight, _ in weighted:
+            held = ids & seeds
+            reach: dict[int, float] = {}
+            for offset, part in spread:
+                reach.update(dict.fromkeys([message + offset for message in held], weight * part))
+            reach.update(dict.fromkeys(held, weight))
+            for message, value in reach.items():
+                scores[message] = scores.get(message, 0.0) + value
+        self.scores = {message: value for message, value in scores.items() if is_place(message)}
+
+    def words(self) -> list[tuple[Term, float, AbstractSet[int]]]:
+        """Return the terms of the query that rows hold, with weights and holders."""
+        return [(term, weight, self._holders[term]) for term, weight in self._weights.items()]
+
+    def holders(self, term: Term) -> AbstractSet[int]:
+        """Return the ids of the rows that hold *term*."""
+        return self._holders.get(term, frozenset())
+
+
+def top(scores: Mapping[int, float], count: int) -> list[int]:
+    """
+    Return the *count* ids with the highest scores, best first; equal scores newest first.
+
+    >>> top({1: 0.5, 2: 0.9, 3: 0.5}, 2)
+    [2, 3]
+    """
+    if count <= 0:
+        return []
+    kept: Iterable[int] = scores
+    if len(scores) > count:
+        bar = sorted(scores.values(), reverse=True)[count - 1]
+        above = [message for message, value in scores.items() if value > bar]
+        level = [message for message, value in scores.items() if value == bar]
+        level.sort(reverse=True)
+        kept = above + level[: count - len(above)]
+    return sorted(sorted(kept, reverse=True), key=scores.__getitem__, reverse=True)
+
+
+def is_place(message: int) -> bool:
+    """
+    Say whether *message* can be the id of one.
+
+    A neighbour of the first messages of a session falls on seq 0 or, one session earlier, on the
+    last numbers, which no real session reaches.
+    """
+    return 0 < message & MAX_SEQ <= MAX_SEQ - WIDEST_CONTEXT
+
+
+class Candidates(Record):
+    """
+    The rows of a corpus that words or meaning brought, before they are ranked.
+
+    Attributes:
+        lexical: The words of the query in the corpus.
+        scores: Lexical scores by id, without rows that may not be found by their neighbours.
+        cosine: Cosine similarity by id.
+        fused: Both of them together; None for kinds without neighbours.
+        rows: Of messages, the rows of the best.
+        worths: Of entries, what counts besides their words.
+        texts: Of messages and entries, the texts of the best.
+        model: Name of the model that the cosines are of. None means that rows
+            were not compared by meaning.
+    """
+
+    corpus: Corpus
+    lexical: Lexical
+    scores: dict[int, float]
+    cosine: dict[int, float]
+    fused: Fused | None = None
+    rows: Mapping[int, Row] = {}
+    worths: Mapping[int, Worth] = {}
+    texts: Mapping[int, str] = {}
+    model: str | None = None
+
+
+def fuse_candidates(
+    candidates: Candidates, weights: Weights, *, with_neighbours: bool = True
+) -> Fused:
+    """Return `fuse` of messages, with scores for rows of the corpus only."""
+    corpus, scores = candidates.corpus, candidates.scores
+    fused = fuse(scores, candidates.cosine, weights)
+    (low, high), allowed = corpus.span, corpus.allowed
+    kept = {key: score for key, score in fused.score.items() if low <= key <= high}
+    if allowed is not None:
+        kept = {key: score for key, score in kept.items() if key in allowed}
+    if not with_neighbours:
+        kept = {key: score for key, score in kept.items() if key in scores}
+    return fused.replace(score=kept)
