@@ -5,7 +5,8 @@ What calls of `memdb.aio` wait for beside slow models and embedders.
 
 Ten recalls with an embedder of 0.3 s (bar 0.6 s), appends of one user while a model of
 2 s is asked for another (bar 10 ms, of the worst of 50), and how late an event loop is
-beside recalls that overlap.
+beside recalls that overlap. Beside other programs an append waits for a core too: what the
+kernel tells of that is printed with the worst (Linux only).
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -32,7 +35,11 @@ class SlowModel:
 
     name = "slow"
 
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
     def complete(self, *_: object, **__: object) -> str:
+        self.asked.set()
         time.sleep(2)
         return '{"memories": []}'
 
@@ -66,23 +73,38 @@ async def recalls(path: Path) -> int:
     return took >= RECALLS_BAR_S
 
 
+def waited_ms() -> float:
+    """Return how long the threads of this process have waited for a core."""
+    total = 0
+    for task in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):  # the thread has ended
+            total += int(task.read_text().split()[1])
+    return total / 1e6
+
+
 async def appends(path: Path) -> int:
     """Print how long appends take while a model is asked; return 1 if that is too long."""
-    async with memdb.aio.open(path, model=SlowModel()) as db:
+    model = SlowModel()
+    async with memdb.aio.open(path, model=model) as db:
         ann, bob = db.scope("ann").session("x"), db.scope("bob").session("y")
         await ann.append("user", "I live in Oslo.")
         await bob.append("user", "hi")
         asking = asyncio.create_task(ann.extract())
-        await asyncio.sleep(0.05)
+        # The first extraction of a process loads what it needs: not what is measured.
+        await asyncio.get_running_loop().run_in_executor(None, model.asked.wait)
         took = []
         for number in range(APPENDS):
-            begun = time.perf_counter()
+            waited, begun = waited_ms(), time.perf_counter()
             await bob.append("user", f"message {number}")
-            took.append(1000 * (time.perf_counter() - begun))
+            took.append((1000 * (time.perf_counter() - begun), waited_ms() - waited))
         beside = not asking.done()
         await asking
-    print(f"append while a model is asked: p50 {median(took):.2f} ms, worst {max(took):.2f} ms")
-    return not beside or max(took) >= APPEND_BAR_MS
+    (worst, waited), p50 = max(took), median(one for one, _ in took)
+    print(
+        f"append while a model is asked: p50 {p50:.2f} ms, worst {worst:.2f} ms "
+        f"(bar {APPEND_BAR_MS:.0f}), in which threads waited {waited:.2f} ms for a core"
+    )
+    return not beside or worst >= APPEND_BAR_MS
 
 
 async def late(path: Path) -> None:

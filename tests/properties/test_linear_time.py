@@ -41,6 +41,7 @@ from memdb.text import (
     statements,
     terms,
     validate,
+    values,
 )
 from memdb.text.derived import date_spans
 from memdb.text.times import when_ms
@@ -102,6 +103,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "parts.text_of": lambda text: parts.text_of([{"type": "text", "text": text}]),
     "parts.words_in": lambda text: parts.words_in({"a": text}),
     "sanitize.clipped": lambda text: sanitize.clipped(text, 1_000),
+    "values.parse_path": lambda text: values.parse_path(text, "index"),
     "canonical.canonical": lambda text: canonical.canonical(text, "en"),
     "canonical.key_of": lambda text: canonical.key_of((text,)),
     "canonical.tokens_of": lambda text: canonical.tokens_of(text, "en"),
@@ -178,6 +180,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
     *("derived.content_hash", "normal_forms.is_time"),
+    *("values.parse_fields", "values.texts_of", "values.values_at", "validate.revision_value"),
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),
     *("calendar.holiday_of", "calendar.write_spans", "calendar.days_of", "calendar.nearest"),
     # Called by `formats.to_shape` and `provider_messages.read_messages`.
