@@ -97,7 +97,7 @@ _NEAR = (
 _AGO = rf"\b(?:(?:about|around)\s+)?{_COUNT}\s+{_UNIT}s?\s+(?P<end>ago|back|before)\b"
 _AHEAD = rf"\bin\s+(?:(?:about|around)\s+)?{_COUNT}\s+{_UNIT}s?(?!\s+(?:or|to)\b)\b"
 _NEIGHBOUR = (
-    r"\b(?:(?:on|during)\s+)?(?:the\s+)?(?P<step>last|past|this|next|coming)\s+"
+    r"\b(?=[odtlpnc])(?:(?:on|during)\s+)?(?:the\s+)?(?P<step>last|past|this|next|coming)\s+"
     rf"(?:{_UNIT}|(?P<weekday>{_WEEKDAY}))\b"
 )
 _RECENT = rf"\b(?:last|past)\s+{_COUNT}\s+{_UNIT}s?\b"
@@ -277,8 +277,11 @@ def _times(
     times: list[TimeMention] = []
     is_read = bytearray(len(text))  # 1 for each character of a time
     lower = text.lower()
+    found: dict[tuple[str, ...], bool] = {}
     for cues, pattern, resolve in rows:
-        if not any(cue in lower for cue in cues):
+        if cues not in found:
+            found[cues] = any(cue in lower for cue in cues)
+        if not found[cues]:
             continue
         for match in _pattern(pattern).finditer(text):
             start, end = match.span()
