@@ -297,8 +297,7 @@ def find_items(
     """Return candidate items, by their words and by the best vector of each."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
     cosine = _nearest(tx, question, corpus, vector)
-    stored = items.get_many(tx, {*lexical.scores, *cosine})
-    texts = {key: one.text or "" for key, one in stored.items()}
+    texts = items.texts(tx, {*lexical.scores, *cosine})
     model = None if vector is None else vector.model
     return Candidates(corpus, lexical, lexical.scores, cosine, texts=texts, model=model)
 

@@ -70,6 +70,10 @@ JOIN item_namespaces ON item_namespaces.id = items.namespace_id
 WHERE items.id IN (SELECT value FROM json_each(:ids))
 """
 
+SELECT_TEXTS = """/* items.texts */
+SELECT id, text FROM items WHERE id IN (SELECT value FROM json_each(:ids)) AND text IS NOT NULL
+"""
+
 # By order and direction: a page behind a key, a time and an id.
 SELECT_PAGES = {
     ("key", False): """/* items.by_key */
@@ -319,6 +323,11 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, StoredItem]:
         return {}
     rows = tx.all(SELECT_MANY, {"ids": [*ids]})
     return {stored.item.id: stored for stored in _to_items(tx, rows)}
+
+
+def texts(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
+    """Return what full-text search finds of some items, by id, without parsing their values."""
+    return {row[0]: row[1] for row in tx.all(SELECT_TEXTS, {"ids": [*ids]})}
 
 
 def list_page(

@@ -13,6 +13,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 
 from memdb.errors import AlreadyExists, FileError, InvalidInput
+from memdb.models.ids import MAX_INT
 from memdb.text.validate import refuse_output
 from memdb.transfer.files import (
     FREE_BYTES,
@@ -248,6 +249,11 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
     return count
 
 
+def _stored(value: object) -> object:
+    """Return a value as SQLite can store it: an integer of more than 64 bits as text."""
+    return str(value) if isinstance(value, int) and abs(value) > MAX_INT else value
+
+
 def _insert(plain: Database, lines: Iterable[str]) -> int:
     waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in PLAIN_TABLES.values()}
     owner: dict[str, Any] = {}
@@ -265,6 +271,7 @@ def _insert(plain: Database, lines: Iterable[str]) -> int:
             owner = {"app": row["app"], "user": row["user"]}
         table = PLAIN_TABLES.get(kind)
         if table is not None:
+            row = {name: _stored(value) for name, value in row.items()}
             waiting[table].append({**owner, **row})
             count += 1
             if len(waiting[table]) >= BATCH:

@@ -259,6 +259,14 @@ def set_state(db: MemDB) -> object:
     return None
 
 
+def change_state(db: MemDB) -> object:
+    """Change one key and remove another, each at the revision that it was read at."""
+    state = db.scope("ann").state
+    with db.transaction():
+        state.put("colour", "blue", expected_revision=1)
+        return state.delete("size", expected_revision=1)
+
+
 def work_in_thread(db: MemDB) -> object:
     """Let a worker do what is due, and raise what stopped it."""
     try:
@@ -449,16 +457,7 @@ WRITES: dict[str, Write] = {
         ),
     ),
     "set state": Write(("State.__setitem__", "State.__delitem__", "MemDB.state"), set_state),
-    "put state at a revision": Write(
-        ("State.put", "State.delete"),
-        _ann(
-            lambda ann: (
-                ann.state.put("colour", "blue", expected_revision=1),
-                ann.state.delete("size", expected_revision=1),
-            )
-        ),
-        stepwise=True,
-    ),
+    "put state at a revision": Write(("State.put", "State.delete"), change_state),
     "update state": Write(
         ("State.update",), _ann(lambda ann: ann.state.update(colour="blue", more=[1, 2]))
     ),

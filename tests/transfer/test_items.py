@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 
 import memdb
@@ -110,3 +111,30 @@ def test_a_bad_line_is_refused(db: MemDB, tmp_path: Path, line: dict[str, Any], 
     with pytest.raises(memdb.InvalidInput, match=rf"line 1: .*{field}"):
         db.import_file(written(tmp_path / "a.jsonl", line), user="ann")
     assert db.scope("ann").items.list() == []
+
+
+def test_a_plain_copy_has_a_table_of_items(db: MemDB, tmp_path: Path) -> None:
+    """Values of every type, integers of any size too; the view shows them in the file itself."""
+    items = db.scope("ann").items
+    for number, value in enumerate(VALUES):
+        items.put(("n", "x"), f"k{number}", value, ttl="1d")
+    db.scope("ann").state["large"] = -(2**70)
+    db.export(tmp_path / "plain.db", sqlite=True)
+    connection = apsw.Connection(str(tmp_path / "plain.db"))
+    rows = connection.execute(
+        "SELECT key, namespace, value, data FROM items ORDER BY key"
+    ).fetchall()
+
+    assert len(rows) == len(VALUES)
+    assert rows[2] == ("k2", '["n", "x"]', str(2**70), None)
+    assert rows[6][3] == "AP8="
+    assert connection.execute("SELECT value FROM state").fetchall() == [(str(-(2**70)),)]
+    shown = [*db.query("SELECT namespace, key, value, size_bytes, revision FROM items_view")]
+    assert shown[3] == {
+        "namespace": "n/x",
+        "key": "k3",
+        "value": '"text"',
+        "size_bytes": None,
+        "revision": 1,
+    }
+    assert shown[7]["size_bytes"] == 300
