@@ -120,10 +120,11 @@ def load(
 
 @verb("memdb artifact list agent.db --session trip", of=artifact, name="list")
 @click.option("--session", metavar="NAME", help="Only of this conversation, and the shared ones.")
-def list_(call: Call, session: str | None) -> None:
+@click.option("--prefix", metavar="TEXT", default="", help="Only names that begin so.")
+def list_(call: Call, session: str | None, prefix: str) -> None:
     """List the newest version of each artifact."""
     with call.scope() as scope:
-        found = scope.artifacts.list(session=session)
+        found = scope.artifacts.list(session=session, prefix=prefix)
     call.reply_records(found, LIST_COLUMNS, empty="No artifacts.")
 
 
@@ -135,6 +136,18 @@ def versions(call: Call, name: str, session: str | None) -> None:
     with call.scope() as scope:
         found = _versions(scope, name, session)
     call.reply_records(found, (*VERSION_COLUMNS, Column("SHA256", lambda one: one.sha256[:12])))
+
+
+@verb("memdb artifact rename agent.db menu.md card.md --session trip --user ann", of=artifact)
+@click.argument("name")
+@click.argument("new_name")
+@session_option
+def rename(call: Call, name: str, new_name: str, session: str | None) -> None:
+    """Give every version of NAME another name, which has no version yet."""
+    with call.scope() as scope:
+        _versions(scope, name, session)
+        renamed = scope.artifacts.rename(name, new_name, session=session)
+    call.reply(renamed, f"{one_line(name)} -> {_named(renamed)}")
 
 
 @verb("memdb artifact delete agent.db menu.md --session trip --dry-run", of=artifact)

@@ -233,3 +233,17 @@ def test_delete_asks_on_a_terminal(in_terminal, run_json, trip, typed, exit_code
     assert code == exit_code
     assert "Delete user:photo.bin@1? [y/N]:" in said
     assert len(run_json("artifact", "list", trip)) == left
+
+
+def test_rename(run, trip):
+    """Every version goes along; a name that is taken or absent is refused."""
+    of = ("--session", "trip")
+    done = run("artifact", "rename", trip, "menu.md", "card.md", *of)
+
+    assert done.stdout == "menu.md -> card.md@2 in trip\n"
+    assert run("artifact", "versions", trip, "menu.md", *of).exit_code == 3
+    assert "card.md" in run("artifact", "list", trip, "--prefix", "card").stdout
+    assert "card.md" not in run("artifact", "list", trip, "--prefix", "menu").stdout
+    run("artifact", "save", trip, "other.md", *of, input="x")
+    assert run("artifact", "rename", trip, "card.md", "other.md", *of).exit_code == 4
+    assert run("artifact", "rename", trip, "gone.md", "x.md", *of).exit_code == 3

@@ -67,6 +67,7 @@ LEAVES = [
     ("artifact", "load"),
     ("artifact", "list"),
     ("artifact", "versions"),
+    ("artifact", "rename"),
     ("artifact", "delete"),
     ("item", "put"),
     ("item", "get"),

@@ -266,6 +266,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "artifact load": [["menu.md", "--session", "trip"], [S["artifact"], "--session", S["session"]]],
     "artifact list": [[], ["--session", "trip"], ["--session", S["session"]]],
     "artifact versions": [["menu.md", "--session", "trip"], [f"user:{S['artifact_user']}"]],
+    "artifact rename": [
+        ["menu.md", "card.md", "--session", "trip"],
+        [S["artifact"], "mine.md", "--session", S["session"]],
+    ],
     "artifact delete": [["menu.md", "--session", "trip", "--yes"], [S["artifact"], "--yes"]],
     "import": [["{folder}/lines.jsonl", "--session", "new", "--no-embed"]],
     "export": [["-"], ["{folder}/out.jsonl"], ["{folder}/out.db", "--sqlite"]],
