@@ -125,7 +125,7 @@ def holiday_of(name: str, part: str | None, year: int) -> Days:
 
 
 def _easter(year: int) -> date:
-    """Return Easter Sunday. Source: the Gregorian algorithm of Meeus, Jones and Butcher."""
+    """Return Easter Sunday. Source: Meeus 1991, the Gregorian algorithm."""
     golden, century, rest = year % 19, year // 100, year % 100
     shift = century // 4 + (century - (century + 8) // 25 + 1) // 3
     moon = (19 * golden + century - shift + 15) % 30
