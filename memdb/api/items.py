@@ -238,7 +238,7 @@ class Items:
             InvalidInput: an argument is not one of these.
 
         Cost: that of what it returns, however many items there are; with *where* 5 µs per
-        item that is passed over, by time 10 µs per namespace.
+        item that is passed over; by time in more than 16 namespaces 1 ms per 2,000 items.
         """
         from memdb.items.walk import list_request
 

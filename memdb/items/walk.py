@@ -2,7 +2,8 @@
 Walks over items: in order of key or time, and over namespaces.
 
 A walk follows an index of one namespace at a time, page by page, so that it costs what it
-returns. Several namespaces are walked one after the other by key, side by side by time.
+returns. Several namespaces are walked one after the other by key, side by side by time;
+the items of many are sorted by time instead.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ MAX_LIMIT = 10_000
 # Items read per statement, at least and at most; namespaces.
 PAGE, MAX_PAGE = 16, 512
 NAMESPACE_PAGE = 256
+
+# Namespaces that are walked side by side; items of more that are sorted at once.
+MAX_MERGED, MAX_SORTED = 16, 20_000
 
 
 class ListRequest(Record):
@@ -91,16 +95,50 @@ def list_request(
 
 def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[StoredItem]:
     """Return the items of a request in its order, without those that have expired."""
-    walks = _namespace_walks(tx, scope_no, request)
-    found: Iterable[StoredItem] = chain.from_iterable(walks)
-    if request.order != "key":
+    found: Iterable[StoredItem]
+    if request.order == "key" or request.exact:
+        found = chain.from_iterable(_namespace_walks(tx, scope_no, request))
+    elif _has_many_namespaces(tx, scope_no, request):
+        found = _sorted_walk(tx, scope_no, request)
+    else:
         field = f"{request.order}_ms"
         found = heapq.merge(
-            *walks,
+            *_namespace_walks(tx, scope_no, request),
             key=lambda one: (getattr(one.item, field), one.item.id),
             reverse=request.descending,
         )
     return (stored for stored in found if not records.is_expired(stored, now_ms))
+
+
+def _has_many_namespaces(tx: Tx, scope_no: int, request: ListRequest) -> bool:
+    page = items.list_namespaces(tx, scope_no, request.low, request.high, limit=MAX_MERGED + 1)
+    return len(page) > MAX_MERGED
+
+
+def _sorted_walk(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[StoredItem]:
+    """Yield items of many namespaces by time: reading each of them would take longer."""
+    cursor = LAST if request.descending else FIRST
+    if request.after is not None:
+        cursor = _cursor(request.after, request.order)
+    size = max(request.limit, PAGE)
+    while True:
+        page = items.list_across(
+            tx,
+            scope_no,
+            (request.low, request.high),
+            request.order,
+            cursor,
+            size,
+            descending=request.descending,
+        )
+        for start in range(0, len(page), MAX_PAGE):
+            ids = [row_id for _, row_id in page[start : start + MAX_PAGE]]
+            found = items.get_many(tx, ids, request.where)
+            yield from (found[row_id] for row_id in ids if row_id in found)
+        if len(page) < size:
+            return
+        cursor = Cursor("", *page[-1])
+        size = MAX_SORTED
 
 
 def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Iterator[StoredItem]]:

@@ -139,13 +139,16 @@ def test_a_prefix_holds_what_is_below_it(items: Items) -> None:
 
 @pytest.mark.parametrize("order", ["key", "updated", "created"])
 @pytest.mark.parametrize("descending", [False, True])
-def test_pages_give_each_item_once(items: Items, clock: Any, order: Any, descending: bool) -> None:
+@pytest.mark.parametrize("places", [7, 31])
+def test_pages_give_each_item_once(
+    items: Items, clock: Any, order: Any, descending: bool, places: int
+) -> None:
     """Walking by pages of any size is the same as one page, over several namespaces."""
     for number in range(60):
-        items.put(("n", f"{number % 7}"), f"k{number % 11}{number}", number)
+        items.put(("n", f"{number % places}"), f"k{number % 11}{number}", number)
         clock.advance(number % 3)
     for number in range(0, 60, 5):
-        items.put(("n", f"{number % 7}"), f"k{number % 11}{number}", -number)
+        items.put(("n", f"{number % places}"), f"k{number % 11}{number}", -number)
     whole = items.list(("n",), order=order, descending=descending, limit=100)
 
     field = {"key": lambda one: (one.namespace, one.key)}.get(
@@ -153,6 +156,8 @@ def test_pages_give_each_item_once(items: Items, clock: Any, order: Any, descend
     )
     assert whole == sorted(whole, key=field, reverse=descending)
     assert len(whole) == 60
+    odd = items.list(("n",), order=order, descending=descending, where={"$": {"$gt": 9}}, limit=5)
+    assert odd == [item for item in whole if item.value > 9][:5]
     for size in (1, 7, 60):
         pages, after = [], None
         while page := items.list(
