@@ -11,7 +11,7 @@ import json
 from itertools import islice
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
-from memdb.items.walk import MAX_LIMIT, list_request, walk, walk_namespaces
+from memdb.items.walk import MAX_LIMIT, find_ids, list_request, walk, walk_namespaces
 from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.items import (
     MAX_DATA_BYTES,
@@ -163,10 +163,7 @@ class ItemService:
         """Return a function that gives the ids of the items of a scope that a search may find."""
         request = list_request(prefix, where=where, limit=MAX_LIMIT)
 
-        def find_ids(tx: Tx, scope_no: int) -> set[int]:
-            return {one.item.id for one in walk(tx, scope_no, request, self._db.clock())}
-
-        return find_ids
+        return lambda tx, scope_no: find_ids(tx, scope_no, request, self._db.clock())
 
     def nearest(
         self, owner: ScopeRef, vector: object, request: ListRequest, *, refresh: bool
@@ -185,8 +182,7 @@ class ItemService:
                 return []
             now_ms, refs = self._db.clock(), None
             if is_filtered:
-                every = (one.item.id for one in walk(tx, scope_no, request, now_ms))
-                refs = items.list_refs(tx, every)
+                refs = items.list_refs(tx, find_ids(tx, scope_no, request, now_ms))
             asked = request.limit
             while True:
                 near = tx.vectors.nearest(

@@ -12,6 +12,7 @@ import heapq
 from itertools import chain
 
 from memdb.errors import InvalidInput
+from memdb.models.ids import MAX_INT
 from memdb.models.items import ORDERS, Item, labels_of, path_of, path_range
 from memdb.models.record import Record
 from memdb.records import items as records
@@ -108,6 +109,15 @@ def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[S
             reverse=request.descending,
         )
     return (stored for stored in found if not records.is_expired(stored, now_ms))
+
+
+def find_ids(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> set[int]:
+    """Return the ids of all items of a request, in any order; values are read for a filter only."""
+    if request.where is not None:
+        return {one.item.id for one in walk(tx, scope_no, request, now_ms)}
+    span = request.low, request.high
+    page = items.list_across(tx, scope_no, span, "created", FIRST, MAX_INT, descending=False)
+    return items.live_ids(tx, [row_id for _, row_id in page], now_ms)
 
 
 def _has_many_namespaces(tx: Tx, scope_no: int, request: ListRequest) -> bool:
