@@ -96,6 +96,32 @@ def test_words_that_are_no_misspelt_names(text: str) -> None:
     assert (query.authors, query.misspelt) == (frozenset(), frozenset())
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "word"),
+    [
+        pytest.param("José", "What did Jose buy?", "josé", id="accent left out"),
+        pytest.param("Jose", "What did José buy?", "jose", id="accent too many"),
+        pytest.param("Zoë Kühn", "Where is Kuehn?", "kühn", id="umlaut as two letters"),
+        pytest.param("Zoë Kühn", "Where is Kuhn?", "kühn", id="umlaut left out"),
+        pytest.param("Łukasz", "lukasz?", "łukasz", id="stroke"),
+        pytest.param("Алёна", "Где Алена", "алёна", id="another script"),
+    ],
+)
+def test_a_name_without_its_accents(name: str, text: str, word: str) -> None:
+    """It names its author, also where the scope holds it: the index sees no accents."""
+    query = parse_query(text, [name, "Bob"], is_held=lambda _: True)
+
+    assert query.authors == {name}
+    assert word in query.words
+    assert query.misspelt.isdisjoint(query.words)
+
+
+def test_two_names_that_differ_in_an_accent_are_two() -> None:
+    """Each is named as it is spelt."""
+    assert parse_query("Is Rene here?", ["René", "Rene"]).authors == {"Rene"}
+    assert parse_query("Is René here?", ["René", "Rene"]).authors == {"René"}
+
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
