@@ -14,8 +14,10 @@ import pytest
 import memdb
 from memdb.api.collections import Artifacts, Entries, State, Summaries
 from memdb.api.database import File, Jobs, StoredSettings
+from memdb.api.items import Items
 from memdb.api.session import Host
 from memdb.api.tools import Tools
+from memdb.models.items import PutItem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +104,12 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     ),
     (Entries, "delete"): lambda db, _: ann(db).entries.delete(entry(db)),
     (Artifacts, "save"): lambda db, _: ann(db).artifacts.save("a", "b"),
+    (Artifacts, "rename"): lambda db, _: trip(db).artifacts.rename("menu.md", "card.md"),
+    (Items, "put"): lambda db, _: ann(db).items.put(("n",), "k", 1),
+    (Items, "delete"): lambda db, _: ann(db).items.delete(("n",), "k"),
+    (Items, "batch"): lambda db, _: ann(db).items.batch([PutItem(("n",), "k", 1)]),
+    (State, "put"): lambda db, _: ann(db).state.put("k", 1),
+    (State, "delete"): lambda db, _: ann(db).state.delete("k"),
     (Artifacts, "delete"): lambda db, _: trip(db).artifacts.delete("menu.md"),
     (State, "update"): lambda db, _: ann(db).state.update(a=1),
     (State, "clear"): lambda db, _: ann(db).state.clear(),
@@ -119,7 +127,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
 READS: dict[type, str] = {
     memdb.MemDB: "path jobs file scope shared settings scopes state export export_lines query close "
     "stats",
-    memdb.Scope: "app user session sessions recall why profile state entries artifacts "
+    memdb.Scope: "app user session sessions recall why profile state entries items artifacts "
     "find_secrets export",
     memdb.Session: "last_seq messages last get find recall context profile summaries host state "
     "tools artifacts",
@@ -127,7 +135,8 @@ READS: dict[type, str] = {
     Summaries: "tree expand index list",
     Entries: "has_arbiter prepare get find history replaced decisions list page",
     Artifacts: "load open export versions list",
-    State: "all",
+    Items: "find get list namespaces recall",
+    State: "all find",
     Tools: "schemas call memory_expand memory_search",
     File: "info check backup spaces count_tokens now_ms stamp mark warm",
     Jobs: "pending",
