@@ -85,7 +85,8 @@ class Traits(Record):
         asks: 1.0 if it has a question mark.
         number, time: 1.0 if it holds a number, a word of time.
         capitals: 0 to 1 by capitals within its sentences.
-        vocabulary: Rows of the built-in table for its words, each once.
+        vocabulary: Rows of the built-in table for its words, each once; none of a long
+            text, which has a word near to any other.
     """
 
     words: int
@@ -123,7 +124,7 @@ def _read_traits(text: str) -> Traits:
         number=float(_NUMBER.search(begin) is not None),
         time=float(_TIME.search(begin) is not None),
         capitals=min(len(_CAPITAL.findall(begin)), CAPITALS) / CAPITALS,
-        vocabulary=rows_of(text[:SIMILAR_CHARS]),
+        vocabulary=rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else (),
     )
 
 
@@ -307,14 +308,19 @@ def _near_rows(
         for term, _, holders in words
         if holders and len(term.words) == 1 and not names.intersection(term.words)
     }
-    vocabulary: set[int] = set().union(*[each.vocabulary for each in traits.values()])
+    holders: dict[int, list[int]] = {}
+    for key, each in traits.items():
+        for row in each.vocabulary:
+            holders.setdefault(row, []).append(key)
     found: dict[Term, dict[int, float]] = {}
-    for word, near in near_rows(list(asked)[:SIMILAR_WORDS], vocabulary, SIMILAR_FLOOR).items():
-        nearby = near.keys()
+    for word, near in near_rows(list(asked)[:SIMILAR_WORDS], holders, SIMILAR_FLOOR).items():
+        best: dict[int, float] = {}
+        for row, cosine in near.items():
+            for key in holders[row]:
+                if cosine > best.get(key, 0.0):
+                    best[key] = cosine
         found[asked[word]] = {
-            key: (max(map(near.__getitem__, both)) - SIMILAR_FLOOR) / (1 - SIMILAR_FLOOR)
-            for key, each in traits.items()
-            if (both := nearby & set(each.vocabulary))
+            key: (cosine - SIMILAR_FLOOR) / (1 - SIMILAR_FLOOR) for key, cosine in best.items()
         }
     return found
 
