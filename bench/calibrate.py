@@ -84,9 +84,7 @@ def read(corpus: str, data: dataset.Dataset, embedder: str | None, record: Recor
     clock = measuring.Clock()
     with (
         tempfile.TemporaryDirectory() as folder,
-        memdb.open(
-            f"{folder}/c.db", durability="process", clock=clock, embedder=embedder
-        ) as db,
+        memdb.open(f"{folder}/c.db", durability="process", clock=clock, embedder=embedder) as db,
     ):
         ready = measuring.filled(data, db, clock)
         for question in data.questions:
@@ -137,7 +135,12 @@ class Result(NamedTuple):
         over = [max(lost - MOST_LOSS, 0.0) for name, lost in self.lost.items() if name != "own"]
         own = 200 * self.lost.get("own", 0.0)
         choose = [n for (_, half), n in self.hits.items() if half == "choose"]
-        return sum(self.hits.values()) + 20 * sum(max(n - 1, 0) for n in choose) + 1e5 * sum(over) + own
+        return (
+            sum(self.hits.values())
+            + 20 * sum(max(n - 1, 0) for n in choose)
+            + 1e5 * sum(over)
+            + own
+        )
 
 
 def sums(asked: list[Asked], scale: weights.Scale) -> list[float]:

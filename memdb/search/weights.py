@@ -148,8 +148,8 @@ class Scale(Record):
     """
     The numbers of `memdb.search.relevance`.
 
-    Source: `bench/unrelated.py` and 120 more questions like its in five conversations, ten chats
-    and six scopes of ten facts, at the floor that loses 0.0045 of R@10 on LoCoMo (ADR-0019).
+    Source: `bench/calibrate.py --search`: fewest hits of 153 unrelated questions in 31 scopes,
+    at most one in 25, where 0.0045 of R@10 is lost on LoCoMo and on BEAM (ADR-0019, ADR-0022).
 
     Attributes:
         known: What a word that a row holds adds, by what it says; up to `most` in all.
@@ -168,13 +168,13 @@ class Scale(Record):
     most: float = 2.0
     share: float = 0.0
     all: float = 0.9
-    cosine: float = 1.75
-    missing: float = 0.6
+    cosine: float = 1.25
+    missing: float = 0.2
     unknown: float = 0.2
-    names: float = 0.4
+    names: float = 0.3
     user: float = 0.4
     crowd: float = 0.2
-    middle: float = 0.2
+    middle: float = 0.3
     slope: float = 3.0
 
 
