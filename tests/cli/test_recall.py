@@ -62,6 +62,9 @@ def test_recall_golden(run_json, trip):
             "summary_id": None,
             "last_seq": None,
             "metadata": None,
+            "namespace": None,
+            "key": None,
+            "revision": None,
         },
         "explanation": None,
         "hits": [],
@@ -337,6 +340,6 @@ def test_times_are_those_of_the_library(run, path, since):
 
 
 def test_every_kind_of_the_library_can_be_asked_for():
-    """Also summaries, which are not searched without being named."""
-    assert (*parse.KINDS[:3], "session", "summary") == EVERY_KIND
+    """Also summaries and items, which are not searched without being named."""
+    assert (*parse.KINDS[:3], "session", "summary", "item") == EVERY_KIND
     assert {*EVERY_KIND} == {*parse.KINDS}
