@@ -14,6 +14,8 @@ import apsw
 import pytest
 
 import memdb
+from memdb.engine.sqlite import marker
+from memdb.engine.sqlite.connection import Tx
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -312,6 +314,35 @@ def test_another_writer_marks_it_again(tmp_path: Path) -> None:
         assert is_marked(path)
     assert not is_marked(path)
     assert texts(path) == 3
+
+
+@pytest.mark.parametrize("again", [1, 3], ids=["once", "three times"])
+def test_a_writer_that_closes_while_the_wal_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: int
+) -> None:
+    """It marks the file after the other cleared it, and finds it locked when it wants to."""
+    path = tmp_path / "a.db"
+    first = memdb.open(path, embedder=None, counter="estimate")
+    say(first, "one")
+    run = Tx.all
+    left = [again]
+
+    def run_between(tx: Tx, sql: str, *values: Any) -> Any:
+        if sql == marker.CHECKPOINT_ALL and left[0]:
+            left[0] -= 1
+            with monkeypatch.context() as patched:
+                # As if the first held the lock of a checkpoint at that moment.
+                patched.setattr(marker.UseMarker, "clear", lambda *_: 0)
+                with memdb.open(path, embedder=None, counter="estimate") as second:
+                    say(second, "two")
+        return run(tx, sql, *values)
+
+    monkeypatch.setattr(Tx, "all", run_between)
+    first.close()
+
+    assert not left[0]
+    assert not is_marked(path)
+    assert texts(path) == 1 + again
 
 
 def test_the_last_program_may_be_another_one(tmp_path: Path, raw: Any) -> None:

@@ -188,9 +188,23 @@ def cut_wal(tx: Tx) -> tuple[bool, int]:
     """
     Clear the mark, move the WAL into the file and cut it.
 
+    A writer that sets the mark before the WAL is cut, and closes while it is, finds the file
+    locked and leaves the mark to us: so it is looked at again afterwards.
+
     Returns:
         Whether somebody prevents it, and the pages moved.
     """
+    busy, moved = _clear_and_cut(tx)
+    with suppress(MemDBError):  # a writer is at work, and clears the mark when it closes
+        for _ in range(TRIES):
+            if busy or not is_in_use(tx):
+                break
+            busy, more = _clear_and_cut(tx)
+            moved += more
+    return busy, moved
+
+
+def _clear_and_cut(tx: Tx) -> tuple[bool, int]:
     tx.begin()
     try:
         if is_in_use(tx):
