@@ -81,9 +81,10 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
     first = max(scores, key=lambda session: (scores[session], session), default=0)
     best_rows = by_session.get(first, ())[:1]
     highest = max([titles.get(first, 0.0), *(score for _, score in best_rows)])
-    scale = highest / scores[first] if highest > 0 else 1.0
+    most = scores.get(first) or 1.0
     least = question.request.min_score or 0.0
-    scores = {key: score * scale for key, score in scores.items() if score * scale >= least}
+    scores = {key: highest * (score / most) for key, score in scores.items()}
+    scores = {key: score for key, score in scores.items() if score >= least}
     chosen = sorted(scores, key=lambda session: (-scores[session], -session))
     chosen = chosen[: question.request.limit]
     shown = {session: by_session.get(session, [])[:SHOWN_MESSAGES] for session in chosen}

@@ -14,6 +14,7 @@ from memdb.english.dates import asked_days
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
+from memdb.search.weights import GROUP_DEPTH, GROUP_ROWS
 from memdb.text.canonical import fold
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
 from memdb.text.validate import (
@@ -501,7 +502,7 @@ def search_request(
         by=by,
         rerank=rerank,
         group=group,
-        depth=limit if group is None else MAX_LIMIT,
+        depth=limit if group is None else min(MAX_LIMIT, max(GROUP_DEPTH, GROUP_ROWS * limit)),
         partition=partition,
         vector=vector,
         min_score=None if min_score is None else share_value(min_score, "min_score"),

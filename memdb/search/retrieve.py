@@ -226,7 +226,8 @@ def find_messages(
     model = None if vector is None else vector.model
     candidates = Candidates(corpus, lexical, scores, cosine, model=model)
     fused = fuse_candidates(candidates, weights, with_neighbours=with_neighbours)
-    ids = best(fused, max(SECOND_STAGE, 2 * question.request.depth))
+    request = question.request
+    ids = best(fused, max(SECOND_STAGE, request.depth if request.group else 2 * request.depth))
     is_dated = question.query.is_dated
     rows = {
         key: Row(text, author, created_ms, role, read_spans(spans) if is_dated else ())
