@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 USER = "mara"
 PLAN = "user:opening-plan.md"
 QUESTIONS = 5
-HITS = 3
+HITS = 4
 BUDGET_TOKENS = 400
 
 

@@ -65,7 +65,7 @@ _CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
 _ASKS = re.compile(r"[?\uff1f\u061f]")
 
 _WHEN = re.compile(
-    r"^\s*(?:when|what (?:year|month|date|day|time))\b|\bhow long\b"
+    r"^\s*when\b|\b(?:what|which) (?:year|month|date|day|time)\b|\bhow long\b"
     r"|\bwhen (?:did|is|was|will|does)\b",
     re.IGNORECASE,
 )

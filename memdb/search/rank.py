@@ -101,10 +101,9 @@ def rank(
             total + weight * value
             for total, value in zip(sums, features.columns[name], strict=True)
         ]
-    loss = math.log(weights.excluded)
-    scores = dict(zip(features.ids, sums, strict=True))
+    scores = dict(zip(features.ids, map(math.exp, sums), strict=True))
     for message in scores.keys() & set(excluded):
-        scores[message] += loss
+        scores[message] *= weights.excluded
     place = {message: number for number, message in enumerate(features.ids)} if explain else {}
     found = []
     for message in top(scores, limit):
@@ -114,8 +113,8 @@ def rank(
             parts = {name: by_name[name] * value for name, value in values if value}
             terms = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
             if message in excluded:
-                terms["excluded"] = loss
-        found.append(Ranked(message, math.exp(scores[message]), terms))
+                terms["excluded"] = math.log(weights.excluded)
+        found.append(Ranked(message, scores[message], terms))
     return found
 
 

@@ -25,7 +25,7 @@ def test_demo_golden(run_json):
         "versions",
         "window",
     ]
-    assert [len(asked["hits"]) for asked in told["questions"]] == [3, 3, 3, 3, 3]
+    assert [len(asked["hits"]) for asked in told["questions"]] == [4, 4, 4, 4, 4]
     assert told["window"]["tokens"] <= told["window"]["budget_tokens"]
     assert {one["name"].removeprefix("user:") for one in told["versions"]} == {"opening-plan.md"}
     assert told["seconds"]["all"] < 5

@@ -240,7 +240,7 @@ class Judge:
         try:
             with memdb.open(path, embedder=None, counter="estimate", durability="process") as db:
                 return self._find_in(db, allowed)
-        except (memdb.MemDBError, apsw.Error) as error:
+        except (memdb.MemDBError, apsw.Error, UnicodeDecodeError) as error:
             return f"it does not open: {error!r}"
 
     def _find_in(self, db: MemDB, allowed: list[str]) -> str:

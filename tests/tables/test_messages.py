@@ -147,8 +147,8 @@ def test_get_many_features_and_texts_are_of_the_ids_asked(tx: Tx, session: int) 
         5: ("text 5", NAME),
     }
     assert sorted(messages.features(tx, ids)) == [
-        (session | 2, "text 2", None, 20, None),
-        (session | 5, "text 5", None, 50, None),
+        (session | 2, "text 2", None, 20, "user", None),
+        (session | 5, "text 5", None, 50, "user", None),
     ]
     assert messages.texts(tx, session | 3, session | 9, 2) == [
         (session | 3, "text 3"),
