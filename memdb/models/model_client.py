@@ -292,7 +292,11 @@ def call_within(
 
 def limited_embedder(embedder: Embedder, meter: Meter | None = None) -> Embedder:
     """Return *embedder* with 15 seconds for a text, and half a second for each further one."""
-    limits = {"embed": lambda texts: EMBED_TIMEOUT_S + EMBED_TEXT_S * len(texts)}
+
+    def limit(texts: Sequence[str]) -> float:
+        return EMBED_TIMEOUT_S + EMBED_TEXT_S * len(texts)
+
+    limits = {"embed": limit, "token_vectors": limit}
     return LimitedPort(embedder, f"embedder {embedder.name!r}", limits, meter)
 
 

@@ -24,6 +24,7 @@ from memdb.search.features import read_features
 from memdb.search.relevance import Evidence, Relevance, relevance
 from memdb.search.weights import (
     DOCUMENTS,
+    LATE_ROWS,
     LEAST_COVER,
     MESSAGES,
     RELEVANT_ROWS,
@@ -209,11 +210,13 @@ class Ranking(Record):
         ranked: `RELEVANT_ROWS` or more, if so many were found.
         relevance: How much they say about the question. None means that a score
             is a cosine and stays as it is.
+        texts: Of messages, the texts of the first `LATE_ROWS`, by id.
     """
 
     corpus: Corpus
     ranked: list[Ranked]
     relevance: Relevance | None
+    texts: Mapping[int, str] = {}
 
     def score(self, row: Ranked) -> float:
         """Return the score of one of `ranked` on the scale of every answer, see `Hit.score`."""
@@ -244,7 +247,8 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
         explain=request.explain,
         excluded=corpus.excluded,
     )
-    return Ranking(corpus, ranked, _relevance(question, candidates, ranked))
+    texts = {row.id: candidates.rows[row.id].text for row in ranked[:LATE_ROWS]}
+    return Ranking(corpus, ranked, _relevance(question, candidates, ranked), texts)
 
 
 def rank_documents(question: Question, candidates: Candidates, weights: Weights) -> Ranking:

@@ -130,6 +130,7 @@ NAMES = [
     "TextPart",
     "Thinking",
     "TokenCounter",
+    "TokenVectors",
     "TooLarge",
     "ToolCall",
     "ToolFormat",

@@ -86,6 +86,12 @@ def write(folder: Path) -> Path:
 
 def by_hand(tokens: list[str]) -> np.ndarray:
     """Return the vector of *tokens* as the formulas of BERT give it, mean-pooled, of length 1."""
+    pooled = tokens_by_hand(tokens).mean(0)
+    return pooled / np.linalg.norm(pooled)
+
+
+def tokens_by_hand(tokens: list[str]) -> np.ndarray:
+    """Return the vectors of [CLS], *tokens* and [SEP] as the formulas of BERT give them."""
     table = weights()
 
     def dense(name: str, x: np.ndarray) -> np.ndarray:
@@ -119,5 +125,4 @@ def by_hand(tokens: list[str]) -> np.ndarray:
         x = norm(f"{base}.attention.output.LayerNorm", x)
         inner = gelu(dense(f"{base}.intermediate.dense", x))
         x = norm(f"{base}.output.LayerNorm", x + dense(f"{base}.output.dense", inner))
-    pooled = x.mean(0)
-    return pooled / np.linalg.norm(pooled)
+    return x
