@@ -360,8 +360,7 @@ def test_a_read_notices_that_its_wal_was_removed(path: str, start_child: Any) ->
         assert len(chat.last(5)) == stored
         try:
             following = chat.append("user", "next")
-        except memdb.FileError:
-            assert stored == 1  # the other process was refused: its WAL was not there to be noticed
+        except memdb.FileError:  # it is noticed only now, and said once
             following = chat.append("user", "next")
         assert following.seq == stored + 1
 
