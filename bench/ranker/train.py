@@ -48,7 +48,6 @@ RECIPE = {
     "author": 0.17,
     "role": 0.17,
     "asks": -0.08,
-    "length": 0.1,
     "date": 1.0,
     "session": 0.3,
 }

@@ -238,7 +238,7 @@ def _take(
 ) -> None:
     try:
         line = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"line {number} is no JSON: {error}") from error
     kind = line.get("type") if isinstance(line, dict) else None
     if kind == "question":
