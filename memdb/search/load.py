@@ -39,9 +39,9 @@ def load_hits(
     """
     limit = question.request.limit if limit is None else limit
     lines = [
-        (-score, order, -row.id, row)
+        (-score, order, place, row)
         for order, ranking in enumerate(rankings)
-        for row, score in _known(question, ranking)
+        for place, (row, score) in enumerate(_known(question, ranking))
     ]
     lines.sort(key=lambda line: line[:3])
     chosen = lines[:limit]

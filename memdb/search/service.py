@@ -21,7 +21,7 @@ from memdb.search.kinds import kinds_of
 from memdb.search.load import explain_nothing, explain_place, load_hits, load_sessions
 from memdb.search.parse import MAX_LIMIT, NO_SPAN
 from memdb.search.retrieve import Authors, read_question
-from memdb.search.weights import FLOOR, LATE_ROWS, MAX_TERMS, widened
+from memdb.search.weights import FLOOR, LATE_ROWS, MAX_TERMS, SECOND_STAGE, widened
 from memdb.tables import messages
 from memdb.text.terms import word_terms
 from memdb.text.validate import int_value, name_value
@@ -210,7 +210,9 @@ class SearchService:
         """Return why a message is, or is not, among the hits of *request*; see `Scope.why`."""
         name_value(session, "session")
         int_value(seq, "seq", 1, MAX_SEQ)
-        request = request.replace(kinds=("message",), explain=True, depth=MAX_LIMIT)
+        # As deep as recall looks, so that places agree; deeper only for what is not there.
+        depth = max(request.limit, SECOND_STAGE // 2)
+        request = request.replace(kinds=("message",), explain=True, depth=depth)
         retrieved = self.first_read(scope, request)
         vector = None if retrieved is None else self.embed(retrieved).vector
         with self._db.read() as tx:
@@ -219,6 +221,10 @@ class SearchService:
             if message is None or retrieved is None:
                 raise NotFound("message", f"{session}#{seq}")
             question, rankings = self.rank(tx, retrieved, vector)
+            if all(row.id != message.id for ranking in rankings for row in ranking.ranked):
+                request = request.replace(depth=MAX_LIMIT)
+                asked = retrieved.question.replace(request=request)
+                question, rankings = self.rank(tx, retrieved.replace(question=asked), vector)
         if self._is_late(request):
             rankings, _ = self._rerank(question, rankings, vector)
         return explain_place(question, rankings[0], message)

@@ -1,5 +1,6 @@
 """Recall through the front door: who sees what, by which limits, and from where."""
 
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -407,6 +408,28 @@ def test_why_tells_the_place_of_a_message(db: MemDB) -> None:
         ann.why("tea", "s", 99)
     with pytest.raises(memdb.NotFound):
         db.scope("bob").why("tea", "s", 1)
+
+
+@pytest.mark.parametrize("limit", [1, 10, 150])
+def test_why_gives_the_place_that_recall_gave(limit: int) -> None:
+    """Among hundreds of messages that score nearly alike, for each hit."""
+    words = "Kyoto temple flight Oslo peanuts sister bicycle garden piano doctor guitar".split()
+    source = random.Random(1)
+    with memdb.open(":memory:", counter="estimate") as db:
+        ann = db.scope("ann")
+        for n in range(300):
+            text = f"We saw {' '.join(source.choices(words, k=3))}."
+            ann.session(f"s{n // 60}").append("user", text, author="AB"[n % 2])
+        db.jobs.run()
+        asked = "Oslo garden sister"
+
+        hits = ann.recall(asked, limit, kinds=["message"], min_score=0)
+        places = [
+            ann.why(asked, hit.source.session or "", hit.source.seq or 0, limit).rank
+            for hit in hits[:12]
+        ]
+
+    assert places == list(range(1, len(places) + 1))
 
 
 def test_why_says_where_nothing_is_shared() -> None:
