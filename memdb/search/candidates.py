@@ -149,13 +149,6 @@ def idf(frequency: int, total: int) -> float:
     return math.log1p((rest + 0.5) / (frequency + 0.5))
 
 
-def lexical_scores(
-    postings: Mapping[Term, Collection[int]], total: int, weights: Weights = MESSAGES
-) -> dict[int, float]:
-    """Return `Lexical(...).scores`."""
-    return Lexical(postings, total, weights).scores
-
-
 class Lexical:
     """
     The words of one query in one scope.

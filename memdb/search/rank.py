@@ -143,7 +143,7 @@ def rank_entries(
     `weights.entry_scale`, which makes the scores comparable with those of messages.
 
     Args:
-        lexical: Scores by id, as `lexical_scores` gives them.
+        lexical: Scores by id, as `Lexical.scores` has them.
         cosine: Cosine similarity by id, higher is nearer.
         worths: By id; that of a new entry where it is absent.
         weights, limit, explain, excluded: As in `rank`.

@@ -17,13 +17,12 @@ from memdb.search.candidates import (
     best,
     fuse,
     idf,
-    lexical_scores,
     top,
 )
 from memdb.search.features import Features, read_features
 from memdb.search.parse import Corpus, parse_query
 from memdb.search.rank import rank, rank_entries, score_of
-from memdb.search.weights import DOCUMENTS, MESSAGES
+from memdb.search.weights import DOCUMENTS, MESSAGES, Weights
 
 FIRST = 1 << 44 | 1 << 24
 OTHER = 1 << 44 | 2 << 24
@@ -38,6 +37,13 @@ PLAIN = MESSAGES.replace(context=(), previous=0.0, next=0.0)
 def row(text: str = "word", author: str | None = None, created_ms: int = 0) -> Row:
     """Return a row with only what a test cares for."""
     return Row(text, author, created_ms)
+
+
+def lexical_scores(
+    postings: dict[str, list[int]], total: int, weights: Weights = MESSAGES
+) -> dict[int, float]:
+    """Return the scores of the words of a query."""
+    return Lexical(postings, total, weights).scores
 
 
 def fused(scores: dict[int, float]) -> Fused:
