@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Some containers set it; compiling all modules in each process doubles the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test coverage slow lint format fix types hooks bench peers wheel clean
+.PHONY: all demo test coverage slow clients lint format fix types hooks bench peers wheel clean
 
 all: format lint types test
 
@@ -32,8 +32,35 @@ slow: $(STAMP)
 	rm -rf .counts
 	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "slow" --timeout 3600
 	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "not slow" tests/hostile tests/faults/test_isolation*.py
+	$(MAKE) clients
 	$(BIN)/python -m pytest -m "hypothesis and not slow" --timeout 3600 --hypothesis-profile thorough
 	$(BIN)/python tests/counters.py .counts
+
+# The tests of clients, each in an environment of its own: `make clients CLIENT=langgraph` for one
+# of them, with its newest release; RELEASE=oldest takes the oldest that memdb supports.
+RELEASE ?= newest
+SUITES := tests/integrations
+CLIENT ?= $(patsubst $(SUITES)/requirements/%.txt,%,$(wildcard $(SUITES)/requirements/*.txt))
+
+clients: $(addprefix client-,$(CLIENT))
+
+client-%: $(SUITES)/.venvs/%-$(RELEASE)/.installed
+	$(SUITES)/.venvs/$*-$(RELEASE)/bin/python -m pytest -m "slow or not slow" -o filterwarnings=default --timeout 900 $(SUITES)/with_$*
+
+# requirements/oldest/<client>.txt pins what requirements/<client>.txt gives lower bounds of.
+.PRECIOUS: $(SUITES)/.venvs/%/.installed
+$(SUITES)/.venvs/%-newest/.installed: $(SUITES)/requirements/%.txt pyproject.toml
+	$(call client_environment,$(SUITES)/.venvs/$*-newest,-r $<)
+
+$(SUITES)/.venvs/%-oldest/.installed: $(SUITES)/requirements/%.txt $(SUITES)/requirements/oldest/%.txt pyproject.toml
+	$(call client_environment,$(SUITES)/.venvs/$*-oldest,-r $< -c $(SUITES)/requirements/oldest/$*.txt)
+
+define client_environment
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(1)/bin/pip install --quiet --editable . --group clients $(2)
+	touch $(1)/.installed
+endef
 
 format: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -72,4 +99,4 @@ wheel: $(STAMP)
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 clean:
-	rm -rf $(VENV) bench/peers/.venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .counts
+	rm -rf $(VENV) bench/peers/.venvs tests/integrations/.venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .counts

@@ -1,0 +1,164 @@
+"""
+What objects that a framework calls have in common: the file, its threads, their errors.
+
+A framework makes such an object from a path, or from a file that is open, and calls it from
+any thread or event loop. Its coroutines run in threads of the object, so no loop waits for
+the disk: writes in the order of the calls, reads and calls that ask a model beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import memdb
+from memdb.aio.batching import Kind, Worker, over
+from memdb.errors import Closed, InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Self
+
+    from memdb import MemDB
+    from memdb.aio import MemDB as AsyncMemDB
+
+    Source = str | os.PathLike[str] | MemDB | AsyncMemDB
+
+T = TypeVar("T")
+
+
+class Adapter:
+    """
+    An object of a framework on a memdb file.
+
+    A context manager, async too; leaving it closes the file, unless it was open before.
+    """
+
+    def __init__(self, source: Source, **options: Any) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, made where it is new; or a `memdb.MemDB` or `memdb.aio.MemDB`,
+                which several objects can share and which stays open after them.
+            options: For `memdb.open`, with a path.
+
+        Raises:
+            FileError: the file cannot be used.
+            InvalidInput: *source* is neither a path nor an open file, or an option is wrong.
+        """
+        opened = getattr(source, "sync", source)
+        self._owned = not isinstance(opened, memdb.MemDB)
+        if not self._owned and options:
+            names = ", ".join(sorted(options))
+            raise InvalidInput(f"{names} cannot be given with an open file: open it with them")
+        if not isinstance(opened, (str, os.PathLike, memdb.MemDB)):
+            raise InvalidInput(f"source is {type(source).__name__}: give a path or an open file")
+        self._db = opened if isinstance(opened, memdb.MemDB) else memdb.open(opened, **options)
+        self._worker = Worker(self._db.path)
+
+    def _translate(self, error: memdb.MemDBError) -> Exception:
+        """Return the error that the framework's own classes raise in place of *error*."""
+        return error
+
+    def _call(self, work: Callable[[], T]) -> T:
+        """Return what *work* gives, done in this thread, with the framework's errors."""
+        try:
+            return work()
+        except memdb.MemDBError as error:
+            raise_as(error, self._translate(error))
+
+    async def _run(
+        self,
+        work: Callable[[], T],
+        then: Callable[[T], object] | None = None,
+        *,
+        kind: Kind = "write",
+        to_end: bool = True,
+    ) -> T:
+        """
+        Return what *work* gives, done in a thread; *then* gets it in this thread.
+
+        A call that is cancelled before it began does nothing. One that has begun is
+        waited for with *to_end*, and *then* is called, before the cancelling goes on: what
+        was written and what the caller holds agree.
+        """
+        try:
+            begun = self._worker.call(work, kind)
+        except RuntimeError as error:  # the executor takes nothing after its shutdown
+            raise Closed(f"{self._db.path} was closed: make a new {type(self).__name__}") from error
+        try:
+            await over(begun, to_end=to_end)
+        finally:
+            held = begun.done() and not begun.cancelled() and begun.exception() is None
+            if held and then is not None:
+                then(begun.result())
+        return self._call(begun.result)
+
+    async def _read(self, work: Callable[[], T], kind: Kind = "read") -> T:
+        """Return what *work* gives, done beside other calls; it changes nothing."""
+        return await self._run(work, kind=kind, to_end=False)
+
+    def close(self) -> None:
+        """Finish the calls under way and close the file; again does nothing."""
+        self._worker.shutdown(wait=True)
+        if self._owned:
+            self._db.close()
+
+    async def aclose(self) -> None:
+        """Do as `close`, without the event loop waiting."""
+        await asyncio.get_running_loop().run_in_executor(None, partial(Adapter.close, self))
+
+    def __enter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        Adapter.close(self)
+
+    async def __aenter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the file."""
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        """Name the class and its file."""
+        return f"<{type(self).__name__} {self._db.path}>"
+
+
+def raise_as(error: Exception, translated: Exception) -> NoReturn:
+    """Raise *translated*, from *error* if it is another."""
+    if translated is error:
+        raise error
+    raise translated from error
+
+
+def import_class(package: str, places: Mapping[str, str], name: str, needs: str, extra: str) -> Any:
+    """
+    Return the class *name*, importing its module, for the `__getattr__` of a package.
+
+    Args:
+        places: The module of each class, relative to *package*.
+        needs: The framework's package that has to be importable first.
+        extra: The extra of memdb that installs it.
+
+    Raises:
+        AttributeError: there is no such class.
+        ImportError: the framework is not installed; it says how to install it.
+    """
+    if name not in places:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    try:
+        import_module(needs)
+    except ImportError as error:
+        raise ImportError(
+            f"{needs} cannot be imported ({error}): run `pip install 'memdb-sqlite[{extra}]'`"
+        ) from error
+    return getattr(import_module(f"{package}.{places[name]}"), name)

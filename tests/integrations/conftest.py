@@ -1,0 +1,62 @@
+"""Tests of a client stand in `with_<client>/`, and are skipped where it is not installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import is_installed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# What has to be importable for the tests of a folder. `make clients CLIENT=...` installs it.
+PACKAGES = {
+    "adk": ["google.adk"],
+    "agent_framework": ["agent_framework"],
+    "agno": ["agno"],
+    "anthropic": ["anthropic"],
+    "claude_agent": ["claude_agent_sdk"],
+    "crewai": ["crewai"],
+    "datasette": ["datasette"],
+    "langchain": ["langchain_core"],
+    "langgraph": ["langgraph.checkpoint", "langgraph.store"],
+    "llamaindex": ["llama_index.core"],
+    "llm": ["llm"],
+    "mcp": ["mcp"],
+    "openai_agents": ["agents"],
+    "pydantic_ai": ["pydantic_ai"],
+    "strands": ["strands"],
+    "together": ["agents", "claude_agent_sdk", "langgraph.checkpoint", "pydantic_ai"],
+}
+PREFIX = "with_"
+
+
+class Absent(pytest.Item):
+    """Stands for the tests of a client that is not installed."""
+
+    def runtest(self) -> None:
+        """Say what to do."""
+        client = self.path.name.removeprefix(PREFIX)
+        pytest.skip(f"{self.name} is not installed: run `make clients CLIENT={client}`")
+
+
+class AbsentClient(pytest.Directory):
+    """A folder whose client is not installed."""
+
+    def collect(self) -> Iterator[Absent]:
+        """Yield one test that is skipped."""
+        yield Absent.from_parent(self, name=_missing(self.path))
+
+
+def _missing(folder: Path) -> str:
+    client = folder.name.removeprefix(PREFIX)
+    if not folder.name.startswith(PREFIX):
+        return ""
+    return ", ".join(name for name in PACKAGES[client] if not is_installed(name))
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Leave a folder's modules alone if its client is missing."""
+    return AbsentClient.from_parent(parent, path=path) if _missing(path) else None
