@@ -15,12 +15,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from inspect import Signature
-    from typing import Any, ClassVar, Self, dataclass_transform
+    from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+    AnyRecord = TypeVar("AnyRecord", bound="Record")
 else:
 
     def dataclass_transform(**_options: object) -> object:
         """Stand in at run time for `typing.dataclass_transform`."""
         return lambda decorated: decorated
+
+
+# Records of a class that are made before its constructor is compiled.
+UNCOMPILED_USES = 16
 
 
 class _FieldDocs(dict[str, str]):
@@ -86,7 +92,8 @@ class RecordType(type):
         docs.docstring = body.get("__doc__") or ""
         if fields:
             body["_values"] = attrgetter(*fields)
-            body["__new__"] = _compile_and_new
+            body["__new__"] = _new_uncompiled
+            body["_uses"] = 0
         return super().__new__(cls, name, bases, body)
 
     def __dir__(cls) -> list[str]:
@@ -126,11 +133,14 @@ class Record(metaclass=RecordType):
     _fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[dict[str, Any]]
     _values: ClassVar[attrgetter[Any]]
+    _uses: ClassVar[int]
 
     @classmethod
     def make(cls, values: Iterable[Any]) -> Self:
         """Return a record of *values*, one per field in order; they are not checked."""
-        _compile(cls)
+        # A loop that took `make` before it was compiled calls this one to its end.
+        if not _is_compiled(cls):
+            return _fill(cls, values)
         return cls.make(values)  # the compiled one
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -226,15 +236,46 @@ def _field_docs(docstring: str) -> dict[str, str]:
     return docs
 
 
-def _compile_and_new(cls: type[Record], *args: Any, **kwargs: Any) -> Record:
+def _new_uncompiled(cls: type[Record], *args: Any, **kwargs: Any) -> Record:
     """
-    Compile the constructor of a class at its first use, then call it.
+    Construct one of the first records of a class; the compiled constructor follows.
 
     Each class has it, not their base: a twin class would inherit it, and be
     made at half the speed.
     """
-    _compile(cls)
+    if not _is_compiled(cls):
+        fields = cls._fields
+        values = {**cls._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
+        is_plain = len(args) <= len(fields) and kwargs.keys().isdisjoint(fields[: len(args)])
+        if is_plain and len(values) == len(fields) and values.keys() == {*fields}:
+            return _fill(cls, [values[field] for field in fields])
+        _compile(cls)  # which says what is wrong
     return cls.__new__(cls, *args, **kwargs)
+
+
+def _is_compiled(cls: type[Record]) -> bool:
+    """
+    Return whether *cls* makes its records by compiled functions, and compile them when due.
+
+    Compiling costs as much as 100 records. A new process makes one or two of most
+    classes, and would wait 15 ms before its first search is answered.
+    """
+    if "make" in cls.__dict__:
+        return True
+    cls._uses += 1
+    if cls._uses <= UNCOMPILED_USES:
+        return False
+    _compile(cls)
+    return True
+
+
+def _fill(cls: type[AnyRecord], values: Iterable[Any]) -> AnyRecord:
+    """Return a record of *values* without compiled functions."""
+    record = object.__new__(cls)
+    put = object.__setattr__
+    for field, value in zip(cls._fields, values, strict=True):
+        put(record, field, value)
+    return record
 
 
 def _compile(cls: type[Record]) -> None:

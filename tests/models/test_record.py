@@ -7,12 +7,15 @@ import inspect
 import json
 import pickle
 import pydoc
+import sys
 from pathlib import Path
 
 import pytest
 
 import memdb
 from memdb.models.record import Record, RecordType
+
+RECORDS = sys.modules[Record.__module__]
 
 
 class Point(Record):
@@ -37,6 +40,16 @@ class Single(Record):
     value: object
 
 
+@pytest.fixture(autouse=True, params=[0, 1_000_000], ids=["compiled", "uncompiled"])
+def compiling(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `Point` and `Single` as they are at first, or as they are from the first use on."""
+    monkeypatch.setattr("memdb.models.record.UNCOMPILED_USES", request.param)
+    for name, fields in {"Point": Point, "Single": Single}.items():
+        body = {"__annotations__": fields.__annotations__, "__doc__": fields.__doc__}
+        anew = RecordType(name, (Record,), {**body, **fields._defaults, "__module__": __name__})
+        monkeypatch.setitem(globals(), name, anew)
+
+
 def test_fields_come_by_place_by_name_or_from_the_default() -> None:
     assert Point(1) == Point(x=1, y=2, label=None)
     assert Point(1, 3).y == 3
@@ -51,9 +64,25 @@ def test_wrong_arguments_are_a_type_error_that_names_the_class(wrong: object) ->
         wrong()  # type: ignore[operator]
 
 
-def test_a_row_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="unpack"):
-        Point.make([1, 2])
+@pytest.mark.parametrize("row", [[1, 2], [1, 2, 3, 4]])
+def test_a_row_of_another_length_is_refused(row: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"unpack|zip"):
+        Point.make(row)
+
+
+def test_a_loop_that_took_make_before_makes_all_and_compiles_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled = []
+    compile_class = RECORDS._compile
+    monkeypatch.setattr("memdb.models.record.UNCOMPILED_USES", 3)
+    monkeypatch.setattr(RECORDS, "_compile", lambda cls: compiled.append(compile_class(cls)))
+    make = Point.make
+
+    points = [make([number, 2, None]) for number in range(50)]
+
+    assert points == [Point(number) for number in range(50)]
+    assert len(compiled) == 1
 
 
 def test_a_record_cannot_be_changed() -> None:
