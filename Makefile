@@ -37,15 +37,17 @@ slow: $(STAMP)
 	$(BIN)/python tests/counters.py .counts
 
 # The tests of clients, each in an environment of its own: `make clients CLIENT=langgraph` for one
-# of them, with its newest release; RELEASE=oldest takes the oldest that memdb supports.
+# of them, with its newest release; RELEASE=oldest takes the oldest that memdb supports, and SLOW=no
+# leaves out what takes longer than a few seconds.
 RELEASE ?= newest
+SLOW ?= yes
 SUITES := tests/integrations
 CLIENT ?= $(patsubst $(SUITES)/requirements/%.txt,%,$(wildcard $(SUITES)/requirements/*.txt))
 
 clients: $(addprefix client-,$(CLIENT))
 
 client-%: $(SUITES)/.venvs/%-$(RELEASE)/.installed
-	$(SUITES)/.venvs/$*-$(RELEASE)/bin/python -m pytest -m "slow or not slow" -o filterwarnings=default --timeout 900 $(SUITES)/with_$*
+	$(SUITES)/.venvs/$*-$(RELEASE)/bin/python -m pytest -m "not slow$(if $(filter yes,$(SLOW)), or slow)" -o filterwarnings=default --timeout 900 $(SUITES)/with_$*
 
 # requirements/oldest/<client>.txt pins what requirements/<client>.txt gives lower bounds of.
 .PRECIOUS: $(SUITES)/.venvs/%/.installed

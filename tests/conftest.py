@@ -46,9 +46,6 @@ RAM_BYTES = 4 << 30  # a container has 64 MB of it if it was not asked for more
 SOURCE_ROOT = Path(memdb.__file__).resolve().parent.parent
 # What cannot be collected without a package; the rest of the suite runs without them.
 NEEDS = {
-    "google.adk": ["integrations/test_adk*", "integrations/test_one_file.py", "docs/test_adk*"],
-    "agents": ["integrations/test_openai*", "integrations/test_one_file.py"],
-    "mcp": ["integrations/test_mcp*", "integrations/test_one_file.py"],
     "llm": ["providers/test_llm*", "providers/test_summaries*"],
     "openai": ["providers/test_openai*", "providers/test_summaries*"],
     "fastembed": ["providers/test_fastembed.py", "providers/test_minilm.py"],

@@ -19,6 +19,11 @@ FILES = tuple(
 )
 
 
+def list_tests(pattern: str = "*.py") -> list[Path]:
+    """Return the files below tests/, without those that the environments of clients install."""
+    return [path for path in (CHECKOUT / "tests").rglob(pattern) if ".venvs" not in path.parts]
+
+
 @cache
 def text_of(name: str) -> str:
     """Return the text of a file below memdb/."""

@@ -1,10 +1,9 @@
 """Modules and functions stay short enough to read, and tests outweigh what they test."""
 
 import ast
-import pathlib
 
 import pytest
-from source_tree import CHECKOUT, FILES, ROOT, count_code_lines, text_of, tree_of
+from source_tree import CHECKOUT, FILES, ROOT, count_code_lines, list_tests, text_of, tree_of
 
 MAX_CODE_LINES = 400
 MIN_CODE_LINES = 40
@@ -80,7 +79,6 @@ def test_there_are_more_lines_of_tests_than_of_source(code_lines: dict[str, int]
     """Counted alike: code lines of tests/ to those of memdb/."""
     if not ROOT.is_relative_to(CHECKOUT):
         pytest.skip("the installed wheel is tested, not the checkout")
-    files = pathlib.Path(__file__).parents[1].rglob("*.py")
-    tests = sum(count_code_lines(path.read_text(encoding="utf-8")) for path in files)
+    tests = sum(count_code_lines(path.read_text(encoding="utf-8")) for path in list_tests())
 
     assert tests / sum(code_lines.values()) >= MIN_TEST_RATIO

@@ -1,3 +1,5 @@
+"""Examples in docstrings; those of a client's package run with its tests, see `pages.py`."""
+
 import doctest
 import importlib
 import inspect
@@ -7,12 +9,15 @@ import pytest
 
 import memdb
 
-# Building scripts for packed data: they need the network.
+# Building scripts for packed data need the network, a client's package needs the client.
 SKIPPED = ("memdb.text.data", "memdb.english.data", "memdb.__main__")
+CLIENTS = "memdb.integrations."
+OF_NO_CLIENT = ("memdb.integrations.adapter", "memdb.integrations.otel")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(memdb.__path__, "memdb.")
     if not module.name.startswith(SKIPPED)
+    if not module.name.startswith(CLIENTS) or module.name in OF_NO_CLIENT
 ]
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
+from counters import count
 from writes import POLICY, Summarizer, prepare
 
 import memdb
@@ -461,3 +462,11 @@ class Files:
         """Return the tables in which a row of the others is not as it was."""
         now = dump_others(str(self.paths[1]))
         return [table for table, rows in now.items() if rows != self.others[table]]
+
+
+def assert_apart(files: Files, name: object, shown: tuple[str, str]) -> None:
+    """Fail if a call differs beside others, or changed a row of theirs."""
+    alone, beside = shown
+    assert alone == beside, name
+    assert files.changed() == [], name
+    count("isolation")

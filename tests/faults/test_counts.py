@@ -8,15 +8,14 @@ from collections import Counter
 from pathlib import Path
 
 import counters
-
-TESTS = Path(__file__).parents[1]
+from source_tree import list_tests
 
 
 def calls_of_count() -> Counter[str]:
     """Return the rows that tests count."""
     return Counter(
         node.args[0].value
-        for path in TESTS.rglob("test_*.py")
+        for path in list_tests("test_*.py")
         if "from counters import" in (text := path.read_text(encoding="utf-8"))
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call)

@@ -3,7 +3,8 @@ Every public call as one user: nothing of others shows in it, changes it, or is 
 
 A call is made in two files that differ by other users only (`tenants.py`): result, error, log
 and output have to be the same, scores and counts in them too. What may differ is listed with
-its reason. `test_isolation_of_clients.py` does the same through aio, CLI, MCP and frameworks.
+its reason. `test_isolation_of_clients.py` does the same through aio and the command line, the tests of
+integrations through MCP and frameworks.
 """
 
 from __future__ import annotations

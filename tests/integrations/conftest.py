@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 from conftest import is_installed
+from tenants import Files, make_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +30,7 @@ PACKAGES = {
     "openai_agents": ["agents"],
     "pydantic_ai": ["pydantic_ai"],
     "strands": ["strands"],
-    "together": ["agents", "claude_agent_sdk", "langgraph.checkpoint", "pydantic_ai"],
+    "together": [],  # its tests take those that are there
 }
 PREFIX = "with_"
 
@@ -60,3 +62,25 @@ def _missing(folder: Path) -> str:
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Leave a folder's modules alone if its client is missing."""
     return AbsentClient.from_parent(parent, path=path) if _missing(path) else None
+
+
+@pytest.fixture(scope="session")
+def two_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """Return the bytes of a file in which ann is alone, and of one with other users."""
+    return make_files(tmp_path_factory.mktemp("tenants"))
+
+
+@pytest.fixture
+def files(tmp_path: Path, two_files: tuple[bytes, bytes]) -> Iterator[Files]:
+    """Return both files, open; see `apart.py`."""
+    made = Files(tmp_path, two_files)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Return an event loop that is closed at the end."""
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()

@@ -4,11 +4,11 @@ import asyncio
 import unicodedata
 
 import pytest
-from adk_services import ANN, BOB, FAST, event, service
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions import Session
 from google.genai import types
+from with_adk.services import ANN, BOB, FAST, event, service
 
 import memdb
 from memdb.errors import InvalidInput

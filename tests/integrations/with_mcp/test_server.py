@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
 
 import memdb
 import memdb.aio
 from memdb.integrations.mcp import make_server
-
-pytest.importorskip("mcp")
-from mcp import Client, StdioServerParameters
-from mcp.shared.exceptions import MCPError
 
 ROOT = Path(memdb.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from adk_services import ANN, BOB, FAST, event
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
+from with_adk.services import ANN, BOB, FAST, event
 
 import memdb
 from memdb.integrations.adk import MemdbMemoryService

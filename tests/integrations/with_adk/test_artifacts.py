@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from adk_services import ANN, BOB, FAST, service
 from google.adk.artifacts import artifact_util
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.platform import time as platform_time
 from google.genai import types
+from with_adk.services import ANN, BOB, FAST, service
 
 import memdb
 from memdb.integrations.adk import MemdbArtifactService

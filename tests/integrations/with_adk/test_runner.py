@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adk_services import FAST
-from adk_talk import TURNS, talk
 from google.adk.artifacts import InMemoryArtifactService
 from google.adk.memory import InMemoryMemoryService
 from google.adk.sessions import InMemorySessionService
+from with_adk.services import FAST
+from with_adk.talk import TURNS, talk
 
 import memdb
 from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, MemdbSessionService

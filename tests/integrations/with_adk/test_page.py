@@ -7,8 +7,9 @@ from pathlib import Path
 
 import yaml
 from google.adk.cli import service_registry
+from pages import run_doctests
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adk.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "adk.md").read_text()
 
 
 def test_its_program_prints_what_stands_below_it(tmp_path):
@@ -37,3 +38,8 @@ def test_its_services_yaml_registers_all_three():
 
     kinds = (registry._session_factories, registry._memory_factories, registry._artifact_factories)
     assert [[*kind] for kind in kinds] == [["memdb"]] * 3
+
+
+def test_the_docstrings_are_true():
+    """Their examples give what stands below them."""
+    assert run_doctests("memdb.integrations.adk") > 0

@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 import memdb
 import memdb.aio
 from memdb.errors import InvalidInput
 from memdb.integrations.mcp import make_server, serve
-
-pytest.importorskip("mcp")
-from mcp import Client
-from mcp.shared.exceptions import MCPError
 
 ROOT = Path(memdb.__file__).parents[1]
 TOKEN = "a-token-for-this-test-only"

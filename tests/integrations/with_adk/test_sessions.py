@@ -6,7 +6,6 @@ import copy
 import math
 
 import pytest
-from adk_services import ANN, BOB, FAST, event, service, texts
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.input_validation_error import InputValidationError
@@ -15,6 +14,7 @@ from google.adk.events import Event, EventActions
 from google.adk.sessions import Session
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.genai import types
+from with_adk.services import ANN, BOB, FAST, event, service, texts
 
 import memdb
 from memdb.integrations.adk import MemdbArtifactService, MemdbSessionService

@@ -8,16 +8,14 @@ from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from agents import Agent, RunConfig, Runner
+from agents.memory import OpenAIResponsesCompactionSession
+from agents.testing import ScriptedModel
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 import memdb
 from memdb.errors import InvalidItem
 from memdb.integrations.openai_agents import MemDBSession
-
-agents = pytest.importorskip("agents", reason="needs the extra openai-agents")
-from agents import Agent, RunConfig, Runner  # noqa: E402
-from agents.memory import OpenAIResponsesCompactionSession  # noqa: E402
-from agents.testing import ScriptedModel  # noqa: E402
-from openai.types.responses import ResponseOutputMessage, ResponseOutputText  # noqa: E402
 
 SUMMARY = {"type": "compaction", "id": "cmp", "encrypted_content": "in short"}
 

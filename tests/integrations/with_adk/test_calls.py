@@ -6,13 +6,14 @@ import sys
 import threading
 
 import pytest
-from adk_services import ANN, FAST, event, texts
 from google.adk.artifacts.base_artifact_service import BaseArtifactService
 from google.adk.cli import service_registry
 from google.adk.cli.utils import service_factory
+from google.adk.events import Event
 from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.sessions import BaseSessionService
 from google.genai import types
+from with_adk.services import ANN, FAST, YAML, event, texts
 
 import memdb
 from memdb.errors import Closed, InvalidInput
@@ -20,13 +21,6 @@ from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, Mem
 from memdb.models.entries import NewEntry
 
 S = {**ANN, "session_id": "s"}
-
-YAML = """
-services:
-  - {scheme: memdb, type: session, class: memdb.integrations.adk.MemdbSessionService}
-  - {scheme: memdb, type: memory, class: memdb.integrations.adk.MemdbMemoryService}
-  - {scheme: memdb, type: artifact, class: memdb.integrations.adk.MemdbArtifactService}
-"""
 
 
 @pytest.fixture
@@ -374,3 +368,17 @@ def test_importing_memdb_imports_no_client():
     )
 
     assert done.stdout == "False\n"
+
+
+def test_objects_of_genai_and_adk_are_messages(db: memdb.MemDB) -> None:
+    """`append_from` takes them as they come."""
+    content = types.Content(role="model", parts=[types.Part(text="from genai")])
+
+    stored = (
+        db.scope("ann")
+        .session("s")
+        .append_from([content, Event(id="e1", author="guide", content=content)])
+    )
+
+    assert [message.text for message in stored] == ["from genai"] * 2
+    assert (stored[1].author, stored[1].external_id) == ("guide", "e1")

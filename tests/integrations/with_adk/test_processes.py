@@ -10,8 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from adk_services import ANN, FAST, texts
-from test_adk_calls import YAML
+from with_adk.services import ANN, FAST, YAML, texts
 
 import memdb
 from memdb.integrations.adk import MemdbArtifactService, MemdbSessionService

@@ -24,6 +24,14 @@ BOB = {"app_name": "desk", "user_id": "bob"}
 
 FAST = {"durability": "process", "counter": "estimate", "embedder": None}
 
+# What `adk web` reads.
+YAML = """
+services:
+  - {scheme: memdb, type: session, class: memdb.integrations.adk.MemdbSessionService}
+  - {scheme: memdb, type: memory, class: memdb.integrations.adk.MemdbMemoryService}
+  - {scheme: memdb, type: artifact, class: memdb.integrations.adk.MemdbArtifactService}
+"""
+
 MAKERS: dict[str, Any] = {
     "session-memdb": lambda folder: MemdbSessionService(folder / "agent.db", **FAST),
     "session-memory": lambda _: InMemorySessionService(),

@@ -11,18 +11,17 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import agents
 import pytest
+from agents import Agent, RunConfig, Runner, SessionSettings, function_tool
+from agents.testing import ScriptedModel
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
 import memdb
 import memdb.aio
 from memdb.errors import InvalidItem, SessionClosed
 from memdb.integrations.openai_agents import FORK, MemDBSession
 from memdb.integrations.openai_agents.items import items_of, to_message
-
-agents = pytest.importorskip("agents")
-from agents import Agent, RunConfig, Runner, SessionSettings, function_tool  # noqa: E402
-from agents.testing import ScriptedModel  # noqa: E402
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage  # noqa: E402
 
 agents.set_tracing_disabled(True)
 

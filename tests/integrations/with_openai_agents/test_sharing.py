@@ -21,8 +21,6 @@ import memdb.aio
 from memdb.errors import InvalidItem, SessionClosed
 from memdb.integrations.openai_agents import MemDBSession
 
-pytest.importorskip("agents", reason="needs the extra openai-agents")
-
 
 def said(*texts: str) -> list[Any]:
     """Return items of the user."""

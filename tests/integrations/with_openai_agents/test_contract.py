@@ -7,20 +7,12 @@ import re
 import subprocess
 import sys
 import tarfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 VERSION = "0.24.0"
-# What the SDK's tests import besides the SDK and pytest.
-NEEDS = (
-    "pytest-asyncio==1.5.0",
-    "inline-snapshot==0.36.1",
-    "sqlalchemy",
-    "aiosqlite",
-    "cryptography",
-)
-
 # All that make a SQLiteSession, AsyncSQLiteSession or AdvancedSQLiteSession, which
 # `contracts/openai_agents_shim.py` replaces; it also leaves out what
 # `contracts/openai_agents_deselected.txt` lists with the reasons.
@@ -52,19 +44,24 @@ PASS, LEFT_OUT = 1_430, 193
 @pytest.mark.slow
 def test_the_sdk_s_own_tests_pass(tmp_path: Path) -> None:
     """All that apply; each of the others stands under its reason in the list."""
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    if metadata.version("openai-agents") != VERSION:
+        pytest.skip(f"the list of tests that are left out is about {VERSION}")
     source = ["--no-binary", ":all:", "--no-deps", "--no-build-isolation"]
-    sdist = [*pip, "download", *source, f"openai-agents=={VERSION}", "--dest", str(tmp_path)]
-    target = tmp_path / "needs"
-    for command in (sdist, [*pip, "install", "--target", str(target), *NEEDS]):
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ran.returncode:
-            pytest.skip(f"the package index cannot be reached: {ran.stderr[-300:]}")
+    place = ["--dest", str(tmp_path)]
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download"]
+    ran = subprocess.run(
+        [*pip, *source, f"openai-agents=={VERSION}", *place],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        pytest.skip(f"the package index cannot be reached: {ran.stderr[-300:]}")
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         archive.extractall(tmp_path, filter="data")
     folder = tmp_path / f"openai_agents-{VERSION}"
     here = Path(__file__).parent
-    places = [here / "contracts", here.parents[1], target]
+    places = [here / "contracts", here.parents[2]]
     # The pytest of this environment comes first: it runs both.
     environment = {
         **os.environ,

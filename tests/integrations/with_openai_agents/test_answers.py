@@ -18,8 +18,6 @@ from memdb.engine.sqlite.connection import Tx
 from memdb.integrations.openai_agents import MemDBSession
 from memdb.integrations.openai_agents.items import latest
 
-pytest.importorskip("agents", reason="needs the extra openai-agents")
-
 
 def said(*texts: str) -> list[Any]:
     """Return items of the user."""
