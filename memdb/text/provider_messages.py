@@ -2,7 +2,7 @@
 Read the messages of model providers and their Python packages: one door for all.
 
 OpenAI (chat and Responses, with the Agents SDK and LiteLLM), Anthropic, Gemini,
-ADK, LangChain and Pydantic AI: objects of their classes, or the same as dicts. No
+ADK, LangChain, Pydantic AI and Bedrock (with Strands): objects of their classes, or the same as dicts. No
 package is imported; an object gives its fields by `model_dump`, `to_dict`, `dict`
 or as attributes. Fields that are None are dropped.
 
@@ -18,7 +18,7 @@ from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES, NewMessage
 from memdb.text.parts import KINDS, MEDIA, kind_of, original_part, text_of, text_value
 from memdb.text.provider_objects import plain_value
-from memdb.text.provider_parts import is_providers, other, read_part
+from memdb.text.provider_parts import is_bedrocks, is_providers, other, read_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 OPENAI, RESPONSES, ANTHROPIC = "openai", "openai-responses", "anthropic"
 GEMINI, LANGCHAIN, ADK, PYDANTIC = "gemini", "langchain", "adk", "pydantic-ai"
+BEDROCK = "bedrock"
 
 # What providers and programs call the four roles.
 SYNONYMS = {
@@ -91,7 +92,7 @@ def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:
     else:
         plain = plain_value(list(parts), "parts")
         data = {"role": role, "content": plain}
-        if not any(map(kind_of, plain)):
+        if not any(map(kind_of, plain)) and not any(map(is_bedrocks, plain)):
             data = {"role": _GEMINI_ROLES.get(role, "user"), "parts": plain}
         provider = provider_of(data)
         found = [_read_block(part, provider) for part in plain]
@@ -157,6 +158,8 @@ def _by_content(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per sign)
     content = data.get("content")
     if data.get("type") == "message" and ("stop_reason" in data or "model" in data):
         return ANTHROPIC
+    if isinstance(content, list) and any(map(is_bedrocks, content)):
+        return BEDROCK
     kinds = {kind_of(block) for block in content} if isinstance(content, list) else set()
     if any(kind.startswith(("input_", "output_")) for kind in kinds) and "input_audio" not in kinds:
         return RESPONSES
@@ -333,12 +336,14 @@ def _read_blocks(provider: str, content_field: str) -> Callable[..., Iterator[Ne
         content = data.get(content_field)
         if isinstance(content, str) or not content:
             text = text_value(content)
-            yield _message(role, [read_part(text)], (provider, data), simple=provider != GEMINI)
+            simple = provider == ANTHROPIC
+            yield _message(role, [read_part(text)], (provider, data), simple=simple)
             return
         more = {key: value for key, value in data.items() if key != content_field}
         for said_by, some, parts in _in_turns(role, content, provider):
             whole = {**more, content_field: some}
             simple = more.keys() == {"role"} and all(map(_is_simple_block, some))
+            simple = simple and provider != BEDROCK
             yield _message(said_by, parts, (provider, whole), simple=simple and len(some) == 1)
 
     return read
@@ -396,6 +401,16 @@ def read_item(item: dict[str, Any]) -> NewMessage:
         return _message("user", parts, (RESPONSES, item))
     (message,) = _read_responses(item, "item")
     return message
+
+
+def read_bedrock(data: dict[str, Any], field: str = "message") -> list[NewMessage]:
+    """
+    Return a message of Bedrock or Strands as messages, also one of plain text blocks.
+
+    Raises:
+        InvalidInput: it has no role of a message.
+    """
+    return [*_READERS[BEDROCK](data, field)]
 
 
 def _read_responses(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
@@ -513,6 +528,7 @@ _READERS: dict[str, Callable[[dict[str, Any], str], Iterator[NewMessage]]] = {
     OPENAI: _read_openai,
     RESPONSES: _read_responses,
     ANTHROPIC: _read_blocks(ANTHROPIC, "content"),
+    BEDROCK: _read_blocks(BEDROCK, "content"),
     GEMINI: _read_blocks(GEMINI, "parts"),
     LANGCHAIN: _read_langchain,
     ADK: _read_adk,

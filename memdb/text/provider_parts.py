@@ -2,8 +2,8 @@
 Read one part of a provider's message as a part of memdb's vocabulary.
 
 `READERS` has a function for each `type` of OpenAI (chat and Responses), Anthropic
-and LangChain, for each `part_kind` of Pydantic AI, and for each key of a Gemini
-part. A type that is in none of them becomes an `other` part with a warning.
+and LangChain, for each `part_kind` of Pydantic AI; `GEMINI` and `BEDROCK` for each key
+of their parts. A type that is in none of them becomes an `other` part with a warning.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def read_part(block: Any) -> Part:
         return other("", block, f"a part is {type(block).__name__}, not an object")
     kind = kind_of(block) or text_value(block.get("part_kind")) or text_value(block.get("kind"))
     if not kind:
-        kind = next((key for key in GEMINI if block.get(key) is not None), "")
-        found = GEMINI[kind](block) if kind else None
+        kind = next((key for key in _BY_KEY if block.get(key) is not None), "")
+        found = _BY_KEY[kind](block) if kind else None
     elif kind in READERS:
         found = READERS[kind](block)
     elif kind.endswith("_call") and "call_id" in block and kind not in _ONLY:
@@ -65,7 +65,7 @@ def read_part(block: Any) -> Part:
         found = None
     if found is not None:
         return found
-    if kind in _ONLY or (kind in GEMINI and kind_of(block) == ""):
+    if kind in _ONLY or (kind in _BY_KEY and kind_of(block) == ""):
         return other(kind, block)
     kind = kind or text_value(block.get("content_type"))
     return other(kind, block, f"memdb does not know the part type {kind!r}")
@@ -84,7 +84,7 @@ def is_providers(part: Any) -> bool:
         return False
     if not kind:
         is_gemini = part.keys() <= _GEMINI_FIELDS and not GEMINI.keys().isdisjoint(part)
-        return is_gemini or "part_kind" in part
+        return is_gemini or "part_kind" in part or is_bedrocks(part)
     return kind in READERS or kind in _ONLY or kind.endswith(("_call", "_call_output"))
 
 
@@ -297,6 +297,74 @@ def _image_call(block: Part) -> Part:
     return {**part, "text": text_value(block.get("revised_prompt"))}
 
 
+def is_bedrocks(block: Any) -> bool:
+    """Say whether *block* is one of the Converse API of Bedrock, and no plain text."""
+    return isinstance(block, dict) and "type" not in block and not BEDROCK.keys().isdisjoint(block)
+
+
+def _bedrock_result(block: Part) -> Part:
+    told = _object(block["toolResult"])
+    given: list[Any] = []
+    for one in _listed(told.get("content")):
+        given.append(one["json"] if isinstance(one, dict) and "json" in one else read_part(one))
+    error = told.get("status") == "error"
+    part = _result(told.get("toolUseId"), "", error=error)
+    if len(given) == 1 and kind_of(given[0]) not in KINDS:
+        return {**part, "content": given[0] if isinstance(given[0], dict) else json_text(given[0])}
+    shown = [
+        one if kind_of(one) in KINDS else {"type": "text", "text": json_text(one)} for one in given
+    ]
+    is_text = all(one["type"] == "text" for one in shown)
+    return {**part, "content": "\n".join(one["text"] for one in shown) if is_text else shown}
+
+
+def _bedrock_call(block: Part) -> Part:
+    told = _object(block["toolUse"])
+    return _call(told.get("toolUseId"), told.get("name"), told.get("input") or {})
+
+
+def _bedrock_media(kind: str) -> Callable[[Part], Part]:
+    def read(block: Part) -> Part:
+        told = next((_object(block[key]) for key in BEDROCK if key in block), {})
+        source, mime = _object(told.get("source")), text_value(told.get("format"))
+        data = source.get("bytes")
+        if isinstance(data, dict):  # Strands marks what it made text of
+            data = data.get("data")
+        where = source.get("s3Location", source.get("location"))
+        link = data or _object(where).get("uri")
+        part = media(kind, link, _bedrock_type(kind, mime), name=told.get("name"))
+        return {**part, "text": source["text"]} if isinstance(source.get("text"), str) else part
+
+    return read
+
+
+def _bedrock_type(kind: str, name: str) -> str:
+    """Return the media type of a `format`; "" for none."""
+    if not name:
+        return ""
+    from mimetypes import guess_type  # only for media
+
+    return guess_type(f"x.{name}")[0] or f"{kind if kind in ('image', 'audio') else 'video'}/{name}"
+
+
+def _bedrock_thought(block: Part) -> Part:
+    told = _object(_object(block["reasoningContent"]).get("reasoningText"))
+    return {"type": "thinking", "text": text_value(told.get("text"))}
+
+
+def _bedrock_guarded(block: Part) -> Part | None:
+    return _text(_object(_object(block["guardContent"]).get("text")))
+
+
+def _bedrock_cited(block: Part) -> Part:
+    told = _listed(_object(block["citationsContent"]).get("content"))
+    return {"type": "text", "text": text_of([*map(read_part, told)])}
+
+
+def _object(value: Any) -> Part:
+    return value if isinstance(value, dict) else {}
+
+
 def _gemini_text(block: Part) -> Part | None:
     text = block.get("text")
     if not isinstance(text, str):
@@ -412,3 +480,18 @@ GEMINI: dict[str, Callable[[Part], Part | None]] = {
     "text": _gemini_text,
 }
 _GEMINI_FIELDS = {*GEMINI, "thought", "thought_signature", "video_metadata", "part_metadata"}
+
+# So it is with a block of Bedrock's Converse API, and of Strands.
+BEDROCK: dict[str, Callable[[Part], Part | None]] = {
+    "toolUse": _bedrock_call,
+    "toolResult": _bedrock_result,
+    "image": _bedrock_media("image"),
+    "document": _bedrock_media("file"),
+    "video": _bedrock_media("file"),
+    "audio": _bedrock_media("audio"),
+    "reasoningContent": _bedrock_thought,
+    "guardContent": _bedrock_guarded,
+    "citationsContent": _bedrock_cited,
+    "cachePoint": lambda _: None,
+}
+_BY_KEY = {**BEDROCK, **GEMINI}
