@@ -304,9 +304,8 @@ def is_bedrocks(block: Any) -> bool:
 
 def _bedrock_result(block: Part) -> Part:
     told = _object(block["toolResult"])
-    given: list[Any] = []
-    for one in _listed(told.get("content")):
-        given.append(one["json"] if isinstance(one, dict) and "json" in one else read_part(one))
+    blocks = _listed(told.get("content"))
+    given = [one["json"] if "json" in _object(one) else read_part(one) for one in blocks]
     error = told.get("status") == "error"
     part = _result(told.get("toolUseId"), "", error=error)
     if len(given) == 1 and kind_of(given[0]) not in KINDS:

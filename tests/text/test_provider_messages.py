@@ -12,6 +12,7 @@ import pytest
 
 import memdb
 from memdb import InvalidInput, MemDB
+from memdb.text.parts import original_of
 from memdb.text.provider_messages import provider_of, read_messages
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -202,3 +203,42 @@ def test_a_message_without_a_sign_is_openais() -> None:
     """Role and text are the same everywhere."""
     assert provider_of({"role": "user", "content": "hi"}) == "openai"
     assert provider_of({"text": "hi"}) == ""
+
+
+def test_bedrock_results_are_a_tool_s_beside_a_user_s_words() -> None:
+    """Messages of the Converse API, and of Strands, whose blocks are named by their key."""
+    content = [
+        {"toolResult": {"toolUseId": "c1", "status": "error", "content": [{"json": {"n": 1}}]}},
+        {"text": "Go on."},
+        {"image": {"format": "png", "source": {"bytes": b"abc"}}},
+        {"document": {"format": "pdf", "name": "plan", "source": {"text": "Pack the tent."}}},
+        {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/v.mp4"}}}},
+        {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}},
+        {"guardContent": {"text": {"text": "Is it safe?"}}},
+        {"citationsContent": {"content": [{"text": "As p. 3 says."}], "citations": []}},
+        {"cachePoint": {"type": "default"}},
+    ]
+    tool, user = read_messages({"role": "user", "content": content})
+
+    assert (tool.role, tool.parts[0]) == (
+        "tool",
+        {"type": "tool_result", "tool_call_id": "c1", "content": {"n": 1}, "is_error": True},
+    )
+    assert [(part["type"], part.get("text", "")) for part in user.parts[:-1]] == [
+        ("text", "Go on."), ("image", ""), ("file", "Pack the tent."), ("file", ""),
+        ("thinking", "Hm."), ("text", "Is it safe?"), ("text", "As p. 3 says."), ("other", ""),
+    ]  # fmt: skip
+    assert user.parts[1]["media_type"] == "image/png"
+    assert user.parts[3]["url"] == "s3://b/v.mp4"
+
+
+def test_a_bedrock_call_is_a_call() -> None:
+    """With its arguments as an object, and the message whole beside it."""
+    call = {"toolUse": {"toolUseId": "c1", "name": "ls", "input": {"path": "/"}}}
+    given = {"role": "assistant", "content": [{"text": "I look."}, call]}
+    (message,) = read_messages(given)
+
+    assert message.parts[1] == {
+        "type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "/"},
+    }  # fmt: skip
+    assert original_of(message.parts, "bedrock") == given

@@ -1,0 +1,25 @@
+"""
+Strands Agents: its sessions in a memdb file (extra `strands`).
+
+    repository = MemdbSessionRepository("agent.db", user="ann")
+    manager = RepositorySessionManager("trip", repository)
+    agent = Agent(model=model, session_manager=manager)
+
+`docs/strands.md` says what maps to what.
+"""
+
+from __future__ import annotations
+
+from memdb.integrations.adapter import import_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.strands.sessions import MemdbSessionRepository
+
+__all__ = ["MemdbSessionRepository"]
+
+
+def __getattr__(name: str) -> object:
+    """Import Strands with the first class that is asked for."""
+    places = {"MemdbSessionRepository": "sessions"}
+    return import_class(__name__, places, name, "strands.session.session_repository", "strands")

@@ -1,0 +1,468 @@
+"""
+`MemdbSessionRepository`: sessions, agents and messages of Strands in a memdb file.
+
+The conversation of an agent is the session "<session id>/<agent id>" of a scope; the agent
+itself is a value of its state. A message of Strands is one of memdb's; two where it holds
+results of tools beside a user's words.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from strands.session.session_repository import SessionRepository
+from strands.types.exceptions import SessionException
+from strands.types.session import (
+    Session,
+    SessionAgent,
+    SessionMessage,
+    decode_bytes_values,
+    encode_bytes_values,
+)
+
+from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
+from memdb.integrations.adapter import Adapter
+from memdb.models.messages import ContextWindow
+from memdb.text.formats import OPENER
+from memdb.text.parts import ORIGINAL, original_of, storable, without_original
+from memdb.text.provider_messages import BEDROCK, read_bedrock
+from memdb.text.validate import is_deep, iso_time, name_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from strands.multiagent import MultiAgentBase
+
+    from memdb import MemDBError, Message, NewMessage, Scope
+    from memdb.api.session import Session as Chat
+    from memdb.integrations.adapter import Source
+
+AGENT = SPACE = "strands"
+SESSIONS = (SPACE, "sessions")
+GROUPS = (SPACE, "multi_agents")
+PREFIX = "strands/"
+MAX_DEPTH = 170
+
+
+class Stored(NamedTuple):
+    """A message as Strands has it, with its place in the conversation."""
+
+    message_id: int
+    after: int  # 0 for one that Strands stored, else its place behind that one
+    message: SessionMessage
+
+
+class MemdbSessionRepository(Adapter, SessionRepository):
+    """
+    The sessions of Strands in one memdb file, for `RepositorySessionManager`.
+
+    Its errors are `SessionException`, and ValueError for an id that no session can have.
+    """
+
+    def __init__(
+        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
+    ) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, made where it is new; or a `memdb.MemDB` that is open.
+            user: Whose memory it is.
+            app: The program it belongs to.
+            options: For `memdb.open`, with a path.
+        """
+        super().__init__(source, **options)
+        self._scope: Scope = self._db.scope(user, app)
+
+    def _translate(self, error: MemDBError) -> Exception:
+        translated: Exception = SessionException(str(error))
+        return translated
+
+    def create_session(self, session: Session, **_: Any) -> Session:
+        """Store a new session; SessionException if there is one of its id."""
+        session_id = _checked(session.session_id, "session_id")
+
+        def create() -> Session:
+            value = session.to_dict()
+            try:
+                self._scope.items.put(SESSIONS, session_id, value, expected_revision=0, index=False)
+            except VersionConflict as error:
+                raise SessionException(f"Session {session_id} already exists") from error
+            return session
+
+        return self._call(create)
+
+    def read_session(self, session_id: str, **_: Any) -> Session | None:
+        """Return a session, None without one."""
+        _checked(session_id, "session_id")
+        found = self._call(lambda: self._scope.items.find(SESSIONS, session_id))
+        return None if found is None else Session.from_dict(found.value)
+
+    def delete_session(self, session_id: str, **_: Any) -> None:
+        """Remove a session with its agents and messages; SessionException without it."""
+        _checked(session_id, "session_id")
+
+        def delete() -> None:
+            with self._db.transaction():
+                if not self._scope.items.delete(SESSIONS, session_id):
+                    raise SessionException(f"Session {session_id} does not exist")
+                for info in self._scope.sessions(f"{session_id}/"):
+                    self._scope.session(info.name).delete()
+                for item in self._scope.items.list((*GROUPS, session_id), limit=10_000):
+                    self._scope.items.delete(item.namespace, item.key)
+
+        self._call(delete)
+
+    def create_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
+        """Store a new agent; SessionException without the session, or with such an agent."""
+        chat = self._chat(session_id, session_agent.agent_id)
+
+        def create() -> None:
+            value = session_agent.to_dict()
+            with self._db.transaction():
+                self._require_session(session_id)
+                if chat.host.head() is None:
+                    chat.host.create()
+                try:
+                    chat.state.put(AGENT, value, expected_revision=0)
+                except VersionConflict as error:
+                    raise SessionException(
+                        f"Agent {session_agent.agent_id} already exists in session {session_id}"
+                    ) from error
+
+        self._call(create)
+
+    def read_agent(self, session_id: str, agent_id: str, **_: Any) -> SessionAgent | None:
+        """Return an agent, None without one."""
+        chat = self._chat(session_id, agent_id)
+        found = self._call(lambda: chat.state.find(AGENT))
+        return None if found is None else SessionAgent.from_dict(found.value)
+
+    def update_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
+        """Replace an agent; SessionException without one."""
+        chat = self._chat(session_id, session_agent.agent_id)
+
+        def update() -> None:
+            with self._db.transaction():
+                before = chat.state.find(AGENT)
+                if before is None:
+                    raise SessionException(
+                        f"Agent {session_agent.agent_id} in session {session_id} does not exist"
+                    )
+                session_agent.created_at = before.value["created_at"]
+                chat.state.put(AGENT, session_agent.to_dict())
+
+        self._call(update)
+
+    def create_message(
+        self, session_id: str, agent_id: str, session_message: SessionMessage, **_: Any
+    ) -> None:
+        """
+        Add a message to an agent's conversation.
+
+        Raises:
+            SessionException: there is no such agent, the conversation has another message
+                of this id, or it cannot be stored; nothing was written.
+        """
+        chat = self._chat(session_id, agent_id)
+        message_id = _checked_number(session_message.message_id)
+
+        def create() -> None:
+            new = _to_messages(session_message)
+            store = chat.host.prepare(new)
+            with self._db.transaction():
+                if chat.state.find(AGENT) is None:
+                    raise SessionException(
+                        f"Agent {agent_id} does not exist in session {session_id}"
+                    )
+                try:
+                    store()
+                except AlreadyExists as error:
+                    raise SessionException(
+                        f"Message {message_id} already exists in agent {agent_id} in session "
+                        f"{session_id}"
+                    ) from error
+
+        self._call(create)
+
+    def read_message(
+        self, session_id: str, agent_id: str, message_id: int, **_: Any
+    ) -> SessionMessage | None:
+        """Return a message, None without one."""
+        chat = self._chat(session_id, agent_id)
+        _checked_number(message_id)
+        found = self._call(lambda: [*_stored_under(chat, message_id)])
+        return _to_strands(message_id, found) if found else None
+
+    def update_message(
+        self, session_id: str, agent_id: str, session_message: SessionMessage, **_: Any
+    ) -> None:
+        """
+        Replace a message, for instance by its redacted form; SessionException without it.
+
+        Only what it says after that is found by a search.
+        """
+        chat = self._chat(session_id, agent_id)
+        message_id = _checked_number(session_message.message_id)
+
+        def update() -> None:
+            with self._db.transaction():
+                before = [*_stored_under(chat, message_id)]
+                if not before:
+                    raise SessionException(f"Message {message_id} does not exist")
+                session_message.created_at = _facts_of(before[0])["created_at"]
+                new = _to_messages(session_message)
+                if len(new) != len(before):
+                    new = [_joined(session_message, new)]
+                for old, instead in zip(before, new, strict=False):
+                    chat.host.edit(old.seq, instead)
+                for old in before[len(new) :]:
+                    chat.host.erase(old.seq)
+
+        self._call(update)
+
+    def list_messages(
+        self,
+        session_id: str,
+        agent_id: str,
+        limit: int | None = None,
+        offset: int = 0,
+        **_: Any,
+    ) -> list[SessionMessage]:
+        """
+        Return the messages of an agent by their id, *limit* of them from *offset* on.
+
+        What other clients of the file added is among them, but for system messages.
+        """
+        chat = self._chat(session_id, agent_id)
+
+        def read() -> list[SessionMessage]:
+            if chat.host.head() is None:
+                raise SessionException(f"Agent {agent_id} in session {session_id} has no messages")
+            found = sorted(_listed(chat.messages()), key=lambda one: one[:2])
+            end = None if limit is None else offset + limit
+            return [one.message for one in found[offset:end]]
+
+        return self._call(read)
+
+    def create_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **_: Any) -> None:
+        """Store the state of several agents; SessionException without the session."""
+        key = _checked(multi_agent.id, "multi_agent_id")
+        _checked(session_id, "session_id")
+
+        def create() -> None:
+            value = encode_bytes_values(multi_agent.serialize_state())
+            with self._db.transaction():
+                self._require_session(session_id)
+                self._scope.items.put((*GROUPS, session_id), key, value, index=False)
+
+        self._call(create)
+
+    def read_multi_agent(
+        self, session_id: str, multi_agent_id: str, **_: Any
+    ) -> dict[str, Any] | None:
+        """Return the state of several agents, None without it."""
+        key = _checked(multi_agent_id, "multi_agent_id")
+        place = (*GROUPS, _checked(session_id, "session_id"))
+        found = self._call(lambda: self._scope.items.find(place, key))
+        return None if found is None else decode_bytes_values(found.value)
+
+    def update_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **_: Any) -> None:
+        """Replace the state of several agents; SessionException without it."""
+        key = _checked(multi_agent.id, "multi_agent_id")
+        place = (*GROUPS, _checked(session_id, "session_id"))
+
+        def update() -> None:
+            value = encode_bytes_values(multi_agent.serialize_state())
+            with self._db.transaction():
+                if self._scope.items.find(place, key) is None:
+                    raise SessionException(
+                        f"MultiAgent state {key} in session {session_id} does not exist"
+                    )
+                self._scope.items.put(place, key, value, index=False)
+
+        self._call(update)
+
+    def _require_session(self, session_id: str) -> None:
+        if self._scope.items.find(SESSIONS, session_id) is None:
+            raise SessionException(f"Session {session_id} does not exist")
+
+    def _chat(self, session_id: str, agent_id: str) -> Chat:
+        session = _checked(session_id, "session_id")
+        return self._scope.session(f"{session}/{_checked(agent_id, 'agent_id')}")
+
+
+def _checked(value: str, field: str) -> str:
+    """Return an id; InvalidInput, a ValueError, if it has the form of a path."""
+    name = name_value(value, field)
+    if "/" in name or "\\" in name:
+        raise InvalidInput(f"{field} is {name!r}: an id cannot contain path separators")
+    return name
+
+
+def _checked_number(message_id: int) -> int:
+    if not isinstance(message_id, int) or isinstance(message_id, bool):
+        raise InvalidInput(f"message_id=<{message_id}> | message id must be an integer")
+    return message_id
+
+
+def _to_messages(new: SessionMessage) -> list[NewMessage]:
+    """
+    Return what keeps a message of Strands, in the roles of those who speak in it.
+
+    Raises:
+        InvalidInput: it has no JSON form, or no role.
+    """
+    data = new.to_dict()
+    shown, kept = data["redact_message"] or data["message"], data["message"]
+    try:
+        raw = json.dumps(data)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"message has no JSON form ({error}): use plain values") from error
+    if is_deep(data, raw, MAX_DEPTH):
+        raise InvalidInput(f"message is nested over {MAX_DEPTH} deep: make it flatter")
+    plain = storable(shown)
+    runs = read_bedrock(plain)
+    facts = {"created_at": new.created_at, "updated_at": new.updated_at, "runs": len(runs)}
+    if data["redact_message"] is not None:
+        facts["before"] = json.dumps(kept)
+    if plain != shown:
+        facts["whole"] = json.dumps(shown)
+    return [
+        run.replace(
+            external_id=_external_id(new.message_id, place),
+            created_ms=_created_ms(new),
+            metadata={SPACE: facts} if place == 0 else None,
+        )
+        for place, run in enumerate(runs)
+    ]
+
+
+def _created_ms(new: SessionMessage) -> int | None:
+    """Return when a message was made; None means now."""
+    try:
+        return int(datetime.fromisoformat(new.created_at).timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _joined(new: SessionMessage, runs: list[NewMessage]) -> NewMessage:
+    """Return a message of several turns as one, which is a tool's if a tool speaks in it."""
+    role = "tool" if any(run.role == "tool" for run in runs) else runs[0].role
+    parts = [part for run in runs for part in without_original(run.parts or ())]
+    shown = storable(new.to_dict()["redact_message"] or new.to_dict()["message"])
+    parts.append({"type": ORIGINAL, "provider": BEDROCK, "whole": shown})
+    facts = {**(runs[0].metadata or {})[SPACE], "runs": 1}
+    return runs[0].replace(role=role, parts=parts, metadata={SPACE: facts})
+
+
+def _external_id(message_id: int, place: int) -> str:
+    return f"{PREFIX}{message_id}" if place == 0 else f"{PREFIX}{message_id}#{place + 1}"
+
+
+def _facts_of(message: Message) -> dict[str, Any]:
+    """Return what Strands knows of a message; {} of another client's."""
+    found = (message.metadata or {}).get(SPACE)
+    return found if isinstance(found, dict) else {}
+
+
+def _stored_under(chat: Chat, message_id: int) -> Iterator[Message]:
+    """Yield the messages that keep one of Strands."""
+    first = chat.find(_external_id(message_id, 0))
+    if first is None or not _facts_of(first):
+        return
+    yield first
+    for place in range(1, _facts_of(first).get("runs", 1)):
+        more = chat.find(_external_id(message_id, place))
+        if more is not None:
+            yield more
+
+
+def _number_of(message: Message) -> int | None:
+    """Return the number that Strands gave a message; None for another client's."""
+    external = message.external_id or ""
+    number = external.removeprefix(PREFIX).partition("#")[0]
+    if not external.startswith(PREFIX) or not number.lstrip("-").isdecimal():
+        return None
+    return int(number)
+
+
+def _listed(messages: Iterable[Message]) -> Iterator[Stored]:
+    """Yield the messages of a conversation; other clients' follow the one they came after."""
+    newest, after = -1, 0
+    for number, run in groupby(messages, _number_of):
+        found = [*run]
+        if number is not None and any(map(_facts_of, found)):
+            newest, after = number, 0
+            yield Stored(number, 0, _to_strands(number, found))
+            continue
+        for message in _foreign(found, is_first=newest < 0):
+            after += 1
+            created = found[0].created_ms
+            yield Stored(newest, after, _foreign_message(message, newest + after, created))
+
+
+def _to_strands(number: int, found: list[Message]) -> SessionMessage:
+    facts = _facts_of(found[0])
+    shown: Any = json.loads(facts["whole"]) if "whole" in facts else None
+    if shown is None:
+        runs = [original_of(message.parts, BEDROCK) or {"content": []} for message in found]
+        shown = {**runs[0], "content": [block for run in runs for block in run["content"]]}
+    shown.setdefault("role", "user")
+    message = json.loads(facts["before"]) if "before" in facts else shown
+    return SessionMessage.from_dict(
+        {
+            "message": message,
+            "message_id": number,
+            "redact_message": shown if "before" in facts else None,
+            "created_at": facts["created_at"],
+            "updated_at": facts["updated_at"],
+        }
+    )
+
+
+def _foreign(found: list[Message], *, is_first: bool) -> list[dict[str, Any]]:
+    """Return what other clients added as messages of Strands."""
+    told = tuple(message for message in found if message.role != "system")
+    made = ContextWindow(told, 0, None).to("anthropic")["messages"] if told else []
+    if made and not is_first and made[0]["content"] == [{"type": "text", "text": OPENER}]:
+        del made[0]  # the conversation has begun before
+    return [
+        {"role": one["role"], "content": [_block(block) for block in one["content"]]}
+        for one in made
+    ]
+
+
+def _foreign_message(message: dict[str, Any], number: int, created_ms: int) -> SessionMessage:
+    when = iso_time(created_ms)
+    return SessionMessage.from_dict(
+        {"message": message, "message_id": number, "created_at": when, "updated_at": when}
+    )
+
+
+def _block(block: Any) -> dict[str, Any]:
+    """Return a block of Anthropic as one of Bedrock."""
+    if isinstance(block, str):
+        return {"text": block}
+    kind = block.get("type")
+    if kind == "tool_use":
+        call = {"toolUseId": block["id"], "name": block["name"], "input": block["input"]}
+        return {"toolUse": call}
+    if kind == "tool_result":
+        content = block.get("content") or ""
+        given = [content] if isinstance(content, str) else content
+        status = "error" if block.get("is_error") else "success"
+        shown = [_block(one) for one in given]
+        return {
+            "toolResult": {"toolUseId": block["tool_use_id"], "status": status, "content": shown}
+        }
+    source = block.get("source") or {}
+    if kind == "image" and source.get("type") == "base64":
+        data = {"__bytes_encoded__": True, "data": source["data"]}
+        name = source["media_type"].removeprefix("image/")
+        return {"image": {"format": name, "source": {"bytes": data}}}
+    return {"text": str(block.get("text") or json.dumps(block, ensure_ascii=False))}
