@@ -19,7 +19,6 @@ query word, and the planes are added as long integers of two bytes each.
 from __future__ import annotations
 
 import hashlib
-import re
 import struct
 import threading
 import unicodedata
@@ -29,6 +28,7 @@ from operator import mul
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from memdb.text import regex as re
 from memdb.text.terms import STOP_WORDS
 
 TYPE_CHECKING = False

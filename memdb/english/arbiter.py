@@ -9,8 +9,6 @@ that is not understood is stored beside the others. Deterministic and pure.
 
 from __future__ import annotations
 
-import re
-
 from memdb.english.calendar import NUMBER_WORDS
 from memdb.english.lexicon import (
     read_groups,
@@ -21,6 +19,7 @@ from memdb.english.lexicon import (
 )
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.models.record import Record
+from memdb.text import regex as re
 from memdb.text import statements
 from memdb.text.readings import language_of
 from memdb.text.statements import ENDS, OTHER, SAME

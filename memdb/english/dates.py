@@ -10,7 +10,6 @@ relative to.
 
 from __future__ import annotations
 
-import re
 from datetime import date, timedelta
 from functools import cache
 
@@ -31,6 +30,7 @@ from memdb.english.calendar import (
     span_of,
 )
 from memdb.models.record import Record
+from memdb.text import regex as re
 from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False

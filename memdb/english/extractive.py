@@ -13,12 +13,12 @@ Lin & Bilmes 2010 (budgeted greedy by gain / cost^r, lazily).
 from __future__ import annotations
 
 import heapq
-import re
 from collections import Counter
 from math import log
 
 from memdb.english import sentences
 from memdb.models.summaries import SummaryText
+from memdb.text import regex as re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ in about 2 ms; patterns are compiled by the module that uses them.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from memdb.english.calendar import MONTHS, WEEKDAYS
 from memdb.models.record import Record
+from memdb.text import regex as re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

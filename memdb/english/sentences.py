@@ -8,9 +8,9 @@ becomes one sentence with its length. Pure functions; they accept any text.
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
+from memdb.text import regex as re
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
 TYPE_CHECKING = False

@@ -14,8 +14,6 @@ cannot decide.
 
 from __future__ import annotations
 
-import re
-
 from memdb.entries.arbitration import Resolution, checked_verdict
 from memdb.errors import InvalidInput, NotFound, PortError, SecretFound, TooLarge
 from memdb.extraction.prompts import (
@@ -35,6 +33,7 @@ from memdb.models.ids import scope_range
 from memdb.models.model_client import call_within
 from memdb.models.record import Record
 from memdb.tables import entries
+from memdb.text import regex as re
 from memdb.text.derived import said_hash
 from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms

@@ -10,12 +10,12 @@ stored, or an entry that was not offered, is left out.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
 from memdb.errors import InvalidInput, Unreadable
 from memdb.models.entries import CONFLICTS, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
+from memdb.text import regex as re
 from memdb.text.validate import UNITS_MS, name_value, text_value
 
 TYPE_CHECKING = False

@@ -13,7 +13,6 @@ Source of that curve: half of BEAM's chats, 2026-11.
 
 from __future__ import annotations
 
-import re
 from math import log2
 
 from memdb.models.ids import SESSION_SHIFT
@@ -35,6 +34,7 @@ from memdb.search.weights import (
     TRAITS_KEPT,
     TURN_WORDS,
 )
+from memdb.text import regex as re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ Source: MaxSim of ColBERT, Khattab and Zaharia 2020, weighted by `candidates.idf
 
 from __future__ import annotations
 
-import re
 import threading
 from math import exp
 
@@ -27,6 +26,7 @@ from memdb.search.weights import (
     LATE_SPREADS,
     LATE_WEIGHT,
 )
+from memdb.text import regex as re
 from memdb.text.terms import STOP_WORDS, Term, query_words
 
 TYPE_CHECKING = False

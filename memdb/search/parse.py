@@ -8,13 +8,12 @@ stages stand here too. Pure: no SQL, no clock.
 
 from __future__ import annotations
 
-import re
-
 from memdb.english.dates import asked_days
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
 from memdb.search.weights import GROUP_DEPTH, GROUP_ROWS
+from memdb.text import regex as re
 from memdb.text.canonical import fold
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
 from memdb.text.validate import (

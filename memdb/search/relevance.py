@@ -16,7 +16,6 @@ that is in nearly every text. So scores of two questions, and of two files, can 
 from __future__ import annotations
 
 import math
-import re
 
 from memdb.embeddings.static_model import rarity
 from memdb.models.record import Record
@@ -36,6 +35,7 @@ from memdb.search.weights import (
     STOP_WORD,
     scale_of,
 )
+from memdb.text import regex as re
 from memdb.text.canonical import fold
 from memdb.text.languages import LANGUAGES, recognise
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words, word_terms

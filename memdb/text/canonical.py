@@ -10,10 +10,10 @@ Pure; about 50 µs for a sentence.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache, partial
 
+from memdb.text import regex as re
 from memdb.text.languages import LANGUAGES, SIMPLIFIED
 
 # Characters of a statement that are compared; some patterns take quadratic time.

@@ -7,12 +7,12 @@ read once, in about 2 ms; patterns are compiled at their first use.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from operator import add
 from pathlib import Path
 
 from memdb.models.record import lazy
+from memdb.text import regex as re
 
 _CONTINUED = " " * 8
 

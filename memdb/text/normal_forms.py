@@ -9,8 +9,7 @@ sentence.
 
 from __future__ import annotations
 
-import re
-
+from memdb.text import regex as re
 from memdb.text.canonical import is_value
 from memdb.text.languages import LANGUAGES, STATE
 

@@ -8,10 +8,10 @@ and of what it gives up. `statements` compares two of them. Pure; 0.3 ms for a n
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from memdb.models.record import Record
+from memdb.text import regex as re
 from memdb.text.canonical import MAX_CHARS, canonical, fold, is_value, key_of, tokens_of
 from memdb.text.languages import LANGUAGES, recognise
 from memdb.text.normal_forms import normal_form

@@ -12,10 +12,10 @@ them. The patterns are our own.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from memdb.models.record import Record
+from memdb.text import regex as re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ and lone surrogates.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from itertools import pairwise
 
 from memdb.models.record import Record
+from memdb.text import regex as re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

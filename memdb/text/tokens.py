@@ -10,12 +10,12 @@ process and encoding. All counters may be shared between threads.
 
 from __future__ import annotations
 
-import re
 import threading
 from itertools import accumulate, pairwise
 
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT
+from memdb.text import regex as re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

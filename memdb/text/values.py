@@ -8,9 +8,9 @@ element of a list: "title", "meta.tags[*]", "parts[0].text". "$" is the whole va
 from __future__ import annotations
 
 import json
-import re
 
 from memdb.errors import InvalidInput
+from memdb.text import regex as re
 from memdb.text.validate import text_value
 
 TYPE_CHECKING = False

@@ -1,0 +1,171 @@
+"""
+Compile memdb's regular expressions for `memdb.text.regex`. Run by hand, never at run time.
+
+    python memdb/text/data/pack_patterns.py [--python PYTHON ...]
+
+Imports every module, makes every language's patterns, and reads the calls in the source, so
+that it meets each pattern. Writes `patterns.<tag>.bin` beside this script for the Python that
+runs it and for each PYTHON named (a path; it needs no package). Run it after a pattern changed:
+`tests/text/test_regex.py` fails until then, and memdb compiles what is missing at run time.
+
+Format: one `marshal` of what made it (magic number and word size of the matching engine, byte
+order) and of a dict from `memdb.text.regex.digest` to the arguments of `_sre.compile`: the code as
+bytes, by zlib if that is shorter, with its size before.
+"""
+
+from __future__ import annotations
+
+import _sre
+import argparse
+import ast
+import json
+import marshal
+import os
+import re
+import subprocess
+import sys
+import zlib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from memdb.text import regex
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent.parent
+CALLS = {"compile", "match", "fullmatch", "search", "findall", "finditer", "split", "sub"}
+
+# Code up to this size is not compressed.
+RAW_BYTES = 512
+
+Key = tuple[str | bytes, int]
+
+
+def collect() -> list[Key]:
+    """Return every pattern of memdb's own, in order."""
+    seen: set[Key] = set()
+    regex._packed.clear()
+    regex._compiled.clear()
+
+    def note(pattern: str | bytes, flags: int) -> Any:
+        seen.add((pattern, flags))
+        return re.compile(pattern, flags)
+
+    regex._compile_anew = note
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_text("utf-8")
+        if "regex as re" not in source or path.parent == HERE:
+            continue
+        import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+        seen |= written(source)
+    make_lazy()
+    return sorted(seen, key=repr)
+
+
+def written(source: str) -> set[Key]:
+    """Return the patterns that stand as literals in calls like `re.sub("...", ...)`."""
+    found: set[Key] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            first = node.args[0]
+            if (
+                isinstance(node.func.value, ast.Name)
+                and node.func.value.id == "re"
+                and node.func.attr in CALLS
+                and isinstance(first, ast.Constant)
+                and len(node.args) < (2 if node.func.attr == "compile" else 4)
+            ):
+                found.add((first.value, 0))
+    return found
+
+
+def make_lazy() -> None:
+    """Make the patterns that memdb makes at their first use."""
+    from memdb.english import dates
+    from memdb.models.record import lazy
+    from memdb.text import sanitize, secret_rules
+    from memdb.text.languages import LANGUAGES, Language
+
+    for language in LANGUAGES.values():
+        for name, value in vars(Language).items():
+            if isinstance(value, lazy):
+                getattr(language, name)
+    for mark in sanitize._MARKS:
+        sanitize._compiled(mark)
+    for rule in secret_rules.RULES:
+        secret_rules.compiled(rule.kind)
+    for name in vars(dates):
+        if name.startswith("_") and name[1:].isupper():
+            for pattern in texts_in(getattr(dates, name)):
+                dates._pattern(pattern)
+
+
+def texts_in(value: object) -> list[str]:
+    """Return the patterns in a constant of a module, those in tuples too."""
+    if isinstance(value, str):
+        return [value] if "\\" in value else []
+    return [text for one in value for text in texts_in(one)] if isinstance(value, tuple) else []
+
+
+def compiled(pattern: str | bytes, flags: int) -> tuple[Any, ...]:
+    """Return what `re` would call `_sre.compile` with, and the size of the code."""
+    # What `re._compiler.compile` does, up to its last call.
+    parsed = re._parser.parse(pattern, flags)
+    words = re._compiler._code(parsed, flags)
+    state = parsed.state
+    names_by_group: list[str | None] = [None] * state.groups
+    for name, number in state.groupdict.items():
+        names_by_group[number] = name
+    code = b"".join(word.to_bytes(_sre.CODESIZE, sys.byteorder) for word in words)
+    final = flags | state.flags
+    smaller = zlib.compress(code, 9) if len(code) > RAW_BYTES else code
+    names = dict(state.groupdict)
+    return final, smaller, len(code), state.groups - 1, names, tuple(names_by_group)
+
+
+def pack(keys: list[Key]) -> bytes:
+    """Return the content of the file for this Python."""
+    made_by = (_sre.MAGIC, _sre.CODESIZE, sys.byteorder)
+    return marshal.dumps((made_by, {regex.digest(*key): compiled(*key) for key in keys}))
+
+
+def read(path: Path) -> dict[bytes, tuple[Any, ...]]:
+    """Return what is packed in a file, for any Python."""
+    packed: dict[bytes, tuple[Any, ...]] = marshal.loads(path.read_bytes())[1]
+    return packed
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description="Compile memdb's regular expressions.")
+    parser.add_argument("--python", nargs="*", default=[], help="other interpreters to pack for")
+    parser.add_argument("--check", action="store_true", help="write nothing; 1: it must be done")
+    parser.add_argument("--listed", type=argparse.FileType(), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.listed is not None:
+        keys = [
+            (pattern.encode() if is_bytes else pattern, flags)
+            for pattern, is_bytes, flags in json.load(given.listed)
+        ]
+    else:
+        keys = collect()
+    content = pack(keys)
+    target = Path(regex.packed_path())
+    if given.check:
+        sys.exit(None if marshal.loads(content) == marshal.loads(target.read_bytes()) else 1)
+    target.write_bytes(content)
+    print(f"{target.name}: {len(keys)} patterns, {len(content):,} bytes")
+    listed = json.dumps(
+        [
+            (key.decode() if isinstance(key, bytes) else key, isinstance(key, bytes), flags)
+            for key, flags in keys
+        ]
+    )
+    for python in given.python:
+        command = [python, __file__, "--listed", "-"]
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+        subprocess.run(command, input=listed, text=True, check=True, env=environment)
+
+
+if __name__ == "__main__":
+    main()
