@@ -89,7 +89,10 @@ class Adapter:
         try:
             begun = self._worker.call(work, kind)
         except RuntimeError as error:  # the executor takes nothing after its shutdown
-            raise Closed(f"{self._db.path} was closed: make a new {type(self).__name__}") from error
+            closed = Closed(f"{self._db.path} was closed: make a new {type(self).__name__}")
+            raise self._translate(closed) from error
+        except memdb.MemDBError as error:  # the process was forked
+            raise_as(error, self._translate(error))
         try:
             await over(begun, to_end=to_end)
         finally:

@@ -1,0 +1,25 @@
+"""
+Microsoft Agent Framework: history and memory in a memdb file (extra `agent-framework`).
+
+    history = MemdbHistoryProvider("agent.db", user="ann")
+    agent = Agent(client, context_providers=[history])
+
+`docs/agent-framework.md` says what maps to what.
+"""
+
+from __future__ import annotations
+
+from memdb.integrations.adapter import import_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.agent_framework.context import MemdbContextProvider
+    from memdb.integrations.agent_framework.history import MemdbHistoryProvider
+
+__all__ = ["MemdbContextProvider", "MemdbHistoryProvider"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the framework with the first class that is asked for."""
+    places = {"MemdbContextProvider": "context", "MemdbHistoryProvider": "history"}
+    return import_class(__name__, places, name, "agent_framework", "agent-framework")

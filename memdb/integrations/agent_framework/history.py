@@ -1,0 +1,272 @@
+"""
+`MemdbHistoryProvider`: conversations of the Microsoft Agent Framework in a memdb file.
+
+A session of the framework is one of a scope, a message one of memdb's, whole beside its words.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from agent_framework import Content, HistoryProvider, Message
+from agent_framework.exceptions import AgentFrameworkException
+
+from memdb.errors import InvalidInput
+from memdb.integrations.adapter import Adapter
+from memdb.models.messages import ContextWindow, NewMessage
+from memdb.text.parts import ORIGINAL, original_part, storable
+from memdb.text.provider_parts import media, other, read_part
+from memdb.text.turns import own_form
+from memdb.text.validate import is_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from memdb import MemDBError
+    from memdb import Message as Stored
+    from memdb.api.session import Session
+    from memdb.integrations.adapter import Source
+
+PROVIDER = "agent-framework"
+NO_SESSION = "default"  # as the framework's own providers name it
+MAX_DEPTH = 170
+
+
+class MemdbHistoryProvider(Adapter, HistoryProvider):
+    """Loads a session's messages before a run of an agent, and stores the new ones after it."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        user: str = "default",
+        app: str = "default",
+        source_id: str = "memdb",
+        load_messages: bool = True,
+        store_inputs: bool = True,
+        store_context_messages: bool = False,
+        store_context_from: set[str] | None = None,
+        store_outputs: bool = True,
+        last: int | None = None,
+        **options: Any,
+    ) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, made where it is new; or a file that is open already.
+            user: Whose memory it is.
+            app: The program it belongs to.
+            source_id, load_messages, store_inputs, store_context_messages,
+                store_context_from, store_outputs: As of the framework's `HistoryProvider`.
+            last: How many of the newest messages are loaded. None means all of them.
+            options: For `memdb.open`, with a path.
+        """
+        Adapter.__init__(self, source, **options)
+        HistoryProvider.__init__(
+            self,
+            source_id,
+            load_messages=load_messages,
+            store_inputs=store_inputs,
+            store_context_messages=store_context_messages,
+            store_context_from=store_context_from,
+            store_outputs=store_outputs,
+        )
+        self._scope = self._db.scope(user, app)
+        self._last = last
+
+    def _translate(self, error: MemDBError) -> Exception:
+        return translated(error)
+
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **_: Any
+    ) -> list[Message]:
+        """
+        Return the messages of a session, oldest first; other clients' too.
+
+        Raises:
+            ValueError: no session can have this id.
+            AgentFrameworkException: the file cannot be read.
+        """
+        del state
+        chat = self._scope.session(session_id or NO_SESSION)
+
+        def read() -> list[Message]:
+            last = self._last
+            found = chat.messages() if last is None else chat.host.window(last=last).messages
+            return to_messages(found)
+
+        return await self._read(read)
+
+    async def save_messages(
+        self,
+        session_id: str | None,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """
+        Add messages to a session, all or none; those that it ends with already are passed over.
+
+        Raises:
+            ValueError: a message, or the session's id, cannot be stored.
+            AgentFrameworkException: the file cannot be written.
+        """
+        del state
+        chat = self._scope.session(session_id or NO_SESSION)
+        given = [message.to_dict() for message in messages]
+
+        def save() -> None:
+            new = [to_new(one, f"messages[{place}]") for place, one in enumerate(given)]
+            with self._db.transaction():
+                known = [identity(one) for one in _newest(chat, len(given))]
+                overlap = _overlap(known, [identity(one) for one in given], chat)
+                chat.extend(new[overlap:])
+
+        if given:
+            await self._run(save)
+
+
+def translated(error: MemDBError) -> Exception:
+    """Return what the framework's callers expect in place of an error of memdb."""
+    made: Exception = (
+        error if isinstance(error, InvalidInput) else AgentFrameworkException(str(error))
+    )
+    return made
+
+
+def to_new(data: dict[str, Any], name: str = "message") -> NewMessage:
+    """
+    Return a message of the framework, as its `to_dict` gives it, as one of memdb.
+
+    Raises:
+        InvalidInput: it has no JSON form, or no role; *name* is in the error.
+    """
+    try:
+        raw = json.dumps(data)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name} has no JSON form ({error}): use plain values") from error
+    if is_deep(data, raw, MAX_DEPTH):
+        raise InvalidInput(f"{name} is nested over {MAX_DEPTH} deep: make it flatter")
+    plain = storable(data)
+    parts = [_to_part(one) for one in plain.get("contents") or ()]
+    if not any(part["type"] != "text" or part["text"].strip() for part in parts):
+        parts.append(other("empty message", {}))
+    is_result = any(part["type"] == "tool_result" for part in parts)
+    kept = original_part(PROVIDER, plain, parts)
+    if plain != data:
+        kept = {"type": ORIGINAL, "provider": PROVIDER, "whole": raw}
+    role = plain.get("role")
+    author = plain.get("author_name")
+    return NewMessage(
+        "tool" if is_result and role != "assistant" else role,
+        "",
+        author if isinstance(author, str) and author.strip() else None,
+        [*parts, kept],
+    )
+
+
+def _to_part(content: dict[str, Any]) -> dict[str, Any]:
+    kind = content.get("type")
+    if kind == "text_reasoning":
+        return {"type": "thinking", "text": content.get("text") or ""}
+    if kind == "function_result":
+        return _result(content)
+    if kind in ("data", "uri"):
+        mime = str(content.get("media_type") or "")
+        family = mime.partition("/")[0]
+        family = family if family in ("image", "audio") else "file"
+        name = (content.get("additional_properties") or {}).get("filename")
+        return media(family, content.get("uri"), mime, name=name)
+    if kind == "error":
+        return {"type": "text", "text": f"[error] {content.get('message') or ''}"}
+    if kind in ("text", "function_call"):
+        return read_part(content)
+    return other(str(kind), content)
+
+
+def _result(content: dict[str, Any]) -> dict[str, Any]:
+    """Return what a function gave, its texts and media."""
+    result = content.get("result")
+    if isinstance(content.get("items"), list):
+        items = [_to_part(item) for item in content["items"]]
+        is_text = all(item["type"] == "text" for item in items)
+        result = "\n".join(item["text"] for item in items) if is_text and items else items or result
+    if not isinstance(result, (str, dict, list)):
+        result = "" if result is None else json.dumps(result)
+    part = {
+        "type": "tool_result",
+        "tool_call_id": str(content.get("call_id") or ""),
+        "content": result,
+    }
+    return {**part, "is_error": True} if content.get("exception") else part
+
+
+def to_messages(stored: Iterable[Stored]) -> list[Message]:
+    """Return messages of memdb as the framework's: its own as they were, others in their roles."""
+    found: list[Message] = []
+    for is_own, run in groupby(stored, lambda one: own_form(one, PROVIDER) is not None):
+        if is_own:
+            found += [Message.from_dict(own_form(one, PROVIDER)) for one in run]
+        else:
+            window = ContextWindow(tuple(run), 0, None).to("openai")
+            found += [_of_openai(one) for one in window["messages"]]
+    return found
+
+
+def _of_openai(data: dict[str, Any]) -> Message:
+    content = data.get("content")
+    if data["role"] == "tool":
+        result = Content.from_function_result(data["tool_call_id"], result=content)
+        return Message("tool", [result])
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    contents = [_of_block(block) for block in blocks if block.get("text") != ""]
+    for call in data.get("tool_calls") or ():
+        told = call["function"]
+        contents.append(
+            Content.from_function_call(call["id"], told["name"], arguments=told["arguments"])
+        )
+    return Message(data["role"], contents)
+
+
+def _of_block(block: dict[str, Any]) -> Content:
+    link = (block.get("image_url") or {}).get("url")
+    if link:
+        mime = link[5:].partition(";")[0] if link.startswith("data:") else "image/*"
+        return Content.from_uri(link, media_type=mime)
+    return Content.from_text(block.get("text") or json.dumps(block, ensure_ascii=False))
+
+
+def identity(data: dict[str, Any]) -> tuple[str, ...]:
+    """Return what two messages, as `to_dict` gives them, share if they are the same."""
+    if data.get("message_id"):
+        return ("id", str(data["message_id"]))
+    contents = json.dumps(data.get("contents") or [], sort_keys=True, default=str)
+    return ("content", str(data.get("role")), contents)
+
+
+def _newest(chat: Session, count: int) -> list[dict[str, Any]]:
+    return [message.to_dict() for message in to_messages(chat.last(count))]
+
+
+def _overlap(known: list[tuple[str, ...]], given: list[tuple[str, ...]], chat: Session) -> int:
+    """
+    Return how many of *given* are stored already: those that the session ends with.
+
+    A run that hands the whole conversation in again adds what is new of it. One message
+    of a user without an id is a message that was said twice.
+    """
+    for count in range(min(len(known), len(given)), 0, -1):
+        if known[-count:] != given[:count]:
+            continue
+        is_repeated = count == 1 and given[0][:2] == ("content", "user")
+        return 0 if is_repeated else count
+    whole = len(given) > len(known) == chat.last_seq
+    for start in range(1, len(given) - len(known) + 1) if whole and known else ():
+        if given[start : start + len(known)] == known:
+            return start + len(known)
+    return 0
