@@ -379,28 +379,29 @@ CREATE TABLE embedding_spaces (
   UNIQUE (model, dim, metric)
 ) STRICT;
 
--- The vectors: `dim` float32, little-endian, finite, never all zero. `ref` is
--- the id of a message, entry or summary; those of an item begin at its `vector_ref`.
--- A row whose text has no vector (empty, or nothing the model knows) has none here.
--- The space '(given)' holds vectors that callers give with items; no model fills it.
-CREATE TABLE vectors (
+-- Which vectors there are. A ref is the id of a message, entry or summary; those of
+-- an item begin at its `vector_ref`. A row whose text has no vector (empty, or nothing
+-- the model knows) is in no group. Ids: scope_no << 44 | n << 8.
+-- `slots` and `planes` are derived: one bit per dimension of each vector (1 where the
+-- component is above zero). memdb/engine/sqlite/sketches.py says why in planes.
+CREATE TABLE vector_groups (
+  id INTEGER PRIMARY KEY CHECK (id & 255 = 0),
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
   kind TEXT NOT NULL CHECK (kind IN ('entry', 'item', 'message', 'summary')),
-  ref INTEGER NOT NULL,
-  vector BLOB NOT NULL CHECK (length(vector) % 4 = 0),
-  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(space_no, kind, ref, vector)) STORED,
-  PRIMARY KEY (space_no, kind, ref)
-) STRICT, WITHOUT ROWID;
-
--- Derived: one bit per dimension (1 where the component is above zero), for up
--- to 256 neighbouring refs at a time. memdb/engine/sqlite/vectors.py says why in planes.
-CREATE TABLE sketches (
-  space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
-  kind TEXT NOT NULL CHECK (kind IN ('entry', 'item', 'message', 'summary')),
-  bucket INTEGER NOT NULL,             -- ref >> 8
+  bucket INTEGER NOT NULL,             -- ref >> 8, of the same scope as the id
+  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(id, space_no, kind, bucket)) STORED,
   slots BLOB NOT NULL CHECK (length(slots) BETWEEN 1 AND 256),   -- ref & 255, rising, a byte each
   planes BLOB NOT NULL CHECK (length(planes) % length(slots) = 0),
-  PRIMARY KEY (space_no, kind, bucket)
+  UNIQUE (space_no, kind, bucket)
+) STRICT;
+
+-- The vectors: `dim` float32, little-endian, finite, never all zero. One integer is
+-- the whole key, so that some hundred of them are found in a moment. The space
+-- '(given)' holds vectors that callers give with items; no model fills it.
+CREATE TABLE vectors (
+  id INTEGER PRIMARY KEY,              -- that of its group | ref & 255
+  vector BLOB NOT NULL CHECK (length(vector) % 4 = 0),
+  digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(id, vector)) STORED
 ) STRICT;
 
 

@@ -124,7 +124,7 @@ DEPENDENTS: dict[str, tuple[Dependent, ...]] = {
     "blob": (Dependent("blob_chunks", KEY),),
     "space": (
         Dependent("vectors", "vector_without_row", rebuildable=True),
-        Dependent("sketches", "sketch_differs", rebuildable=True),
+        Dependent("vector_groups", "sketch_differs", rebuildable=True),
         Dependent("jobs", "job_without_space", rebuildable=True),
     ),
 }

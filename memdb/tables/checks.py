@@ -94,36 +94,45 @@ LIMIT 20
 """
 
 VECTOR_WITHOUT_ROW = """/* checks.vector_without_row */
-SELECT kind || ' ' || ref FROM vectors
+SELECT coalesce(kind || ' ' || (bucket << 8 | (vectors.id & 255)), 'id ' || vectors.id)
+FROM vectors
+LEFT JOIN vector_groups ON vector_groups.id = vectors.id - (vectors.id & 255)
 WHERE
-  (kind = 'message' AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = ref))
-  OR (kind = 'entry' AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.id = ref))
-  OR (kind = 'summary' AND NOT EXISTS (SELECT 1 FROM summaries WHERE summaries.id = ref))
-  OR (
-    kind = 'item'
-    AND ref >= coalesce(
+  kind IS NULL
+  OR CASE kind
+    WHEN 'message' THEN NOT EXISTS (
+      SELECT 1 FROM messages WHERE messages.id = (bucket << 8 | (vectors.id & 255))
+    )
+    WHEN 'entry' THEN NOT EXISTS (
+      SELECT 1 FROM entries WHERE entries.id = (bucket << 8 | (vectors.id & 255))
+    )
+    WHEN 'summary' THEN NOT EXISTS (
+      SELECT 1 FROM summaries WHERE summaries.id = (bucket << 8 | (vectors.id & 255))
+    )
+    ELSE (bucket << 8 | (vectors.id & 255)) >= coalesce(
       (
         SELECT vector_ref + vector_count FROM items
-        WHERE vector_ref IS NOT NULL AND vector_ref <= ref
+        WHERE vector_ref IS NOT NULL AND vector_ref <= (bucket << 8 | (vectors.id & 255))
         ORDER BY vector_ref DESC
         LIMIT 1
       ),
       0
     )
-  )
+  END
   OR NOT EXISTS (
-    SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = vectors.space_no
+    SELECT 1 FROM embedding_spaces WHERE embedding_spaces.space_no = vector_groups.space_no
   )
-ORDER BY space_no, kind, ref
+ORDER BY vectors.id
 LIMIT 20
 """
 
 VECTOR_SIZE = """/* checks.vector_size */
-SELECT kind || ' ' || ref
+SELECT kind || ' ' || (bucket << 8 | (vectors.id & 255))
 FROM vectors
-JOIN embedding_spaces ON embedding_spaces.space_no = vectors.space_no
+JOIN vector_groups ON vector_groups.id = vectors.id - (vectors.id & 255)
+JOIN embedding_spaces ON embedding_spaces.space_no = vector_groups.space_no
 WHERE length(vector) <> 4 * dim
-ORDER BY vectors.space_no, kind, ref
+ORDER BY vectors.id
 LIMIT 20
 """
 
@@ -502,11 +511,13 @@ WHERE
       messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
       AND (messages.text <> '' OR messages.text IS NULL)
       AND NOT EXISTS (
-        SELECT 1 FROM vectors
+        SELECT 1
+        FROM vector_groups
+        JOIN vectors ON vectors.id = vector_groups.id + (messages.id & 255)
         WHERE
-          vectors.space_no = embedding_spaces.space_no
-          AND vectors.kind = 'message'
-          AND vectors.ref = messages.id
+          vector_groups.space_no = embedding_spaces.space_no
+          AND vector_groups.kind = 'message'
+          AND bucket = messages.id >> 8
       )
   )
 ON CONFLICT (kind, subject, ref, space_no) DO UPDATE SET next_seq = 1, lease_ms = 0
@@ -519,11 +530,13 @@ FROM entries, embedding_spaces
 WHERE
   retired_ms IS NULL
   AND NOT EXISTS (
-    SELECT 1 FROM vectors
+    SELECT 1
+    FROM vector_groups
+    JOIN vectors ON vectors.id = vector_groups.id + (entries.id & 255)
     WHERE
-      vectors.space_no = embedding_spaces.space_no
-      AND vectors.kind = 'entry'
-      AND vectors.ref = entries.id
+      vector_groups.space_no = embedding_spaces.space_no
+      AND vector_groups.kind = 'entry'
+      AND bucket = entries.id >> 8
   )
 ON CONFLICT DO NOTHING
 """

@@ -593,8 +593,10 @@ FROM messages
 WHERE
   (text <> '' OR text IS NULL)
   AND NOT EXISTS (
-    SELECT 1 FROM vectors
-    WHERE space_no = :space_no AND kind = 'message' AND ref = messages.id
+    SELECT 1
+    FROM vector_groups
+    JOIN vectors ON vectors.id = vector_groups.id + (messages.id & 255)
+    WHERE space_no = :space_no AND kind = 'message' AND bucket = messages.id >> 8
   )
 GROUP BY id >> 24
 UNION ALL
@@ -616,8 +618,10 @@ INSERT INTO jobs (kind, subject, ref, space_no, due_ms)
 SELECT 'embed', 'item', texts.ref, CAST(:space_no AS BIGINT), CAST(:now_ms AS BIGINT)
 FROM texts
 WHERE NOT EXISTS (
-  SELECT 1 FROM vectors
-  WHERE vectors.space_no = :space_no AND vectors.kind = 'item' AND vectors.ref = texts.ref
+  SELECT 1
+  FROM vector_groups
+  JOIN vectors ON vectors.id = vector_groups.id + (texts.ref & 255)
+  WHERE space_no = :space_no AND vector_groups.kind = 'item' AND bucket = texts.ref >> 8
 )
 ON CONFLICT DO NOTHING
 """

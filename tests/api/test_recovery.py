@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAGE = 4096
 START_MS = 1_700_000_000_000
 # Vectors and jobs are made anew; meta is the new file's own; a segment is its messages.
-DERIVED = {"meta", "sketches", "jobs", "vectors", "archive_segments"}
+DERIVED = {"meta", "vector_groups", "jobs", "vectors", "archive_segments"}
 
 KILLED = """
 import memdb, os, sys

@@ -333,7 +333,7 @@ def test_rebuild_finds_archived_messages_without_a_vector(db: MemDB) -> None:
     chat.archive(keep_last=0)
     with db._db.write() as tx:
         tx.run("DELETE FROM vectors")
-        tx.run("DELETE FROM sketches")
+        tx.run("DELETE FROM vector_groups")
 
     db.file.rebuild()
     db.jobs.run()

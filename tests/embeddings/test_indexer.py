@@ -406,7 +406,7 @@ def test_rebuild_makes_what_lost_its_vector_due_again(db: MemDB) -> None:
     db.jobs.run()
     with db._db.write() as tx:
         tx.run("DELETE FROM vectors")
-        tx.run("DELETE FROM sketches")
+        tx.run("DELETE FROM vector_groups")
     db.scope("ann").session("s").append("user", "later")
 
     db.file.rebuild()

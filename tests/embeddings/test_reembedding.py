@@ -307,9 +307,13 @@ def test_a_dropped_space_frees_its_rows(
     connection = raw(filled)
     rows = [
         connection.execute(f"SELECT DISTINCT space_no FROM {table}").fetchall()
-        for table in ("vectors", "sketches", "embedding_spaces")
+        for table in ("vector_groups JOIN vectors", "vector_groups", "embedding_spaces")
     ]
     assert rows == [[(2,)], [(2,)], [(2,)]]
+    (grouped,) = connection.execute(
+        "SELECT count(*) FROM vectors WHERE id >> 8 IN (SELECT id >> 8 FROM vector_groups)"
+    ).fetchone()
+    assert connection.execute("SELECT count(*) FROM vectors").fetchone() == (grouped,)
 
 
 def test_dropping_one_of_two_dimensions_asks_which(

@@ -14,9 +14,9 @@ from memdb.tables.checks import RULES
 REBUILDABLE = {
     "seq_above_last": "UPDATE sessions SET last_seq = 1",
     "version_above_last": "UPDATE artifact_names SET last_version = 1 WHERE name = 'menu.md'",
-    "vector_without_row": "INSERT INTO vectors SELECT space_no, kind, ref + 77, vector FROM vectors WHERE kind = 'entry'",
-    "vector_size": "UPDATE vectors SET vector = x'0000803f' WHERE kind = 'entry'",
-    "sketch_differs": "UPDATE sketches SET planes = zeroblob(length(planes))",
+    "vector_without_row": "INSERT INTO vectors (id, vector) SELECT id + 177, vector FROM vectors WHERE id >> 8 IN (SELECT id >> 8 FROM vector_groups WHERE kind = 'entry') LIMIT 1",
+    "vector_size": "UPDATE vectors SET vector = x'0000803f' WHERE id >> 8 IN (SELECT id >> 8 FROM vector_groups WHERE kind = 'entry')",
+    "sketch_differs": "UPDATE vector_groups SET planes = zeroblob(length(planes))",
     "job_without_subject": "INSERT INTO jobs (kind, subject, ref, due_ms) VALUES ('embed', 'entry', 5, 0)",
     "job_without_space": "INSERT INTO jobs (kind, subject, ref, space_no, due_ms) SELECT 'embed', 'session', id, 77, 0 FROM sessions",
     "blob_unused": "INSERT INTO blobs (sha256, size_bytes, created_ms) VALUES (zeroblob(32), 0, 0)",
@@ -72,8 +72,18 @@ OTHER_FINDINGS = [
 ]
 
 MORE_DAMAGE = {
-    "a missing vector's sketch": ("sketch_differs", "DELETE FROM vectors WHERE kind = 'entry'"),
-    "a missing sketch": ("sketch_differs", "DELETE FROM sketches WHERE kind = 'message'"),
+    "a missing vector's sketch": (
+        "sketch_differs",
+        "DELETE FROM vectors WHERE id >> 8 IN (SELECT id >> 8 FROM vector_groups WHERE kind = 'entry')",
+    ),
+    "a missing sketch": (
+        "sketch_differs",
+        "UPDATE vector_groups SET slots = substr(slots, 1, 1), planes = substr(planes, 1, 1)",
+    ),
+    "a missing group": (
+        "vector_without_row",
+        "DELETE FROM vector_groups WHERE kind = 'message'",
+    ),
     "a row the index does not know": (
         "messages_fts",
         "UPDATE messages SET text = 'other words' WHERE id & 255 = 1",

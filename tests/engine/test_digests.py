@@ -32,11 +32,8 @@ DERIVED = {
     ("entries", "said_hash"): "entry_hash",
     ("artifact_names", "bigrams"): "artifacts_fts",
     ("items", "bigrams"): "items_fts",
-    ("sketches", "space_no"): "sketch_differs",
-    ("sketches", "kind"): "sketch_differs",
-    ("sketches", "bucket"): "sketch_differs",
-    ("sketches", "slots"): "sketch_differs",
-    ("sketches", "planes"): "sketch_differs",
+    ("vector_groups", "slots"): "sketch_differs",
+    ("vector_groups", "planes"): "sketch_differs",
 }
 
 
@@ -119,14 +116,13 @@ def changed(path: str, table: str, column: str) -> bool:
             "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (table,)
         )
     )
-    digest = "0" if table == "sketches" else "digest"
     found = connection.execute(
-        f"SELECT typeof({column}), {column}, {digest}, {key} FROM {table} "
+        f"SELECT typeof({column}), {column}, digest, {key} FROM {table} "
         f"WHERE {column} IS NOT NULL ORDER BY {column} DESC, {key} LIMIT 1"
     ).fetchone()
     if found is None:
         found = connection.execute(
-            f"SELECT 'null', NULL, {digest}, {key} FROM {table} LIMIT 1"
+            f"SELECT 'null', NULL, digest, {key} FROM {table} LIMIT 1"
         ).fetchone()
     assert found is not None, f"{table} has no row"
     kind, value, stored, *keys = found

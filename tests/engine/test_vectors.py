@@ -8,7 +8,7 @@ import pytest
 import memdb
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.vectors import sketch_of
+from memdb.engine.sqlite.sketches import sketch_of
 from memdb.models.reports import to_vector
 from memdb.tables import spaces
 
@@ -28,6 +28,14 @@ def tx(database: SqliteEngine) -> Any:
 
 
 ALL = (0, 1 << 62)
+
+
+def stored(tx: Tx) -> list[Any]:
+    """Return space, kind and ref of each vector."""
+    return tx.all(
+        "SELECT space_no, kind, bucket << 8 | (vectors.id & 255) FROM vector_groups "
+        "JOIN vectors ON vectors.id >> 8 = vector_groups.id >> 8 ORDER BY 1, 2, 3"
+    )
 
 
 def test_spaces_are_by_model_and_dimension(tx: Tx) -> None:
@@ -165,24 +173,42 @@ def test_delete_range_is_of_every_space(tx: Tx) -> None:
 
     tx.vectors.drop("entry", 255, 700)
 
-    assert tx.all("SELECT space_no, kind, ref FROM vectors ORDER BY 1, 2, 3") == [
+    assert stored(tx) == [
         (1, "entry", 1),
         (1, "entry", 1_000),
         (1, "message", 256),
         (2, "entry", 1),
         (2, "entry", 1_000),
     ]
+    assert tx.one("SELECT count(*) FROM vectors") == (5,)
     assert list(tx.vectors.wrong_sketches()) == []
 
 
-def test_deleting_a_space_deletes_its_vectors(tx: Tx) -> None:
-    """And no other's."""
+def test_deleting_a_space_deletes_its_groups(tx: Tx) -> None:
+    """And no other's; a rebuild deletes the vectors that were left."""
     tx.vectors.put(1, "entry", [(1, vector(1, 0))])
     tx.vectors.put(2, "entry", [(1, vector(*range(12)))])
     tx.run("DELETE FROM embedding_spaces WHERE space_no = 1")
 
     assert [space.vectors for space in spaces.list_spaces(tx)] == [1]
-    assert tx.all("SELECT space_no FROM sketches") == [(2,)]
+    assert tx.all("SELECT space_no FROM vector_groups") == [(2,)]
+    tx.vectors.rebuild()
+    assert tx.one("SELECT count(*) FROM vectors") == (0,)
+
+
+def test_groups_of_a_scope_stand_together(tx: Tx) -> None:
+    """A new group gets the next number of its scope, whatever kind or space; none comes twice."""
+    for ref in (5 << 44 | 1, 7 << 44 | 9, 5 << 44 | 600, 5 << 44 | 1):
+        tx.vectors.put(1, "entry", [(ref, vector(1, 0))])
+    tx.vectors.put(2, "message", [(5 << 44 | 1, vector(*range(12)))])
+
+    ids = [row[0] for row in tx.all("SELECT id FROM vector_groups ORDER BY id")]
+    assert [(key >> 44, (key & (1 << 44) - 1) >> 8) for key in ids] == [
+        (5, 1),
+        (5, 2),
+        (5, 3),
+        (7, 1),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ VALUES = {
     "version-largest": f"UPDATE artifact_names SET last_version = {MAX}; UPDATE entries SET version = {MAX}",
     "vector-not-finite": "UPDATE vectors SET vector = CAST(x'0000c07f' || substr(vector, 5) AS BLOB)",
     "vector-long": "UPDATE vectors SET vector = zeroblob(400000)",
-    "sketch-long": "UPDATE sketches SET slots = zeroblob(256), planes = zeroblob(2560)",
+    "sketch-long": "UPDATE vector_groups SET slots = zeroblob(256), planes = zeroblob(2560)",
     "space-huge": "UPDATE embedding_spaces SET dim = 65536",
     "job-endless": f"UPDATE jobs SET next_seq = {MAX}, attempts = {MAX}, due_ms = -{MAX}",
     "state-no-json": "UPDATE state SET value = '{'",

@@ -24,8 +24,10 @@ def keys(found: list[Any]) -> list[str]:
 
 def vectors_in(db: MemDB, kind: str = "item") -> int:
     with db._db.read() as tx:
-        row = tx.one("SELECT count(*) FROM vectors WHERE kind = :kind", {"kind": kind})
-    return 0 if row is None else int(row[0])
+        row = tx.one(
+            "SELECT sum(length(slots)) FROM vector_groups WHERE kind = :kind", {"kind": kind}
+        )
+    return int(row[0] or 0) if row else 0
 
 
 def test_the_best_of_several_vectors_counts(db: MemDB) -> None:

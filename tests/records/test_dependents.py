@@ -146,7 +146,7 @@ def test_with_a_session_goes_all_that_hangs_on_it(
         "entry_history",
         "entry_decisions",
         "vectors",
-        "sketches",
+        "vector_groups",
         "jobs",
     }
     if name.startswith("retention"):  # it takes the other user's session too
@@ -175,7 +175,10 @@ def test_with_messages_go_their_words_vectors_copies_and_summaries(
     gone = ("messages", "archive_segments", "messages_fts", "archived_fts", "summaries_fts")
     assert {table: after[table] for table in gone} == {table: before[table] for table in gone}
     with db._db.read() as tx:
-        rows = tx.all("SELECT ref FROM vectors WHERE kind = 'message'")
+        rows = tx.all(
+            "SELECT bucket << 8 | (vectors.id & 255) FROM vector_groups "
+            "JOIN vectors ON vectors.id >> 8 = vector_groups.id >> 8 WHERE kind = 'message'"
+        )
         ids = {row[0] for row in tx.all("SELECT id FROM messages")}
     assert {row[0] for row in rows} <= ids
     assert db.file.check(deep=True) == []
@@ -218,7 +221,11 @@ ORPHANS = {
     (
         "summary",
         "vectors",
-    ): "INSERT INTO vectors SELECT space_no, 'summary', 5, vector FROM vectors LIMIT 1",
+    ): (
+        "INSERT INTO vector_groups (id, space_no, kind, bucket, slots, planes) "
+        "SELECT 1 << 40, space_no, 'summary', 0, x'05', planes FROM vector_groups LIMIT 1; "
+        "INSERT INTO vectors (id, vector) SELECT 1 << 40 | 5, vector FROM vectors LIMIT 1"
+    ),
     ("summary", "summaries_fts"): "DELETE FROM summaries",
     (
         "summary",
@@ -245,7 +252,7 @@ ORPHANS = {
     ("namespace", "items"): "DELETE FROM item_namespaces",
     ("blob", "blob_chunks"): "DELETE FROM blobs",
     ("space", "vectors"): "DELETE FROM embedding_spaces",
-    ("space", "sketches"): "DELETE FROM embedding_spaces; DELETE FROM vectors",
+    ("space", "vector_groups"): "DELETE FROM embedding_spaces; DELETE FROM vectors",
     ("space", "jobs"): "DELETE FROM embedding_spaces",
 }
 

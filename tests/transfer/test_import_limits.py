@@ -158,9 +158,15 @@ def old(db: MemDB, tmp_path: Path) -> str:
     return str(tmp_path / "old.jsonl")
 
 
+ENTRY_VECTORS = """
+SELECT vector FROM vector_groups JOIN vectors ON vectors.id >> 8 = vector_groups.id >> 8
+WHERE kind = 'entry'
+"""
+
+
 def _vectors(db: MemDB) -> list[bytes]:
     with db._db.read() as tx:
-        return [row[0] for row in tx.all("SELECT vector FROM vectors WHERE kind = 'entry'")]
+        return [row[0] for row in tx.all(ENTRY_VECTORS)]
 
 
 def test_the_vector_of_an_old_text_is_not_taken(db: MemDB, old: str) -> None:
@@ -178,7 +184,7 @@ def test_a_vector_of_an_old_text_does_not_stand_for_a_missing_one(db: MemDB, old
     """An entry whose vector was never made does not get the old one."""
     with db._db.write() as tx:
         tx.run("DELETE FROM vectors")
-        tx.run("DELETE FROM sketches")
+        tx.run("DELETE FROM vector_groups")
     db.import_file(old)
 
     assert (_vectors(db), db.jobs.pending()) == ([], 1)

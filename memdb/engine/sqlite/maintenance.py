@@ -135,7 +135,7 @@ SELECT
     WHEN name GLOB '*messages*' OR name GLOB '*sessions*' THEN 'messages'
     WHEN name GLOB '*summaries*' THEN 'summaries'
     WHEN name GLOB '*entr*' THEN 'entries'
-    WHEN name GLOB '*vectors*' OR name GLOB '*embedding*' OR name GLOB '*sketches*' THEN 'vectors'
+    WHEN name GLOB '*vector*' OR name GLOB '*embedding*' THEN 'vectors'
     WHEN name GLOB '*artifact*' OR name GLOB '*blob*' THEN 'artifacts'
     WHEN name GLOB '*archive*' THEN 'archive'
     WHEN name GLOB '*item*' THEN 'items'

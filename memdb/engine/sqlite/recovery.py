@@ -47,7 +47,7 @@ ORDER BY cid
 REFUSED = (apsw.SQLITE_CONSTRAINT, apsw.SQLITE_MISMATCH)
 
 # Made anew, or a matter of the new file.
-NOT_TAKEN = ("meta", "sketches")
+NOT_TAKEN = ("meta",)
 
 # What says the names of scopes, sessions and spaces once more.
 SCOPE_NAMES, SESSION_NAMES = "sqlite_autoindex_scopes_1", "sqlite_autoindex_sessions_1"
@@ -443,8 +443,11 @@ WHERE
   entry_id NOT IN (SELECT id FROM entries)
   OR other_id NOT IN (SELECT id FROM entries)
 """,
+    "vector_groups": """/* recovery.drop_groups */
+DELETE FROM vector_groups WHERE space_no NOT IN (SELECT space_no FROM embedding_spaces)
+""",
     "vectors": """/* recovery.drop_vectors */
-DELETE FROM vectors WHERE space_no NOT IN (SELECT space_no FROM embedding_spaces)
+DELETE FROM vectors WHERE id - (id & 255) NOT IN (SELECT id FROM vector_groups)
 """,
     "item_namespaces": """/* recovery.drop_namespaces */
 DELETE FROM item_namespaces WHERE id NOT IN (SELECT namespace_id FROM items)
