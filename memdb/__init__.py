@@ -20,7 +20,7 @@ Below are the names that a program uses first. The others can be imported from
     artifacts           Artifact ArtifactVersion
     items               Item FoundItem, PutItem FindItem DeleteItem (for a batch), ItemOrder
     removal             Receipt Proof Secret SecretPlace, find_secrets redact_secrets (in a text)
-    the file            FileInfo Finding SpaceInfo ImportReport ChangeMark Upkeep
+    the file            FileInfo Finding SpaceInfo ImportReport LeftOut ChangeMark Upkeep
                         Rows TableColumns
     how it goes         Stats QueueState RefusedText Failure CallStats Event
     saving a file       recover Recovery RecoveredTable restore Restored
@@ -135,6 +135,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import Failure as Failure
     from memdb.models.reports import FileInfo as FileInfo
     from memdb.models.reports import ImportReport as ImportReport
+    from memdb.models.reports import LeftOut as LeftOut
     from memdb.models.reports import Proof as Proof
     from memdb.models.reports import QueueState as QueueState
     from memdb.models.reports import Receipt as Receipt
@@ -243,9 +244,9 @@ _HOMES = {
         "Verdict"
     ),
     "memdb.models.reports": (
-        "ChangeMark Failure FileInfo ImportReport Proof QueueState Receipt RecoveredTable Recovery "
-        "RefusedText Restored Rows Secret SecretPlace SessionHead SessionSnapshot StateValue Stats "
-        "TableColumns Upkeep"
+        "ChangeMark Failure FileInfo ImportReport LeftOut Proof QueueState Receipt "
+        "RecoveredTable Recovery RefusedText Restored Rows Secret SecretPlace SessionHead "
+        "SessionSnapshot StateValue Stats TableColumns Upkeep"
     ),
     "memdb.models.settings": "Category Settings",
     "memdb.models.summaries": (

@@ -473,7 +473,7 @@ def check_import(
 
     return require_format(
         path, has_owner=user is not None, session=session, format=format, columns=columns
-    )
+    ).name
 
 
 @observed
@@ -631,13 +631,15 @@ class MemDB:
         secrets: SecretAction | None = None,
         columns: TableColumns | None = None,
         progress: Callable[[int, int], object] | None = None,
+        dry_run: bool = False,
     ) -> ImportReport:
         """
-        Add what the file at *path* holds; what is here already is left as it is.
+        Add what is at *path*: a file, a folder, an archive, another program's database.
 
-        What an export holds and was forgotten here stays away, and is counted as
-        `forgotten`; what was only deleted comes back. The settings of an export are
-        taken by a file that holds nothing and has none of its own.
+        What is here already is left as it is; docs/import.md has the formats. What an
+        export holds and was forgotten here stays away, and is counted as `forgotten`;
+        what was only deleted comes back. The settings of an export are taken by a file
+        that holds nothing and has none of its own.
 
         Args:
             user: Whose it becomes; None: of the users that the file names.
@@ -649,6 +651,7 @@ class MemDB:
             columns: For a table of another program's SQLite file; without them
                 such a file must be a log of `llm`.
             progress: Called with how much is done, and of how much.
+            dry_run: Read and check everything, report it with samples, and store nothing.
 
         Raises:
             FileError: *path* cannot be read.
@@ -665,6 +668,7 @@ class MemDB:
             format=format,
             progress=progress,
             columns=columns,
+            dry_run=dry_run,
         )
 
     def export(

@@ -53,7 +53,7 @@ COMMANDS = {
     "secrets": Loaded("forget", "Find keys, tokens and passwords in a memory"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "item": Loaded("item", "Put, get, list and delete values under a namespace and a key"),
-    "import": Loaded("transfer", "Add the conversations, entries and artifacts of SOURCE"),
+    "import": Loaded("transfer", "Add what SOURCE holds: a file, folder or zip"),
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),
     "work": Loaded("service", "Embed and summarise what is due in FILE"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),

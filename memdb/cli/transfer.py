@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     "--format",
     "format_",
     metavar="NAME",
-    help="memdb, jsonl, chatgpt, claude or locomo; by its content without it.",
+    help="How to read SOURCE, such as chatgpt or jsonl; by its content without it.",
 )
+@click.option("--dry-run", is_flag=True, help="Read SOURCE, say what it holds, store nothing.")
 @click.option("--table", metavar="NAME", help="The table with messages, in a SQLite file.")
 @click.option("--text-column", metavar="NAME", help="Its column with the text.")
 @click.option("--role-column", metavar="NAME", help="Who said it; without it the user.")
@@ -51,18 +52,21 @@ def import_(
     source: str,
     session: str | None,
     format_: str | None,
+    dry_run: bool,
     no_embed: bool,
     **columns: str | None,
 ) -> None:
     """
-    Add the conversations, entries and artifacts of SOURCE.
+    Add what SOURCE holds: a file, folder or zip.
 
-    What FILE has already stays as it is, so an import can be run again. FILE is
-    made if it is new. A memdb export goes to the users that it names, unless
-    there is --user, and brings its vectors; any other SOURCE needs --user and is
-    embedded when it is stored. An entry of another SOURCE with a key or password
-    in it is refused, unless --secrets says otherwise. A SQLite file of another
-    program is read by --table and --text-column; the logs.db of llm needs neither.
+    Exports of ChatGPT and Claude are taken as they were downloaded; docs/import.md has
+    all formats. What is not imported is said, with the reason. What FILE has already
+    stays as it is, so an import can be run again. FILE is made if it is new. A memdb
+    export goes to the users that it names, unless there is --user, and brings its
+    vectors; any other SOURCE needs --user and is embedded when it is stored. An entry
+    of another SOURCE with a key or password in it is refused, unless --secrets says
+    otherwise. A SQLite file of another program is read by --table and --text-column;
+    the logs.db of llm needs neither.
     """
     import memdb
     from memdb.api.database import check_import
@@ -90,9 +94,11 @@ def import_(
                     secrets=call.secrets,
                     columns=chosen,
                     progress=bar.to,
+                    dry_run=dry_run,
                 )
             # A memdb export brings its vectors; recall makes those that it lacks.
-            embedded = 0 if no_embed or report.format == "memdb" else _embed(db)
+            is_ready = no_embed or dry_run or report.format == "memdb"
+            embedded = 0 if is_ready else _embed(db)
     except KeyboardInterrupt:
         note(f"\nStopped. {_kept(call)}")
         click.get_current_context().exit(STOPPED)

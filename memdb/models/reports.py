@@ -223,9 +223,24 @@ class SecretPlace(Record):
     shown: str
 
 
+class LeftOut(Record):
+    """
+    Something that an import did not take.
+
+    Attributes:
+        what: What it is: "hidden messages", or the place of one broken conversation.
+        why: Why it is not imported.
+        count: How many of them.
+    """
+
+    what: str
+    why: str
+    count: int = 1
+
+
 class ImportReport(Record):
     """
-    What an import did.
+    What an import did, or would do.
 
     Attributes:
         format: The format it was read as.
@@ -233,6 +248,9 @@ class ImportReport(Record):
         messages_known: Messages that were here already and stayed as they are;
             so the other fields called `_known`.
         forgotten: What the file holds and was forgotten here: it stays away.
+        left_out: What was not taken, and why.
+        dry_run: Nothing was stored; the counts take all for new.
+        samples: The first messages of a dry run, shortened.
     """
 
     format: str
@@ -250,9 +268,12 @@ class ImportReport(Record):
     state_added: int = 0
     settings_added: int = 0
     forgotten: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    dry_run: bool = False
+    samples: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Say it in one line, as the command line prints it."""
+        """Say it in one line, and in one more for each reason why something was left out."""
         parts = [f"{self.messages_added:,} messages in {self.sessions:,} new sessions"]
         parts += [f"{self.summaries_added:,} summaries"] if self.summaries_added else []
         parts += [f"{self.entries_added:,} entries"] if self.entries_added else []
@@ -260,10 +281,17 @@ class ImportReport(Record):
         parts += [f"{self.items_added:,} items"] if self.items_added else []
         parts += [f"{self.settings_added:,} settings"] if self.settings_added else []
         known = self.messages_known + self.entries_known + self.artifacts_known + self.items_known
-        added = f"Imported {', '.join(parts)} ({self.format})"
+        verb = "Would import" if self.dry_run else "Imported"
+        added = f"{verb} {', '.join(parts)} ({self.format})"
         left = [f"{known:,} were here already"] if known else []
         left += [f"{self.forgotten:,} were forgotten here and stay away"] if self.forgotten else []
-        return "; ".join([added, *left]) + "."
+        lines = ["; ".join([added, *left]) + "."]
+        lines += [f"  {sample}" for sample in self.samples]
+        lines += [
+            f"Left out: {f'{one.count:,} ' if one.count > 1 else ''}{one.what}: {one.why}."
+            for one in self.left_out
+        ]
+        return "\n".join(lines)
 
 
 class Failure(Record):

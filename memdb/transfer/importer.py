@@ -8,35 +8,38 @@ before messages, and messages before what refers to them.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter, defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, MemDBError, SecretFound
 from memdb.models.record import Record
-from memdb.models.reports import ImportReport
+from memdb.models.reports import ImportReport, LeftOut
 from memdb.models.settings import read_settings
 from memdb.records.scopes import ScopeRef
 from memdb.tables import scopes, settings
-from memdb.text.validate import choice_value, optional_name, text_value
-from memdb.transfer import artifacts, entries, files, items, messages, others, summaries
-from memdb.transfer.formats import chatgpt, claude, jsonl, locomo
+from memdb.text.validate import flag_value, optional_name, text_value
+from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries
+from memdb.transfer.formats.base import LEFT_OUT, Request, left_out
 from memdb.transfer.lines import SCOPE, Item, Target, located
+from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
     from memdb.models.reports import TableColumns
-    from memdb.transfer.files import Source
+    from memdb.transfer.formats.base import Format
     from memdb.transfer.lines import TransferServices
-
-LINE_FORMATS = ("memdb", "jsonl")
 
 BEFORE = "The lines before it are stored"
 REST = "What was stored before it stays"
+NOTHING = "Nothing is stored"
+
+# Names of files that a report lists, and messages that a dry run shows, with their first words.
+SHOWN = 5
+SAMPLES = 3
+SAMPLE_CHARS = 80
 
 # Holds the write lock for 0.06 s; half as many cost a quarter more per line.
 CHUNK_ITEMS = 2000
@@ -64,6 +67,17 @@ _KINDS = {
     "tombstone": _Kind(others.read_tombstone, others.write_tombstones),
 }
 
+# Which field of the report counts lines of a kind.
+_COUNTERS = {
+    "message": "messages_added",
+    "summary": "summaries_added",
+    "entry": "entries_added",
+    "artifact": "artifacts_added",
+    "item": "items_added",
+    "embedding": "embeddings_added",
+    "state": "state_added",
+}
+
 
 def import_file(
     services: TransferServices,
@@ -74,20 +88,22 @@ def import_file(
     format: str | None = None,  # noqa: A002 (the word that users of files use)
     progress: Callable[[int, int], object] | None = None,
     columns: TableColumns | None = None,
+    dry_run: bool = False,
 ) -> ImportReport:
     """
-    Add the content of the file at *path*; what is stored already stays as it is.
+    Add what is at *path*: a file, a folder, an archive or another program's database.
 
-    Importing a file again adds nothing: messages are found by their external id
-    or uid, entries and artifact versions by their uid or content. So an import
-    that was stopped is finished by running it again.
+    What is stored already stays as it is. Importing something again adds nothing:
+    messages are found by their external id or uid, entries and artifact versions by
+    their uid or content. So an import that was stopped is finished by running it again.
 
     Args:
         owner: The scope to fill, whatever scope the file names; None means the
             scopes of a memdb export.
-        session: For JSON lines that do not name theirs.
-        format: One of `files.FORMATS`; None means by content.
+        session: For messages that do not name theirs.
+        format: One of `detect.NAMES`; None means by content.
         progress: Called with the bytes done and their total, after each chunk.
+        dry_run: Read and check everything, and store nothing.
 
     Raises:
         FileError: *path* cannot be read.
@@ -100,36 +116,35 @@ def import_file(
 
     Transaction: one per chunk.
     """
-    services.db.refuse_read_only()
+    if not flag_value(dry_run, "dry_run"):
+        services.db.refuse_read_only()
     if services.db.maintenance.is_own_file(os.fspath(path)):
         raise InvalidInput(f"{os.fspath(path)} is the open file itself: give another one")
-    if format is None and is_foreign_database(path, columns):
-        from memdb.transfer.sqlite_files import as_lines  # 0.4 s
-
-        with as_lines(services.db, os.fspath(path), columns) as lines:
-            report = import_file(
-                services, lines, owner=owner, session=session, format="jsonl", progress=progress
-            )
-        return report.replace(format="llm" if columns is None else "sqlite")
-    chosen = require_format(path, has_owner=owner is not None, session=session, format=format)
-    sink = _Sink(services, owner)
-    with files.opened(Path(path)) as source:
+    with Tree(text_value(os.fspath(path), "path")) as tree:
+        chosen, names = choose_format(
+            tree, has_owner=owner is not None, session=session, format=format, columns=columns
+        )
+        request = Request(tree, names, session, columns, services.db)
+        sink = _Sink(services, owner, dry_run=dry_run)
+        total = tree.size_of(names)
         try:
-            for item in _items(source, chosen, session):
+            for item in chosen.read(request):
                 sink.add(item)
                 if sink.full:
                     sink.flush()
                     if progress is not None:
-                        progress(source.done, source.total)
+                        progress(min(tree.done, total), total)
         except (_Explained, SecretFound):
             raise
         except InvalidInput as error:
             sink.flush()
-            raise _Explained(f"{error}. {BEFORE}: mend it and import again") from error
+            raise _Explained(f"{error}. {sink.kept}: mend it and import again") from error
         sink.finish()
+        for item in _unread(tree, names):
+            sink.add(item)
         if progress is not None:
-            progress(source.total, source.total)
-    return ImportReport(chosen, **sink.added)
+            progress(total, total)
+    return sink.report(chosen.name)
 
 
 def require_format(
@@ -139,7 +154,7 @@ def require_format(
     session: str | None = None,
     format: str | None = None,  # noqa: A002 (the word that users of files use)
     columns: TableColumns | None = None,
-) -> str:
+) -> Format:
     """
     Return the format in which to read *path*, before anything is opened to store it.
 
@@ -147,45 +162,79 @@ def require_format(
         FileError: *path* cannot be read.
         InvalidInput: the format is unknown, or does not go with the other arguments.
     """
-    file = Path(text_value(os.fspath(path), "path"))
-    optional_name(session, "session")
-    if format is None and is_foreign_database(file, columns):
-        chosen = "llm" if columns is None else "sqlite"
-    elif format is None:
-        chosen = files.format_of(file)
-    else:
-        chosen = choice_value(format, "format", files.FORMATS)
-        with files.opened(file):
-            pass  # it can be read, and is no database
-    if session is not None and chosen not in LINE_FORMATS:
-        raise InvalidInput(f"session is given, but a {chosen} file names its own: leave it out")
-    if not has_owner and chosen != "memdb":
-        raise InvalidInput(
-            f"a {chosen} file does not say whose memory it is: give a user (--user NAME)"
+    with Tree(text_value(os.fspath(path), "path")) as tree:
+        chosen, _ = choose_format(
+            tree, has_owner=has_owner, session=session, format=format, columns=columns
         )
-    return chosen
+        return chosen
 
 
-def is_foreign_database(path: str | os.PathLike[str], columns: TableColumns | None) -> bool:
+def choose_format(
+    tree: Tree,
+    *,
+    has_owner: bool,
+    session: str | None,
+    format: str | None,  # noqa: A002 (the word that users of files use)
+    columns: TableColumns | None,
+) -> tuple[Format, list[str]]:
     """
-    Return whether there is a SQLite file at *path* that is not memdb's.
+    Return the format of a tree with its files of it, and refuse arguments that do not fit.
 
     Raises:
-        InvalidInput: *columns* are given for a file that is none.
+        InvalidInput: the format is unknown, or does not go with the other arguments.
     """
-    if files.is_database(os.fspath(path)) and not files.is_memdb(os.fspath(path)):
-        return True
-    if columns is not None:
-        raise InvalidInput(f"{os.fspath(path)} is no SQLite file of another program: no table")
-    return False
+    optional_name(session, "session")
+    if format is None and columns is not None:
+        format = "sqlite"  # noqa: A001
+    if format is None:
+        chosen, names = detect.detect(tree)
+    else:
+        chosen = detect.load_format(format)
+        names = chosen.claim(tree) or list(tree.names)
+        if tree.is_database and chosen.name not in ("llm", "sqlite"):
+            raise InvalidInput(
+                f"{tree.name}: this is a database: export it first with `memdb export`"
+            )
+        if columns is not None and not tree.is_database:
+            raise InvalidInput(f"{tree.path} is no SQLite file of another program: no table")
+    if session is not None and not chosen.takes_session:
+        raise InvalidInput(
+            f"session is given, but a {chosen.name} file names its own: leave it out"
+        )
+    if not has_owner and not chosen.names_owner:
+        raise InvalidInput(
+            f"a {chosen.name} file does not say whose memory it is: give a user (--user NAME)"
+        )
+    return chosen, names
+
+
+def _unread(tree: Tree, names: list[str]) -> Iterator[Item]:
+    """Yield an item for the files of a tree that its format does not read."""
+    rest = [name for name in tree.names if name not in set(names)]
+    if rest:
+        shown = ", ".join(rest[:SHOWN]) + (", ..." if len(rest) > SHOWN else "")
+        yield left_out(tree.name, "files", f"they hold no conversations: {shown}", len(rest))
 
 
 class _Sink:
     """Stores items in chunks; call `finish` after the last one."""
 
-    def __init__(self, services: TransferServices, owner: ScopeRef | None) -> None:
-        """Store for *owner*; None means for the scopes that the items name."""
+    def __init__(
+        self, services: TransferServices, owner: ScopeRef | None, *, dry_run: bool
+    ) -> None:
+        """Store for *owner*, None means for the scopes that the items name; or only count."""
         self.added: Counter[str] = Counter()
+        self._dry_run = dry_run
+        self._left_out: dict[tuple[str, str], int] = {}
+        self._samples: list[str] = []
+        self._sessions: set[str | None] = set()  # of a dry run
+        self._special: dict[str, Callable[[Item], None]] = {
+            LEFT_OUT: self._leave_out,
+            "settings": self._take_settings,
+            "scope": self._enter,
+            artifacts.PART.kind: self._read_part,
+        }
+        self._has_stored = False
         self._services = services
         self._owner = owner
         self._target = None if owner is None else Target(services, owner, owner.app, self.added)
@@ -204,17 +253,12 @@ class _Sink:
         if item.kind == "scope":
             self.finish()
         try:
-            if item.kind == "settings":
-                self._take_settings(item.fields)
-                return
-            if item.kind == "scope":
-                self._enter(SCOPE.from_line(item.fields))
+            special = self._special.get(item.kind)
+            if special is not None:
+                special(item)
                 return
             if self._target is None:
                 raise InvalidInput("nobody is named whose memory this is: give a user")
-            if item.kind == artifacts.PART.kind:
-                artifacts.read_part(self._target, item)
-                return
             kind = _KINDS.get(item.kind)
             if kind is None:
                 raise InvalidInput(f"kind is {item.kind!r}: use one of {', '.join(_KINDS)}")
@@ -224,6 +268,8 @@ class _Sink:
             raise located(item.place, error) from error
         self._lines[item.kind].append(line)
         self._waiting += 1
+        if self._dry_run:
+            self._count(item)
         if item.kind == "artifact":
             data = line.fields["data"]
             self._waiting_bytes += len(data) if isinstance(data, bytes) else CHUNK_BYTES
@@ -235,21 +281,63 @@ class _Sink:
         """Whether a chunk is waiting."""
         return self._waiting >= CHUNK_ITEMS or self._waiting_bytes >= CHUNK_BYTES
 
-    def _take_settings(self, fields: dict[str, Any]) -> None:
+    @property
+    def kept(self) -> str:
+        """What an error says of the lines before it."""
+        return BEFORE if self._has_stored else NOTHING
+
+    def report(self, format_name: str) -> ImportReport:
+        """Return what was added, or would be, and what was left out."""
+        left = [LeftOut(what, why, count) for (what, why), count in self._left_out.items()]
+        return ImportReport(
+            format_name,
+            **self.added,
+            left_out=tuple(left),
+            dry_run=self._dry_run,
+            samples=tuple(self._samples),
+        )
+
+    def _count(self, item: Item) -> None:
+        """Count an item of a dry run, as if nothing of it were here; keep the first messages."""
+        fields = item.fields
+        name = fields.get("name") if item.kind == "session" else fields.get("session")
+        if item.kind in ("session", "message") and name not in self._sessions:
+            self._sessions.add(name)
+            self.added["sessions"] += 1
+        counter = _COUNTERS.get(item.kind)
+        if counter is not None:
+            self.added[counter] += 1
+        if item.kind == "message" and len(self._samples) < SAMPLES and fields.get("text"):
+            words = " ".join(str(fields["text"]).split())[:SAMPLE_CHARS]
+            self._samples.append(f"{fields.get('role')}: {words}")
+
+    def _leave_out(self, item: Item) -> None:
+        """Count something that the format does not import."""
+        reason = item.fields["what"], item.fields["why"]
+        self._left_out[reason] = self._left_out.get(reason, 0) + item.fields["count"]
+
+    def _read_part(self, item: Item) -> None:
+        """Keep bytes of the artifact whose line follows."""
+        if self._target is None:
+            raise InvalidInput("nobody is named whose memory this is: give a user")
+        artifacts.read_part(self._target, item)
+
+    def _take_settings(self, item: Item) -> None:
         """
         Keep the settings of an export in a file that holds nothing and has none of its own.
 
         Elsewhere they would change what a file does with what is others'.
         """
-        changes = read_settings(fields)
+        changes = read_settings(item.fields)
         with self._services.db.read() as tx:
             is_new = not settings.get_all(tx) and not scopes.list_all(tx)
-        if is_new and self._owner is None:
+        if is_new and self._owner is None and not self._dry_run:
             self._services.change_settings(changes)
-            self.added["settings_added"] += len(fields)
+            self.added["settings_added"] += len(item.fields)
 
-    def _enter(self, scope: dict[str, Any]) -> None:
+    def _enter(self, item: Item) -> None:
         """Go on with another scope of an export."""
+        scope = SCOPE.from_line(item.fields)
         app, user = scope["app"], scope["user"]
         owner = self._owner or ScopeRef(self._services.db, app, user)
         self._target = Target(self._services, owner, app, self.added)
@@ -266,6 +354,11 @@ class _Sink:
         target, lines, scope = self._target, self._lines, self._scope
         if target is None or not (lines or scope):
             return
+        if self._dry_run:
+            lines.clear()
+            self._scope = None
+            self._waiting = self._waiting_bytes = 0
+            return
         if "message" in lines:
             lines["message"] = messages.count_messages(target, lines["message"])
         failure: InvalidInput | None = None
@@ -280,6 +373,7 @@ class _Sink:
                         kind.write(target, tx, lines[name])
             except InvalidInput as error:
                 failure = error
+        self._has_stored = True
         lines.clear()
         self._scope = None
         self._waiting = self._waiting_bytes = 0
@@ -291,35 +385,10 @@ class _Sink:
     def finish(self) -> None:
         """Store the waiting lines, and end the embedding jobs that the imported vectors did."""
         self.flush()
-        if self._target is not None and self._target.embedded:
+        if self._target is not None and self._target.embedded and not self._dry_run:
             with self._services.db.write() as tx:
                 others.settle_sessions(self._target, tx)
 
 
 class _Explained(InvalidInput):
     """An error whose message says what is stored."""
-
-
-def _items(source: Source, format_: str, session: str | None) -> Iterator[Item]:
-    if format_ in LINE_FORMATS:
-        return jsonl.read(source, session)
-    if format_ == "locomo":
-        return locomo.read(_object(source))
-    numbered = ((f"conversation {number}", value) for number, value in source.elements())
-    return chatgpt.read(numbered) if format_ == "chatgpt" else claude.read(numbered)
-
-
-def _object(source: Source) -> dict[str, Any]:
-    try:
-        data = source.read(files.MAX_OBJECT_BYTES + 1)
-        if len(data) > files.MAX_OBJECT_BYTES:
-            raise files.too_long(source.name, files.MAX_OBJECT_BYTES)
-        value = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{source.name} is not UTF-8 ({error.reason}): convert it") from error
-    except (ValueError, RecursionError) as error:
-        problem = files.json_problem(error)
-        raise InvalidInput(f"{source.name} is no JSON ({problem}): get the file again") from error
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{source.name} is no JSON object: import one conversation at a time")
-    return value

@@ -15,12 +15,8 @@ from contextlib import contextmanager, suppress
 from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.text.validate import refuse_output
-from memdb.transfer.files import (
-    FREE_BYTES,
-    MAX_RATIO,
-    is_database,
-    is_memdb,
-)
+from memdb.transfer.files import is_database, is_memdb
+from memdb.transfer.source import FREE_BYTES, MAX_RATIO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

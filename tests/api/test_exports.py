@@ -58,6 +58,7 @@ NAMES = [
     "Ids",
     "Image",
     "ImportReport",
+    "LeftOut",
     "Interrupted",
     "InvalidInput",
     "InvalidItem",

@@ -312,7 +312,19 @@ def test_dry_run_changes_nothing(agent: Path, backup: Path) -> None:
     assert {path.name: path.read_bytes() for path in agent.parent.iterdir()} == before
 
 
-@pytest.mark.parametrize("how", ["in this process", "in another", "reading a snapshot"])
+def test_a_file_that_is_read_without_locks_is_replaced(agent: Path, backup: Path) -> None:
+    """The reader keeps what it reads, and learns at its next call that the file is another."""
+    os.utime(agent, ns=(10**18, 10**18))  # long ago: nobody is writing to it
+    with memdb.open(agent, embedder=None, mode="read") as db:
+        before = db.scope("ann").session("s0").last(1)
+        memdb.restore(backup, agent)
+
+        assert before
+        with pytest.raises(memdb.MemDBError, match="was removed or replaced"):
+            db.scope("ann").session("s0").last(1)
+
+
+@pytest.mark.parametrize("how", ["in this process", "in another"])
 def test_an_open_file_is_not_replaced(
     agent: Path, backup: Path, start_child: Callable[..., Any], how: str
 ) -> None:
@@ -325,8 +337,7 @@ def test_an_open_file_is_not_replaced(
             memdb.restore(backup, agent)
         child.communicate("end\n", timeout=60)
     else:
-        mode: Any = "read" if how == "reading a snapshot" else "write"
-        with memdb.open(agent, embedder=None, mode=mode) as db:
+        with memdb.open(agent, embedder=None) as db:
             db.scope("ann").session("s0").last(1)
             with pytest.raises(memdb.Busy, match="open in another program"):
                 memdb.restore(backup, agent)

@@ -50,6 +50,9 @@ def test_import_golden(run_json, path):
         "state_added": 0,
         "settings_added": 0,
         "forgotten": 0,
+        "left_out": [],
+        "dry_run": False,
+        "samples": [],
         "embedded": 211,
     }
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.transfer.files import format_of
+from memdb.transfer.detect import detect
+from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,8 @@ def test_formats(text: str, format_: str, tmp_path: Path) -> None:
     path = tmp_path / "given"
     path.write_text(text, encoding="utf-8")
 
-    assert format_of(path) == format_
+    with Tree(path) as tree:
+        assert detect(tree)[0].name == format_
 
 
 @pytest.mark.parametrize(
@@ -74,10 +76,16 @@ def test_a_file_that_is_not_there(db: MemDB, tmp_path: Path) -> None:
         db.import_file(tmp_path / "none.jsonl", user="ann")
 
 
-def test_a_folder(db: MemDB, tmp_path: Path) -> None:
-    """A folder cannot be read."""
-    with pytest.raises(memdb.FileError, match="cannot be read"):
-        db.import_file(tmp_path, user="ann")
+def test_a_folder_of_nothing(db: MemDB, tmp_path: Path) -> None:
+    """An empty folder, and one of other things, are refused; the error names what is there."""
+    (tmp_path / "a" / ".hidden").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "photo.png").write_bytes(b"\x89PNG")
+
+    with pytest.raises(memdb.InvalidInput, match="a holds no files"):
+        db.import_file(tmp_path / "a", user="ann")
+    with pytest.raises(memdb.InvalidInput, match=r"b \(it holds photo\.png\): this is no format"):
+        db.import_file(tmp_path / "b", user="ann")
 
 
 def test_an_archive_of_something_else(db: MemDB, tmp_path: Path) -> None:
@@ -85,7 +93,7 @@ def test_an_archive_of_something_else(db: MemDB, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("photo.txt", "x")
 
-    with pytest.raises(memdb.InvalidInput, match=r"holds no conversations\.json"):
+    with pytest.raises(memdb.InvalidInput, match=r"a\.zip \(it holds photo\.txt\): this is no"):
         db.import_file(tmp_path / "a.zip", user="ann")
 
 
@@ -129,3 +137,36 @@ def test_a_format_can_be_named(db: MemDB, tmp_path: Path) -> None:
         db.import_file(tmp_path / "a", user="ann", format="chatgpt")
     with pytest.raises(memdb.InvalidInput, match="no JSON object"):
         db.import_file(tmp_path / "a", user="ann", format="locomo")
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le-sig", "utf-8-sig"])
+def test_other_encodings(coding: str, db: MemDB, tmp_path: Path) -> None:
+    """A file with a byte order mark is read by it."""
+    text = '{"role": "user", "text": "Blåbær", "session": "s"}\n'
+    mark = "\ufeff" if coding == "utf-16-le-sig" else ""
+    (tmp_path / "a.jsonl").write_bytes((mark + text).encode(coding.replace("-le-sig", "-le")))
+    db.import_file(tmp_path / "a.jsonl", user="ann")
+
+    assert db.scope("ann").session("s").get(1).text == "Blåbær"
+
+
+def test_a_folder_of_lines(db: MemDB, tmp_path: Path) -> None:
+    """All of its files are read; errors name the file."""
+    line = '{"role": "user", "text": "hi", "session": "%s"}\n'
+    (tmp_path / "talks" / "old").mkdir(parents=True)
+    for name in ("a.jsonl", "old/b.jsonl"):
+        (tmp_path / "talks" / name).write_text(line % name)
+    report = db.import_file(tmp_path / "talks", user="ann")
+    (tmp_path / "talks" / "old" / "b.jsonl").write_text(line % "b" + "5\n")
+
+    assert report.messages_added == 2
+    with pytest.raises(memdb.InvalidInput, match=r"^old/b\.jsonl, line 2: not a JSON object"):
+        db.import_file(tmp_path / "talks", user="ann")
+
+
+def test_a_memdb_file_is_exported_first(db: MemDB, tmp_path: Path) -> None:
+    """The error names the command."""
+    memdb.open(tmp_path / "other.db").close()
+
+    with pytest.raises(memdb.InvalidInput, match="export it first with `memdb export`"):
+        db.import_file(tmp_path / "other.db", user="ann")

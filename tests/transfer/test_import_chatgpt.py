@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,7 @@ import memdb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from memdb.api.database import MemDB
 
@@ -61,6 +64,7 @@ def conversation() -> dict[str, Any]:
         node("ran", "code", "tool", {"content_type": "execution_output", "text": "1"}),
         node("a2", "ran", "assistant", plain("Oslo.", "A city."), 1700000012),
     ]
+    nodes[5]["message"]["recipient"] = "python"
     return {
         "id": "c1",
         "title": "Capitals",
@@ -81,8 +85,8 @@ def test_the_branch_on_the_screen(
     assert (report.format, report.sessions, report.messages_added) == ("chatgpt", 1, 4)
     assert (info.name, info.title, info.created_ms) == ("c1", "Capitals", 1699999999500)
     assert told(db, "c1", "role", "text", "author", "external_id", "created_ms") == [
-        ("user", "Of Norway?", None, "q2", 1700000010000),
-        ("assistant", "print(1)", None, "code", 1700000011000),
+        ("user", "[image]\nOf Norway?", None, "q2", 1700000010000),
+        ("assistant", 'python({"input": "print(1)"})', None, "code", 1700000011000),
         ("tool", "1", "python", "ran", 1700000011000),
         ("assistant", "Oslo.\nA city.", None, "a2", 1700000012000),
     ]
@@ -91,18 +95,36 @@ def test_the_branch_on_the_screen(
 def test_what_is_not_plain_text_is_kept(
     conversation: dict[str, Any], db: MemDB, document: Document, told: Told
 ) -> None:
-    """Images and code stand in the parts as they came."""
+    """Images, calls of tools and their results stand in the parts."""
     db.import_file(document([conversation]), user="ann")
 
     assert told(db, "c1", "parts") == [
         (
             [
-                {"content_type": "image_asset_pointer", "asset_pointer": "file-service://f1"},
+                {"type": "image", "file_id": "file-service://f1"},
                 {"type": "text", "text": "Of Norway?"},
             ],
         ),
-        ([{"content_type": "code", "language": "python", "text": "print(1)"}],),
-        ([{"content_type": "execution_output", "text": "1"}],),
+        (
+            [
+                {
+                    "type": "tool_call",
+                    "id": "code",
+                    "name": "python",
+                    "arguments": {"input": "print(1)"},
+                }
+            ],
+        ),
+        (
+            [
+                {
+                    "type": "tool_result",
+                    "tool_call_id": "code",
+                    "name": "python",
+                    "content": [{"type": "text", "text": "1"}],
+                }
+            ],
+        ),
         (None,),
     ]
 
@@ -183,7 +205,6 @@ def test_an_empty_conversation_makes_no_session(db: MemDB, document: Document) -
     [
         pytest.param({"mapping": [1]}, "it has no mapping", id="mapping"),
         pytest.param({"id": None}, "has no id", id="id"),
-        pytest.param({"current_node": "gone"}, "no node 'gone'", id="node"),
         pytest.param({"create_time": "now"}, "give a number of seconds", id="time"),
         pytest.param({"create_time": 1e12}, "seconds since 1970", id="milliseconds"),
     ],
@@ -195,35 +216,42 @@ def test_a_bad_conversation(
     db: MemDB,
     document: Document,
 ) -> None:
-    """The error names the conversation; those before it are stored."""
-    with pytest.raises(memdb.InvalidInput, match=f"^conversation 2: .*{error}"):
-        db.import_file(document([conversation, {**conversation, **changes}]), user="ann")
-    assert db.scope("ann").session("c1").last_seq == 4
+    """It is left out with the reason; those before and after it are stored."""
+    bad, after = {**conversation, **changes}, {**conversation, "id": "c3"}
+    report = db.import_file(document([conversation, bad, after]), user="ann")
+
+    (left,) = [one for one in report.left_out if one.what == "conversation 2"]
+    assert error in left.why
+    assert [db.scope("ann").session(name).last_seq for name in ("c1", "c3")] == [4, 4]
 
 
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        pytest.param({"parent": "a2"}, "conversation 1: node 'a2' is its own", id="circle"),
+        pytest.param({"parent": "a2"}, "node 'a2' is its own", id="circle"),
         pytest.param({"message": {"author": None}}, "has no author", id="author"),
     ],
 )
 def test_a_bad_node(
     changes: dict[str, Any], error: str, conversation: dict[str, Any], db: MemDB, document: Document
 ) -> None:
-    """The error says what is wrong with the tree."""
+    """The report says what is wrong with the tree."""
     conversation["mapping"]["q2"] |= changes
 
-    with pytest.raises(memdb.InvalidInput, match=error):
-        db.import_file(document([conversation]), user="ann")
+    report = db.import_file(document([conversation]), user="ann")
+
+    assert error in report.left_out[0].why
+    assert db.scope("ann").sessions() == []
 
 
 def test_a_role_nobody_knows(conversation: dict[str, Any], db: MemDB, document: Document) -> None:
-    """The error names conversation and message."""
+    """The report names conversation and role."""
     conversation["mapping"]["a2"]["message"]["author"]["role"] = "bird"
 
-    with pytest.raises(memdb.InvalidInput, match="conversation 1, message 5: role is 'bird'"):
-        db.import_file(document([conversation]), user="ann")
+    report = db.import_file(document([conversation]), user="ann")
+
+    assert (report.left_out[0].what, report.messages_added) == ("conversation 1", 0)
+    assert "role is 'bird'" in report.left_out[0].why
 
 
 def test_sessions_are_named_by_the_file(
@@ -232,3 +260,100 @@ def test_sessions_are_named_by_the_file(
     """A session cannot be given beside them."""
     with pytest.raises(memdb.InvalidInput, match="names its own"):
         db.import_file(document([conversation]), user="ann", session="chat")
+
+
+SHARDS = ["conversations-000.json", "conversations-001.json"]
+
+
+@pytest.mark.parametrize("form", ["zip", "zip with a folder", "folder"])
+def test_shards(form: str, conversation: dict[str, Any], db: MemDB, tmp_path: Path) -> None:
+    """A large export comes in several files; all are read, and what else is there is named."""
+    given = {
+        SHARDS[0]: json.dumps([conversation]),
+        SHARDS[1]: json.dumps([{**conversation, "id": "c2"}]),
+        "chat.html": "<html>",
+        "file-1.png": "x",
+    }
+    path = tmp_path / "export"
+    if form == "folder":
+        path.mkdir()
+        for name, text in given.items():
+            (path / name).write_text(text)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, text in given.items():
+                archive.writestr(f"export/{name}" if form != "zip" else name, text)
+    reports = [db.import_file(path, user="ann") for _ in range(2)]
+
+    assert [(one.sessions, one.messages_added) for one in reports] == [(2, 8), (0, 0)]
+    assert sorted(info.name for info in db.scope("ann").sessions()) == ["c1", "c2"]
+    (rest,) = reports[0].left_out
+    assert (rest.what, rest.count) == ("files", 2)
+    assert "chat.html" in rest.why
+
+
+def test_an_empty_shard(db: MemDB, tmp_path: Path) -> None:
+    """An account without conversations is no error."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(SHARDS[0], "[]")
+
+    assert db.import_file(tmp_path / "a.zip", user="ann").messages_added == 0
+
+
+def test_what_the_page_hides(
+    conversation: dict[str, Any], db: MemDB, document: Document, told: Told
+) -> None:
+    """Profiles and thoughts are no messages; the report counts them."""
+    mapping = conversation["mapping"]
+    hidden = [
+        ("profile", {"content_type": "user_editable_context", "user_profile": "I am Ann."}),
+        ("thoughts", {"content_type": "thoughts", "thoughts": [{"content": "Hm."}]}),
+        ("recap", {"content_type": "reasoning_recap", "content": "Thought for 7 seconds"}),
+        ("flag", plain("Hidden.")),
+    ]
+    parent = "a2"
+    for name, content in hidden:
+        mapping[name] = node(name, parent, "assistant", content, 1700000013)
+        parent = name
+    mapping["flag"]["message"]["metadata"] = {"is_visually_hidden_from_conversation": True}
+    conversation["current_node"] = parent
+    report = db.import_file(document([conversation]), user="ann")
+
+    assert {(one.what, one.count) for one in report.left_out} == {
+        ("profiles and instructions of the user", 1),
+        ("thoughts of the model", 2),
+        ("hidden messages", 1),
+    }
+    assert "Left out: 2 thoughts of the model: ChatGPT does not show them" in str(report)
+    assert len(told(db, "c1", "text")) == 4
+
+
+def test_a_project(conversation: dict[str, Any], db: MemDB, document: Document) -> None:
+    """The project of a conversation is in the session's metadata."""
+    conversation["gizmo_id"] = "g-p-12"
+    db.import_file(document([conversation]), user="ann")
+
+    assert db.scope("ann").sessions()[0].metadata == {"project": "g-p-12"}
+
+
+def test_a_branch_whose_root_is_missing(
+    conversation: dict[str, Any], db: MemDB, document: Document, told: Told
+) -> None:
+    """What hangs together up to the current node is imported."""
+    del conversation["mapping"]["sys"]
+    db.import_file(document([conversation]), user="ann")
+
+    assert len(told(db, "c1", "text")) == 4
+
+
+def test_a_dry_run_stores_nothing(
+    conversation: dict[str, Any], db: MemDB, document: Document
+) -> None:
+    """It counts, shows the first messages, and leaves the file as it is."""
+    before = db.file.mark()
+    report = db.import_file(document([conversation]), user="ann", dry_run=True)
+
+    assert (report.dry_run, report.sessions, report.messages_added) == (True, 1, 4)
+    assert report.samples[0] == "assistant: Oslo. A city."
+    assert "Would import 4 messages in 1 new sessions" in str(report)
+    assert (db.scope("ann").sessions(), db.file.mark()) == ([], before)

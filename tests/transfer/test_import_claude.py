@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import memdb
 from memdb.text.parts import original_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from memdb.api.database import MemDB
 
@@ -68,7 +70,7 @@ def test_messages_with_roles_times_and_ids(
     assert (report.format, report.sessions, report.messages_added) == ("claude", 1, 3)
     assert (info.name, info.title, info.created_ms) == ("c1", "Baking", 1709285400250)
     assert told(db, "c1", "role", "text", "external_id", "created_ms") == [
-        ("user", "How long do buns take?", "m1", 1709285401000),
+        ("user", "How long do buns take?\n[file: list.txt] flour", "m1", 1709285401000),
         ("assistant", "Twelve minutes.", "m2", 1709285402000),
         ("user", "Thanks", "m3", 1709285403000),
     ]
@@ -77,14 +79,11 @@ def test_messages_with_roles_times_and_ids(
 def test_what_is_not_text_is_kept(
     conversation: dict[str, Any], db: MemDB, document: Document, told: Told
 ) -> None:
-    """Tool calls and attachments stand in the parts; the original has them as they came."""
+    """Tool calls and attachments stand in the parts."""
     db.import_file(document([conversation]), user="ann")
 
     (asked,), (answered,), (last,) = told(db, "c1", "parts")
-    attachment = {"type": "attachment", "file_name": "list.txt", "extracted_content": "flour"}
-    assert [part["type"] for part in asked] == ["text", "other", "original"]
-    assert asked[1]["data"] == attachment
-    assert original_of(asked, "anthropic")["content"][1] == attachment
+    assert asked[1] == {"type": "file", "name": "list.txt", "text": "flour"}
     assert answered[0]["type"] == "tool_call"
     assert original_of(answered, "anthropic")["content"][0] == TOOL_USE
     assert last is None
@@ -125,7 +124,87 @@ def test_a_bad_conversation(
     db: MemDB,
     document: Document,
 ) -> None:
-    """The error names the conversation; those before it are stored."""
-    with pytest.raises(memdb.InvalidInput, match=f"^conversation 2: .*{error}"):
-        db.import_file(document([conversation, {**conversation, **changes}]), user="ann")
-    assert db.scope("ann").session("c1").last_seq == 3
+    """It is left out with the reason; those before and after it are stored."""
+    bad, after = {**conversation, **changes}, {**conversation, "uuid": "c3"}
+    report = db.import_file(document([conversation, bad, after]), user="ann")
+
+    assert [one.what for one in report.left_out] == ["conversation 2"]
+    assert error in report.left_out[0].why
+    assert [db.scope("ann").session(name).last_seq for name in ("c1", "c3")] == [3, 3]
+
+
+def call(command: str, at: int, **fields: Any) -> dict[str, Any]:
+    """Return a message of the assistant that writes an artifact."""
+    block = {"type": "tool_use", "name": "artifacts", "input": {"command": command, **fields}}
+    result = {
+        "type": "tool_result",
+        "name": "artifacts",
+        "content": [{"type": "text", "text": "OK"}],
+    }
+    return {
+        "uuid": f"a{at}",
+        "sender": "assistant",
+        "content": [block, result, {"type": "text", "text": "Done."}],
+        "created_at": f"2024-03-01T10:00:0{at}Z",
+    }
+
+
+def test_artifacts_become_versions(
+    conversation: dict[str, Any], db: MemDB, document: Document, told: Told
+) -> None:
+    """Each call is a version, a change is applied; what a tool gave is a message of its own."""
+    about = {"id": "plan", "type": "text/markdown", "title": "The plan"}
+    conversation["chat_messages"] += [
+        call("create", 1, content="Bake buns.\n", **about),
+        call("update", 2, old_str="buns", new_str="bread", **about),
+        call("update", 3, old_str="cake", new_str="pie", **about),
+        call("rewrite", 4, content="Buy bread.\n", **about),
+    ]
+    reports = [db.import_file(document([conversation]), user="ann") for _ in range(2)]
+    artifacts = db.scope("ann").session("c1").artifacts
+
+    assert [one.artifacts_added for one in reports] == [3, 0]
+    assert [artifacts.load("plan.md", version=n).text for n in (1, 2, 3)] == [
+        "Bake buns.\n", "Bake bread.\n", "Buy bread.\n"
+    ]  # fmt: skip
+    assert artifacts.load("plan.md").info.metadata == {"title": "The plan"}
+    assert reports[0].left_out[0].what == "changes of artifacts"
+    assert [role for (role,) in told(db, "c1", "role")][-3:] == ["assistant", "tool", "assistant"]
+
+
+def test_projects_and_memories(conversation: dict[str, Any], db: MemDB, tmp_path: Path) -> None:
+    """A project's documents are artifacts of the user, each memory is an entry."""
+    made = "2024-03-01T09:30:00Z"
+    files = {
+        "conversations.json": [conversation],
+        "projects.json": [
+            {
+                "uuid": "p1", "name": "Bakery", "description": "", "created_at": made,
+                "prompt_template": "Speak of bread.",
+                "docs": [{"uuid": "d1", "filename": "menu.txt", "content": "Rye.", "created_at": made}],
+            }
+        ],
+        "memories.json": [
+            {
+                "conversations_memory": "**Work**\n\nAnn runs a bakery.\n- Ann opens at six.",
+                "project_memories": {"p1": "Rye sells best."},
+            }
+        ],
+        "users.json": [{"uuid": "me", "full_name": "Ann"}],
+    }  # fmt: skip
+    path = tmp_path / "claude.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in files.items():
+            archive.writestr(name, json.dumps(value))
+    reports = [db.import_file(path, user="ann") for _ in range(2)]
+    ann = db.scope("ann")
+
+    assert [(one.entries_added, one.artifacts_added) for one in reports] == [(3, 2), (0, 0)]
+    assert ann.artifacts.load("projects/Bakery/menu.txt").text == "Rye."
+    assert ann.artifacts.load("projects/Bakery/prompt_template.md").text == "Speak of bread."
+    assert {(one.text, str(one.metadata)) for one in ann.entries.list()} == {
+        ("Ann runs a bakery.", "None"),
+        ("Ann opens at six.", "None"),
+        ("Rye sells best.", "{'project': 'p1'}"),
+    }
+    assert "users.json" in reports[0].left_out[0].why

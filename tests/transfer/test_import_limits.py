@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memdb.errors import InvalidInput, TooLarge
-from memdb.transfer import files
+from memdb.transfer import source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -310,9 +310,9 @@ def test_lines_and_elements_have_a_length(
     db: MemDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the line or element, and no more than that much is read."""
-    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1000)
-    monkeypatch.setattr(files, "MAX_ELEMENT_BYTES", 100_000)
-    monkeypatch.setattr(files, "MAX_OBJECT_BYTES", 10_000)
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(source, "MAX_ELEMENT_BYTES", 100_000)
+    monkeypatch.setattr(source, "MAX_OBJECT_BYTES", 10_000)
     message = json.dumps(MESSAGE)
     path = tmp_path / "a.jsonl"
 

@@ -63,6 +63,9 @@ def test_the_report_counts_what_was_added(export: str, open_db: Callable[..., Me
         "state_added": 0,
         "settings_added": 0,
         "forgotten": 0,
+        "left_out": [],
+        "dry_run": False,
+        "samples": [],
     }
     assert str(report) == (
         "Imported 7 messages in 1 new sessions, 2 entries, 3 artifact versions (memdb)."

@@ -1,78 +1,115 @@
 """
-ChatGPT's export: `conversations.json`, a list of conversations.
+ChatGPT's export: `conversations.json`, or its shards `conversations-000.json` and so on.
 
-A conversation is a tree of messages, because a question can be edited; the
-branch of the current node is imported. Everything but plain text (images, code,
-results of tools) is kept whole in the message's parts.
+A conversation is a tree of messages, because a question can be edited; the branch of the
+current node is imported. What the page hides (the user's profile, what a model thought,
+empty nodes) is left out and counted. Calls of tools, their results and images become parts.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, MemDBError
+from memdb.errors import InvalidInput
+from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
-from memdb.transfer.lines import Item, located, seconds
+from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.lines import Item, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
+    from memdb.transfer.formats.base import Request
+    from memdb.transfer.tree import Tree
 
-def read(conversations: Iterable[tuple[str, Any]]) -> Iterator[Item]:
-    """
-    Yield the sessions and messages of *conversations*, each with its place in the file.
+FILES = ("conversations.json", "conversations-*.json", "conversation.json")
 
-    Raises:
-        InvalidInput: a conversation has no tree of messages, or one that is broken.
-    """
-    for place, conversation in conversations:
-        try:
-            items = list(_conversation(place, conversation))
-        except MemDBError as error:
-            raise located(place, error) from error
-        yield from items
+# Types of content that the page does not show as something said.
+HIDDEN = {
+    "user_editable_context": "profiles and instructions of the user",
+    "model_editable_context": "memories that were shown to the model",
+    "thoughts": "thoughts of the model",
+    "reasoning_recap": "thoughts of the model",
+}
+ON_THE_PAGE = "ChatGPT does not show them as messages"
+
+# What calls of tools are sent to; "all" is the reader.
+TO_ALL = (None, "", "all")
+
+PROJECT = "g-p-"  # ids of projects begin so, those of GPTs with "g-"
+
+
+def _claim(tree: Tree) -> list[str]:
+    """Claim conversations with a mapping; of an empty export its shards."""
+    names = [name for name in tree.named(*FILES) if "mapping" in tree.peek(name)]
+    if not names and tree.is_alone:
+        names = [name for name in tree.names if "mapping" in tree.peek(name)]
+    if names or (tree.named("conversations-*.json") and not tree.named("projects.json")):
+        return sorted({*names, *tree.named("conversations-*.json")})
+    return []
+
+
+def _read(request: Request) -> Iterator[Item]:
+    found = elements(request, request.names, "conversation")
+    yield from whole_or_left_out(found, _conversation)
 
 
 def _conversation(place: str, conversation: Any) -> Iterator[Item]:
     if not isinstance(conversation, dict) or not isinstance(conversation.get("mapping"), dict):
         raise InvalidInput("no ChatGPT conversation, it has no mapping: export it again")
     name = conversation.get("id") or conversation.get("conversation_id")
-    if name is None:
+    if not isinstance(name, str):
         raise InvalidInput("the conversation has no id: export it again")
     made_ms = seconds(conversation.get("create_time"), "create_time")
     last_ms = made_ms
-    found = []
+    found: list[Item] = []
+    names: dict[str, str] = {}  # of the tools that were called, by the call's id
     for number, (node_id, message) in enumerate(_branch(conversation), start=1):
-        fields = _message(message)
+        where = f"{place}, message {number}"
+        hidden = _hidden(message)
+        if hidden is not None:
+            yield left_out(where, hidden, ON_THE_PAGE)
+            continue
+        fields = _message(message, node_id, names)
         if fields is None:
             continue
-        said_ms = seconds(message.get("create_time"), "create_time")
-        last_ms = last_ms if said_ms is None else said_ms
+        sent_ms = seconds(message.get("create_time"), "create_time")
+        last_ms = last_ms if sent_ms is None else sent_ms
         fields |= {
             "session": name,
             "external_id": message.get("id") or node_id,
             "created_ms": last_ms,
         }
-        found.append(Item(f"{place}, message {number}", "message", fields))
+        found.append(Item(where, "message", fields))
     if found:
-        about = {"name": name, "title": conversation.get("title"), "created_ms": made_ms}
-        yield Item(place, "session", about)
+        yield Item(place, "session", _session(name, conversation, made_ms))
         yield from found
+
+
+def _session(name: str, conversation: dict[str, Any], made_ms: int | None) -> dict[str, Any]:
+    project = conversation.get("conversation_template_id") or conversation.get("gizmo_id")
+    title = conversation.get("title")
+    about: dict[str, Any] = {"name": name, "created_ms": made_ms}
+    if isinstance(title, str) and title.strip():
+        about["title"] = title
+    if isinstance(project, str):
+        about["metadata"] = {"project" if project.startswith(PROJECT) else "gpt": project}
+    return about
 
 
 def _branch(conversation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the (node id, message) from the root to the current node."""
     mapping = conversation["mapping"]
     node_id = conversation.get("current_node")
-    if node_id is None:
+    if not isinstance(mapping.get(node_id) if isinstance(node_id, str) else None, dict):
         node_id = _last_leaf(mapping)
     branch: list[tuple[str, dict[str, Any]]] = []
     seen: set[str] = set()
     while node_id is not None:
         node = mapping.get(node_id) if isinstance(node_id, str) else None
         if not isinstance(node, dict):
-            raise InvalidInput(f"the mapping has no node {node_id!r}: export it again")
+            break  # the parent is not in the export: what is below it is
         if node_id in seen:
             raise InvalidInput(f"node {node_id!r} is its own ancestor: export it again")
         seen.add(node_id)
@@ -93,40 +130,70 @@ def _last_leaf(mapping: dict[str, Any]) -> str | None:
     return leaves[-1] if leaves else None
 
 
-def _message(message: dict[str, Any]) -> dict[str, Any] | None:
+def _hidden(message: dict[str, Any]) -> str | None:
+    """Return what a message is that the page does not show; None for one that it shows."""
+    content, about = message.get("content"), message.get("metadata")
+    if isinstance(content, dict) and content.get("content_type") in HIDDEN:
+        return HIDDEN[content["content_type"]]
+    if isinstance(about, dict) and about.get("is_visually_hidden_from_conversation") is True:
+        return "hidden messages"
+    return None
+
+
+def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> dict[str, Any] | None:
     """Return role, author, text and parts; None for an empty message."""
-    author = message.get("author")
-    content = message.get("content")
+    author, content = message.get("author"), message.get("content")
     if not isinstance(author, dict) or not isinstance(content, dict):
         raise InvalidInput("a message has no author or no content: export it again")
-    parts = content.get("parts")
-    if isinstance(parts, list):
-        text = "\n".join(filter(None, map(_words, parts)))
-        plain = all(isinstance(part, str) for part in parts)
-        body = None if plain else [_part(part) for part in parts]
-    else:
-        text = _words(content)
-        body = [content]
-    if not text and body is None:
+    role = role_of(author.get("role"))
+    if role not in ROLES:
+        raise InvalidInput(f"role is {author.get('role')!r}: use one of {', '.join(ROLES)}")
+    parts = [part for part in _parts(content) if part.get("text") or part["type"] != "text"]
+    recipient = message.get("recipient")
+    if role == "assistant" and recipient not in TO_ALL:
+        tool = str(recipient)
+        names[tool] = str(message.get("id") or node_id)
+        text = "\n".join(part.get("text", "") for part in parts)
+        arguments = text if text.lstrip().startswith("{") else {"input": text}
+        call = {"type": "tool_call", "id": names[tool], "name": tool, "arguments": arguments}
+        return {"role": role, "parts": [call]}
+    if role == "tool":
+        tool = str(author.get("name") or "unknown_tool")
+        result = {"type": "tool_result", "name": tool, "content": parts}
+        if tool in names:
+            result["tool_call_id"] = names[tool]
+        return {"role": role, "author": author.get("name") or None, "parts": [result]}
+    if not parts:
         return None
-    role = author.get("role")
-    return {
-        "role": role_of(role),
-        "author": author.get("name") or None,
-        "text": text,
-        "parts": body,
-    }
+    fields: dict[str, Any] = {"role": role, "author": author.get("name") or None}
+    if all(part["type"] == "text" for part in parts):
+        return {**fields, "text": "\n".join(part["text"] for part in parts)}
+    return {**fields, "parts": parts}
 
 
-def _words(part: Any) -> str:
-    """Return the text of a part; images and files have none."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict):
-        return ""
-    texts = (part.get(name) for name in ("text", "result", "content"))
-    return next((text for text in texts if isinstance(text, str)), "")
+def _parts(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a content in the words of docs/parts.md."""
+    given = content.get("parts")
+    for part in given if isinstance(given, list) else [content]:
+        if isinstance(part, str):
+            yield {"type": "text", "text": part}
+        elif isinstance(part, dict):
+            yield _part(part)
 
 
-def _part(part: Any) -> Any:
-    return {"type": "text", "text": part} if isinstance(part, str) else part
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    kind = part.get("content_type")
+    pointer = part.get("asset_pointer")
+    if isinstance(pointer, str) and kind in ("image_asset_pointer", "audio_asset_pointer"):
+        image = {"type": "image" if kind.startswith("image") else "audio", "file_id": pointer}
+        prompt = (part.get("metadata") or {}).get("dalle") or {}
+        words = prompt.get("prompt") if isinstance(prompt, dict) else None
+        return {**image, "text": words} if isinstance(words, str) and words else image
+    texts = (part.get(name) for name in ("text", "result", "content", "transcript"))
+    text = next((text for text in texts if isinstance(text, str)), None)
+    if text is not None:
+        return {"type": "text", "text": text}
+    return {"type": "other", "kind": str(kind or "unknown"), "data": part, "provider": "chatgpt"}
+
+
+FORMATS = {"chatgpt": Format("chatgpt", "an export of ChatGPT", _claim, _read)}

@@ -1,86 +1,228 @@
 """
-Claude's export: `conversations.json`, a list of conversations.
+Claude's export: conversations, and beside them projects and memories.
 
-Blocks that are not text (uses of tools and their results, thinking) and
-attachments are kept whole in the message's parts.
+Blocks that are not text become parts, results of tools messages of their own. Attachments
+are searched with their message; what Claude wrote as an artifact becomes its versions, and
+a project's documents become artifacts of the user. Memories become entries.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, MemDBError
+from memdb.errors import InvalidInput
 from memdb.text.provider_messages import role_of
-from memdb.transfer.lines import Item, iso_time, located
+from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
+    from memdb.transfer.formats.base import Request
+    from memdb.transfer.tree import Tree
 
-def read(conversations: Iterable[tuple[str, Any]]) -> Iterator[Item]:
-    """
-    Yield the sessions and messages of *conversations*, each with its place in the file.
-
-    Raises:
-        InvalidInput: a conversation has no messages' list, or a message no id.
-    """
-    for place, conversation in conversations:
-        try:
-            items = list(_conversation(place, conversation))
-        except MemDBError as error:
-            raise located(place, error) from error
-        yield from items
+# What the types of Claude's artifacts are called elsewhere; others are plain text.
+MIMES = {
+    "text/markdown": ("text/markdown", ".md"),
+    "text/html": ("text/html", ".html"),
+    "image/svg+xml": ("image/svg+xml", ".svg"),
+    "application/vnd.ant.mermaid": ("text/vnd.mermaid", ".mmd"),
+    "application/vnd.ant.react": ("text/jsx", ".jsx"),
+    "application/vnd.ant.code": ("text/plain", ""),
+}
+PLAIN = ("text/plain", ".txt")
+SOURCE = "claude"
 
 
-def _conversation(place: str, conversation: Any) -> Iterator[Item]:
-    if not isinstance(conversation, dict) or not isinstance(
-        conversation.get("chat_messages"), list
-    ):
+def _claim(tree: Tree) -> list[str]:
+    """Claim conversations with chat_messages, and the projects and memories beside them."""
+    found = [name for name in tree.named("conversations.json") if _is_of(tree, name)]
+    if not found and tree.is_alone:
+        return [name for name in tree.names if _is_of(tree, name) or _is_about(tree, name)]
+    about = [name for name in tree.named("*.json") if name not in found and _is_about(tree, name)]
+    return found + about
+
+
+def _is_of(tree: Tree, name: str) -> bool:
+    is_empty = not tree.is_alone and bool(tree.named("users.json"))
+    fields = tree.peek(name)
+    return "chat_messages" in fields or (not fields and is_empty)
+
+
+def _is_about(tree: Tree, name: str) -> bool:
+    fields = tree.peek(name)
+    return "conversations_memory" in fields or {"docs", "prompt_template"} <= fields.keys()
+
+
+def _read(request: Request) -> Iterator[Item]:
+    found = elements(request, request.names, "conversation")
+    yield from whole_or_left_out(found, _element)
+
+
+def _element(place: str, value: Any) -> Iterator[Item]:
+    if not isinstance(value, dict):
+        raise InvalidInput("no Claude conversation, it has no chat_messages: export it again")
+    if "conversations_memory" in value:
+        return _memories(place, value)
+    if "docs" in value and "chat_messages" not in value:
+        return _project(place, value)
+    return _conversation(place, value)
+
+
+def _conversation(place: str, conversation: dict[str, Any]) -> Iterator[Item]:
+    messages = conversation.get("chat_messages")
+    if not isinstance(messages, list):
         raise InvalidInput("no Claude conversation, it has no chat_messages: export it again")
     name = conversation.get("uuid")
-    if name is None:
+    if not isinstance(name, str):
         raise InvalidInput("the conversation has no uuid: export it again")
-    messages = conversation["chat_messages"]
     if not messages:
         return
-    about = {
+    about: dict[str, Any] = {
         "name": name,
         "title": conversation.get("name") or None,
         "created_ms": iso_time(conversation.get("created_at"), "created_at"),
     }
+    project = conversation.get("project")
+    if isinstance(project, dict) and project.get("name"):
+        about["metadata"] = {"project": project["name"]}
     yield Item(place, "session", about)
+    texts: dict[str, str] = {}  # of the artifacts, as they are by now
     for number, message in enumerate(messages, start=1):
-        fields = _message(message, number)
-        yield Item(f"{place}, message {number}", "message", {"session": name, **fields})
+        if not isinstance(message, dict) or message.get("uuid") is None:
+            raise InvalidInput(f"message {number} has no uuid: export it again")
+        where = f"{place}, message {number}"
+        made_ms = iso_time(message.get("created_at"), "created_at")
+        content = message.get("content")
+        given = content if isinstance(content, list) else []
+        blocks = [block for block in given if isinstance(block, dict)]
+        for part, fields in enumerate(_messages(message, blocks), start=1):
+            fields |= {
+                "session": name,
+                "external_id": message["uuid"] if part == 1 else f"{message['uuid']}#{part}",
+                "created_ms": made_ms,
+            }
+            yield Item(where, "message", fields)
+        for block in blocks:
+            if block.get("type") == "tool_use" and block.get("name") == "artifacts":
+                about_it = {"session": name, "message": message["uuid"], "created_ms": made_ms}
+                yield _artifact(where, block.get("input"), about_it, texts)
 
 
-def _message(message: Any, number: int) -> dict[str, Any]:
-    if not isinstance(message, dict) or message.get("uuid") is None:
-        raise InvalidInput(f"message {number} has no uuid: export it again")
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    texts = [block["text"] for block in blocks if _is_text(block)]
-    extra = [block for block in blocks if not _is_text(block)]
-    files = [
-        {"type": kind, **attached}
-        for kind, field in (("attachment", "attachments"), ("file", "files"))
-        for attached in message.get(field) or []
-        if isinstance(attached, dict)
-    ]
-    sender = message.get("sender")
-    return {
-        "role": role_of(sender),
-        "text": "\n".join(texts) if any(texts) else message.get("text") or "",
-        "parts": [*blocks, *files] if extra or files else None,
-        "external_id": message["uuid"],
-        "created_ms": iso_time(message.get("created_at"), "created_at"),
-    }
+def _messages(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield role, text and parts: results of tools are messages between the others."""
+    role = role_of(message.get("sender"))
+    runs: list[tuple[str, list[dict[str, Any]]]] = []
+    for block in blocks:
+        kind = "tool" if block.get("type") == "tool_result" else role
+        if not runs or runs[-1][0] != kind:
+            runs.append((kind, []))
+        runs[-1][1].append(block)
+    files = _files(message)
+    if files or not runs:
+        if not runs or runs[-1][0] != role:
+            runs.append((role, []))
+        runs[-1][1].extend(files)
+    for kind, run in runs:
+        if kind == "tool":
+            yield {"role": kind, "parts": run}
+            continue
+        texts = [block["text"] for block in run if _is_text(block)]
+        texts += [_words(block) for block in run if block.get("type") == "file"]
+        fields: dict[str, Any] = {"role": kind, "text": "\n".join(filter(None, texts))}
+        if not all(map(_is_text, run)):
+            fields["parts"] = run
+        elif not fields["text"]:
+            fields["text"] = message.get("text") or ""
+        yield fields
 
 
-def _is_text(block: Any) -> bool:
-    return (
-        isinstance(block, dict)
-        and block.get("type") == "text"
-        and isinstance(block.get("text"), str)
-    )
+def _is_text(block: dict[str, Any]) -> bool:
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _files(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what was attached: with its words, as far as Claude read them."""
+    found = []
+    for field in ("attachments", "files"):
+        for attached in message.get(field) or []:
+            if isinstance(attached, dict):
+                file = {"type": "file", "name": attached.get("file_name") or "unnamed"}
+                if attached.get("extracted_content"):
+                    file["text"] = attached["extracted_content"]
+                if attached.get("file_uuid"):
+                    file["file_id"] = attached["file_uuid"]
+                found.append(file)
+    return found
+
+
+def _words(file: dict[str, Any]) -> str:
+    return f"[file: {file['name']}] {file.get('text', '')}".rstrip()
+
+
+def _artifact(where: str, given: Any, about: dict[str, Any], texts: dict[str, str]) -> Item:
+    """Return the version of an artifact that a call made, from those before it in *texts*."""
+    call = given if isinstance(given, dict) else {}
+    name, command = call.get("id"), call.get("command")
+    if not isinstance(name, str) or not name.strip():
+        return left_out(where, "artifacts", "their calls have no id")
+    before, old, new = texts.get(name), call.get("old_str"), call.get("new_str")
+    if isinstance(call.get("content"), str) and command != "update":
+        texts[name] = call["content"]
+    elif before is not None and isinstance(old, str) and old and before.count(old) == 1:
+        texts[name] = before.replace(old, str(new or ""))
+    else:
+        why = "the text that they change is not in the version before"
+        return left_out(where, "changes of artifacts", why)
+    mime, suffix = MIMES.get(str(call.get("type")), PLAIN)
+    about_it = {key: call[key] for key in ("title", "language") if isinstance(call.get(key), str)}
+    fields = {**about, "name": name + suffix, "mime": mime, "text": texts[name]}
+    return Item(where, "artifact", {**fields, "metadata": about_it or None})
+
+
+def _project(place: str, project: dict[str, Any]) -> Iterator[Item]:
+    """Yield a project's instructions and documents as artifacts of the user."""
+    name = str(project.get("name") or project.get("uuid") or "unnamed")
+    made_ms = iso_time(project.get("created_at"), "created_at")
+    about = {"project": name}
+    for title in ("description", "prompt_template"):
+        if isinstance(project.get(title), str) and project[title].strip():
+            fields = {"name": f"user:projects/{name}/{title}.md", "text": project[title]}
+            fields |= {"mime": "text/markdown", "created_ms": made_ms, "metadata": about}
+            yield Item(place, "artifact", fields)
+    for document in project.get("docs") or []:
+        if isinstance(document, dict) and isinstance(document.get("content"), str):
+            file = str(document.get("filename") or document.get("uuid") or "unnamed")
+            fields = {"name": f"user:projects/{name}/{file}", "text": document["content"]}
+            written_ms = iso_time(document.get("created_at"), "created_at")
+            fields |= {"mime": "text/plain", "created_ms": written_ms, "metadata": about}
+            yield Item(place, "artifact", fields)
+        else:
+            yield left_out(place, "documents of projects", "they have no text in the export")
+
+
+def _memories(place: str, memories: dict[str, Any]) -> Iterator[Item]:
+    """Yield an entry for each paragraph of what Claude remembers."""
+    found = [(None, memories["conversations_memory"])]
+    of_projects = memories.get("project_memories")
+    found += [*of_projects.items()] if isinstance(of_projects, dict) else []
+    for project, text in found:
+        if not isinstance(text, str):
+            continue
+        for paragraph in map(_paragraph, text.splitlines()):
+            if paragraph:
+                fields: dict[str, Any] = {"text": paragraph, "source": SOURCE}
+                if project is not None:
+                    fields["metadata"] = {"project": project}
+                yield Item(place, "entry", fields)
+
+
+def _paragraph(line: str) -> str:
+    """Return a line without its mark of a list; "" for a heading, which says nothing alone."""
+    text = line.strip()
+    is_heading = text.startswith("#") or (text.startswith("**") and text.endswith("**"))
+    return "" if is_heading else text.removeprefix("- ").removeprefix("* ").strip()
+
+
+FORMATS = {"claude": Format("claude", "an export of Claude", _claim, _read)}

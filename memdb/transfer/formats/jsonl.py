@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput, MemDBError
 from memdb.text.provider_messages import read_messages, role_of
 from memdb.text.validate import int_value
-from memdb.transfer.files import parse_line
+from memdb.transfer.formats.base import Format
 from memdb.transfer.lines import EXPORT_VERSION, Item, any_time, located
+from memdb.transfer.source import parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.files import Source
+    from memdb.transfer.formats.base import Request
+    from memdb.transfer.tree import Tree
 
 # Other words for fields of a message, the usual one first.
 SYNONYMS = {
@@ -50,24 +52,23 @@ BARE_FIELDS = (
 )
 
 
-def read(source: Source, session: str | None) -> Iterator[Item]:
+def read(request: Request) -> Iterator[Item]:
     """
-    Yield the items that the lines of *source* describe.
-
-    Args:
-        session: Of messages whose line names none.
+    Yield the items that the lines of some files describe.
 
     Raises:
         InvalidInput: a line is no JSON object, or not a line of a known form.
     """
-    for number, line in source.lines():
-        place = f"line {number}"
-        try:
-            items = [*_items(parse_line(number, line), session, number, line)]
-        except MemDBError as error:
-            raise located(place, error) from error
-        for kind, fields in items:
-            yield Item(place, kind, fields)
+    for name in request.names:
+        with request.tree.open(name) as source:
+            for number, line in source.lines():
+                place = request.tree.place(name, f"line {number}")
+                try:
+                    items = [*_items(parse_line(number, line), request.session, number, line)]
+                except MemDBError as error:
+                    raise located(place, error) from error
+                for kind, fields in items:
+                    yield Item(place, kind, fields)
 
 
 def _items(
@@ -188,3 +189,35 @@ def _bare_message(given: dict[str, Any]) -> dict[str, Any]:
     if kept:
         fields["metadata"] = {**kept, **(fields.get("metadata") or {})}
     return fields
+
+
+def _claim_export(tree: Tree) -> list[str]:
+    """Claim a file that begins as an export of memdb."""
+    return [name for name in tree.named("*.jsonl", *_alone(tree)) if _kind(tree, name) == "memdb"]
+
+
+def _claim_lines(tree: Tree) -> list[str]:
+    """Claim the files whose first line is a message, an entry, or has a kind of the export."""
+    return [
+        name
+        for name in tree.named("*.jsonl", *_alone(tree))
+        for fields in [tree.peek(name)]
+        if "kind" in fields or "role" in fields or {"category", "content"} <= fields.keys()
+    ]
+
+
+def _alone(tree: Tree) -> tuple[str, ...]:
+    """Return the pattern that takes a file which was given by itself, whatever its name."""
+    return ("*",) if tree.is_alone else ()
+
+
+def _kind(tree: Tree, name: str) -> object:
+    return tree.peek(name).get("kind")
+
+
+FORMATS = {
+    "memdb": Format(
+        "memdb", "a memdb export", _claim_export, read, names_owner=True, takes_session=True
+    ),
+    "jsonl": Format("jsonl", "JSON lines", _claim_lines, read, takes_session=True),
+}

@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING
 
 from memdb.english.calendar import MONTHS
 from memdb.errors import InvalidInput
+from memdb.transfer.formats.base import Format
 from memdb.transfer.lines import Item
+from memdb.transfer.source import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from memdb.transfer.formats.base import Request
+    from memdb.transfer.tree import Tree
 
 TURN_MS = 60_000
 
@@ -28,6 +33,21 @@ _TIME = re.compile(
     r"(?P<day>\d{1,2})\s+(?P<month>[a-z]+),?\s+(?P<year>\d{4})",
     re.IGNORECASE,
 )
+
+
+def _claim(tree: Tree) -> list[str]:
+    """Claim a file that is one conversation of two speakers."""
+    if not tree.is_alone:
+        return []
+    fields = tree.peek(tree.names[0])
+    talk = fields.get("conversation", fields)
+    is_talk = isinstance(talk, dict) and {"speaker_a", "speaker_b"} <= talk.keys()
+    return [*tree.names] if is_talk else []
+
+
+def _read(request: Request) -> Iterator[Item]:
+    with request.tree.open(request.names[0]) as source:
+        yield from read(read_object(source))
 
 
 def read(conversation: dict[str, Any]) -> Iterator[Item]:
@@ -92,3 +112,6 @@ def _start_ms(name: str, value: Any) -> int:
     except ValueError as error:
         raise InvalidInput(f"{name}_date_time is {value!r}: {error}") from error
     return round(moment.timestamp() * 1000)
+
+
+FORMATS = {"locomo": Format("locomo", "a conversation of LoCoMo", _claim, _read)}

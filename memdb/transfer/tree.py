@@ -1,0 +1,223 @@
+"""
+What an import is given: one file, the files of a folder, or the members of an archive.
+
+A format says by their names and their first objects which of them are its own. Nothing is
+unpacked to the disk.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import zipfile
+from contextlib import ExitStack
+from fnmatch import fnmatch
+
+from memdb.errors import FileError, InvalidInput
+from memdb.text.validate import refuse_special
+from memdb.transfer.files import is_database
+from memdb.transfer.source import BOM, FREE_BYTES, MAX_RATIO, UNREADABLE, Source, first_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any, Self
+
+ZIP_MAGIC = b"PK\x03\x04"
+EMPTY_ZIP_MAGIC = b"PK\x05\x06"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+# Of these a folder or an archive has files that nobody wrote.
+SYSTEM_NAMES = ("__MACOSX", "Thumbs.db", "desktop.ini")
+
+# No export has so many; a wrong folder, such as all of a disk, has.
+MAX_FILES = 200_000
+
+
+class Tree:
+    """
+    The files that an import may read, by name.
+
+    A context manager; leaving it closes the archive.
+
+    Attributes:
+        path: As it was given.
+        name: Its last part, for messages.
+        names: Of its files, in order, below a folder with "/"; a file alone is its own.
+        is_alone: It is one file, neither a folder nor an archive.
+        is_database: It is a SQLite file.
+        done: Bytes that were read so far.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """
+        List the files at *path*.
+
+        Raises:
+            FileError: there is nothing, it cannot be read, or it is a damaged archive.
+            InvalidInput: there are more than 200,000 files.
+        """
+        refuse_special(path)
+        self.path = os.fspath(path)
+        self.name = os.path.basename(os.path.abspath(self.path))  # noqa: PTH100, PTH119
+        self.is_alone = False
+        self.is_database = False
+        self.done = 0
+        self._archive: zipfile.ZipFile | None = None
+        self._sizes: dict[str, int] = {}
+        self._first: dict[str, Any] = {}
+        try:
+            if os.path.isdir(self.path):  # noqa: PTH112
+                self._sizes = _files_below(self.path)
+            else:
+                self._list_file()
+        except OSError as error:
+            problem = error.strerror or str(error)
+            raise FileError(
+                f"{self.path} cannot be read ({problem}): check the path", self.path
+            ) from error
+        except (zipfile.BadZipFile, RuntimeError) as error:
+            raise FileError(
+                f"{self.path} is a damaged or locked archive ({error}): get it again", self.path
+            ) from error
+        self.names = tuple(self._sizes)
+
+    def _list_file(self) -> None:
+        with open(self.path, "rb") as file:  # noqa: PTH123
+            head = file.read(4)
+        if not head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
+            self.is_alone = True
+            self.is_database = is_database(self.path)
+            self._sizes[self.name] = os.stat(self.path).st_size  # noqa: PTH116
+            return
+        self._archive = zipfile.ZipFile(self.path)
+        members = [member for member in self._archive.infolist() if not member.is_dir()]
+        self._sizes = {
+            member.filename: member.file_size
+            for member in sorted(members, key=lambda member: member.filename)
+            if not _is_hidden(member.filename)
+        }
+        _refuse_many(self.name, len(self._sizes))
+
+    def __enter__(self) -> Self:
+        """Return the tree itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the archive."""
+        if self._archive is not None:
+            self._archive.close()
+
+    def named(self, *patterns: str) -> list[str]:
+        """Return the files whose name without folders fits a pattern, such as "*.md"."""
+        return [
+            name
+            for name in self.names
+            if any(fnmatch(name.rpartition("/")[2].lower(), pattern) for pattern in patterns)
+        ]
+
+    def size_of(self, names: list[str] | tuple[str, ...]) -> int:
+        """Return how many bytes some of the files have."""
+        return sum(self._sizes[name] for name in names)
+
+    def shown(self, name: str) -> str:
+        """Return what errors call a file: with the archive or folder it is in."""
+        return name if self.is_alone else f"{self.name}/{name}"
+
+    def place(self, name: str, place: str) -> str:
+        """Return where in the tree something is: "line 3", or "a.jsonl, line 3" of several."""
+        return place if len(self.names) == 1 else f"{name}, {place}"
+
+    def open(self, name: str, *, counts: bool = True) -> Source:
+        """
+        Open a file; UTF-16 with a byte order mark is read as UTF-8.
+
+        Args:
+            counts: What is read is a part of the import, so `done` grows.
+
+        Raises:
+            FileError: it cannot be read.
+        """
+        with ExitStack() as files:
+            shown, most = self.shown(name), None
+            try:
+                if self._archive is not None:
+                    member = self._archive.getinfo(name)
+                    most = FREE_BYTES + MAX_RATIO * member.compress_size
+                    stream: IO[bytes] = files.enter_context(self._archive.open(member))
+                else:
+                    whole = self.path if self.is_alone else os.path.join(self.path, name)  # noqa: PTH118
+                    refuse_special(whole)
+                    stream = files.enter_context(open(whole, "rb"))  # noqa: PTH123
+                if stream.read(2) in UTF_16:
+                    stream.seek(0)
+                    stream = codecs.EncodedFile(stream, "utf-8", "utf-16")
+                else:
+                    stream.seek(0)
+            except (*UNREADABLE, RuntimeError, NotImplementedError) as error:
+                problem = getattr(error, "strerror", None) or str(error)
+                raise FileError(
+                    f"{shown} cannot be read ({problem}): get it again", shown
+                ) from error
+            advance = self._advance if counts else None
+            return Source(files.pop_all(), stream, shown, most=most, advance=advance)
+
+    def first(self, name: str) -> Any:
+        """
+        Return the first JSON value of a file: of its first line, or of the array it is.
+
+        Raises:
+            FileError: it cannot be read.
+            InvalidInput: it is empty, or begins with no JSON.
+        """
+        if name not in self._first:
+            is_array = self.first_character(name) == b"["
+            with self.open(name, counts=False) as source:
+                if is_array:
+                    self._first[name] = next((value for _, value in source.elements()), None)
+                else:
+                    self._first[name] = first_value(source)
+        return self._first[name]
+
+    def first_character(self, name: str) -> bytes:
+        """Return the first byte of a file that is no white space; b"" if 4 KiB have none."""
+        with self.open(name, counts=False) as source:
+            return source.read(1 << 12).removeprefix(BOM).lstrip()[:1]
+
+    def peek(self, name: str) -> dict[str, Any]:
+        """Return the first object of a file as `first` does; {} if there is none."""
+        if self.is_database or self.first_character(name) not in (b"{", b"["):
+            return {}
+        try:
+            value = self.first(name)
+        except InvalidInput:
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def _advance(self, size: int) -> None:
+        self.done += size
+
+
+def _files_below(folder: str) -> dict[str, int]:
+    """Return the name below *folder* and the size of each file; links are not followed."""
+    sizes = {}
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not _is_hidden(one))
+        for name in sorted(names):
+            whole = os.path.join(parent, name)  # noqa: PTH118
+            if os.path.isfile(whole) and not os.path.islink(whole) and not _is_hidden(name):  # noqa: PTH113, PTH114
+                below = os.path.relpath(whole, folder).replace(os.sep, "/")
+                sizes[below] = os.stat(whole).st_size  # noqa: PTH116
+        _refuse_many(folder, len(sizes))
+    return sizes
+
+
+def _refuse_many(name: str, count: int) -> None:
+    if count > MAX_FILES:
+        raise InvalidInput(
+            f"{name} has more than {MAX_FILES:,} files: give the folder of an export"
+        )
+
+
+def _is_hidden(name: str) -> bool:
+    """Say whether a file is the system's: it begins with a dot, or is one of `SYSTEM_NAMES`."""
+    return any(part.startswith(".") or part in SYSTEM_NAMES for part in name.split("/"))
