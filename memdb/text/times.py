@@ -52,14 +52,19 @@ def _span_ms(text: str, now_ms: int, *, ahead: bool) -> int | None:
 
 
 def _iso_ms(text: str, _now_ms: int, *, ahead: bool) -> int | None:  # noqa: ARG001
+    return iso_ms(text)
+
+
+def iso_ms(value: object) -> int | None:
+    """Return ISO 8601 text as UTC milliseconds; None for what is none. UTC if it names no zone."""
     from datetime import UTC, datetime, timedelta
 
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = datetime.fromisoformat(value if isinstance(value, str) else "")
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
         return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def _english_ms(text: str, now_ms: int, *, ahead: bool) -> int | None:

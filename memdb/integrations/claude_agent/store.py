@@ -1,0 +1,210 @@
+"""
+The store that the Claude Agent SDK mirrors its transcripts to.
+
+A project is an app, a transcript a session of its user, and a line one or several messages
+(`memdb.text.claude_code`): the first of them keeps the line. The SDK's own summary of a
+session stands in the session's metadata, and is brought up to date in the transaction that
+adds the lines, so processes that append at once cannot undo each other's.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from claude_agent_sdk import SessionStore, fold_session_summary
+
+from memdb.errors import InvalidInput
+from memdb.integrations.adapter import Adapter
+from memdb.text.claude_code import entries_of, read_entry, title_of
+from memdb.text.validate import name_value
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from claude_agent_sdk import SessionKey
+    from claude_agent_sdk.types import (
+        SessionListSubkeysKey,
+        SessionStoreEntry,
+        SessionStoreListEntry,
+        SessionSummaryEntry,
+    )
+
+    from memdb import Scope, Session
+    from memdb.integrations.adapter import Source
+    from memdb.models.messages import SessionInfo
+
+# Between the name of a session and those of its sub-agents; escaped in ids.
+SEPARATOR = "/"
+
+METADATA_KEY = "claude_agent"
+
+
+class MemdbSessionStore(Adapter, SessionStore):
+    """
+    Transcripts of the Claude Agent SDK in a memdb file.
+
+    All four optional methods are there. Lines with a `uuid` that is stored already are not
+    added again. A bad key or line is an `InvalidInput`, which is a ValueError; nothing of
+    the batch is then written.
+    """
+
+    def __init__(self, source: Source, *, user: str = "default", **options: Any) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, or a file that is open; as for every adapter.
+            user: Whose the transcripts are. The app is the project's key.
+            options: For `memdb.open`, with a path.
+
+        Raises:
+            FileError: the file cannot be used.
+            InvalidInput: an argument is wrong.
+        """
+        self._user = name_value(user, "user")
+        super().__init__(source, **options)
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """
+        Add lines to the end of a transcript, all or none.
+
+        Raises:
+            InvalidInput: the key names no session, or a line is no JSON object.
+            SecretFound: a line holds a secret, and the file refuses those.
+        """
+        chosen = self._session(key)
+        # A line that the caller changes while this one waits is stored as it was.
+        lines = [json.loads(_dumps(entry, place)) for place, entry in enumerate(entries)]
+        if lines:
+            await self._run(partial(self._append, chosen, key, lines))
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Return the lines of a transcript in order; None if it was never written."""
+        chosen = self._find(key)
+        if chosen is None:
+            return None
+        session_id = key["session_id"]
+        return await self._read(lambda: entries_of(chosen.messages(), session_id) or None)
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        """Return the transcripts of a project and when each was written last; no sub-agents."""
+        found = await self._list(project_key)
+        return [{"session_id": _id_of(one), "mtime": one.updated_ms} for one in found]
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        """Return the SDK's summaries of the transcripts of a project."""
+        found = await self._list(project_key)
+        return [_summary_of(one) for one in found]
+
+    async def delete(self, key: SessionKey) -> None:
+        """Remove a transcript with those of its sub-agents; with a subpath only that one."""
+        chosen = self._find(key)
+        if chosen is not None:
+            await self._run(partial(self._delete, self._scope(key), chosen.name, key))
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        """Return the subpaths of a session's sub-agents, in order."""
+        chosen = self._find(key)
+        if chosen is None:
+            return []
+        scope, prefix = self._scope(key), chosen.name + SEPARATOR
+        found = await self._read(lambda: scope.sessions(prefix))
+        return [one.name.removeprefix(prefix) for one in found if one.message_count]
+
+    def _scope(self, key: SessionKey | SessionListSubkeysKey) -> Scope:
+        return self._db.scope(self._user, name_value(key.get("project_key"), "project_key"))
+
+    def _session(self, key: SessionKey | SessionListSubkeysKey) -> Session:
+        """Return the session of a key; InvalidInput if none can have it."""
+        if not isinstance(key, dict):
+            raise InvalidInput(f"key is {type(key).__name__}: give a SessionKey")
+        name = _escaped(name_value(key.get("session_id"), "session_id"))
+        subpath = key.get("subpath")
+        if subpath is not None:
+            name = f"{name}{SEPARATOR}{name_value(subpath, 'subpath')}"
+        return self._scope(key).session(name_value(name, "session_id with subpath"))
+
+    def _find(self, key: SessionKey | SessionListSubkeysKey) -> Session | None:
+        """Return the session of a key, None if no session can have it."""
+        try:
+            return self._session(key)
+        except InvalidInput:
+            return None
+
+    async def _list(self, project_key: str) -> list[SessionInfo]:
+        try:
+            scope = self._scope({"project_key": project_key, "session_id": ""})
+        except InvalidInput:
+            return []
+        found = await self._read(scope.sessions)
+        return [one for one in found if SEPARATOR not in one.name and one.message_count]
+
+    def _append(self, chosen: Session, key: SessionKey, lines: list[Any]) -> None:
+        """Store *lines*, and what follows from those that are new."""
+        read = [read_entry(line, f"entries[{place}]") for place, line in enumerate(lines)]
+        store = chosen.host.prepare([message for one in read for message in one], keep=True)
+        with self._db.transaction():
+            before = chosen.last_seq
+            stored = iter(store())
+            added = []
+            for line, messages in zip(lines, read, strict=True):
+                first, *_ = [next(stored) for _ in messages]
+                if first.seq > before:
+                    added.append(line)
+            if added:
+                self._describe(chosen, key, added)
+
+    def _describe(self, chosen: Session, key: SessionKey, added: list[Any]) -> None:
+        """Bring the summary and the title of a session up to date with the lines *added*."""
+        head = chosen.host.head()
+        metadata = dict((head.metadata if head else None) or {})
+        known = metadata.get(METADATA_KEY)
+        kept = dict(known) if isinstance(known, dict) else {}
+        rank, title = title_of(added, (kept.get("title_rank", -1), ""))
+        if title:
+            kept["title_rank"] = rank
+        subpath = key.get("subpath")
+        if subpath is not None:
+            kept |= {"parent": key["session_id"], "subpath": subpath}
+        else:
+            data = json.loads(kept["summary"]) if "summary" in kept else None
+            before = data and {"session_id": key["session_id"], "mtime": 0, "data": data}
+            # As JSON text: it may hold what no file can, such as NUL.
+            kept["summary"] = json.dumps(fold_session_summary(before, key, added)["data"])
+        if kept != known or title:
+            chosen.host.update(title=title or None, metadata={**metadata, METADATA_KEY: kept})
+
+    def _delete(self, scope: Scope, name: str, key: SessionKey) -> None:
+        with self._db.transaction():
+            doomed = [name]
+            if key.get("subpath") is None:
+                doomed += [one.name for one in scope.sessions(name + SEPARATOR)]
+            for one in doomed:
+                scope.delete(session=one)
+
+
+def _dumps(entry: Any, place: int) -> str:
+    if not isinstance(entry, dict):
+        raise InvalidInput(f"entries[{place}] is {type(entry).__name__}: give a dict")
+    try:
+        return json.dumps(entry)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"entries[{place}] has no JSON form ({error})") from error
+
+
+def _escaped(session_id: str) -> str:
+    """Return an id as the name of a session, in which `SEPARATOR` means a sub-agent."""
+    return session_id.replace("%", "%25").replace(SEPARATOR, "%2F")
+
+
+def _id_of(info: SessionInfo) -> str:
+    return info.name.replace("%2F", SEPARATOR).replace("%25", "%")
+
+
+def _summary_of(info: SessionInfo) -> SessionSummaryEntry:
+    kept = (info.metadata or {}).get(METADATA_KEY)
+    text = kept.get("summary") if isinstance(kept, dict) else None
+    data = json.loads(text) if isinstance(text, str) else {}
+    return {"session_id": _id_of(info), "mtime": info.updated_ms, "data": data}
