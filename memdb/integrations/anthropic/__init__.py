@@ -1,0 +1,34 @@
+"""
+Anthropic's memory tool on a memdb file (extra `anthropic`).
+
+    with MemdbMemoryTool("agent.db", user="ann") as memory:
+        runner = client.beta.messages.tool_runner(tools=[memory], ...)
+
+What the model writes below /memories is items of memdb: found by `recall`, exported and
+forgotten with everything else. `docs/anthropic-memory-tool.md` says what maps to what.
+
+>>> import memdb
+>>> from memdb.integrations.anthropic import MemdbMemoryTool
+>>> with memdb.open(":memory:") as db:
+...     memory = MemdbMemoryTool(db, user="ann")
+...     note = {"command": "create", "path": "/memories/tea.md", "file_text": "Ann drinks tea."}
+...     memory.call(note)
+...     db.scope("ann").items.recall("what does Ann drink?")[0].item.value
+'File created successfully at: /memories/tea.md'
+'Ann drinks tea.'
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.anthropic.memory import MemdbAsyncMemoryTool, MemdbMemoryTool
+
+__all__ = ["MemdbAsyncMemoryTool", "MemdbMemoryTool"]
+
+
+def __getattr__(name: str) -> object:
+    """Import anthropic with the class that is asked for."""
+    from memdb.integrations.adapter import import_class
+
+    return import_class(__name__, dict.fromkeys(__all__, "memory"), name, "anthropic", "anthropic")

@@ -1,0 +1,164 @@
+"""The two classes that Anthropic's tool runners call: one for sync clients, one for async."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anthropic.lib.tools import (
+    BetaAbstractMemoryTool,
+    BetaAsyncAbstractMemoryTool,
+    ToolError,
+)
+
+from memdb.integrations.adapter import Adapter
+from memdb.integrations.anthropic.files import MemoryFiles
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from anthropic.types.beta import (
+        BetaCacheControlEphemeralParam,
+        BetaMemoryTool20250818CreateCommand,
+        BetaMemoryTool20250818DeleteCommand,
+        BetaMemoryTool20250818InsertCommand,
+        BetaMemoryTool20250818RenameCommand,
+        BetaMemoryTool20250818StrReplaceCommand,
+        BetaMemoryTool20250818ViewCommand,
+    )
+
+    import memdb
+    from memdb.integrations.adapter import Source
+
+
+class _MemoryAdapter(Adapter):
+    """What both classes have: the files of a user, and ToolError for what goes wrong."""
+
+    def __init__(
+        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
+    ) -> None:
+        super().__init__(source, **options)
+        self._files = MemoryFiles(self._db, self._db.scope(user, app).items)
+
+    def _translate(self, error: memdb.MemDBError) -> Exception:
+        return ToolError(str(error))
+
+
+class MemdbMemoryTool(_MemoryAdapter, BetaAbstractMemoryTool):
+    """
+    The memory tool for sync clients, on a memdb file.
+
+    Every failure is a ToolError, which the model reads; nothing is then written.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        user: str = "default",
+        app: str = "default",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+        **options: Any,
+    ) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, or a file that is open; as for every adapter.
+            user, app: Whose memory it is.
+            cache_control: As in Anthropic's own class.
+            options: For `memdb.open`, with a path.
+
+        Raises:
+            FileError: the file cannot be used.
+            InvalidInput: an argument is wrong.
+        """
+        BetaAbstractMemoryTool.__init__(self, cache_control=cache_control)
+        super().__init__(source, user=user, app=app, **options)
+
+    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """Return a file with numbered lines, or what lies in a folder."""
+        return self._call(partial(self._files.view, command.path, command.view_range))
+
+    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """Make a file; one that is there stays."""
+        return self._call(partial(self._files.create, command.path, command.file_text))
+
+    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace a text that occurs once in a file."""
+        replace = partial(self._files.replace, command.path, command.old_str, command.new_str)
+        return self._call(replace)
+
+    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Put a text after a line of a file."""
+        insert = partial(self._files.insert, command.path, command.insert_line, command.insert_text)
+        return self._call(insert)
+
+    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Remove a file, or a folder with all that lies in it."""
+        return self._call(partial(self._files.delete, command.path))
+
+    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """Move a file or folder to a path that is free."""
+        return self._call(partial(self._files.rename, command.old_path, command.new_path))
+
+    def clear_all_memory(self) -> str:
+        """Remove everything below /memories."""
+        return self._call(self._files.clear)
+
+
+class MemdbAsyncMemoryTool(_MemoryAdapter, BetaAsyncAbstractMemoryTool):
+    """
+    The memory tool for async clients, on a memdb file; see `MemdbMemoryTool`.
+
+    Its calls run in threads, the changes in order. One that is cancelled is done as a
+    whole, or not at all.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        user: str = "default",
+        app: str = "default",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+        **options: Any,
+    ) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source, user, app, cache_control, options: As for `MemdbMemoryTool`.
+        """
+        BetaAsyncAbstractMemoryTool.__init__(self, cache_control=cache_control)
+        super().__init__(source, user=user, app=app, **options)
+
+    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """Return a file with numbered lines, or what lies in a folder."""
+        return await self._read(partial(self._files.view, command.path, command.view_range))
+
+    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """Make a file; one that is there stays."""
+        return await self._run(partial(self._files.create, command.path, command.file_text))
+
+    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace a text that occurs once in a file."""
+        replace = partial(self._files.replace, command.path, command.old_str, command.new_str)
+        return await self._run(replace)
+
+    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Put a text after a line of a file."""
+        insert = partial(self._files.insert, command.path, command.insert_line, command.insert_text)
+        return await self._run(insert)
+
+    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Remove a file, or a folder with all that lies in it."""
+        return await self._run(partial(self._files.delete, command.path))
+
+    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """Move a file or folder to a path that is free."""
+        return await self._run(partial(self._files.rename, command.old_path, command.new_path))
+
+    async def clear_all_memory(self) -> str:
+        """Remove everything below /memories."""
+        return await self._run(self._files.clear)
