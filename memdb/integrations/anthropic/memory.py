@@ -41,7 +41,8 @@ class _MemoryAdapter(Adapter):
         self._files = MemoryFiles(self._db, self._db.scope(user, app).items)
 
     def _translate(self, error: memdb.MemDBError) -> Exception:
-        return ToolError(str(error))
+        refused: Exception = ToolError(str(error))
+        return refused
 
 
 class MemdbMemoryTool(_MemoryAdapter, BetaAbstractMemoryTool):
