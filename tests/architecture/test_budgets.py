@@ -24,7 +24,6 @@ MAY_BE_SMALL = {
     "tables/scopes.py": "a module per table",
     "tables/settings.py": "a module per table",
     "transfer/formats/sqlite.py": "a module per format",
-    "text/times.py": "loaded by callers that are given a time as text only",
 }
 
 
