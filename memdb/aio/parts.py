@@ -118,6 +118,7 @@ class Items:
     delete = later(items.Items.delete)
     list = later(items.Items.list)
     namespaces = later(items.Items.namespaces, "read")
+    keys = later(items.Items.keys, "read")
     recall = later(items.Items.recall, "search")
     batch = later(items.Items.batch)
 

@@ -137,6 +137,28 @@ class Items:
             self._owner, prefix, suffix, max_depth=max_depth, after=after, limit=limit
         )
 
+    def keys(
+        self,
+        namespace: Namespace,
+        key_prefix: str = "",
+        *,
+        after_key: str = "",
+        limit: int = 10_000,
+    ) -> list[str]:
+        """
+        Return the keys of the items in a namespace, not below it, in order.
+
+        Args:
+            key_prefix: Only keys that begin with this text; every character is literal.
+            after_key: The last key of the page before. "" means the first page.
+            limit: Most keys, 1 to 10,000.
+
+        Cost: 1 ms per 2,000 keys, however long the values are.
+        """
+        return self._items.keys(
+            self._owner, namespace, key_prefix, after_key=after_key, limit=limit
+        )
+
     def recall(
         self,
         query: str | None = None,

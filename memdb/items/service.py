@@ -37,6 +37,7 @@ from memdb.text.validate import (
     json_value,
     name_value,
     revision_value,
+    text_value,
 )
 from memdb.text.values import parse_fields, texts_of
 
@@ -159,6 +160,27 @@ class ItemService:
             walk = walk_namespaces(tx, scope_no, (low, high), end, depth, now_ms)
             return [*islice(walk, limit)]
 
+    def keys(
+        self,
+        owner: ScopeRef,
+        namespace: Namespace,
+        key_prefix: str = "",
+        *,
+        after_key: str = "",
+        limit: int = MAX_LIMIT,
+    ) -> list[str]:
+        """Return the keys of a namespace; see `Items.keys`."""
+        path = path_of(namespace)
+        text_value(key_prefix, "key_prefix")
+        text_value(after_key, "after_key")
+        int_value(limit, "limit", 1, MAX_LIMIT)
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            found = None if scope_no is None else items.find_namespace(tx, scope_no, path)
+            if found is None:
+                return []
+            return items.list_keys(tx, found, key_prefix, after_key, limit, self._db.clock())
+
     def matching_ids(self, prefix: Namespace, where: Mapping[str, Any] | None) -> ItemFilter:
         """Return a function that gives the ids of the items of a scope that a search may find."""
         request = list_request(prefix, where=where, limit=MAX_LIMIT)
@@ -189,19 +211,21 @@ class ItemService:
                     space_no, "item", raw, scope_range(scope_no), limit=asked, allowed=refs
                 )
                 best = items.best_by_item(tx, near)
-                live = items.live_ids(tx, [item_id for item_id, _ in best], now_ms)
-                chosen = [one for one in best if one[0] in live][: request.limit]
+                live = items.live_ids(tx, best, now_ms)
+                chosen = [item_id for item_id in best if item_id in live][: request.limit]
                 if len(chosen) == request.limit or len(near) < asked:
                     break
                 asked *= 4  # several vectors were of one item, or it has expired
-            stored = items.get_many(tx, [item_id for item_id, _ in chosen])
-            found = [stored[item_id] for item_id, _ in chosen]
+            stored = items.get_many(tx, chosen)
+            found = [stored[item_id] for item_id in chosen]
             if refresh:
                 found = _refreshed(tx, found)
-            return [
-                FoundItem(one.item, cosine, one.text or "")
-                for one, (_, cosine) in zip(found, chosen, strict=True)
-            ]
+            made = []
+            for one in found:
+                ref, cosine = best[one.item.id]
+                data = tx.vectors.find(space_no, "item", ref)
+                made.append(FoundItem(one.item, cosine, one.text or "", data))
+            return made
 
     def load_hits(self, owner: ScopeRef, hits: Iterable[Hit], *, refresh: bool) -> list[FoundItem]:
         """Return the items that a search found, without those that are gone since."""

@@ -69,11 +69,20 @@ class Item(Record):
 
 
 class FoundItem(Record):
-    """An item that a search found, with its score, 0 to 1, and its text that was searched."""
+    """
+    An item that a search found.
+
+    Attributes:
+        score: Of a query 0 to 1; of a vector its cosine, -1 to 1.
+        text: What of its value was searched.
+        vector: The one of its vectors that is nearest to the vector asked for, float32.
+            None means that a query found it.
+    """
 
     item: Item
     score: float
     text: str
+    vector: bytes | None = None
 
 
 class PutItem(Record):

@@ -333,7 +333,8 @@ def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) 
         allowed=allowed,
     )
     if corpus.kind == "item":
-        near = items.best_by_item(tx, near)
+        best = items.best_by_item(tx, near)
+        near = [(item_id, cosine) for item_id, (_, cosine) in best.items()]
     return _without_noise(near, vector.model)
 
 

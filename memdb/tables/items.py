@@ -60,6 +60,18 @@ FROM items
 WHERE namespace_id = :id AND key = :key
 """
 
+SELECT_KEYS = """/* items.keys */
+SELECT key FROM items
+WHERE
+  namespace_id = :id
+  AND key > :after
+  AND key >= :prefix
+  AND key < :high
+  AND (expires_ms IS NULL OR expires_ms > :now_ms)
+ORDER BY key
+LIMIT :limit
+"""
+
 SELECT_MANY = """/* items.get_many */
 SELECT
   items.id, namespace_id, items.key, value, data, revision, metadata, created_ms, updated_ms,
@@ -400,6 +412,14 @@ def list_across(
     return [(row[0], row[1]) for row in tx.all(SELECT_ACROSS[order, descending], values)]
 
 
+def list_keys(
+    tx: Tx, namespace_id: int, prefix: str, after: str, limit: int, now_ms: int
+) -> list[str]:
+    """Return keys behind *after* that begin with *prefix*, of items that have not expired."""
+    values = {"id": namespace_id, "prefix": prefix, "after": after, "high": prefix + LAST_KEY}
+    return [row[0] for row in tx.all(SELECT_KEYS, {**values, "limit": limit, "now_ms": now_ms})]
+
+
 def texts(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
     """Return what full-text search finds of some items, by id, without parsing their values."""
     return {row[0]: row[1] for row in tx.all(SELECT_TEXTS, {"ids": [*ids]})}
@@ -481,14 +501,14 @@ def list_refs(tx: Tx, ids: Iterable[int]) -> set[int]:
     return {ref for first, count in rows for ref in range(first, first + count)}
 
 
-def best_by_item(tx: Tx, near: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return (item, cosine) of its nearest vector, from (ref, cosine) with the nearest first."""
-    best: dict[int, float] = {}
+def best_by_item(tx: Tx, near: Iterable[tuple[int, float]]) -> dict[int, tuple[int, float]]:
+    """Return (ref, cosine) of the nearest vector by item, from all with the nearest first."""
+    best: dict[int, tuple[int, float]] = {}
     for ref, cosine in near:
         owner = find_owner(tx, ref)
         if owner is not None:
-            best.setdefault(owner, cosine)
-    return list(best.items())
+            best.setdefault(owner, (ref, cosine))
+    return best
 
 
 def insert(tx: Tx, row: dict[str, object]) -> None:

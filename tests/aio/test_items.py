@@ -23,6 +23,7 @@ def test_items_are_awaited() -> None:
             assert await items.get(("n",), "k") == await items.find(("n",), "k") == stored
             assert await items.list(("n",)) == [stored]
             assert await items.namespaces() == [("n",)]
+            assert await items.keys(("n",)) == ["k"]
             assert [one.item for one in await items.recall("lamp")] == [stored]
             done = await items.batch([PutItem((), "b", 1), DeleteItem(("n",), "k")])
             assert (done[0].value, done[1]) == (1, True)

@@ -108,6 +108,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Host.snapshot": lambda db: trip(db).host.snapshot(),
     "Items.find": lambda db: ann(db).items.find(("notes", "trip"), "tent"),
     "Items.get": lambda db: ann(db).items.get(("notes",), "raw"),
+    "Items.keys": lambda db: ann(db).items.keys(("notes", "trip")),
     "Items.list": lambda db: [
         ann(db).items.list(("notes",), order=order, descending=True)
         for order in ("key", "updated", "created")
@@ -258,6 +259,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Items.delete": lambda db, _: ann(db).items.delete((S["item_label"],), S["item_key"]),
     "Items.find": lambda db, _: ann(db).items.find((S["item_label"],), S["item_key"]),
     "Items.get": lambda db, _: ann(db).items.get((S["item_label"],), S["item_key"]),
+    "Items.keys": lambda db, _: ann(db).items.keys((S["item_label"],)),
     "Items.list": lambda db, _: ann(db).items.list((S["item_label"],)),
     "Items.namespaces": lambda db, _: ann(db).items.namespaces((S["item_label"],)),
     "Items.put": lambda db, _: ann(db).items.put(

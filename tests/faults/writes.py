@@ -569,7 +569,7 @@ READS = {
     "Entries": "decisions find get has_arbiter history list note_use page replaced",
     "File": "check count_tokens info mark now_ms spaces stamp warm",
     "Host": "head segments snapshot",
-    "Items": "namespaces",
+    "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "close export_lines file jobs path query scope scopes settings stats",
     "Scope": "app artifacts entries export find_secrets items profile session sessions state user why",

@@ -66,6 +66,8 @@ BAD: dict[str, list[Any]] = {
     "descending": FLAGS,
     "exact": FLAGS,
     "refresh": FLAGS,
+    "key_prefix": [NUL, SURROGATE, None, 5, b"k"],
+    "after_key": [NUL, SURROGATE, None, 5, b"k"],
     "max_depth": [0, -1, "1", True],
     "after": ["k", 5, {"a": 1}],
     "query": [None, 5],
@@ -79,6 +81,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "delete": {"namespace": ("n",), "key": "k"},
     "list": {},
     "namespaces": {},
+    "keys": {"namespace": ("n",)},
     "recall": {"query": "lamp"},
     "batch": {"operations": []},
 }

@@ -179,6 +179,27 @@ def test_a_page_goes_on_behind_an_item_that_is_gone(items: Items) -> None:
         assert min(item.value for item in rest) == page[-1].value + 1
 
 
+def test_keys_are_listed_by_their_prefix(items: Items, clock: Any) -> None:
+    """In order, page by page, every character literal; not below, not expired."""
+    for key in LITERAL:
+        items.put(("n",), key, b"x")
+    items.put(("n", "a"), "below", 1)
+    items.put(("n",), "gone", 1, ttl=1)
+    clock.advance(1_000)
+
+    assert items.keys(("n",)) == sorted(LITERAL)
+    for prefix in (*LITERAL, "zz"):
+        assert items.keys(("n",), prefix) == sorted(k for k in LITERAL if k.startswith(prefix))
+    pages = [items.keys(("n",), limit=3)]
+    while pages[-1]:
+        pages.append(items.keys(("n",), after_key=pages[-1][-1], limit=3))
+    assert [key for page in pages for key in page] == sorted(LITERAL)
+    assert items.keys(("n",), "a", after_key="a%") == sorted(
+        key for key in LITERAL if key.startswith("a") and key > "a%"
+    )
+    assert items.keys(("m",)) == []
+
+
 def test_filters_compare_fields(items: Items) -> None:
     """Every operator, on numbers, texts, lists and what is absent."""
     values = {
