@@ -166,6 +166,7 @@ class Items:
         *,
         vector: bytes | Sequence[float] | None = None,
         prefix: Namespace = (),
+        exact: bool = False,
         where: Mapping[str, Any] | None = None,
         refresh: bool = False,
         min_score: float | None = None,
@@ -179,6 +180,7 @@ class Items:
             vector: Compared with the vectors that were given with items, of the same
                 dimension. The best vector of an item counts; its cosine is the score.
             prefix: Only items in this namespace or below it.
+            exact: Only items in the namespace *prefix*, not below it.
             where: Only items whose value has these fields, as in `list`.
             refresh: As in `find`, for each item returned.
             min_score: Least score, 0 to 1; None means the floor of the file for a query,
@@ -188,18 +190,19 @@ class Items:
             InvalidInput: an argument is out of its range, or not one of *query* and
                 *vector* is given.
         """
-        from memdb.items.walk import list_request
+        from memdb.items.walk import MAX_LIMIT, list_request
         from memdb.search.parse import search_request
 
         if (query is None) == (vector is None):
             raise InvalidInput("give one of query and vector")
         request = search_request(query or "", limit, kinds=("item",), min_score=min_score)
         if vector is not None:
-            chosen = list_request(prefix, where=where, limit=limit)
+            chosen = list_request(prefix, exact=exact, where=where, limit=limit)
             found = self._items.nearest(self._owner, vector, chosen, refresh=refresh)
             return [one for one in found if one.score >= (request.min_score or -1.0)]
-        if prefix != () or where is not None:
-            request = request.replace(item_filter=self._items.matching_ids(prefix, where))
+        if prefix != () or exact is not False or where is not None:
+            chosen = list_request(prefix, exact=exact, where=where, limit=MAX_LIMIT)
+            request = request.replace(item_filter=self._items.matching_ids(chosen))
         hits = self._services.recaller.recall(self._owner, request)
         return self._items.load_hits(self._owner, hits, refresh=refresh)
 

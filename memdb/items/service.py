@@ -11,7 +11,7 @@ import json
 from itertools import islice
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
-from memdb.items.walk import MAX_LIMIT, find_ids, list_request, walk, walk_namespaces
+from memdb.items.walk import MAX_LIMIT, find_ids, walk, walk_namespaces
 from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.items import (
     MAX_DATA_BYTES,
@@ -43,9 +43,8 @@ from memdb.text.values import parse_fields, texts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.items.walk import ListRequest
@@ -181,10 +180,8 @@ class ItemService:
                 return []
             return items.list_keys(tx, found, key_prefix, after_key, limit, self._db.clock())
 
-    def matching_ids(self, prefix: Namespace, where: Mapping[str, Any] | None) -> ItemFilter:
+    def matching_ids(self, request: ListRequest) -> ItemFilter:
         """Return a function that gives the ids of the items of a scope that a search may find."""
-        request = list_request(prefix, where=where, limit=MAX_LIMIT)
-
         return lambda tx, scope_no: find_ids(tx, scope_no, request, self._db.clock())
 
     def nearest(
@@ -197,7 +194,7 @@ class ItemService:
         the same dimension are compared, of the items that *request* allows.
         """
         raw = vector_value(vector, "vector")
-        is_filtered = request.where is not None or bool(request.low)
+        is_filtered = request.where is not None or request.exact or bool(request.low)
         with self._reading(refresh=flag_value(refresh, "refresh")) as tx:
             scope_no, space_no = owner.find(tx), spaces.find_given(tx, len(raw) // 4)
             if scope_no is None or space_no is None:

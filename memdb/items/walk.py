@@ -83,9 +83,13 @@ def list_request(
         raise InvalidInput(
             f"after is {type(after).__name__}: give the last item of the page before"
         )
+    low, high = path_range(path)
+    if flag_value(exact, "exact"):
+        high = low + "\0"
     return ListRequest(
-        *path_range(path),
-        flag_value(exact, "exact"),
+        low,
+        high,
+        exact,
         None if where is None else Filter(where),
         after,
         int_value(limit, "limit", 1, MAX_LIMIT),

@@ -479,6 +479,30 @@ def items_of(message: FormatMessage) -> list[Block]:
     return items
 
 
+def langchain_of(message: FormatMessage) -> list[Block]:
+    """
+    Return one message as messages of LangChain in their dict form, whatever stands around it.
+
+    A tool's message that names no call is a call and its result.
+    """
+    own = own_form(message, LANGCHAIN)
+    if own is not None:
+        return [own]
+    made = []
+    if message.role != "tool":
+        made.append(_langchain_message(turn_alone(message, LANGCHAIN)))
+    for part, result in results_of(message, LANGCHAIN):
+        call = call_of(part, result, LANGCHAIN)
+        if not call.id:
+            call.id = f"call_{getattr(message, 'seq', 0)}"
+            call.real = True
+            turn = Turn("assistant")
+            turn.calls.append(call)
+            made.append(_langchain_message(turn))
+        made.append(_langchain_result(call))
+    return made
+
+
 def gemini_parts_of(message: FormatMessage, names: dict[str, str]) -> list[Block]:
     """
     Return one message as parts of Gemini, whatever stands around it.

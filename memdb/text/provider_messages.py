@@ -12,11 +12,22 @@ several messages, so that no tool speaks in the role of a person.
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES, NewMessage
-from memdb.text.parts import KINDS, MEDIA, kind_of, original_part, text_of, text_value
+from memdb.text.parts import (
+    KINDS,
+    MEDIA,
+    ORIGINAL,
+    kind_of,
+    original_part,
+    storable,
+    text_of,
+    text_value,
+    without_original,
+)
 from memdb.text.provider_objects import plain_value
 from memdb.text.provider_parts import is_bedrocks, is_providers, other, read_part
 
@@ -76,6 +87,40 @@ def read_messages(value: Any, field: str = "message") -> list[NewMessage]:
     provider = provider_of(data)
     found = [*_READERS[provider](data, field)] if provider in _READERS else None
     return [*_default_reader(provider, data, field)] if found is None else found
+
+
+def read_whole(data: dict[str, Any], provider: str, field: str = "message") -> list[NewMessage]:
+    """
+    Return the messages of *data*, whose original also holds what no stored JSON can.
+
+    That are NUL characters, lone surrogates, NaN and infinity: the original is kept as
+    JSON text then, and the rest has other characters in their place.
+
+    Raises:
+        InvalidInput: as `read_messages`.
+    """
+    raw = json.dumps(data)
+    if is_storable(json.dumps(data, ensure_ascii=False)):
+        return read_messages(data, field)
+    return [keep_whole(message, provider, raw) for message in read_messages(storable(data), field)]
+
+
+def is_storable(raw: str) -> bool:
+    """Return whether stored JSON can hold what the JSON text *raw* says."""
+    if "\\u0000" in raw or "NaN" in raw or "Infinity" in raw:
+        return False  # or a text that says so; keeping it as text is right too
+    try:
+        raw.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def keep_whole(message: NewMessage, provider: str, raw: str) -> NewMessage:
+    """Return *message* with the provider's own beside it as the JSON text *raw*."""
+    parts = without_original(message.parts or ()) or [{"type": "text", "text": message.text}]
+    kept = {"type": ORIGINAL, "provider": provider, "whole": raw}
+    return message.replace(parts=[*parts, kept])
 
 
 def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:

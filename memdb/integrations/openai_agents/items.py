@@ -14,8 +14,8 @@ from itertools import chain
 
 from memdb.errors import InvalidInput, InvalidItem, VersionConflict
 from memdb.text.formats import items_of, without_links
-from memdb.text.parts import ORIGINAL, storable, text_value
-from memdb.text.provider_messages import RESPONSES, read_item
+from memdb.text.parts import storable, text_value
+from memdb.text.provider_messages import RESPONSES, is_storable, keep_whole, read_item
 from memdb.text.validate import MAX_NESTING, is_deep, iso_time, name_value
 
 TYPE_CHECKING = False
@@ -55,13 +55,9 @@ def to_message(item: Any, name: str = "item") -> NewMessage:
         raise InvalidItem(f"{name} has no JSON form ({error}): use plain values") from error
     if is_deep(item, raw, MAX_DEPTH):
         raise InvalidItem(f"{name} is nested over {MAX_DEPTH} deep: make it flatter")
-    if _is_storable(raw):
+    if is_storable(raw):
         return read_item(item)
-    message = read_item(storable(item))
-    parts = [part for part in message.parts or () if part["type"] != ORIGINAL]
-    parts = parts or [{"type": "text", "text": message.text}]
-    kept = {"type": ORIGINAL, "provider": RESPONSES, "whole": json.dumps(item)}
-    return message.replace(parts=[*parts, kept])
+    return keep_whole(read_item(storable(item)), RESPONSES, json.dumps(item))
 
 
 def taken(items: list[Any]) -> Iterator[NewMessage]:
@@ -83,16 +79,6 @@ def taken(items: list[Any]) -> Iterator[NewMessage]:
 def _messages(items: Iterable[Any]) -> Iterator[NewMessage]:
     for place, item in enumerate(items):
         yield to_message(item, f"items[{place}]")
-
-
-def _is_storable(raw: str) -> bool:
-    if "\\u0000" in raw or "NaN" in raw or "Infinity" in raw:
-        return False  # or a text that says so; keeping it as text is right too
-    try:
-        raw.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def words_of(item: Item) -> str:

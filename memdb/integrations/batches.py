@@ -1,0 +1,82 @@
+"""
+Many items of a namespace at once, as stores of frameworks read, write and delete them.
+
+Keys that no item can have (empty, too long, with a NUL) are keys without an item here:
+frameworks pass over what they do not find. Each call is one transaction, however many
+items it is about.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from memdb import DeleteItem, FindItem
+from memdb.errors import InvalidInput
+from memdb.text.validate import name_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from memdb import MemDB
+    from memdb.api.items import Items
+    from memdb.models.items import Item, Namespace, PutItem
+
+T = TypeVar("T")
+
+MAX_BATCH = 10_000
+
+
+def is_key(key: str) -> bool:
+    """
+    Return whether an item can have a key.
+
+    Raises:
+        InvalidInput: it is no text.
+    """
+    if not isinstance(key, str):
+        raise InvalidInput(f"key is {type(key).__name__}: give a str")
+    try:
+        name_value(key, "key")
+    except InvalidInput:
+        return False
+    return True
+
+
+def find_many(items: Items, namespace: Namespace, keys: Iterable[str]) -> dict[str, Item]:
+    """Return the items that exist, by key, in the order of *keys*."""
+    wanted = [FindItem(namespace, key) for key in dict.fromkeys(keys) if is_key(key)]
+    found: dict[str, Item] = {}
+    for part in _parts(wanted):
+        found |= {item.key: item for item in items.batch(part) if item is not None}
+    return found
+
+
+def put_many(db: MemDB, items: Items, puts: Sequence[PutItem]) -> list[Item]:
+    """Create or replace items, all of them or none."""
+    if len(puts) <= MAX_BATCH:
+        return items.batch(puts)
+    with db.transaction():
+        return [item for part in _parts(puts) for item in items.batch(part)]
+
+
+def delete_many(db: MemDB, items: Items, namespace: Namespace, keys: Iterable[str]) -> int:
+    """Remove items, and return how many there were."""
+    doomed = [DeleteItem(namespace, key) for key in keys if is_key(key)]
+    if not doomed:
+        return 0
+    with db.transaction():
+        return sum(sum(items.batch(part)) for part in _parts(doomed))
+
+
+def delete_all(db: MemDB, items: Items, namespace: Namespace) -> int:
+    """Remove every item of a namespace, not below it; return how many there were."""
+    total = 0
+    with db.transaction():
+        while keys := items.keys(namespace):
+            total += delete_many(db, items, namespace, keys)
+    return total
+
+
+def _parts(operations: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(operations), MAX_BATCH):
+        yield operations[start : start + MAX_BATCH]

@@ -1,0 +1,43 @@
+"""
+LangChain on one memdb file (extra `langchain`, langchain-core).
+
+`MemdbChatMessageHistory` is a conversation of memdb, `MemdbRetriever` is recall,
+`MemdbVectorStore`, `MemdbByteStore` and `MemdbCache` keep items. Each opens the file at
+its path, or shares one that is open; `docs/langchain.md` says what maps to what.
+
+    history = MemdbChatMessageHistory("trip", "agent.db", user="ann")
+    history.add_messages([HumanMessage("We fly to Oslo on 3 May."), AIMessage("Noted.")])
+    MemdbRetriever(source="agent.db", user="ann").invoke("When do we fly?")
+"""
+
+from __future__ import annotations
+
+from memdb.integrations.adapter import import_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.langchain.history import MemdbChatMessageHistory
+    from memdb.integrations.langchain.retriever import MemdbRetriever
+    from memdb.integrations.langchain.stores import MemdbByteStore, MemdbCache
+    from memdb.integrations.langchain.vectors import MemdbVectorStore
+
+__all__ = [
+    "MemdbByteStore",
+    "MemdbCache",
+    "MemdbChatMessageHistory",
+    "MemdbRetriever",
+    "MemdbVectorStore",
+]
+
+_MODULES = {
+    "MemdbByteStore": "stores",
+    "MemdbCache": "stores",
+    "MemdbChatMessageHistory": "history",
+    "MemdbRetriever": "retriever",
+    "MemdbVectorStore": "vectors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import langchain-core with the first class that is asked for."""
+    return import_class(__name__, _MODULES, name, "langchain_core", "langchain")

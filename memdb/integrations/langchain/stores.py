@@ -1,0 +1,236 @@
+"""Stores of bytes, and a cache of what models answered: items that recall never finds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.caches import BaseCache
+from langchain_core.messages import message_to_dict, messages_from_dict
+from langchain_core.outputs import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    Generation,
+    GenerationChunk,
+)
+from langchain_core.stores import BaseStore, InvalidKeyException
+
+from memdb import PutItem
+from memdb.errors import InvalidInput, SecretFound
+from memdb.integrations.adapter import Adapter
+from memdb.integrations.batches import delete_all, delete_many, find_many, is_key, put_many
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from memdb.integrations.adapter import Source
+    from memdb.models.items import Ttl
+
+GENERATIONS: dict[str, type[Generation]] = {
+    made.__name__: made
+    for made in (Generation, GenerationChunk, ChatGeneration, ChatGenerationChunk)
+}
+
+
+class MemdbByteStore(Adapter, BaseStore[str, bytes]):
+    """Bytes under keys, each an item of up to 32 MiB."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        user: str = "default",
+        app: str = "default",
+        namespace: Sequence[str] = ("langchain", "bytes"),
+        ttl: Ttl | None = None,
+        **options: Any,
+    ) -> None:
+        """
+        Keep values in a namespace of items.
+
+        Args:
+            source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
+            namespace: Its labels; stores with different ones share nothing.
+            ttl: How long a value lives after it was set: seconds, a timedelta, or "30d",
+                "12h", "45m". None means for ever.
+            options: For `memdb.open`, with a path.
+
+        Raises:
+            InvalidInput: a name cannot be used.
+            FileError: the file cannot be used.
+        """
+        super().__init__(source, **options)
+        self._items = self._db.scope(user, app).items
+        self._namespace = tuple(namespace)
+        self._ttl = ttl
+
+    def mget(self, keys: Sequence[str]) -> list[bytes | None]:
+        """Return the value of each key, None without one."""
+        return self._call(partial(self._mget, [*keys]))
+
+    async def amget(self, keys: Sequence[str]) -> list[bytes | None]:
+        """Return the value of each key, None without one."""
+        return await self._read(partial(self._mget, [*keys]))
+
+    def _mget(self, keys: list[str]) -> list[bytes | None]:
+        found = find_many(self._items, self._namespace, keys)
+        return [found[key].value if key in found else None for key in keys]
+
+    def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
+        """
+        Set values, all of them or none.
+
+        Raises:
+            InvalidKeyException: a key is empty, over 1,024 characters, or holds NUL.
+            InvalidInput: a value is not bytes.
+        """
+        self._call(partial(self._mset, [*key_value_pairs]))
+
+    async def amset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
+        """Set values, all of them or none; see `mset`."""
+        await self._run(partial(self._mset, [*key_value_pairs]))
+
+    def _mset(self, pairs: list[tuple[str, bytes]]) -> None:
+        puts = []
+        for key, value in pairs:
+            if not is_key(key):
+                raise InvalidKeyException(
+                    f"{key!r:.80} cannot be a key: give 1 to 1,024 characters without NUL"
+                )
+            if not isinstance(value, (bytes, bytearray, memoryview)):
+                kind = type(value).__name__
+                raise InvalidInput(f"the value of {key!r:.80} is {kind}: give bytes")
+            puts.append(PutItem(self._namespace, key, value, ttl=self._ttl, index=False))
+        put_many(self._db, self._items, puts)
+
+    def mdelete(self, keys: Sequence[str]) -> None:
+        """Delete values; keys without one are passed over."""
+        self._call(partial(delete_many, self._db, self._items, self._namespace, [*keys]))
+
+    async def amdelete(self, keys: Sequence[str]) -> None:
+        """Delete values; keys without one are passed over."""
+        await self._run(partial(delete_many, self._db, self._items, self._namespace, [*keys]))
+
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
+        """Yield the keys that begin with *prefix*, in order; values are not read."""
+        last = ""
+        while page := self._call(partial(self._keys, prefix or "", last)):
+            yield from page
+            last = page[-1]
+
+    async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
+        """Yield the keys that begin with *prefix*, in order; values are not read."""
+        last = ""
+        while page := await self._read(partial(self._keys, prefix or "", last)):
+            for key in page:
+                yield key
+            last = page[-1]
+
+    def _keys(self, prefix: str, last: str) -> list[str]:
+        return self._items.keys(self._namespace, prefix, after_key=last)
+
+
+class MemdbCache(Adapter, BaseCache):
+    """
+    What models answered, for `set_llm_cache` or `cache=` of a model.
+
+    An answer that holds a key or password is not kept, where the file refuses those.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        user: str = "default",
+        app: str = "default",
+        namespace: Sequence[str] = ("langchain", "cache"),
+        ttl: Ttl | None = None,
+        **options: Any,
+    ) -> None:
+        """
+        Keep answers in a namespace of items.
+
+        Args:
+            source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
+            namespace: Its labels; `clear` empties this one and none below it.
+            ttl: How long an answer is used: seconds, a timedelta, or "30d", "12h", "45m".
+                None means for ever.
+            options: For `memdb.open`, with a path.
+
+        Raises:
+            InvalidInput: a name cannot be used.
+            FileError: the file cannot be used.
+        """
+        super().__init__(source, **options)
+        self._items = self._db.scope(user, app).items
+        self._namespace = tuple(namespace)
+        self._ttl = ttl
+
+    def lookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
+        """Return what a model answered to a prompt, None if that is not known."""
+        return self._call(partial(self._lookup, _key_of(prompt, llm_string)))
+
+    async def alookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
+        """Return what a model answered to a prompt, None if that is not known."""
+        return await self._read(partial(self._lookup, _key_of(prompt, llm_string)))
+
+    def _lookup(self, key: str) -> list[Generation] | None:
+        item = self._items.find(self._namespace, key)
+        return None if item is None else [_to_generation(data) for data in item.value]
+
+    def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
+        """
+        Keep what a model answered to a prompt, in place of what is kept.
+
+        Raises:
+            InvalidInput: it has no JSON form; nothing was written.
+        """
+        self._call(partial(self._update, _key_of(prompt, llm_string), [*return_val]))
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
+        """Keep what a model answered to a prompt; see `update`."""
+        await self._run(partial(self._update, _key_of(prompt, llm_string), [*return_val]))
+
+    def _update(self, key: str, generations: list[Generation]) -> None:
+        value = [_to_json(generation) for generation in generations]
+        with suppress(SecretFound):
+            self._items.put(self._namespace, key, value, ttl=self._ttl, index=False)
+
+    def clear(self, **kwargs: Any) -> None:
+        """Remove every answer; arguments change nothing."""
+        del kwargs
+        self._call(partial(delete_all, self._db, self._items, self._namespace))
+
+    async def aclear(self, **kwargs: Any) -> None:
+        """Remove every answer; arguments change nothing."""
+        del kwargs
+        await self._run(partial(delete_all, self._db, self._items, self._namespace))
+
+
+def _key_of(prompt: str, llm_string: str) -> str:
+    """Return the key of an answer: prompts are longer than keys may be."""
+    pair = json.dumps([prompt, llm_string])
+    return hashlib.sha256(pair.encode()).hexdigest()
+
+
+def _to_json(generation: Generation) -> dict[str, Any]:
+    if not isinstance(generation, Generation):
+        raise InvalidInput(f"{type(generation).__name__} is no Generation of LangChain")
+    kinds = (one.__name__ for one in type(generation).__mro__)
+    kind = next(kind for kind in kinds if kind in GENERATIONS)
+    value: dict[str, Any] = {"type": kind, "text": generation.text}
+    if generation.generation_info is not None:
+        value["generation_info"] = generation.generation_info
+    if isinstance(generation, ChatGeneration):
+        value["message"] = message_to_dict(generation.message)
+    return value
+
+
+def _to_generation(data: dict[str, Any]) -> Generation:
+    fields = {name: value for name, value in data.items() if name != "type"}
+    if "message" in data:
+        fields["message"] = messages_from_dict([data["message"]])[0]
+    return GENERATIONS[data["type"]](**fields)
