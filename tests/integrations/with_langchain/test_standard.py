@@ -1,5 +1,7 @@
 """LangChain's own standard tests (langchain-tests) of every class that has some."""
 
+# ruff: noqa: D102 (what the methods of a suite give is said there)
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,7 @@
 """Vector store, retriever, byte store and cache: what the standard tests do not ask."""
 
+# ruff: noqa: D102
+
 from __future__ import annotations
 
 import asyncio
@@ -167,7 +169,7 @@ def test_ids_are_literal_and_unknown_ones_silent(db: memdb.MemDB) -> None:
             store.add_texts(["first", "second"], ids=["new", bad])
     with pytest.raises(ValueError, match="ids"):
         store.add_documents([Document("x")], ids=["a", "b"])
-    with pytest.raises(ValueError, match="metadata"):
+    with pytest.raises(ValueError, match="JSON form"):
         store.add_texts(["x"], [{"o": object()}], ids=["new"])
     with pytest.raises(ValueError, match="filter"):
         store.similarity_search("east", filter="n = 1")  # type: ignore[arg-type]
@@ -294,8 +296,8 @@ def test_a_cache_answers_for_models(db: memdb.MemDB) -> None:
 
 def test_a_cache_keeps_no_secret_and_nothing_half(db: memdb.MemDB) -> None:
     cache = MemdbCache(db)
-    with memdb.open(db.path, settings={"secrets": "refuse"}) as strict:
-        MemdbCache(strict).update("p", "l", [Generation(text="key AKIAIOSFODNN7EXAMPLE")])
+    with memdb.open(db.path, settings={"secrets_in_messages": "refuse"}) as strict:
+        MemdbCache(strict).update("p", "l", [Generation(text="key AKIAQ3EGRIT7WUVN5XZB")])
     for info in ({"o": object()}, {"n": float("nan")}, {"t": "a\0b"}):
         with pytest.raises(memdb.InvalidInput):
             cache.update("p", "l", [Generation(text="x", generation_info=info)])
