@@ -155,6 +155,17 @@ def storable(value: Any) -> Any:
     return value if is_number else str(value)
 
 
+def is_storable(raw: str) -> bool:
+    """Return whether stored JSON can hold what the JSON text *raw* says."""
+    if "\\u0000" in raw or "NaN" in raw or "Infinity" in raw:
+        return False  # or a text that says so; keeping it as text is right too
+    try:
+        raw.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def without_original(parts: Iterable[Any]) -> list[Any]:
     """Return *parts* without the provider's original, for a message that was changed."""
     return [part for part in parts if kind_of(part) != ORIGINAL]

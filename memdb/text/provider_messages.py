@@ -12,7 +12,6 @@ several messages, so that no tool speaks in the role of a person.
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 
 from memdb.errors import InvalidInput
@@ -23,7 +22,6 @@ from memdb.text.parts import (
     ORIGINAL,
     kind_of,
     original_part,
-    storable,
     text_of,
     text_value,
     without_original,
@@ -89,38 +87,10 @@ def read_messages(value: Any, field: str = "message") -> list[NewMessage]:
     return [*_default_reader(provider, data, field)] if found is None else found
 
 
-def read_whole(data: dict[str, Any], provider: str, field: str = "message") -> list[NewMessage]:
-    """
-    Return the messages of *data*, whose original also holds what no stored JSON can.
-
-    That are NUL characters, lone surrogates, NaN and infinity: the original is kept as
-    JSON text then, and the rest has other characters in their place.
-
-    Raises:
-        InvalidInput: as `read_messages`.
-    """
-    raw = json.dumps(data)
-    if is_storable(json.dumps(data, ensure_ascii=False)):
-        return read_messages(data, field)
-    return [keep_whole(message, provider, raw) for message in read_messages(storable(data), field)]
-
-
-def is_storable(raw: str) -> bool:
-    """Return whether stored JSON can hold what the JSON text *raw* says."""
-    if "\\u0000" in raw or "NaN" in raw or "Infinity" in raw:
-        return False  # or a text that says so; keeping it as text is right too
-    try:
-        raw.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def keep_whole(message: NewMessage, provider: str, raw: str) -> NewMessage:
     """Return *message* with the provider's own beside it as the JSON text *raw*."""
     parts = without_original(message.parts or ()) or [{"type": "text", "text": message.text}]
-    kept = {"type": ORIGINAL, "provider": provider, "whole": raw}
-    return message.replace(parts=[*parts, kept])
+    return message.replace(parts=[*parts, {"type": ORIGINAL, "provider": provider, "whole": raw}])
 
 
 def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:

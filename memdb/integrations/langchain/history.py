@@ -16,7 +16,8 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from memdb.errors import InvalidInput
 from memdb.integrations.adapter import Adapter
 from memdb.text.formats import langchain_of
-from memdb.text.provider_messages import LANGCHAIN, read_whole
+from memdb.text.parts import is_storable, storable
+from memdb.text.provider_messages import LANGCHAIN, keep_whole, read_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,8 +113,12 @@ def _to_stored(messages: Sequence[BaseMessage]) -> list[NewMessage]:
             )
         try:
             data = message_to_dict(message)
-            json.dumps(data)
+            raw = json.dumps(data, ensure_ascii=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"messages[{place}] has no JSON form: {error}") from error
-        made += read_whole(data, LANGCHAIN, f"messages[{place}]")
+        if is_storable(raw):
+            made += read_messages(data, f"messages[{place}]")
+        else:
+            (one,) = read_messages(storable(data), f"messages[{place}]")
+            made.append(keep_whole(one, LANGCHAIN, json.dumps(data)))
     return made

@@ -15,9 +15,28 @@ from memdb.errors import NotFound
 from memdb.integrations.adapter import Adapter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memdb import Hit
+    from memdb.api.scope import Scope
 
 KINDS = ("message", "entry", "summary", "item")
+
+
+class _File(Adapter):
+    """The file of a retriever, whose own class is pydantic's."""
+
+    def scope(self, user: str, app: str) -> Scope:
+        """Return somebody's memory."""
+        return self._db.scope(user, app)
+
+    def call(self, work: Callable[[], list[Document]]) -> list[Document]:
+        """Return what *work* gives, done in this thread."""
+        return self._call(work)
+
+    async def search(self, work: Callable[[], list[Document]]) -> list[Document]:
+        """Return what *work* gives, done in a thread."""
+        return await self._read(work, "search")
 
 
 class MemdbRetriever(BaseRetriever):
@@ -48,12 +67,12 @@ class MemdbRetriever(BaseRetriever):
     open_options: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """For `memdb.open`, with a path."""
 
-    _file: Adapter = PrivateAttr()
+    _file: _File = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Open the file."""
         super().model_post_init(context)
-        self._file = Adapter(self.source, **self.open_options)
+        self._file = _File(self.source, **self.open_options)
 
     def _recall(self, query: str, options: dict[str, Any]) -> list[Document]:
         given: dict[str, Any] = {
@@ -64,7 +83,7 @@ class MemdbRetriever(BaseRetriever):
             **options,
         }
         limit = given.pop("k", self.k)
-        scope = self._file._db.scope(self.user, self.app)
+        scope = self._file.scope(self.user, self.app)
         made = []
         for hit in scope.recall(query, limit, **given):
             document = _to_document(hit)
@@ -79,13 +98,13 @@ class MemdbRetriever(BaseRetriever):
         self, query: str, *, run_manager: Any = None, **options: Any
     ) -> list[Document]:
         del run_manager
-        return self._file._call(partial(self._recall, query, options))
+        return self._file.call(partial(self._recall, query, options))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: Any = None, **options: Any
     ) -> list[Document]:
         del run_manager
-        return await self._file._read(partial(self._recall, query, options), "search")
+        return await self._file.search(partial(self._recall, query, options))
 
     def close(self) -> None:
         """Finish the calls under way and close the file, unless it was open before."""
@@ -100,8 +119,8 @@ def _to_document(hit: Hit) -> Document:
     """Return a hit with its source as metadata; fields that do not apply are left out."""
     source = {
         name: value
-        for name, value in hit.source._asdict().items()
-        if value is not None and (name != "shared" or value)
+        for name in type(hit.source)._fields
+        if (value := getattr(hit.source, name)) is not None and value is not False
     }
     source["metadata"] = source.pop("metadata", {})
     metadata = {"kind": hit.kind, "score": hit.score, **source}

@@ -14,8 +14,8 @@ from itertools import chain
 
 from memdb.errors import InvalidInput, InvalidItem, VersionConflict
 from memdb.text.formats import items_of, without_links
-from memdb.text.parts import storable, text_value
-from memdb.text.provider_messages import RESPONSES, is_storable, keep_whole, read_item
+from memdb.text.parts import is_storable, storable, text_value
+from memdb.text.provider_messages import RESPONSES, keep_whole, read_item
 from memdb.text.validate import MAX_NESTING, is_deep, iso_time, name_value
 
 TYPE_CHECKING = False
