@@ -117,6 +117,8 @@ class Items:
     find = later(items.Items.find)
     delete = later(items.Items.delete)
     list = later(items.Items.list)
+    clear = later(items.Items.clear)
+    remove_expired = later(items.Items.remove_expired)
     namespaces = later(items.Items.namespaces, "read")
     keys = later(items.Items.keys, "read")
     recall = later(items.Items.recall, "search")

@@ -11,7 +11,14 @@ import json
 from itertools import islice
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
-from memdb.items.walk import MAX_LIMIT, find_ids, walk, walk_namespaces
+from memdb.items.walk import (
+    MAX_LIMIT,
+    find_ids,
+    list_ids,
+    list_request,
+    walk,
+    walk_namespaces,
+)
 from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.items import (
     MAX_DATA_BYTES,
@@ -62,8 +69,8 @@ MAX_DIM = 65_536
 MAX_BATCH = 10_000
 MAX_INDEXED_CHARS = 1_000_000
 
-# Expired items removed per transaction.
-EXPIRED_BATCH = 500
+# Items removed per statement; expired ones per transaction.
+REMOVED_AT_ONCE = 500
 
 
 class ItemService:
@@ -91,6 +98,10 @@ class ItemService:
     def find(self, owner: ScopeRef, wanted: FindItem) -> Item | None:
         """Return an item, None without one; see `Items.find`."""
         apply = self._prepare_find(owner, wanted)
+        if wanted.refresh:  # a write, which only an item that expires needs
+            found = self.find(owner, wanted.replace(refresh=False))
+            if found is None or found.ttl_ms is None:
+                return found
         with self._reading(refresh=wanted.refresh) as tx:
             return apply(tx)
 
@@ -235,14 +246,29 @@ class ItemService:
                     found.append(FoundItem(item, hit.score, hit.text))
         return found
 
-    def remove_expired(self) -> int:
-        """Remove the items of every scope that have expired; return how many."""
-        total = 0
+    def clear(self, owner: ScopeRef, prefix: Namespace) -> int:
+        """Remove all items in a namespace and below it; see `Items.clear`."""
+        request = list_request(prefix)
+        with self._db.write() as tx:
+            scope_no = owner.find(tx)
+            if scope_no is None:
+                return 0
+            ids = list_ids(tx, scope_no, request)
+            for start in range(0, len(ids), REMOVED_AT_ONCE):
+                records.remove_many(tx, ids[start : start + REMOVED_AT_ONCE])
+            return len(ids)
+
+    def remove_expired(self, owner: ScopeRef | None = None) -> int:
+        """Remove the items of a scope, None for every one, that have expired; return how many."""
+        total, span = 0, (0, MAX_INT)
+        if owner is not None:
+            with self._db.read() as tx:
+                span = owner.span(tx) or (0, 0)
         while True:
             with self._db.write() as tx:
-                removed = records.remove_expired(tx, EXPIRED_BATCH)
+                removed = records.remove_many(tx, items.list_expired(tx, span, REMOVED_AT_ONCE))
             total += removed
-            if removed < EXPIRED_BATCH:
+            if removed < REMOVED_AT_ONCE:
                 return total
 
     def _reading(self, *, refresh: bool) -> AbstractContextManager[Tx]:
@@ -336,7 +362,11 @@ class ItemService:
 
     def list(self, owner: ScopeRef, request: ListRequest, *, refresh: bool = False) -> list[Item]:
         """Return a page of items; see `Items.list`."""
-        with self._reading(refresh=flag_value(refresh, "refresh")) as tx:
+        if flag_value(refresh, "refresh"):  # a write, which only items that expire need
+            now = self.list(owner, request)
+            if all(item.ttl_ms is None for item in now):
+                return now
+        with self._reading(refresh=refresh) as tx:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []

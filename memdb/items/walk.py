@@ -17,8 +17,8 @@ from memdb.models.items import ORDERS, Item, labels_of, path_of, path_range
 from memdb.models.record import Record
 from memdb.records import items as records
 from memdb.tables import items
-from memdb.tables.items import FIRST, LAST, Cursor
-from memdb.text.validate import choice_value, flag_value, int_value
+from memdb.tables.items import FIRST, LAST, LAST_KEY, Cursor, behind
+from memdb.text.validate import choice_value, flag_value, int_value, name_value
 from memdb.text.values import Filter
 
 TYPE_CHECKING = False
@@ -49,6 +49,7 @@ class ListRequest(Record):
         low, high: The range of the namespaces, as `path_range` returns it.
         exact: Only the namespace *low* itself.
         where: None means every value.
+        between: The first key and the first key behind them, by key only. None means all.
         after: The item that the page before ended with. None means the beginning.
     """
 
@@ -56,6 +57,7 @@ class ListRequest(Record):
     high: str
     exact: bool
     where: Filter | None
+    between: tuple[str, str] | None
     after: Item | None
     limit: int
     order: ItemOrder
@@ -67,6 +69,7 @@ def list_request(
     *,
     exact: bool = False,
     where: Mapping[str, Any] | None = None,
+    between: tuple[str | None, str | None] | None = None,
     after: Item | None = None,
     limit: int = 100,
     order: ItemOrder = "key",
@@ -91,10 +94,24 @@ def list_request(
         high,
         exact,
         None if where is None else Filter(where),
+        None if between is None else _key_range(between, order),
         after,
         int_value(limit, "limit", 1, MAX_LIMIT),
         choice_value(order, "order", ORDERS),  # type: ignore[arg-type]
         flag_value(descending, "descending"),
+    )
+
+
+def _key_range(between: object, order: str) -> tuple[str, str]:
+    """Return the first key of a range and the first behind it, checked."""
+    if not isinstance(between, (list, tuple)) or len(between) != 2:  # noqa: PLR2004 (both ends)
+        raise InvalidInput("between is not a pair: give the first key and the one behind the last")
+    if order != "key":
+        raise InvalidInput(f"between needs order='key', and order is {order!r}")
+    low, high = between
+    return (
+        "" if low is None else name_value(low, "between[0]"),
+        LAST_KEY if high is None else name_value(high, "between[1]"),
     )
 
 
@@ -119,9 +136,14 @@ def find_ids(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> set[in
     """Return the ids of all items of a request, in any order; values are read for a filter only."""
     if request.where is not None:
         return {one.item.id for one in walk(tx, scope_no, request, now_ms)}
+    return items.live_ids(tx, list_ids(tx, scope_no, request), now_ms)
+
+
+def list_ids(tx: Tx, scope_no: int, request: ListRequest) -> list[int]:
+    """Return the ids of all items in a namespace and below it, expired ones too."""
     span = request.low, request.high
     page = items.list_across(tx, scope_no, span, "created", FIRST, MAX_INT, descending=False)
-    return items.live_ids(tx, [row_id for _, row_id in page], now_ms)
+    return [row_id for _, row_id in page]
 
 
 def _has_many_namespaces(tx: Tx, scope_no: int, request: ListRequest) -> bool:
@@ -133,7 +155,7 @@ def _sorted_walk(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Stored
     """Yield items of many namespaces by time: reading each of them would take longer."""
     cursor = LAST if request.descending else FIRST
     if request.after is not None:
-        cursor = _cursor(request.after, request.order)
+        cursor = behind(cursor, request.after, request.order, descending=request.descending)
     size = max(request.limit, PAGE)
     while True:
         page = items.list_across(
@@ -151,54 +173,52 @@ def _sorted_walk(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Stored
             yield from (found[row_id] for row_id in ids if row_id in found)
         if len(page) < size:
             return
-        cursor = Cursor("", *page[-1])
+        time_ms, row_id = page[-1]
+        cursor = cursor.replace(time_ms=time_ms, row_id=row_id)
         size = MAX_SORTED
 
 
 def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Iterator[StoredItem]]:
     """Yield a walk over each namespace of a request, in the order of their paths."""
     low, high, descending = request.low, request.high, request.descending
-    after_path, cursors = "", {}
+    begin = LAST if descending else FIRST
+    if request.between is not None:
+        begin = begin.replace(low=request.between[0], high=request.between[1])
+    cursors = {}
     if request.after is not None:
         after_path = path_of(request.after.namespace, "after")
-        cursor = _cursor(request.after, request.order)
+        cursor = behind(begin, request.after, request.order, descending=descending)
         if request.order == "key":
             cursors[after_path] = cursor
             low, high = (low, after_path + "\0") if descending else (max(low, after_path), high)
-    begin = LAST if descending else FIRST
-    if request.after is not None and request.order != "key":
-        begin = cursor
+        else:
+            begin = cursor
     if request.exact:
-        found = items.find_namespace(tx, scope_no, request.low)
-        if found is not None and low <= request.low < high:
+        if low <= request.low < high:
             start = cursors.get(request.low, begin)
-            yield _pages(tx, found, request.low, request, start)
+            yield _pages(tx, scope_no, request.low, request, start)
         return
     while True:
         page = items.list_namespaces(
             tx, scope_no, low, high, limit=NAMESPACE_PAGE, descending=descending
         )
-        for namespace_id, path in page:
-            yield _pages(tx, namespace_id, path, request, cursors.get(path, begin))
+        for _, path in page:
+            yield _pages(tx, scope_no, path, request, cursors.get(path, begin))
         if len(page) < NAMESPACE_PAGE:
             return
         last = page[-1][1]
         low, high = (low, last) if descending else (last + "\0", high)
 
 
-def _cursor(item: Item, order: str) -> Cursor:
-    return Cursor(item.key, getattr(item, f"{order}_ms", 0), item.id)
-
-
 def _pages(
-    tx: Tx, namespace_id: int, path: str, request: ListRequest, cursor: Cursor | None
+    tx: Tx, scope_no: int, path: str, request: ListRequest, cursor: Cursor | None
 ) -> Iterator[StoredItem]:
     """Yield the items of one namespace behind *cursor*, read page by page."""
-    size = min(request.limit, PAGE)
+    size = min(request.limit, PAGE if request.where is not None else MAX_PAGE)
     while cursor is not None:
         page, cursor = items.list_page(
             tx,
-            namespace_id,
+            scope_no,
             path,
             request.order,
             cursor,

@@ -22,7 +22,7 @@ from memdb.text.values import WHOLE, texts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from memdb.engine.base import Tx
@@ -82,8 +82,7 @@ def find(tx: Tx, scope_no: int | None, path: str, key: str, now_ms: int) -> Stor
     """Return the item under a key, None if there is none or it has expired at a time."""
     if scope_no is None:
         return None
-    namespace_id = items.find_namespace(tx, scope_no, path)
-    found = None if namespace_id is None else items.find(tx, namespace_id, path, key)
+    found = items.find(tx, scope_no, path, key)
     return None if found is None or is_expired(found, now_ms) else found
 
 
@@ -105,7 +104,7 @@ def put(
         VersionConflict: the item is not at *expected_revision*; 0 stands for no item.
     """
     namespace_id = _ensure_namespace(tx, scope_no, draft.path)
-    old = items.find(tx, namespace_id, draft.path, draft.key)
+    old = items.find(tx, scope_no, draft.path, draft.key)
     if old is not None and is_expired(old, tx.now_ms):
         _remove_rows(tx, old)
         old = None
@@ -131,7 +130,7 @@ def put(
         row["vector_ref"] = _first_ref(tx, scope_no, draft, row["id"])
         items.insert(tx, row)
     _add_derived(tx, draft, row["id"], row["vector_ref"])
-    stored = items.find(tx, namespace_id, draft.path, draft.key)
+    stored = items.find(tx, scope_no, draft.path, draft.key)
     assert stored is not None
     return stored
 
@@ -139,7 +138,7 @@ def put(
 def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredItem | None:
     """Add an item as it was exported; None, and nothing changes, if its key has one."""
     namespace_id = _ensure_namespace(tx, scope_no, draft.path)
-    if items.find(tx, namespace_id, draft.path, draft.key) is not None:
+    if items.find(tx, scope_no, draft.path, draft.key) is not None:
         return None
     item_id = scopes.next_id(tx, scope_no)
     row = {**_columns(draft), **was._asdict(), "id": item_id, "namespace_id": namespace_id}
@@ -147,7 +146,7 @@ def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredIte
     items.insert(tx, row)
     _add_derived(tx, draft, item_id, row["vector_ref"])
     dependents.clear(tx, scope_no, [was.uid])
-    return items.find(tx, namespace_id, draft.path, draft.key)
+    return items.find(tx, scope_no, draft.path, draft.key)
 
 
 def require_revision(found: StoredItem | None, expected: int | None) -> None:
@@ -179,11 +178,12 @@ def refresh(tx: Tx, found: Iterable[StoredItem]) -> None:
         items.refresh(tx, expiring)
 
 
-def remove_expired(tx: Tx, limit: int) -> int:
-    """Remove up to *limit* items that have expired, in any scope; return how many."""
-    found = items.get_many(tx, items.list_expired(tx, limit))
-    for stored in found.values():
-        remove(tx, stored)
+def remove_many(tx: Tx, ids: Collection[int]) -> int:
+    """Remove items as `remove` does; return how many there were."""
+    found = items.get_many(tx, ids).values()
+    _remove_rows(tx, *found)
+    for namespace_id in {stored.namespace_id for stored in found}:
+        items.drop_namespace(tx, namespace_id)
     return len(found)
 
 
@@ -270,11 +270,12 @@ def list_given(tx: Tx, stored: StoredItem) -> list[bytes]:
     return []
 
 
-def _remove_rows(tx: Tx, stored: StoredItem) -> None:
-    if stored.text is not None:
-        tx.words.drop("item", stored.item.id)
-    _drop_vectors(tx, stored)
-    items.delete(tx, stored.item.id)
+def _remove_rows(tx: Tx, *doomed: StoredItem) -> None:
+    for stored in doomed:
+        if stored.text is not None:
+            tx.words.drop("item", stored.item.id)
+        _drop_vectors(tx, stored)
+    items.delete(tx, [stored.item.id for stored in doomed])
 
 
 def all_text(item: Item) -> str:

@@ -57,7 +57,9 @@ SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
   expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
-WHERE namespace_id = :id AND key = :key
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND key = :key
 """
 
 SELECT_KEYS = """/* items.keys */
@@ -93,7 +95,10 @@ SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
   expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
-WHERE namespace_id = :id AND key > :key
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND key >= :low
+  AND key < :high
 ORDER BY key
 LIMIT :limit
 """,
@@ -102,7 +107,10 @@ SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
   expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
-WHERE namespace_id = :id AND key < :key
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND key >= :low
+  AND key < :high
 ORDER BY key DESC
 LIMIT :limit
 """,
@@ -111,7 +119,9 @@ SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
   expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
-WHERE namespace_id = :id AND (updated_ms, id) > (:time_ms, :row_id)
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND (updated_ms, id) > (:time_ms, :row_id)
 ORDER BY updated_ms, id
 LIMIT :limit
 """,
@@ -120,7 +130,9 @@ SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
   expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
-WHERE namespace_id = :id AND (updated_ms, id) < (:time_ms, :row_id)
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND (updated_ms, id) < (:time_ms, :row_id)
 ORDER BY updated_ms DESC, id DESC
 LIMIT :limit
 """,
@@ -129,7 +141,9 @@ SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
   expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
-WHERE namespace_id = :id AND (created_ms, id) > (:time_ms, :row_id)
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND (created_ms, id) > (:time_ms, :row_id)
 ORDER BY created_ms, id
 LIMIT :limit
 """,
@@ -138,7 +152,9 @@ SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
   expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
 FROM items
-WHERE namespace_id = :id AND (created_ms, id) < (:time_ms, :row_id)
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND (created_ms, id) < (:time_ms, :row_id)
 ORDER BY created_ms DESC, id DESC
 LIMIT :limit
 """,
@@ -198,7 +214,7 @@ LIMIT :limit
 
 SELECT_EXPIRED = """/* items.expired */
 SELECT id FROM items
-WHERE expires_ms IS NOT NULL AND expires_ms <= :now_ms
+WHERE expires_ms IS NOT NULL AND expires_ms <= :now_ms AND id >= :low AND id <= :high
 ORDER BY expires_ms, id
 LIMIT :limit
 """
@@ -272,8 +288,8 @@ UPDATE items SET expires_ms = :now_ms + ttl_ms
 WHERE id IN (SELECT value FROM json_each(:ids)) AND ttl_ms IS NOT NULL
 """
 
-DELETE_ITEM = """/* items.delete */
-DELETE FROM items WHERE id = :id
+DELETE_ITEMS = """/* items.delete */
+DELETE FROM items WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 # Behind every key: no character is greater.
@@ -307,19 +323,37 @@ class StoredItem(Record):
 
 
 class Cursor(Record):
-    """Where a page begins: behind a key, or behind a time and an id."""
+    """
+    What is left of a walk: a range of keys, or what is behind a time and an id.
 
-    key: str
+    Attributes:
+        low: The first key that is not before it.
+        high: The first key behind it.
+    """
+
+    low: str
+    high: str
     time_ms: int
     row_id: int
 
 
-FIRST = Cursor("", -MAX_INT, 0)
-LAST = Cursor(LAST_KEY, MAX_INT, MAX_INT)
+FIRST = Cursor("", LAST_KEY, -MAX_INT, 0)
+LAST = Cursor("", LAST_KEY, MAX_INT, MAX_INT)
+
+
+def behind(cursor: Cursor, item: Item, order: str, *, descending: bool) -> Cursor:
+    """Return what is left of a walk in an order after *item*."""
+    if order == "key":
+        if descending:
+            return cursor.replace(high=min(cursor.high, item.key))
+        return cursor.replace(low=max(cursor.low, item.key + "\0"))
+    return cursor.replace(time_ms=getattr(item, f"{order}_ms"), row_id=item.id)
 
 
 def _to_items(tx: Tx, rows: list[Row], path: str | None = None) -> list[StoredItem]:
     tx.verify("items", [row[0] for row in rows])
+    if path is not None and rows:
+        tx.verify("item_namespaces", rows[0][1:2])
     labels = None if path is None else labels_of(path)
     made: list[StoredItem] = []
     for row in rows:
@@ -375,9 +409,9 @@ def is_live(tx: Tx, namespace_id: int, now_ms: int) -> bool:
     return tx.one(SELECT_LIVE, values) is not None
 
 
-def find(tx: Tx, namespace_id: int, path: str, key: str) -> StoredItem | None:
+def find(tx: Tx, scope_no: int, path: str, key: str) -> StoredItem | None:
     """Return the item under a key, None without one."""
-    row = tx.one(SELECT_ONE, {"id": namespace_id, "key": key})
+    row = tx.one(SELECT_ONE, {"scope_no": scope_no, "path": path, "key": key})
     return None if row is None else _to_items(tx, [row], path)[0]
 
 
@@ -427,7 +461,7 @@ def texts(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
 
 def list_page(
     tx: Tx,
-    namespace_id: int,
+    scope_no: int,
     path: str,
     order: str,
     cursor: Cursor,
@@ -437,7 +471,7 @@ def list_page(
     where: Filter | None = None,
 ) -> tuple[list[StoredItem], Cursor | None]:
     """
-    Return *limit* items of a namespace behind *cursor*, and where the next page begins.
+    Return *limit* items of a namespace from *cursor* on, and where the next page begins.
 
     Args:
         order: One of `ORDERS`.
@@ -446,16 +480,22 @@ def list_page(
     Returns:
         The items of the page that match, and None instead of a cursor at the end.
     """
-    values: dict[str, object] = {"id": namespace_id, "limit": limit}
+    values: dict[str, object] = {"scope_no": scope_no, "path": path, "limit": limit}
     if order == "key":
-        values["key"] = cursor.key
+        values["low"], values["high"] = cursor.low, cursor.high
     else:
-        values |= {"time_ms": cursor.time_ms, "row_id": cursor.row_id}
+        values["time_ms"], values["row_id"] = cursor.time_ms, cursor.row_id
     rows = tx.all(SELECT_PAGES[order, descending], values)
     following = None
     if len(rows) == limit:
         row_id, _, key, *_ = last = rows[-1]
-        following = Cursor(key, last[8] if order == "updated" else last[7], row_id)
+        if order != "key":
+            time_ms = last[8] if order == "updated" else last[7]
+            following = cursor.replace(time_ms=time_ms, row_id=row_id)
+        elif descending:
+            following = cursor.replace(high=key)
+        else:
+            following = cursor.replace(low=key + "\0")
     if where is not None:
         rows = [row for row in rows if _is_match(where, row[3], row[4])]
     return _to_items(tx, rows, path), following
@@ -467,9 +507,10 @@ def _is_match(where: Filter, value: str | None, data: bytes | None) -> bool:
     return where.may_match(value) and where.matches(parse_json(value))
 
 
-def list_expired(tx: Tx, limit: int) -> list[int]:
-    """Return the ids of up to *limit* items that have expired, in any scope."""
-    return [row[0] for row in tx.all(SELECT_EXPIRED, {"now_ms": tx.now_ms, "limit": limit})]
+def list_expired(tx: Tx, span: tuple[int, int], limit: int) -> list[int]:
+    """Return the ids of up to *limit* items that have expired, in a range of ids."""
+    values = {"now_ms": tx.now_ms, "low": span[0], "high": span[1], "limit": limit}
+    return [row[0] for row in tx.all(SELECT_EXPIRED, values)]
 
 
 def list_ids(tx: Tx, scope_no: int) -> list[int]:
@@ -526,6 +567,6 @@ def refresh(tx: Tx, ids: Iterable[int]) -> None:
     tx.run(UPDATE_EXPIRY, {"ids": [*ids], "now_ms": tx.now_ms})
 
 
-def delete(tx: Tx, item_id: int) -> None:
-    """Remove an item."""
-    tx.run(DELETE_ITEM, {"id": item_id})
+def delete(tx: Tx, ids: Collection[int]) -> None:
+    """Remove items."""
+    tx.run(DELETE_ITEMS, {"ids": [*ids]})

@@ -158,7 +158,7 @@ class Filter:
         self._needles = [needle for test in tests if (needle := _needle(*test[1:])) is not None]
 
     def matches(self, value: object) -> bool:
-        """Return whether each condition holds; a field that is absent only passes "$ne"."""
+        """Return whether each condition holds; a field that is absent counts as null."""
         return all(test(value) for test in self._tests)
 
     def may_match(self, text: str) -> bool:
@@ -173,18 +173,18 @@ class Filter:
 
 def _compiled(steps: tuple[Step, ...], operator: str, wanted: object) -> Callable[[Any], bool]:
     """Return a function that says whether a value passes one test."""
-    compare, is_absent_ok = OPERATORS[operator], operator == "$ne"
+    compare = OPERATORS[operator]
 
     def test_name(value: Any) -> bool:
         for step in steps:
             if not isinstance(value, dict) or step not in value:
-                return is_absent_ok
+                return compare(None, wanted)
             value = value[step]
         return compare(value, wanted)
 
     def test_each(value: Any) -> bool:
-        found = [*values_at(value, steps)]
-        return any(compare(each, wanted) for each in found) if found else is_absent_ok
+        found = [*values_at(value, steps)] or [None]
+        return any(compare(each, wanted) for each in found)
 
     return test_name if all(isinstance(step, str) for step in steps) else test_each
 

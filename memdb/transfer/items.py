@@ -67,10 +67,10 @@ class ItemLine(Record):
 
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
     """Yield the items of a scope, by namespace and key."""
-    for namespace_id, path in items.list_namespaces(tx, scope_no, "", chr(0x10FFFF)):
+    for _, path in items.list_namespaces(tx, scope_no, "", chr(0x10FFFF)):
         cursor: Cursor | None = FIRST
         while cursor is not None:
-            page, cursor = items.list_page(tx, namespace_id, path, "key", cursor, PAGE)
+            page, cursor = items.list_page(tx, scope_no, path, "key", cursor, PAGE)
             yield from (_line(tx, stored) for stored in page)
 
 

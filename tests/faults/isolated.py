@@ -256,6 +256,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
     "Host.snapshot": lambda db, _: ann(db).session(S["session"]).host.snapshot(),
     "Host.window": lambda db, _: ann(db).session(S["summarised_session"]).host.window(),
     "Items.batch": lambda db, _: ann(db).items.batch([FindItem((S["item_label"],), S["item_key"])]),
+    "Items.clear": lambda db, _: ann(db).items.clear((S["item_label"],)),
     "Items.delete": lambda db, _: ann(db).items.delete((S["item_label"],), S["item_key"]),
     "Items.find": lambda db, _: ann(db).items.find((S["item_label"],), S["item_key"]),
     "Items.get": lambda db, _: ann(db).items.get((S["item_label"],), S["item_key"]),

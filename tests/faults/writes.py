@@ -438,6 +438,10 @@ WRITES: dict[str, Write] = {
     "delete an item": Write(
         ("Items.delete",), _ann(lambda ann: ann.items.delete(("notes", "trip"), "tent"))
     ),
+    "clear items": Write(("Items.clear",), _ann(lambda ann: ann.items.clear(("notes",)))),
+    "remove expired items": Write(
+        ("Items.remove_expired",), _ann(lambda ann: ann.items.remove_expired()), unchanging=True
+    ),
     "read and refresh": Write(
         ("Items.find", "Items.get", "Items.list", "Items.recall"),
         _ann(lambda ann: ann.items.list(("notes", "short"), refresh=True)),

@@ -222,7 +222,7 @@ def test_filters_compare_fields(items: Items) -> None:
     assert found(n={"$lte": "3"}) == {"text"}
     assert found(n={"$ne": 1}) == {"two", "true", "text", "none", "list"}
     assert found(n={"$in": [True, "2"]}) == {"true", "text"}
-    assert found(t=None) == {"true"}
+    assert found(t=None) == {"list", "none", "text", "true"}
     assert found(tags=["y"]) == {"two"}
     assert found(**{"tags[*]": "y"}) == {"one", "two"}
     assert found(**{"tags[1]": "y", "d.e[0].f": {"$gte": 5}}) == {"one"}
@@ -426,3 +426,82 @@ def test_a_file_that_is_only_read_gives_its_items(db: MemDB, tmp_path: Any) -> N
         ):
             with pytest.raises(memdb.ReadOnly):
                 call()
+
+
+def test_keys_between_two(items: Items) -> None:
+    """The first is in, the second is not; up, down and page by page."""
+    for key in ("a", "b", "b1", "b2", "c", "é"):
+        items.put(("n",), key, key)
+        items.put(("n", "below"), key, key)
+
+    def found(**options: Any) -> list[str]:
+        return keys(items.list(("n",), exact=True, **options))
+
+    assert found(between=("b", "c")) == ["b", "b1", "b2"]
+    assert found(between=("b", "c"), descending=True) == ["b2", "b1", "b"]
+    assert found(between=(None, "b")) == ["a"]
+    assert found(between=("c", None)) == ["c", "é"]
+    assert found(between=(None, None)) == found()
+    assert found(between=("c", "b")) == []
+    assert len(items.list(("n",), between=("b", "c"))) == 6
+    first = items.list(("n",), between=("b", "c"), limit=2)
+    rest = items.list(("n",), between=("b", "c"), after=first[-1])
+    assert [item.key for item in (*first, *rest)] == ["b", "b1", "b2"] * 2
+    down = items.list(("n",), between=("b", "c"), after=rest[1], descending=True)
+    assert [(item.namespace, item.key) for item in down] == [(("n",), "b2"), (("n",), "b1"), (("n",), "b")]
+
+
+def test_clear_removes_a_namespace_and_what_is_below_it(items: Items) -> None:
+    """Words and vectors go too; neighbours stay."""
+    for number in range(1_100):
+        items.put(("a", "b") if number % 2 else ("a",), f"k{number}", number, index=False)
+    items.put(("a", "c"), "k", {"text": "red lamp"}, vectors=[[1.0, 0.5]])
+    kept = items.put(("ab",), "k", {"text": "blue lamp"}, vectors=[[1.0, 0.25]])
+
+    assert items.clear(("a", "b", "c")) == 0
+    assert items.clear(("a",)) == 1_101
+
+    assert items.namespaces() == [("ab",)]
+    assert items.list() == [kept]
+    assert [found.item for found in items.recall("lamp")] == [kept]
+    assert [found.item for found in items.recall(vector=[1.0, 0.5])] == [kept]
+    assert items.clear() == 1
+    assert items.clear() == 0
+
+
+def test_expired_items_of_a_scope_are_removed(db: MemDB, clock: Any) -> None:
+    """Those of another scope stay until theirs are."""
+    ann, bob = db.scope("ann").items, db.scope("bob").items
+    assert ann.remove_expired() == 0
+    ann.put((), "k", 1, ttl=1)
+    ann.put((), "long", 1, ttl=100)
+    bob.put((), "k", 1, ttl=1)
+    clock.advance(2_000)
+
+    assert (ann.remove_expired(), ann.remove_expired(), bob.remove_expired()) == (1, 0, 1)
+    assert [item.key for item in ann.list()] == ["long"]
+
+
+def test_a_refresh_of_what_never_expires_is_no_write(db: MemDB) -> None:
+    """So a read with refresh waits for no writer."""
+    items = db.scope("ann").items
+    items.put((), "k", 1)
+    before = db._db.commits
+
+    assert items.find((), "k", refresh=True) == items.list(refresh=True)[0]
+    assert items.find((), "other", refresh=True) is None
+    assert db._db.commits == before
+
+
+def test_an_absent_field_counts_as_null(items: Items) -> None:
+    """As in MongoDB, from which the operators come."""
+    for key, value in {"none": {"a": None}, "no": {}, "one": {"a": 1}, "list": [1]}.items():
+        items.put((), key, value)
+
+    def keys(condition: Any) -> set[str]:
+        return {item.key for item in items.list(where={"a": condition})}
+
+    assert keys(None) == keys({"$eq": None}) == keys({"$in": [None, 2]}) == {"none", "no", "list"}
+    assert keys({"$ne": None}) == {"one"}
+    assert keys({"$ne": 1}) == {"none", "no", "list"}
+    assert keys({"$lt": 2}) == {"one"}
