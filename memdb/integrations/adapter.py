@@ -105,8 +105,12 @@ class Adapter:
         """Return what *work* gives, done beside other calls; it changes nothing."""
         return await self._run(work, kind=kind, to_end=False)
 
+    def _end(self) -> None:
+        """End what the object does besides its calls, before it is closed."""
+
     def close(self) -> None:
         """Finish the calls under way and close the file; again does nothing."""
+        self._end()
         self._worker.shutdown(wait=True)
         if self._owned:
             self._db.close()

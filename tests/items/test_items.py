@@ -448,7 +448,11 @@ def test_keys_between_two(items: Items) -> None:
     rest = items.list(("n",), between=("b", "c"), after=first[-1])
     assert [item.key for item in (*first, *rest)] == ["b", "b1", "b2"] * 2
     down = items.list(("n",), between=("b", "c"), after=rest[1], descending=True)
-    assert [(item.namespace, item.key) for item in down] == [(("n",), "b2"), (("n",), "b1"), (("n",), "b")]
+    assert [(item.namespace, item.key) for item in down] == [
+        (("n",), "b2"),
+        (("n",), "b1"),
+        (("n",), "b"),
+    ]
 
 
 def test_clear_removes_a_namespace_and_what_is_below_it(items: Items) -> None:

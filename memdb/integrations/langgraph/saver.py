@@ -1,0 +1,560 @@
+"""
+Checkpoints of LangGraph as items: one per checkpoint, and one per task with its writes.
+
+The namespace is the thread, and below it the checkpoint namespace of a subgraph. Keys begin
+with the checkpoint's id, so that a checkpoint and its writes are one range of keys, and the
+latest ones are the last.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+from functools import partial
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+
+from memdb.errors import InvalidInput, VersionConflict
+from memdb.integrations.adapter import Adapter
+from memdb.models.items import DeleteItem, PutItem
+from memdb.text.values import parse_path, values_at
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        DeltaChannelHistory,
+        PendingWrite,
+        SerializerProtocol,
+    )
+
+    from memdb.integrations.adapter import Source
+    from memdb.models.items import Item
+
+    Labels = tuple[str, ...]
+    Group = tuple[Item, list[Item]]  # a checkpoint, the writes of its tasks
+    Stored = dict[int, tuple[str, str, str, bytes]]  # by index: task path, channel, type, data
+
+# Behind the id in a key: the writes of a task, the checkpoint, and what no key has.
+WRITES, CHECKPOINT, END = "\1", "\2", "\3"
+
+# Bytes that begin with NUL are no text: they come back as they are, whatever is done to texts.
+BINARY = b"\0"
+
+# Items per read: for the latest checkpoint, its writes and what follows; at most; per change.
+LATEST, PAGE, CHANGED_AT_ONCE = 3, 500, 1_000
+
+# Checkpoints that `alist` reads per visit of its thread.
+LISTED_AT_ONCE = 50
+
+
+class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
+    """
+    A checkpointer of LangGraph, for threads and event loops alike.
+
+    >>> from langgraph.checkpoint.base import empty_checkpoint
+    >>> with MemdbSaver(":memory:") as saver:
+    ...     config = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+    ...     put = saver.put(config, empty_checkpoint(), {"source": "input", "step": -1}, {})
+    ...     saver.get_tuple(config).metadata["step"]
+    -1
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        serde: SerializerProtocol | None = None,
+        user: str = "default",
+        app: str = "langgraph",
+        **options: Any,
+    ) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, or an open `memdb.MemDB` or `memdb.aio.MemDB`.
+            serde: Turns checkpoints into bytes and back. None means LangGraph's own.
+            user: Whose checkpoints they are.
+            app: They are items of the app with this name and " (checkpoints)".
+            options: For `memdb.open`, with a path.
+        """
+        Adapter.__init__(self, source, **options)
+        BaseCheckpointSaver.__init__(self, serde=serde)
+        self._items = self._db.scope(user, f"{app} (checkpoints)").items
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the checkpoint of a config, the latest without an id; None without one."""
+        labels, checkpoint_id = _labels(config), get_checkpoint_id(config)
+        size = PAGE if checkpoint_id else LATEST
+        found = self._call(lambda: next(self._groups(labels, _range(checkpoint_id), size), None))
+        if found is None:
+            return None
+        loaded = self._load(labels, *found)
+        return loaded._replace(config=config) if checkpoint_id else loaded
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 (LangGraph's name)
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """
+        Yield checkpoints, those with the last id first.
+
+        Args:
+            config: Only those of its thread, of its checkpoint namespace if it has one, and
+                with its checkpoint id. None means all threads.
+            filter: Only those whose metadata has these values; dots lead into objects.
+            before: Only those with a lower id than the one of this config.
+            limit: Most checkpoints. None means all.
+        """
+        chosen = self._choose(config, before, 2 * limit + 1 if limit is not None else PAGE)
+        wanted = {name: (filter_steps(name), value) for name, value in (filter or {}).items()}
+        matching = (one for one in chosen if not wanted or _is_match(one[1][0], wanted))
+        for labels, group in self._each(islice(matching, limit)):
+            yield self._load(labels, *group)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,  # noqa: ARG002 (values are stored with each checkpoint)
+    ) -> RunnableConfig:
+        """Store a checkpoint, replacing one with its id; return its config."""
+        configurable = config["configurable"]
+        kind, data = self.serde.dumps_typed(checkpoint)
+        about = {
+            "type": kind,
+            "parent": configurable.get("checkpoint_id") or None,
+            "metadata": _plain(get_checkpoint_metadata(config, metadata)),
+        }
+        key, labels = _key(checkpoint["id"], CHECKPOINT), _labels(config)
+        self._call(lambda: self._items.put(labels, key, BINARY + data, metadata=about, index=False))
+        return {
+            "configurable": {
+                "thread_id": configurable["thread_id"],
+                "checkpoint_ns": configurable.get("checkpoint_ns", ""),
+                "checkpoint_id": checkpoint["id"],
+            }
+        }
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """
+        Store what a task wrote, under its id and the place of each write.
+
+        A write at a place that has one is ignored; if all channels are special ones
+        (errors, interrupts, resumes), it replaces it.
+        """
+        if not writes:
+            return
+        is_replacing = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+        new: Stored = {}
+        for place, (channel, value) in enumerate(writes):
+            index = WRITES_IDX_MAP.get(channel, place)
+            if is_replacing or index not in new:
+                new[index] = (task_path, channel, *self.serde.dumps_typed(value))
+        key = _key(str(config["configurable"]["checkpoint_id"]), WRITES + str(task_id))
+        self._call(lambda: self._put_writes(_labels(config), key, new, is_replacing=is_replacing))
+
+    def _put_writes(self, labels: Labels, key: str, new: Stored, *, is_replacing: bool) -> None:
+        try:
+            self._items.put(labels, key, **_packed(new), expected_revision=0)
+        except VersionConflict:
+            with self._db.transaction():
+                item = self._items.find(labels, key)
+                old = {} if item is None else dict(_unpacked(item))
+                both = {**old, **new} if is_replacing else {**new, **old}
+                self._items.put(labels, key, **_packed(both))
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete the checkpoints and writes of a thread."""
+        self._call(lambda: self._items.clear((str(thread_id),)))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """
+        Delete the checkpoints of runs, by the run_id of their metadata, with their writes.
+
+        Cost: reads every checkpoint, 20 ms per 1,000.
+        """
+        doomed = set(run_ids)
+
+        def delete() -> None:
+            with self._db.transaction():
+                for labels in self._namespaces():
+                    self._delete(
+                        group
+                        for group in self._groups(labels, None, PAGE)
+                        if _metadata(group[0]).get("run_id") in doomed
+                    )
+
+        if doomed:
+            self._call(delete)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy the checkpoints and writes of a thread to another, whose equal ids they replace."""
+        source, target = str(source_thread_id), str(target_thread_id)
+
+        def copy() -> None:
+            with self._db.transaction():
+                for labels in self._namespaces((source,)):
+                    page: list[Item] = []
+                    while page := self._items.list(
+                        labels, exact=True, after=page[-1] if page else None, limit=PAGE
+                    ):
+                        self._items.batch(
+                            PutItem(
+                                (target, *labels[1:]), one.key, one.value, one.metadata, index=False
+                            )
+                            for one in page
+                        )
+
+        if source != target:
+            self._call(copy)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """
+        Delete checkpoints of threads, with their writes.
+
+        Args:
+            strategy: "keep_latest" leaves the latest checkpoint of each namespace, and those
+                before it that its delta channels are rebuilt from; "delete" leaves none.
+
+        Raises:
+            ValueError: there is no such strategy.
+        """
+        if strategy not in ("keep_latest", "delete"):
+            raise ValueError(f"strategy is {strategy!r}: use 'keep_latest' or 'delete'")
+
+        def delete_old(labels: Labels) -> None:
+            groups = self._groups(labels, None, LATEST)
+            latest = next(groups, None)
+            if latest is not None:
+                kept = self._needed(labels, latest)
+                self._delete(
+                    one for one in self._groups(labels, None, PAGE) if _id(one[0]) not in kept
+                )
+
+        def prune() -> None:
+            with self._db.transaction():
+                for thread_id in map(str, thread_ids):
+                    if strategy == "delete":
+                        self._items.clear((thread_id,))
+                        continue
+                    for labels in self._namespaces((thread_id,)):
+                        delete_old(labels)
+
+        self._call(prune)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """
+        Return what channels got since they were last stored whole, and that value.
+
+        Walks the parents of the config's checkpoint, each once.
+        """
+        target = self.get_tuple(config) if channels else None
+        missing = dict.fromkeys(channels)
+        writes: dict[str, list[list[PendingWrite]]] = {channel: [] for channel in channels}
+        seeds: dict[str, Any] = {}
+        for one in self._parents(target):
+            for channel in missing:
+                own = [write for write in one.pending_writes or () if write[1] == channel]
+                writes[channel].append(own)
+            values = one.checkpoint["channel_values"]
+            seeds |= {channel: values[channel] for channel in missing if channel in values}
+            missing = {channel: None for channel in missing if channel not in values}
+            if not missing:
+                break
+        return {
+            channel: {
+                "writes": [write for own in reversed(writes[channel]) for write in own],
+                **({"seed": seeds[channel]} if channel in seeds else {}),
+            }
+            for channel in channels
+        }
+
+    def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002
+        """Return a version behind *current*, which no other process makes too."""
+        number = 0 if current is None else int(str(current).split(".", maxsplit=1)[0])
+        return f"{number + 1:032}.{random.random():016}"
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Do as `get_tuple`, in a thread."""
+        return await self._read(partial(self.get_tuple, config))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 (LangGraph's name)
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Do as `list`, in a thread."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while page := await self._read(lambda: [*islice(found, LISTED_AT_ONCE)]):
+            for one in page:
+                yield one
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Do as `put`, in a thread."""
+        return await self._run(partial(self.put, config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Do as `put_writes`, in a thread."""
+        await self._run(partial(self.put_writes, config, writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Do as `delete_thread`, in a thread."""
+        await self._run(partial(self.delete_thread, thread_id))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Do as `delete_for_runs`, in a thread."""
+        await self._run(partial(self.delete_for_runs, run_ids))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Do as `copy_thread`, in a thread."""
+        await self._run(partial(self.copy_thread, source_thread_id, target_thread_id))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Do as `prune`, in a thread."""
+        await self._run(partial(self.prune, thread_ids, strategy=strategy))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Do as `get_delta_channel_history`, in a thread."""
+        work = partial(self.get_delta_channel_history, config=config, channels=channels)
+        return await self._read(work)
+
+    def _groups(
+        self, labels: Labels, between: tuple[str, str] | None, size: int
+    ) -> Iterator[Group]:
+        """Yield the checkpoints of a namespace with their writes, the last ids first."""
+        found: Item | None = None
+        writes: list[Item] = []
+        after: Item | None = None
+        while True:
+            page = self._items.list(
+                labels, exact=True, between=between, after=after, limit=size, descending=True
+            )
+            for item in page:
+                if WRITES not in item.key:
+                    if found is not None:
+                        yield found, writes
+                    found, writes = item, []
+                elif found is not None and _id(found) == _id(item):
+                    writes.append(item)
+            if len(page) < size:
+                break
+            after, size = page[-1], min(4 * size, PAGE)
+        if found is not None:
+            yield found, writes
+
+    def _choose(
+        self, config: RunnableConfig | None, before: RunnableConfig | None, size: int
+    ) -> Iterator[tuple[Labels, Group]]:
+        """Return an iterator over what `list` may yield, by id."""
+        between = _range(config and get_checkpoint_id(config), before and get_checkpoint_id(before))
+        configurable = {} if config is None else config["configurable"]
+        if configurable.get("checkpoint_ns") is not None:
+            spaces = [_labels(config)]
+        else:
+            thread = (str(configurable["thread_id"]),) if configurable else ()
+            spaces = [*self._namespaces(thread)]
+        walks = [
+            zip(repeat(labels), self._groups(labels, between, min(size, PAGE))) for labels in spaces
+        ]
+        return heapq.merge(*walks, key=lambda one: one[1][0].key, reverse=True)
+
+    def _each(self, found: Iterator[Any]) -> Iterator[Any]:
+        """Yield what a walk yields, with the client's errors."""
+        end = object()
+        while (one := self._call(lambda: next(found, end))) is not end:
+            yield one
+
+    def _namespaces(self, prefix: Labels = ()) -> Iterator[Labels]:
+        """Yield the namespaces that hold checkpoints."""
+        page: list[Labels] = []
+        while page := self._items.namespaces(prefix, after=page[-1] if page else None):
+            yield from page
+
+    def _load(self, labels: Labels, item: Item, writes: Iterable[Item]) -> CheckpointTuple:
+        """Return a checkpoint with the writes of its tasks in the order of their paths."""
+        about = item.metadata or {}
+        thread, space = labels[0], labels[1] if labels[1:] else ""
+        stored = [
+            (path, _task(one), index, channel, kind, data)
+            for one in writes
+            for index, (path, channel, kind, data) in _unpacked(one)
+        ]
+        stored.sort(key=lambda one: one[:3])
+
+        def config(checkpoint_id: str) -> RunnableConfig:
+            ids = {"thread_id": thread, "checkpoint_ns": space, "checkpoint_id": checkpoint_id}
+            return {"configurable": ids}
+
+        load = self.serde.loads_typed
+        return CheckpointTuple(
+            config(_id(item)),
+            load((about["type"], item.value[1:])),
+            about["metadata"],
+            config(about["parent"]) if about["parent"] else None,
+            [(task, channel, load((kind, data))) for _, task, _, channel, kind, data in stored],
+        )
+
+    def _parents(self, target: CheckpointTuple | None) -> Iterator[CheckpointTuple]:
+        """Yield the parent of a checkpoint, its parent and so on, each once."""
+        walked = set()
+        while target is not None and target.parent_config is not None:
+            walked.add(target.checkpoint["id"])
+            target = self.get_tuple(target.parent_config)
+            if target is None or target.checkpoint["id"] in walked:
+                return
+            yield target
+
+    def _needed(self, labels: Labels, latest: Group) -> set[str]:
+        """Return the id of a checkpoint, and of those that its delta channels are rebuilt from."""
+        target = self._load(labels, *latest)
+        needed, missing = {_id(latest[0])}, _delta_channels(target)
+        for parent in self._parents(target) if missing else ():
+            needed.add(parent.config["configurable"]["checkpoint_id"])
+            missing -= parent.checkpoint["channel_values"].keys()
+            if not missing:
+                break
+        return needed
+
+    def _delete(self, groups: Iterable[Group]) -> None:
+        """Delete checkpoints with their writes; for inside a transaction."""
+        doomed = [item for found, writes in groups for item in (found, *writes)]
+        for start in range(0, len(doomed), CHANGED_AT_ONCE):
+            self._items.batch(
+                DeleteItem(item.namespace, item.key)
+                for item in doomed[start : start + CHANGED_AT_ONCE]
+            )
+
+
+def _labels(config: RunnableConfig) -> Labels:
+    """Return the namespace of the checkpoints of a config."""
+    configurable = config["configurable"]
+    thread, space = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
+    return (thread, space) if space else (thread,)
+
+
+def _key(checkpoint_id: str, rest: str) -> str:
+    """Return the key of a checkpoint or of writes."""
+    if not isinstance(checkpoint_id, str) or not checkpoint_id:
+        raise InvalidInput(f"checkpoint id is {checkpoint_id!r:.64}: give a text")
+    if WRITES in checkpoint_id or CHECKPOINT in checkpoint_id or END in checkpoint_id:
+        raise InvalidInput("checkpoint id holds a control character: remove it")
+    return checkpoint_id + rest
+
+
+def _range(checkpoint_id: str | None, before: str | None = None) -> tuple[str, str] | None:
+    """Return the range of the keys of a checkpoint and its writes, before another one."""
+    low = _key(checkpoint_id, WRITES) if checkpoint_id else WRITES
+    ends = [_key(checkpoint_id, END)] if checkpoint_id else []
+    ends += [_key(before, WRITES)] if before else []
+    return (low, min(ends)) if ends else None
+
+
+def _id(item: Item) -> str:
+    """Return the id of the checkpoint that an item is, or belongs to."""
+    return item.key.partition(WRITES)[0].rstrip(CHECKPOINT)
+
+
+def _task(item: Item) -> str:
+    return item.key.partition(WRITES)[2]
+
+
+def _packed(writes: Stored) -> dict[str, Any]:
+    """Return the writes of a task as arguments of a put: their bytes, and what they are."""
+    about = [[index, *one[:3], len(one[3])] for index, one in writes.items()]
+    return {
+        "value": BINARY + b"".join(one[3] for one in writes.values()),
+        "metadata": {"writes": about},
+        "index": False,
+    }
+
+
+def _unpacked(item: Item) -> Iterator[tuple[int, tuple[str, str, str, bytes]]]:
+    """Yield the writes of a task by index."""
+    start = len(BINARY)
+    for index, path, channel, kind, size in (item.metadata or {})["writes"]:
+        yield index, (path, channel, kind, item.value[start : start + size])
+        start += size
+
+
+def _plain(metadata: Mapping[str, Any]) -> Any:
+    """Return metadata as JSON has it, without lone surrogates, as LangGraph's savers store it."""
+    return json.loads(json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore"))
+
+
+def _metadata(item: Item) -> dict[str, Any]:
+    return dict((item.metadata or {})["metadata"])
+
+
+def filter_steps(name: str) -> tuple[Any, ...]:
+    """
+    Return the steps of a name in a filter, which dots lead through.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    try:
+        return parse_path(name, "filter")
+    except InvalidInput as error:
+        raise InvalidInput(f"Invalid filter key: {error}") from error
+
+
+def _is_match(item: Item, wanted: Mapping[str, tuple[tuple[Any, ...], Any]]) -> bool:
+    """Return whether the metadata of a checkpoint has values, by name or by its steps."""
+    metadata = _metadata(item)
+    return all(
+        metadata[name] == value
+        if name in metadata
+        else next(values_at(metadata, steps), None) == value
+        for name, (steps, value) in wanted.items()
+    )
+
+
+def _delta_channels(target: CheckpointTuple) -> set[str]:
+    """Return the channels of a checkpoint that are stored as what they got since a snapshot."""
+    counted = target.metadata.get("counters_since_delta_snapshot") or {}
+    return {*counted} - {*target.checkpoint["channel_values"]}

@@ -1,0 +1,236 @@
+"""Checkpoints in a memdb file: what LangGraph's own tests do not ask."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+import memdb
+from memdb.integrations.langgraph import MemdbSaver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NUL, SURROGATE, LONG = "a\0b", "a\ud800", "x" * 10_000
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[MemdbSaver]:
+    """Return a saver on a new file, which is sound in the end."""
+    with MemdbSaver(tmp_path / "a.db", embedder=None) as made:
+        yield made
+        assert made._db.file.check() == []
+
+
+def config(thread: Any = "t", space: str = "", **more: Any) -> Any:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": space, **more}}
+
+
+def checkpoint(checkpoint_id: str, **values: Any) -> Any:
+    return {**empty_checkpoint(), "id": checkpoint_id, "ts": "now", "channel_values": values}
+
+
+def fill(saver: Any) -> None:
+    """Write what both savers are asked for: ids of any order, namespaces, writes of all kinds."""
+    for thread in ("t", "t%", "T", 7):
+        for space in ("", "sub:1", "sub:1|deep:2"):
+            parent = config(thread, space)
+            for number in (3, 1, 2, 20, 10):
+                made = checkpoint(f"id{number}", step=number, data=b"\0x", text="ä")
+                about = {"source": "loop", "step": number, "nested": {"n": number % 2}}
+                parent = saver.put(parent, made, about, {})
+                saver.put_writes(parent, [("a", number), ("b", None)], "task2", "path2")
+                saver.put_writes(parent, [("c", b"\0")], "task1", "path3")
+                saver.put_writes(parent, [("__error__", "e"), ("__interrupt__", [1])], "task0")
+                saver.put_writes(parent, [("a", "again"), ("b", 2), ("d", 3)], "task2", "path1")
+                saver.put_writes(parent, [("__error__", "e2")], "task0")
+                saver.put_writes(parent, [], "task9")
+    saver.put_writes(config("t", checkpoint_id="id15"), [("x", 1)], "early")
+    saver.put(config("t", checkpoint_id="id1"), checkpoint("id3", step=33), {"step": 33}, {})
+
+
+QUERIES: list[tuple[Any, dict[str, Any]]] = [
+    (config("t"), {}),
+    (config("t"), {"limit": 2}),
+    (config("t"), {"limit": 0}),
+    (config("t"), {"before": config("t", checkpoint_id="id2")}),
+    (config("t"), {"before": config("t", checkpoint_id="id2"), "limit": 1}),
+    (config("t"), {"filter": {"step": 20}}),
+    (config("t"), {"filter": {"nested.n": 1, "source": "loop"}}),
+    (config("t"), {"filter": {"nested": {"n": 0}}}),
+    (config("t"), {"filter": {"absent": None}, "limit": 3}),
+    (config("t", checkpoint_id="id1"), {}),
+    (config("t", "sub:1"), {"limit": 3}),
+    (config("t%"), {"limit": 3}),
+    (config(7), {"limit": 1}),
+    (config("none"), {}),
+    (config("t", checkpoint_id="id15"), {}),
+]
+
+
+def test_it_answers_as_langgraph_s_own_saver(saver: MemdbSaver) -> None:
+    """Every list and every checkpoint, by id and without, is equal."""
+    with SqliteSaver.from_conn_string(":memory:") as theirs:
+        for one in (saver, theirs):
+            fill(one)
+        for wanted, options in QUERIES:
+            assert [*saver.list(wanted, **options)] == [*theirs.list(wanted, **options)], options
+            assert saver.get_tuple(wanted) == theirs.get_tuple(wanted), wanted
+        for one in [*theirs.list(None)]:
+            assert saver.get_tuple(one.config) == theirs.get_tuple(one.config)
+        every = {"configurable": {"thread_id": "t"}}
+        ids = [[one.checkpoint["id"] for one in own.list(every)] for own in (saver, theirs)]
+        assert ids[0] == ids[1]
+        assert len([*saver.list(None)]) == len([*theirs.list(None)]) == 60
+
+
+def test_more_writes_than_a_page(saver: MemdbSaver) -> None:
+    """However many tasks there are, all their writes are read, once."""
+    put = saver.put(config(), checkpoint("a"), {}, {})
+    saver.put(put, checkpoint("b"), {}, {})
+    tasks = [f"task{number:04}" for number in range(1_300)]
+    for task in tasks:
+        saver.put_writes(config(checkpoint_id="b"), [("x", task)], task)
+
+    for found in (saver.get_tuple(config()), saver.get_tuple(config(checkpoint_id="b"))):
+        assert found is not None
+        assert [write[0] for write in found.pending_writes or ()] == tasks
+    first, second = saver.list(config())
+    assert (len(first.pending_writes or ()), second.pending_writes) == (1_300, [])
+
+
+def test_prune_keeps_what_delta_channels_need(saver: MemdbSaver) -> None:
+    """Parents stay up to the one that holds the channel whole."""
+    parent = config()
+    for number in range(6):
+        values = {"log": ["whole"]} if number == 2 else {}
+        about: Any = {"counters_since_delta_snapshot": {"log": [number, number]}}
+        parent = saver.put(parent, checkpoint(f"id{number}", **values), about, {})
+        saver.put_writes(parent, [("log", number)], "task")
+    before = saver.get_delta_channel_history(config=config(), channels=["log"])
+
+    saver.prune(["t", "unknown"])
+
+    assert [one.checkpoint["id"] for one in saver.list(config())] == ["id5", "id4", "id3", "id2"]
+    after = saver.get_delta_channel_history(config=config(), channels=["log"])
+    assert (
+        after
+        == before
+        == {"log": {"writes": [("task", "log", n) for n in (2, 3, 4)], "seed": ["whole"]}}
+    )
+    with pytest.raises(ValueError, match="strategy"):
+        saver.prune(["t"], strategy="some")
+
+
+def test_a_redacting_file_keeps_checkpoints(saver: MemdbSaver) -> None:
+    """Bytes are no text: what looks like a key in them comes back."""
+    saver._db.settings.update(secrets_in_messages="redact")
+    key = "sk-proj-" + "Ab1" * 16
+    put = saver.put(config(), checkpoint("a", text=f"my key is {key}"), {}, {})
+    saver.put_writes(put, [("x", key)], "task")
+
+    found = saver.get_tuple(config())
+
+    assert found is not None
+    assert found.checkpoint["channel_values"]["text"] == f"my key is {key}"
+    assert found.pending_writes == [("task", "x", key)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda saver, bad: saver.put(config(bad), checkpoint("new"), {}, {}),
+        lambda saver, bad: saver.put(config("new", bad + "|"), checkpoint("new"), {}, {}),
+        lambda saver, bad: saver.put(config("new"), checkpoint(bad), {}, {}),
+        lambda saver, bad: saver.put_writes(config(checkpoint_id=bad), [("x", 1)], "t"),
+        lambda saver, bad: saver.put_writes(config(checkpoint_id="new"), [("x", 1)], bad),
+    ],
+)
+@pytest.mark.parametrize("bad", [NUL, SURROGATE, LONG, "a\1", "a\2b"])
+def test_ids_that_cannot_be_stored_are_refused(saver: MemdbSaver, call: Any, bad: str) -> None:
+    """ValueError, and nothing is written; a control character is no matter in a name."""
+    before = [*saver.list(None)]
+    try:
+        call(saver, bad)
+    except ValueError:
+        assert [*saver.list(None)] == before
+        return
+    assert bad in ("a\1", "a\2b")
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc", "%", "_", "*", "[a]", "'; DROP TABLE items;--", "🙂"]
+)
+def test_hostile_names_are_names(saver: MemdbSaver, name: str) -> None:
+    """Threads, namespaces, ids and tasks of any characters are apart from others."""
+    saver.put(config("other"), checkpoint("other"), {}, {})
+    put = saver.put(config(name, name), checkpoint(name, a=1), {"source": "input"}, {})
+    saver.put_writes(put, [(name, name)], name, name)
+
+    found = saver.get_tuple(config(name, name))
+
+    assert found is not None
+    assert found.pending_writes == [(name, name, name)]
+    assert len([*saver.list(config(name, name))]) == 1
+    saver.delete_thread(name)
+    assert [one.checkpoint["id"] for one in saver.list(None)] == ["other"]
+
+
+def test_what_cannot_be_serialised_writes_nothing(saver: MemdbSaver) -> None:
+    """TypeError as from LangGraph's saver."""
+    bad: Any = {"source": object()}
+    with pytest.raises(TypeError):
+        saver.put(config(), checkpoint("a"), bad, {})
+    with pytest.raises((TypeError, ValueError)):
+        saver.put_writes(config(checkpoint_id="a"), [("x", 1), ("y", lambda: 1)], "t")
+    assert [*saver.list(None)] == []
+
+
+def test_a_closed_saver_says_so(tmp_path: Path) -> None:
+    """Both kinds of calls raise memdb.Closed."""
+    saver = MemdbSaver(tmp_path / "a.db", embedder=None)
+    saver.close()
+    saver.close()
+    with pytest.raises(memdb.Closed):
+        saver.get_tuple(config())
+    with pytest.raises(memdb.Closed):
+        saver.put(config(), checkpoint("a"), {}, {})
+    with pytest.raises(memdb.Closed):
+        asyncio.run(saver.aput(config(), checkpoint("a"), {}, {}))
+
+
+def test_a_forked_process_is_refused(saver: MemdbSaver) -> None:
+    """Its parent goes on."""
+    child = os.fork()
+    if not child:
+        try:
+            saver.get_tuple(config())
+        except memdb.WrongProcess:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert saver.get_tuple(config()) is None
+
+
+def test_every_event_loop_may_call(saver: MemdbSaver) -> None:
+    """A loop of its own for each call, as with asyncio.run."""
+    for number in range(3):
+        asyncio.run(saver.aput(config(), checkpoint(f"id{number}"), {}, {}))
+
+    async def read() -> list[str]:
+        return [one.checkpoint["id"] async for one in saver.alist(config(), limit=2)]
+
+    assert asyncio.run(read()) == ["id2", "id1"]
+
+
+def test_a_copy_with_an_allowlist_shares_the_file(saver: MemdbSaver) -> None:
+    """As a graph with types of its own makes one."""
+    copied = saver.with_allowlist([("some.module", "Name")])
+    copied.put(config(), checkpoint("a"), {}, {})
+    assert saver.get_tuple(config()) == copied.get_tuple(config())
