@@ -20,10 +20,18 @@ MODULES = {
     "memdb": "jsonl",
     "chatgpt": "chatgpt",
     "claude": "claude",
+    "grok": "grok",
+    "gemini": "gemini",
+    "mem0": "mem0",
+    "mcp-memory": "mcp_memory",
     "locomo": "locomo",
     "llm": "sqlite",
     "sqlite": "sqlite",
+    "openai": "openai",
     "jsonl": "jsonl",
+    "markdown": "notes",
+    "csv": "csv",
+    "text": "notes",
 }
 NAMES = tuple(MODULES)
 

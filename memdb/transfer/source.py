@@ -35,7 +35,7 @@ MAX_RATIO = 200
 BOM = codecs.BOM_UTF8
 
 # Errors of a disk or of a damaged archive while it is read.
-UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
+UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, UnicodeError)
 
 _decode = json.JSONDecoder().raw_decode
 

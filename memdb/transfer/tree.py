@@ -119,6 +119,13 @@ class Tree:
         """Return how many bytes some of the files have."""
         return sum(self._sizes[name] for name in names)
 
+    def changed_ms(self, name: str) -> int | None:
+        """Return when a file was last changed, as its folder says; None in an archive."""
+        if self._archive is not None:
+            return None
+        whole = self.path if self.is_alone else os.path.join(self.path, name)  # noqa: PTH118
+        return os.stat(whole).st_mtime_ns // 1_000_000  # noqa: PTH116
+
     def shown(self, name: str) -> str:
         """Return what errors call a file: with the archive or folder it is in."""
         return name if self.is_alone else f"{self.name}/{name}"

@@ -95,7 +95,7 @@ def test_import_shows_how_far_it_is(in_terminal, path):
     [
         (("nowhere.jsonl", "--user", "ann"), 6),
         (("empty.jsonl", "--user", "ann"), 5),
-        (("plain.txt", "--user", "ann"), 5),
+        (("plain", "--user", "ann"), 5),
         (("chat.jsonl",), 5),
         (("chat.jsonl", "--user", "ann", "--format", "novel"), 5),
     ],
@@ -105,7 +105,7 @@ def test_import_refuses(run, path, tmp_path, monkeypatch, words, exit_code):
     """What cannot be read, or belongs to nobody, is refused with the exit code of its kind."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.jsonl").touch()
-    (tmp_path / "plain.txt").write_text("Dear diary\n")
+    (tmp_path / "plain").write_text("Dear diary\n")
     (tmp_path / "chat.jsonl").write_text('{"role": "user", "text": "hi", "session": "s"}\n')
 
     done = run("import", path, *words)

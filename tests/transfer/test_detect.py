@@ -91,9 +91,9 @@ def test_a_folder_of_nothing(db: MemDB, tmp_path: Path) -> None:
 def test_an_archive_of_something_else(db: MemDB, tmp_path: Path) -> None:
     """The error says which archive is meant."""
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("photo.txt", "x")
+        archive.writestr("photo.png", "x")
 
-    with pytest.raises(memdb.InvalidInput, match=r"a\.zip \(it holds photo\.txt\): this is no"):
+    with pytest.raises(memdb.InvalidInput, match=r"a\.zip \(it holds photo\.png\): this is no"):
         db.import_file(tmp_path / "a.zip", user="ann")
 
 

@@ -100,6 +100,28 @@ def elements(request: Request, names: Iterable[str], noun: str) -> Iterator[tupl
                 ) from error
 
 
+def read_text(tree: Tree, name: str) -> str:
+    """
+    Return a file as text.
+
+    Raises:
+        InvalidInput: it is not UTF-8, holds NUL, or has more than 64 MB.
+    """
+    with tree.open(name) as source:
+        data = source.read(MAX_ELEMENT_BYTES + 1)
+    if len(data) > MAX_ELEMENT_BYTES:
+        raise too_long(tree.shown(name), MAX_ELEMENT_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{tree.shown(name)} is not UTF-8 ({error.reason}): convert it"
+        ) from error
+    if "\0" in text:
+        raise InvalidInput(f"{tree.shown(name)} is no text: it holds NUL")
+    return text
+
+
 def whole_or_left_out(
     found: Iterable[tuple[str, Any]], read: Callable[[str, Any], Iterator[Item]]
 ) -> Iterator[Item]:

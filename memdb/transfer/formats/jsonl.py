@@ -83,7 +83,7 @@ def _items(
         yield "entry", _bare_entry(given)
         return
     if kind is None or (kind in ("request", "response") and "parts" in given):
-        messages = [_bare_message(given)] if _is_bare(given) else _provider_messages(given)
+        messages = [_bare_message(given)] if _is_bare(given) else provider_messages(given)
         for place, fields in enumerate(messages, 1):
             _complete(fields, session, number, line, "" if place == 1 else f"#{place}")
             yield "message", fields
@@ -130,7 +130,7 @@ def _is_bare(given: dict[str, Any]) -> bool:
     return "role" in given and (said is None or isinstance(said, str))
 
 
-def _provider_messages(given: dict[str, Any]) -> list[dict[str, Any]]:
+def provider_messages(given: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the messages in a line of a provider; see `Session.append_from`."""
     own = {name: given[name] for name in OWN_FIELDS if given.get(name) is not None}
     names = [name for name in ("created_ms", *SYNONYMS["created_ms"]) if name in given]

@@ -1,0 +1,72 @@
+"""
+Memories of mem0: what `get_all` or its export gives, as JSON.
+
+Each memory becomes an entry with its time, its categories as keywords, and its metadata.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.transfer.formats.base import Format, elements, whole_or_left_out
+from memdb.transfer.lines import Item, iso_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from memdb.transfer.formats.base import Request
+    from memdb.transfer.tree import Tree
+
+LISTS = ("results", "memories")  # where the memories stand, if not in an array
+SOURCE = "mem0"
+KEPT = ("id", "user_id", "agent_id", "run_id", "app_id")
+
+
+def _claim(tree: Tree) -> list[str]:
+    """Claim files whose first object is a memory, or has a list of them."""
+    names = tree.names if tree.is_alone else tree.named("*.json")
+    return [name for name in names if _is_memory(_first(tree.peek(name)))]
+
+
+def _first(fields: dict[str, Any]) -> Any:
+    for name in LISTS:
+        if isinstance(fields.get(name), list) and fields[name]:
+            return fields[name][0]
+    return fields
+
+
+def _is_memory(value: Any) -> bool:
+    return isinstance(value, dict) and "id" in value and isinstance(value.get("memory"), str)
+
+
+def _read(request: Request) -> Iterator[Item]:
+    yield from whole_or_left_out(_memories(request), _memory)
+
+
+def _memories(request: Request) -> Iterator[tuple[str, Any]]:
+    for place, value in elements(request, request.names, "memory"):
+        lists = [value[name] for name in LISTS if isinstance(value, dict) and name in value]
+        if not lists:
+            yield place, value
+            continue
+        for number, memory in enumerate(lists[0], start=1):
+            yield f"{place.rpartition(' ')[0]} {number}", memory
+
+
+def _memory(place: str, value: Any) -> Iterator[Item]:
+    if not _is_memory(value):
+        raise InvalidInput("no memory of mem0: it has no id or no text")
+    about = {name: value[name] for name in KEPT if value.get(name)}
+    if isinstance(value.get("metadata"), dict):
+        about |= value["metadata"]
+    fields: dict[str, Any] = {"text": value["memory"], "source": SOURCE, "metadata": about}
+    categories = value.get("categories")
+    if isinstance(categories, list):
+        fields["keywords"] = [word for word in categories if isinstance(word, str) and word]
+    fields["created_ms"] = iso_time(value.get("created_at"), "created_at")
+    yield Item(place, "entry", {name: one for name, one in fields.items() if one is not None})
+
+
+FORMATS = {"mem0": Format("mem0", "memories of mem0", _claim, _read)}

@@ -1,0 +1,147 @@
+"""
+Notes: Markdown or plain text, as a file, a folder, a vault of Obsidian or its zip.
+
+A note becomes an artifact of the user under its path, a changed note its next version.
+Front matter, title, tags and links go into the version's metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.transfer.formats.base import Format, left_out, read_text
+from memdb.transfer.lines import Item, iso_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from memdb.transfer.formats.base import Request
+    from memdb.transfer.tree import Tree
+
+MARKDOWN = ("*.md", "*.markdown")
+TEXT = ("*.txt", "*.text")
+DATES = ("created", "date", "created_at")
+
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r"^#\s+(.+?)\s*#*$", re.MULTILINE)
+_TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|#\n]+)")
+_LINK = re.compile(r"\]\(([^()\s:]+\.md)(?:#[^()\s]*)?\)")
+_KEY = re.compile(r"([\w][\w -]*):(?:\s+(.*))?$")
+
+
+def _claim_markdown(tree: Tree) -> list[str]:
+    """Claim files that are called as Markdown is, and the texts beside them."""
+    names = tree.named(*MARKDOWN)
+    return sorted([*names, *tree.named(*TEXT)]) if names else []
+
+
+def _claim_text(tree: Tree) -> list[str]:
+    """Claim files that are called as text is."""
+    return tree.named(*TEXT)
+
+
+def _read(request: Request) -> Iterator[Item]:
+    tree = request.tree
+    texts = set(tree.named(*TEXT))
+    for name in request.names:
+        try:
+            text = read_text(tree, name)
+        except InvalidInput as error:
+            if tree.is_alone:
+                raise
+            yield left_out(name, name, str(error))
+            continue
+        is_markdown = name not in texts
+        front, body = split_front_matter(text) if is_markdown else ({}, "")
+        fields = {
+            "name": f"user:{name}" if tree.is_alone else f"user:{tree.name}/{name}",
+            "text": text,
+            "mime": "text/markdown" if is_markdown else "text/plain",
+            "created_ms": _time(front) or tree.changed_ms(name),
+            "metadata": _metadata(front, body) or None,
+        }
+        yield Item(name, "artifact", fields)
+
+
+def _time(front: dict[str, Any]) -> int | None:
+    """Return the day or time in the front matter, None if there is none that can be read."""
+    for key in DATES:
+        value = front.get(key)
+        if isinstance(value, str):
+            text = value.replace(" ", "T", 1)
+            for ending in ("", "Z", "T00:00:00Z"):
+                try:
+                    return iso_time(text + ending, key)
+                except InvalidInput:
+                    continue
+    return None
+
+
+def _metadata(front: dict[str, Any], body: str) -> dict[str, Any]:
+    plain = _FENCE.sub("", body)
+    about = dict(front)
+    title = _TITLE.search(plain)
+    if title and "title" not in about:
+        about["title"] = title[1]
+    given = about.pop("tags", None) or about.pop("tag", None) or []
+    tags = given if isinstance(given, list) else re.split(r"[,\s]+", str(given))
+    tags = [str(tag).removeprefix("#") for tag in tags] + _TAG.findall(plain)
+    links = [link.strip() for link in _WIKI_LINK.findall(plain)] + _LINK.findall(plain)
+    for key, found in (("tags", tags), ("links", links)):
+        if unique := list(dict.fromkeys(filter(None, found))):
+            about[key] = unique
+    return about
+
+
+def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
+    r"""
+    Return the fields between the lines of `---` at the top of a note, and what follows.
+
+    Only the flat form that notes use is read: texts, and lists of texts; other YAML is kept
+    as the text it is.
+
+    >>> split_front_matter("---\ntitle: Oslo\ntags: [trip, tent]\n---\nPack.")
+    ({'title': 'Oslo', 'tags': ['trip', 'tent']}, 'Pack.')
+    """
+    lines = text.removeprefix("\ufeff").splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        return {}, text
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), 0)
+    if not end:
+        return {}, text
+    fields: dict[str, Any] = {}
+    key = ""
+    for line in lines[1:end]:
+        found = _KEY.match(line)
+        if found:
+            key = found[1].strip()
+            fields[key] = _value(found[2] or "")
+        elif key and line.strip().startswith("- "):
+            items = fields[key] if isinstance(fields[key], list) else []
+            fields[key] = [*items, _unquoted(line.strip().removeprefix("- "))]
+    return {name: value for name, value in fields.items() if value != ""}, "\n".join(
+        lines[end + 1 :]
+    )
+
+
+def _value(text: str) -> str | list[str]:
+    text = text.strip()
+    if text.startswith("[") and text.endswith("]"):
+        return [_unquoted(one) for one in text[1:-1].split(",") if one.strip()]
+    return _unquoted(text)
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if is_quoted else text
+
+
+FORMATS = {
+    "markdown": Format("markdown", "notes in Markdown", _claim_markdown, _read),
+    "text": Format("text", "plain text", _claim_text, _read),
+}

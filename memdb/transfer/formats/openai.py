@@ -1,0 +1,113 @@
+"""
+Messages as OpenAI's APIs take them: an array of them, or lines of a fine-tuning file.
+
+An array is one conversation, and so is each line or object with `messages`; it is named by
+the file and its number. What a message may be says `memdb.text.provider_messages`.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.formats.jsonl import provider_messages
+from memdb.transfer.lines import Item
+from memdb.transfer.source import parse_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from memdb.transfer.formats.base import Request
+    from memdb.transfer.tree import Tree
+
+PATTERNS = ("*.json", "*.jsonl")
+
+
+def _claim(tree: Tree) -> list[str]:
+    """Claim arrays of messages, and files whose first object has `messages`."""
+    names = tree.names if tree.is_alone else tree.named(*PATTERNS)
+    return [name for name in names if _is_array(tree, name) or _has_messages(tree.peek(name))]
+
+
+def _is_array(tree: Tree, name: str) -> bool:
+    return not tree.is_database and tree.first_character(name) == b"[" and "role" in tree.peek(name)
+
+
+def _has_messages(fields: dict[str, Any]) -> bool:
+    messages = fields.get("messages")
+    first = messages[0] if isinstance(messages, list) and messages else None
+    return isinstance(first, dict) and "role" in first
+
+
+def _read(request: Request) -> Iterator[Item]:
+    for name in request.names:
+        title = request.session or name.rpartition("/")[2].rpartition(".")[0] or name
+        if _is_array(request.tree, name):
+            messages = [message for _, message in elements(request, [name], "message")]
+            found = iter([(request.tree.shown(name), {"session": title, "messages": messages})])
+        else:
+            found = _conversations(request, name, title)
+        yield from whole_or_left_out(found, _conversation)
+
+
+def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[str, Any]]:
+    """Yield place and conversation of each line, or of the array or object that a file is."""
+    tree = request.tree
+    if tree.first_character(name) == b"{" and _is_lines(tree, name):
+        with tree.open(name) as source:
+            for number, line in source.lines():
+                yield (
+                    tree.place(name, f"line {number}"),
+                    _named(parse_line(number, line), title, number),
+                )
+        return
+    for number, (place, value) in enumerate(elements(request, [name], "conversation"), 1):
+        yield place, _named(value, title, number)
+
+
+def _is_lines(tree: Tree, name: str) -> bool:
+    """Say whether the first line of a file is a whole object."""
+    with tree.open(name, counts=False) as source:
+        _, line = next(source.lines())
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(value: Any, title: str, number: int) -> Any:
+    is_named = isinstance(value, dict) and isinstance(value.get("session"), str)
+    return (
+        value
+        if is_named or not isinstance(value, dict)
+        else {**value, "session": f"{title} {number}"}
+    )
+
+
+def _conversation(place: str, value: Any) -> Iterator[Item]:
+    messages = value.get("messages") if isinstance(value, dict) else None
+    if not isinstance(messages, list):
+        raise InvalidInput('it has no messages: write {"messages": [...]}')
+    if value.get("tools"):
+        yield left_out(place, "lists of tools", "they are no part of what was said")
+    number = 0
+    for given in messages:
+        if not isinstance(given, dict):
+            raise InvalidInput(f"message {number + 1} is no JSON object: write one with a role")
+        for fields in provider_messages(given):
+            number += 1
+            if fields.get("external_id") is None:
+                content = json.dumps(given, sort_keys=True).encode()
+                digest = blake2b(content, digest_size=6).hexdigest()
+                fields["external_id"] = f"{number}-{digest}"
+            yield Item(
+                f"{place}, message {number}", "message", {**fields, "session": value["session"]}
+            )
+
+
+FORMATS = {"openai": Format("openai", "messages of OpenAI", _claim, _read, takes_session=True)}
