@@ -1,9 +1,9 @@
 """
 The nine tools of the official memory server (@modelcontextprotocol/server-memory).
 
-They answer as that server does, call by call. The graph is one shared artifact,
-in the lines that the server keeps in its file, so it is searched, exported and
-forgotten like everything else. A call reads and writes it in one transaction:
+They answer as that server does, call by call, and are described in its words. The graph is
+one shared artifact, in the lines that the server keeps in its file, so it is searched,
+exported and forgotten like everything else. A call reads and writes it in one transaction:
 of two processes none loses a write.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 
 from memdb.errors import InvalidInput, NotFound
-from memdb.integrations.mcp.tools import Tool, halved, many, shape, text
+from memdb.integrations.mcp.tools import TOOLS, Tool, halved, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 NAME = "user:knowledge-graph.jsonl"
 URI = "memory://knowledge-graph"
+RESOURCE = {
+    "uri": URI,
+    "name": "knowledge-graph",
+    "title": "Knowledge Graph",
+    "description": "The full knowledge graph with all entities and relations",
+    "mimeType": "application/json",
+}
 ENTITY = ("name", "entityType", "observations")
 RELATION = ("from", "to", "relationType")
 
@@ -220,138 +227,168 @@ def answer_text(name: str, answer: Given) -> str:
     )
 
 
-def _open(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that lets other fields pass, as the official ones do."""
-    return {name: value for name, value in schema.items() if name != "additionalProperties"}
+# The tools as that server lists them, to the letter: a client may have recorded them.
+DRAFT = "http://json-schema.org/draft-07/schema#"
+TEXT: Given = {"type": "string"}
+CLOSED: Given = {"additionalProperties": False}
 
 
-STRINGS = many({"type": "string"})
-ENTITY_SHAPE = _open(
-    shape(
-        *ENTITY,
-        name=text("The name of the entity"),
-        entityType=text("The type of the entity"),
-        observations=many({"type": "string"}, "What is known about the entity"),
-    )
+def _texts(description: str = "") -> Given:
+    return _list(TEXT, description)
+
+
+def _list(items: Given, description: str = "") -> Given:
+    told = {"description": description} if description else {}
+    return {"type": "array", "items": items, **told}
+
+
+def _object(fields: Given) -> Given:
+    required = {"required": [*fields]} if fields else {}
+    return {"type": "object", "properties": fields, **required}
+
+
+def _closed(schema: Given) -> Given:
+    """Return a schema whose objects have no other fields, as those of answers."""
+    inner = {
+        name: {**one, "items": one["items"] | CLOSED} if _holds_objects(one) else one
+        for name, one in schema["properties"].items()
+    }
+    return {"$schema": DRAFT, **schema, "properties": inner, **CLOSED}
+
+
+def _holds_objects(schema: Given) -> bool:
+    return "properties" in schema.get("items", {})
+
+
+ENTITY_SHAPE = _object(
+    {
+        "name": text("The name of the entity"),
+        "entityType": text("The type of the entity"),
+        "observations": _texts("An array of observation contents associated with the entity"),
+    }
 )
-RELATION_SHAPE = _open(
-    shape(
-        *RELATION,
-        **{
-            "from": text("The name of the entity where the relation starts"),
-            "to": text("The name of the entity where the relation ends"),
-            "relationType": text("The type of the relation"),
-        },
-    )
+RELATION_SHAPE = _object(
+    {
+        "from": text("The name of the entity where the relation starts"),
+        "to": text("The name of the entity where the relation ends"),
+        "relationType": text("The type of the relation"),
+    }
 )
-GRAPH = _open(
-    shape("entities", "relations", entities=many(ENTITY_SHAPE), relations=many(RELATION_SHAPE))
-)
-DONE = _open(shape("success", "message", success={"type": "boolean"}, message=text("")))
+ENTITIES = {"entities": _list(ENTITY_SHAPE)}
+RELATIONS = {"relations": _list(RELATION_SHAPE)}
+GRAPH = ENTITIES | RELATIONS
+DONE = {"success": {"type": "boolean"}, "message": TEXT}
 
 
-def _asked(field: str, items: dict[str, Any]) -> dict[str, Any]:
-    return _open(shape(field, **{field: many(items)}))
-
-
-def _tool(
-    name: str, description: str, asked: Given, answer: Given, run: Any, **hints: bool
-) -> Tool:
+def _tool(name: str, description: str, asked: Given, answer: Given, run: Any, **hints: Any) -> Tool:
     title = name.replace("_", " ").title()
-    return Tool(name, title, description, asked, answer, run, **hints)
+    arguments = {"$schema": DRAFT, **_object(asked)}
+    return Tool(name, title, description, arguments, _closed(_object(answer)), run, **hints)
 
 
 READ = {"read_only": True, "idempotent": True}
-CHANGE = {"atomic": True, "ordered": True}
-DELETE = {"destructive": True, "idempotent": True, **CHANGE}
+CHANGE: Given = {"atomic": True, "ordered": True, "changes": frozenset({URI})}
+DELETE: Given = {"destructive": True, "idempotent": True, **CHANGE}
 COMPAT = (
     _tool(
         "create_entities",
-        "Create entities of the knowledge graph; those that exist stay as they are",
-        _asked("entities", ENTITY_SHAPE),
-        _asked("entities", ENTITY_SHAPE),
+        "Create multiple new entities in the knowledge graph",
+        ENTITIES,
+        ENTITIES,
         _changing(_create_entities),
         **CHANGE,
     ),
     _tool(
         "create_relations",
-        "Create relations between entities of the knowledge graph, in active voice",
-        _asked("relations", RELATION_SHAPE),
-        _asked("relations", RELATION_SHAPE),
+        "Create multiple new relations between entities in the knowledge graph. Relations should be"
+        " in active voice",
+        RELATIONS,
+        RELATIONS,
         _changing(_create_relations),
         **CHANGE,
     ),
     _tool(
         "add_observations",
-        "Add observations to entities of the knowledge graph, all or none",
-        _asked(
-            "observations",
-            _open(shape("entityName", "contents", entityName=text(""), contents=STRINGS)),
-        ),
-        _asked(
-            "results",
-            _open(
-                shape(
-                    "entityName",
-                    "addedObservations",
-                    entityName=text(""),
-                    addedObservations=STRINGS,
+        "Add new observations to existing entities in the knowledge graph",
+        {
+            "observations": _list(
+                _object(
+                    {
+                        "entityName": text("The name of the entity to add the observations to"),
+                        "contents": _texts("An array of observation contents to add"),
+                    }
                 )
-            ),
-        ),
+            )
+        },
+        {"results": _list(_object({"entityName": TEXT, "addedObservations": _texts()}))},
         _changing(_add_observations),
         **CHANGE,
     ),
     _tool(
         "delete_entities",
-        "Delete entities of the knowledge graph with their relations",
-        _asked("entityNames", {"type": "string"}),
+        "Delete multiple entities and their associated relations from the knowledge graph",
+        {"entityNames": _texts("An array of entity names to delete")},
         DONE,
         _changing(_delete_entities),
         **DELETE,
     ),
     _tool(
         "delete_observations",
-        "Delete observations of entities of the knowledge graph",
-        _asked(
-            "deletions",
-            _open(shape("entityName", "observations", entityName=text(""), observations=STRINGS)),
-        ),
+        "Delete specific observations from entities in the knowledge graph",
+        {
+            "deletions": _list(
+                _object(
+                    {
+                        "entityName": text("The name of the entity containing the observations"),
+                        "observations": _texts("An array of observations to delete"),
+                    }
+                )
+            )
+        },
         DONE,
         _changing(_delete_observations),
         **DELETE,
     ),
     _tool(
         "delete_relations",
-        "Delete relations of the knowledge graph",
-        _asked("relations", RELATION_SHAPE),
+        "Delete multiple relations from the knowledge graph",
+        {"relations": _list(RELATION_SHAPE, "An array of relations to delete")},
         DONE,
         _changing(_delete_relations),
         **DELETE,
     ),
     _tool(
         "read_graph",
-        "Read the whole knowledge graph",
-        _open(shape()),
+        "Read the entire knowledge graph",
+        {},
         GRAPH,
         lambda scope, _given: read_graph(scope),
         **READ,
     ),
     _tool(
         "search_nodes",
-        "Find the entities whose name, type or observations hold a text, in any case",
-        _open(shape("query", query=text("The text"))),
+        "Search for nodes in the knowledge graph based on a query",
+        {
+            "query": text(
+                "The search query to match against entity names, types, and observation content"
+            )
+        },
         GRAPH,
         _search_nodes,
         **READ,
     ),
     _tool(
         "open_nodes",
-        "Show entities of the knowledge graph by their names",
-        _asked("names", {"type": "string"}),
+        "Open specific nodes in the knowledge graph by their names",
+        {"names": _texts("An array of entity names to retrieve")},
         GRAPH,
         _open_nodes,
         **READ,
     ),
 )
 NAMES = frozenset(tool.name for tool in COMPAT)
+
+
+def offered(*, compat: bool) -> tuple[Tool, ...]:
+    """Return the tools of a server, with those of the official memory server for *compat*."""
+    return (*TOOLS, *COMPAT) if compat else TOOLS

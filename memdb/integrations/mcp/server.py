@@ -12,20 +12,23 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from memdb import __version__, aio
 from memdb.errors import MemDBError
 from memdb.integrations.mcp import compat as graph
-from memdb.integrations.mcp.tools import TOOLS, content_of, halved, said
+from memdb.integrations.mcp.handshake import INSTRUCTIONS, SERVER, definition
+from memdb.integrations.mcp.subscriptions import Subscriptions
+from memdb.integrations.mcp.tools import content_of, halved, said
 from memdb.models.ids import FORK
 from memdb.providers.shared import missing_extra
 from memdb.text.validate import flag_value
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     import mcp_types as types
     from mcp.server import Server
 
+    from memdb import aio
     from memdb.api.database import MemDB
     from memdb.integrations.mcp.tools import Answer, Tool
     from memdb.models.messages import ArtifactVersion
@@ -33,11 +36,6 @@ if TYPE_CHECKING:
 SCHEME = "memdb://"
 PAGE = 100
 MAX_CURSOR_CHARS = 12
-
-INSTRUCTIONS = (
-    "The long-term memory of one user. Recall before you answer what may have been said before; "
-    "remember what will matter later."
-)
 
 
 def make_server(
@@ -61,15 +59,18 @@ def make_server(
         raise missing_extra("mcp", error) from error
     door = _Door(db, user, app, compat=compat)
     return Server(
-        "memdb",
-        version=__version__,
-        title="memdb",
+        SERVER["name"],
+        version=SERVER["version"],
+        title=SERVER["title"],
         instructions=INSTRUCTIONS,
         on_list_tools=door.list_tools,
         on_call_tool=door.call_tool,
         on_list_resources=door.list_resources,
         on_list_resource_templates=door.list_templates,
         on_read_resource=door.read_resource,
+        on_subscribe_resource=door.subscriptions.subscribe,
+        on_unsubscribe_resource=door.subscriptions.unsubscribe,
+        on_subscriptions_listen=door.subscriptions.listen,
     )
 
 
@@ -81,13 +82,15 @@ class _Door:
         self._db = db
         self._place = user, app
         self._compat = compat
-        self._tools = {tool.name: tool for tool in (*TOOLS, *(graph.COMPAT if compat else ()))}
+        self._tools = {tool.name: tool for tool in graph.offered(compat=compat)}
+        self.subscriptions = Subscriptions(db, self._stamps)
 
     async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
         """Return every tool with its schemas and hints."""
         import mcp_types as types
 
-        return types.ListToolsResult(tools=[_described(tool) for tool in self._tools.values()])
+        described = [types.Tool.model_validate(definition(tool)) for tool in self._tools.values()]
+        return types.ListToolsResult(tools=described)
 
     async def call_tool(
         self, _context: Any, params: types.CallToolRequestParams
@@ -108,7 +111,11 @@ class _Door:
                 return result
 
         try:
-            answer = await self._db.run(run, kind="write" if tool.ordered else "ask")
+            if tool.read_only:
+                answer = await self._db.run(run, kind="ask")
+            else:  # news comes before the answer, as from the official server
+                async with self.subscriptions.changing(tool.changes):
+                    answer = await self._db.run(run, kind="write" if tool.ordered else "ask")
         except MemDBError as error:
             return _failed(said(error, given))
         except Exception as error:  # noqa: BLE001 (the server outlives any call)
@@ -122,29 +129,27 @@ class _Door:
         start = _start(getattr(params, "cursor", None))
         found = await self._db.run(self._resources, kind="read")
         after = str(start + PAGE) if start + PAGE < len(found) else None
-        page = [types.Resource(**one) for one in found[start : start + PAGE]]
+        page = [types.Resource.model_validate(one) for one in found[start : start + PAGE]]
         return types.ListResourcesResult(resources=page, next_cursor=after)
 
     def _resources(self, db: MemDB) -> list[dict[str, Any]]:
         scope = db.scope(*self._place)
         found: list[dict[str, Any]] = []
         if self._compat:
-            found.append(
-                {"uri": graph.URI, "name": "knowledge-graph", "mime_type": "application/json"}
-            )
+            found.append(graph.RESOURCE)
         found += [
             {
                 "uri": f"{SCHEME}sessions/{quote(one.name, safe='')}",
                 "name": one.name,
                 "description": f"Conversation of {one.message_count} messages",
-                "mime_type": "application/jsonl",
+                "mimeType": "application/jsonl",
             }
             for one in scope.sessions()
             if FORK not in one.name
         ]
         for one in scope.artifacts.list():
             found.append(
-                {"uri": _uri(one), "name": one.name, "mime_type": one.mime, "size": one.size_bytes}
+                {"uri": _uri(one), "name": one.name, "mimeType": one.mime, "size": one.size_bytes}
             )
         return found
 
@@ -193,10 +198,8 @@ class _Door:
         if self._compat and uri == graph.URI:
             text = json.dumps(graph.read_graph(scope), ensure_ascii=False, indent=2)
             return "application/json", {"text": text}
-        if not uri.startswith(SCHEME):
-            return None
-        match [unquote(part) for part in uri[len(SCHEME) :].split("/")]:
-            case ["sessions", session]:
+        match _place(uri):
+            case session, None:
                 if session not in {one.name for one in scope.sessions(session)}:
                     return None
                 lines = [
@@ -204,38 +207,45 @@ class _Door:
                     for one in scope.session(session).messages()
                 ]
                 return "application/jsonl", {"text": "\n".join(lines)}
-            case ["sessions", session, "artifacts", name]:
-                found = scope.artifacts.load(name, session=session)
-            case ["artifacts", name]:
-                found = scope.artifacts.load(name)
-            case _:
-                return None
-        return found.info.mime, content_of(found.data)
+            case session, name:
+                loaded = scope.artifacts.load(name, session=session)
+                return loaded.info.mime, content_of(loaded.data)
+        return None
+
+    def _stamps(self, db: MemDB, uris: Collection[str]) -> dict[str, object]:
+        """Return for each resource what changes with it, None without it; "" is the list of all."""
+        scope = db.scope(*self._place)
+        stamps: dict[str, object] = {}
+        for uri in uris:
+            place = (None, graph.NAME) if self._compat and uri == graph.URI else _place(uri)
+            if not uri:
+                stamps[uri] = [(one["uri"], one.get("mimeType")) for one in self._resources(db)]
+            elif place is None:
+                stamps[uri] = None
+            elif place[1] is None:
+                stamps[uri] = scope.session(place[0]).host.head()
+            else:
+                stamps[uri] = scope.artifacts.versions(place[1], session=place[0])[:1]
+        return stamps
+
+
+def _place(uri: str) -> tuple[str, None] | tuple[str | None, str] | None:
+    """Return session and artifact of a URI; without the latter it is the session's own."""
+    if not uri.startswith(SCHEME):
+        return None
+    match [unquote(part) for part in uri[len(SCHEME) :].split("/")]:
+        case ["sessions", session]:
+            return session, None
+        case ["sessions", session, "artifacts", name]:
+            return session, name
+        case ["artifacts", name]:
+            return None, name
+    return None
 
 
 def _uri(one: ArtifactVersion) -> str:
     place = "" if one.session is None else f"sessions/{quote(one.session, safe='')}/"
     return f"{SCHEME}{place}artifacts/{quote(one.name, safe='')}"
-
-
-def _described(tool: Tool) -> types.Tool:
-    import mcp_types as types
-
-    hints = types.ToolAnnotations(
-        title=tool.title,
-        read_only_hint=tool.read_only,
-        destructive_hint=tool.destructive,
-        idempotent_hint=tool.idempotent,
-        open_world_hint=False,
-    )
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=tool.arguments,
-        output_schema=tool.answer,
-        annotations=hints,
-    )
 
 
 def _start(cursor: str | None) -> int:

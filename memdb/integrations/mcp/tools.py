@@ -82,6 +82,7 @@ class Tool(Record):
         idempotent: Again with the same arguments changes nothing more.
         atomic: It makes several calls, in one transaction.
         ordered: It is quick to write, and runs in the order of such calls.
+        changes: Resources that it announces as changed, whether they are or not.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Tool(Record):
     idempotent: bool = False
     atomic: bool = False
     ordered: bool = False
+    changes: frozenset[str] = frozenset()
 
 
 def shape(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,312 @@
+"""
+Serve MCP over standard input and output.
+
+Each message is a line. The mcp package's own transport reads in a thread that only the client
+can end, so a signal would not end the server; here that thread is left behind, and a line
+that is no message is answered. The package is imported behind the first answer, see
+`handshake.py`: until then a client would wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from math import inf
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from memdb.integrations.mcp.tools import halved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO
+
+    import mcp_types as types
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.server import Server
+    from mcp.shared.message import SessionMessage
+
+    from memdb.integrations.mcp.ending import Ending
+    from memdb.integrations.mcp.handshake import Handshake
+
+
+async def over_stdio(load: Callable[[], Server[Any]], handshake: Handshake, end: Ending) -> None:
+    """
+    Serve until the client closes one of the pipes, or *end* is told.
+
+    Args:
+        load: Imports the package and returns the server; called in a thread, after the first
+            line of the client was answered, or when one needs it.
+    """
+    import anyio
+
+    stray = None if sys.stderr is None else 2
+    with _taken(0, None) as reading, _taken(1, stray) as writing:
+        # No bound: what was read is given over at once, so that an end loses none of it.
+        to_server, requests = anyio.create_memory_object_stream["SessionMessage | Exception"](inf)
+        answers, from_server = anyio.create_memory_object_stream["SessionMessage"](0)
+        package = _Package(load)
+        client = _Client(end, reading, writing, handshake, package)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.ask, to_server)
+                group.start_soon(client.answer, from_server)
+                group.start_soon(client.leave)
+                server = await package.server()
+                if server is not None:  # None: the client went, or it cannot be made
+                    await server.run(requests, answers, server.create_initialization_options())
+                group.cancel_scope.cancel()
+        finally:
+            package.finish()
+
+
+@contextmanager
+def _taken(number: int, instead: int | None) -> Iterator[int]:
+    """Keep a standard stream for the protocol; what else reads or prints gets *instead*."""
+    null = os.open(os.devnull, os.O_RDWR)
+    own = os.dup(number)
+    os.dup2(null if instead is None else instead, number)
+    os.close(null)
+    try:
+        yield own
+    finally:
+        os.dup2(own, number)  # a thread may still wait for `own`: it stays open
+
+
+class _Package:
+    """The server of the mcp package, made in a thread once somebody needs it."""
+
+    def __init__(self, load: Callable[[], Server[Any]]) -> None:
+        self._load = load
+        self._loop = asyncio.get_running_loop()
+        self._made: asyncio.Future[Server[Any] | None] = self._loop.create_future()
+        self._thread: Thread | None = None
+        self._error: Exception | None = None
+
+    def begin(self) -> None:
+        """Begin to make it; again does nothing."""
+        if self._thread is None and not self._made.done():
+            self._thread = Thread(target=self._make)
+            self._thread.start()
+
+    def give_up(self) -> None:
+        """Make none any more, unless that has begun."""
+        if self._thread is None and not self._made.done():
+            self._made.set_result(None)
+
+    async def server(self) -> Server[Any] | None:
+        """Return it when it is made; None means that there will be none."""
+        return await asyncio.shield(self._made)
+
+    def finish(self) -> None:
+        """Wait for the thread, and raise what went wrong in it."""
+        if self._thread is not None:
+            self._thread.join()  # an import that the end of the interpreter cuts off may crash
+        if self._error is not None:
+            raise self._error
+
+    def _make(self) -> None:
+        made: Server[Any] | None = None
+        try:
+            made = self._load()
+        except Exception as error:  # noqa: BLE001 (raised by `finish`)
+            self._error = error
+        with suppress(RuntimeError):  # the loop is closed: the server has ended
+            self._loop.call_soon_threadsafe(self._set, made)
+
+    def _set(self, made: Server[Any] | None) -> None:
+        if not self._made.done():
+            self._made.set_result(made)
+
+
+# The longest text that a file takes, 64 MB, also as base64. The package's own limit of 4 MB
+# is for servers that strangers reach; here nothing is read before the token is known.
+MAX_REQUEST_BYTES = 96 << 20
+READ_BYTES = 1 << 20
+TOO_LONG = b"too long"  # stands for a line of more than MAX_REQUEST_BYTES
+
+
+class _Client:
+    """The two pipes to the client, each with a thread that waits for it."""
+
+    def __init__(
+        self, end: Ending, reading: int, writing: int, handshake: Handshake, package: _Package
+    ) -> None:
+        import anyio
+
+        self._end = end
+        self._handshake: Handshake | None = handshake
+        self._package = package
+        self._unsent: list[int | str] = []  # requests that were answered without the package
+        self._loop = asyncio.get_running_loop()
+        self._listening = anyio.CancelScope()
+        self._asked: set[int | str] = set()  # requests that are not answered yet
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue(1)
+        self._writing: SimpleQueue[tuple[bytes, asyncio.Future[None]]] = SimpleQueue()
+        # The interpreter does not wait for such threads when it ends.
+        Thread(target=self._read, args=(reading,), daemon=True).start()
+        Thread(target=self._write, args=(writing,), daemon=True).start()
+
+    async def ask(self, server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Give the server what the client sends; when that ends, wait for the answers."""
+        async with server:
+            with self._listening:
+                while line := await self._lines.get():
+                    if line.strip():
+                        await self._take(line, server)
+            self._package.give_up()
+            await self._end.finished(self._asked)
+
+    async def _take(
+        self, line: bytes, server: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        """Answer a line, or pass it on once the package is there."""
+        if self._handshake is not None:
+            answer = self._handshake.answer(line)
+            if answer:
+                await self._write_line(answer)
+            self._package.begin()
+            if answer is not None:
+                return
+            if await self._package.server() is None:
+                self._listening.cancel()
+                return
+            kept, self._unsent = self._handshake.kept, self._handshake.replayed
+            self._handshake = None
+            for earlier in kept:
+                await self._pass(earlier, server)
+        await self._pass(line, server)
+
+    async def _pass(
+        self, line: bytes, server: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        import mcp_types as types
+        from mcp.shared.message import SessionMessage
+
+        try:
+            read = types.jsonrpc_message_adapter.validate_json
+            message = read(line.decode(errors="replace"), by_name=False)
+        except ValueError:
+            await self._send(_refused(line))
+            return
+        if isinstance(message, types.JSONRPCNotification) and _has_id(line):
+            await self._send(_refused(line))  # its id is no text and no whole number
+            return
+        match message:
+            case types.JSONRPCRequest(id=number):
+                self._asked.add(number)
+            case types.JSONRPCNotification(
+                method="notifications/cancelled", params={"requestId": int() | str() as number}
+            ):
+                self._asked.discard(number)  # it is not answered any more
+        server.send_nowait(SessionMessage(message))
+
+    async def answer(self, server: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Give the client what the server sends."""
+        async with server:
+            async for one in server:
+                number = getattr(one.message, "id", None)
+                if number in self._unsent:
+                    self._unsent.remove(number)
+                else:
+                    await self._send(one.message)
+                if number is not None:  # None: a notification, or an answer to no request
+                    self._asked.discard(number)
+
+    async def leave(self) -> None:
+        """Listen no more when the server is to end."""
+        await self._end.requested()
+        self._listening.cancel()
+
+    async def _send(self, message: types.JSONRPCMessage) -> None:
+        line = message.model_dump_json(by_alias=True, exclude_unset=True)
+        await self._write_line(line.encode())
+
+    async def _write_line(self, line: bytes) -> None:
+        written = self._loop.create_future()
+        self._writing.put((line + b"\n", written))
+        await written
+
+    def _read(self, number: int) -> None:
+        with open(number, "rb", closefd=False) as pipe:
+            while True:
+                try:
+                    line = _read_line(pipe)
+                except OSError:
+                    line = b""
+                put = self._lines.put(line)
+                try:
+                    asyncio.run_coroutine_threadsafe(put, self._loop).result()
+                except (CancelledError, RuntimeError):  # the server has ended
+                    put.close()
+                    return
+                if not line:
+                    return
+
+    def _write(self, number: int) -> None:
+        while True:
+            line, written = self._writing.get()
+            left = memoryview(line)
+            try:
+                while left:
+                    left = left[os.write(number, left) :]
+            except OSError:  # nobody reads any more, so nobody is to be listened to
+                self._tell(self._listening.cancel)
+            self._tell(_done, written)
+
+    def _tell(self, what: Callable[..., object], *about: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(what, *about)
+        except RuntimeError:  # the server has ended
+            return
+
+
+def _read_line(pipe: BinaryIO) -> bytes:
+    """Return the next line, b"" at the end; `TOO_LONG` for one that is thrown away."""
+    parts: list[bytes] = []
+    size = 0
+    while part := pipe.readline(READ_BYTES):
+        size += len(part)
+        if size > MAX_REQUEST_BYTES:
+            parts = [TOO_LONG]
+        else:
+            parts.append(part)
+        if part.endswith(b"\n"):
+            break
+    return b"".join(parts)
+
+
+def _done(written: asyncio.Future[None]) -> None:
+    if not written.done():
+        written.set_result(None)
+
+
+def _has_id(line: bytes) -> bool:
+    return b'"id"' in line and "id" in json.loads(line.decode(errors="replace"))
+
+
+def _refused(line: bytes) -> types.JSONRPCError:
+    """Return the answer to a line that is no message, to its id where it has one."""
+    import mcp_types as types
+
+    code, said = types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0"
+    number: Any = None
+    try:
+        found = json.loads(line)
+        number = found.get("id") if isinstance(found, dict) else None
+        if halved(found):
+            said = "a text holds half a character (a lone surrogate): send whole ones"
+    except (ValueError, RecursionError):
+        code, said = types.PARSE_ERROR, "the line is no JSON"
+        if line == TOO_LONG:
+            said = f"the line has more than {MAX_REQUEST_BYTES >> 20} MB: send less"
+    if isinstance(number, bool) or not isinstance(number, int | str) or halved(number):
+        number = None
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=number, error=types.ErrorData(code=code, message=said)
+    )
