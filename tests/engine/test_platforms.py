@@ -11,7 +11,7 @@ import pytest
 
 import memdb
 from memdb.engine.sqlite import maintenance
-from memdb.engine.sqlite.connection import cosine_distance, load_vector_functions
+from memdb.engine.sqlite.vectors import cosine_distance, load_vector_functions
 
 TALK = """
 import json, sys

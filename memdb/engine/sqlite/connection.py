@@ -344,51 +344,6 @@ def cannot_open(path: str, reason: str) -> ReadOnly | IOFailed:
     return ReadOnly(f"{path} cannot be opened: {reason}", path)
 
 
-def load_vector_functions(connection: apsw.Connection) -> None:
-    """
-    Give *connection* the function `vec_distance_cosine`: sqlite-vec's, or one in Python.
-
-    The library is loaded by its path: importing the package `sqlite_vec` also
-    imports numpy if it is installed, 110 ms. Loading is switched off again
-    afterwards, so that SQL cannot load anything. sqlite-vec has no wheels for musl
-    and 32-bit ARM; there a distance of 384 dimensions costs 30 µs instead of 0.2.
-    """
-    from importlib.util import find_spec  # only for vectors
-
-    spec = find_spec("sqlite_vec")
-    if spec is not None and spec.submodule_search_locations:
-        connection.enable_load_extension(True)
-        try:
-            connection.load_extension(os.path.join(spec.submodule_search_locations[0], "vec0"))  # noqa: PTH118
-        except apsw.Error:
-            spec = None  # built for another machine
-        finally:
-            connection.enable_load_extension(False)
-    if spec is None:
-        connection.create_scalar_function(
-            "vec_distance_cosine",
-            cosine_distance,  # type: ignore[arg-type]
-            2,
-            deterministic=True,
-        )
-
-
-def cosine_distance(first: bytes, second: bytes) -> float:
-    """
-    Return 1 minus the cosine of two vectors, stored as little-endian float32; 0 to 2.
-
-    >>> cosine_distance(bytes([0, 0, 128, 63, 0, 0, 0, 0]), bytes([0, 0, 0, 0, 0, 0, 128, 63]))
-    1.0
-    """
-    from math import sqrt
-    from operator import mul
-    from struct import unpack
-
-    x, y = (unpack(f"<{len(one) // 4}f", one) for one in (first, second))
-    lengths = sqrt(sum(map(mul, x, x)) * sum(map(mul, y, y)))
-    return 1.0 - float(sum(map(mul, x, y))) / lengths
-
-
 # Connections begin with the same version, so `Tx.data_version` adds their number.
 DATA_VERSION = """/* connection.data_version */
 PRAGMA data_version
@@ -511,7 +466,7 @@ class Tx:
         if self._vectors is None:
             from memdb.engine.sqlite.vectors import SqliteVectors
 
-            self._vectors = SqliteVectors(self, self.use_vectors)
+            self._vectors = SqliteVectors(self, self.use_vectors, self.state)
         return self._vectors
 
     def verify(self, table: str, ids: Collection[Key]) -> None:
@@ -605,6 +560,10 @@ class Tx:
         row = self.one(DATA_VERSION)
         return (self.number << 32) + (0 if row is None else int(row[0]))
 
+    def state(self) -> tuple[int, int]:
+        """Return what every change of the file changes, own ones too. Cost: 4 µs."""
+        return self.data_version(), self._connection.total_changes()
+
     @property
     def raw(self) -> apsw.Connection:
         """The apsw connection, for scripts and backups."""
@@ -621,6 +580,8 @@ class Tx:
     def use_vectors(self) -> None:
         """Make sqlite-vec's functions usable in this transaction's statements."""
         if not self._has_vectors:
+            from memdb.engine.sqlite.vectors import load_vector_functions
+
             load_vector_functions(self._connection)
             self._has_vectors = True
 

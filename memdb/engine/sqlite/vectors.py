@@ -10,15 +10,11 @@ search compares the sketches of an id range, then measures the best vectors with
 
 from __future__ import annotations
 
-from itertools import compress
+import os
 
-from memdb.engine.sqlite.sketches import (
-    distances,
-    from_planes,
-    nearest_places,
-    sketch_of,
-    to_planes,
-)
+import apsw
+
+from memdb.engine.sqlite.sketches import SketchIndex, from_planes, sketch_of, to_planes
 from memdb.models.ids import scope_of, scope_range
 
 TYPE_CHECKING = False
@@ -32,11 +28,16 @@ GROUP_BITS = 8
 GROUP_SIZE = 1 << GROUP_BITS
 SLOT_MASK = GROUP_SIZE - 1
 
-# Sketches are coarse, so this many times the limit, and at least the minimum,
-# are measured exactly. Source: bench/run.py nearest.
-CANDIDATE_FACTOR = 3
-MIN_CANDIDATES = 400
+# Sketches are coarse, so this many times the limit are measured exactly, and at least
+# so many for each doubling of the sketches above 512. Source: bench/vectors.py.
+CANDIDATE_FACTOR = 2
+CANDIDATES_PER_DOUBLING = 100
+
+# Up to so many times the candidates, measuring everything takes no longer.
 SMALL_FACTOR = 3
+
+# A connection that only reads keeps the sketches of its last large id range, up to these bytes.
+MIN_KEPT, MAX_KEPT_BYTES = 4_096, 64 << 20
 
 SELECT_GROUP = """/* vectors.find_group */
 SELECT id, slots, planes FROM vector_groups
@@ -66,14 +67,6 @@ SELECT_SPACE_NOS = """/* vectors.space_nos */
 SELECT space_no FROM embedding_spaces ORDER BY space_no
 """
 
-SELECT_GROUP_IDS = """/* vectors.group_ids */
-SELECT bucket, id FROM vector_groups
-WHERE
-  space_no = :space_no
-  AND kind = :kind
-  AND bucket IN (SELECT value FROM json_each(:buckets))
-"""
-
 SELECT_PAGE = """/* vectors.list */
 SELECT bucket << 8 | (vectors.id & 255), vector
 FROM vector_groups
@@ -88,7 +81,11 @@ LIMIT :limit
 """
 
 SELECT_PRESENT = """/* vectors.present */
-SELECT id FROM vectors WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT refs.value
+FROM json_each(:refs) AS refs
+CROSS JOIN vector_groups
+CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
+WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8
 """
 
 SELECT_FIRST_MISSING = """/* vectors.first_missing */
@@ -127,6 +124,16 @@ SELECT_DISTANCES = """/* vectors.distances */
 SELECT id, vec_distance_cosine(vector, :vector)
 FROM vectors
 WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_MEASURED = """/* vectors.measured */
+SELECT refs.value AS ref, vec_distance_cosine(vector, :vector) AS distance
+FROM json_each(:refs) AS refs
+CROSS JOIN vector_groups
+CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
+WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8
+ORDER BY distance, ref
+LIMIT :limit
 """
 
 SELECT_EXACT = """/* vectors.exact */
@@ -192,12 +199,22 @@ SELECT id & 255, vector FROM vectors WHERE id BETWEEN :low AND :high ORDER BY id
 class SqliteVectors:
     """The vectors in one transaction; see `memdb.engine.base.Vectors`."""
 
-    __slots__ = ("_load_functions", "_tx")
+    __slots__ = ("_kept", "_load_functions", "_state", "_tx")
 
-    def __init__(self, tx: Tx, load_functions: Callable[[], None]) -> None:
-        """Read and write vectors in *tx*; *load_functions* makes sqlite-vec usable in it."""
+    def __init__(
+        self, tx: Tx, load_functions: Callable[[], None], state: Callable[[], object]
+    ) -> None:
+        """
+        Read and write vectors in *tx*.
+
+        Args:
+            load_functions: Makes sqlite-vec usable in it.
+            state: Returns what every change of the file changes.
+        """
         self._tx = tx
         self._load_functions = load_functions
+        self._state = state
+        self._kept: tuple[object, object, SketchIndex] | None = None
 
     def put(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """
@@ -270,8 +287,8 @@ class SqliteVectors:
 
     def present(self, space_no: int, kind: str, refs: Iterable[int]) -> set[int]:
         """Return those of *refs* that have a vector."""
-        ids = self._ids(space_no, kind, refs)
-        return {ids[row[0]] for row in self._tx.all(SELECT_PRESENT, {"ids": [*ids]})}
+        values = {"space_no": space_no, "kind": kind, "refs": [*refs]}
+        return {row[0] for row in self._tx.all(SELECT_PRESENT, values)}
 
     def first_missing(self, space_no: int, low: int, high: int) -> int | None:
         """Return the first message id in [low, high] with a text and no vector; None without."""
@@ -301,26 +318,25 @@ class SqliteVectors:
 
         Returns:
             (ref, cosine) with the cosine in [-1, 1], equal ones ordered by ref.
-            Sketches find 0.95 of the true ten nearest (ADR-0003). A span with
+            Sketches find 0.97 of the true ten nearest (ADR-0003). A span with
             less than `SMALL_FACTOR` times the candidates is measured exactly.
 
-        Cost: 1.5 ms for 10,000 vectors of 128 dimensions by sketch, 4.5 ms exact.
+        Cost: 1 ms for 10,000 vectors of 128 dimensions by sketch, 4.5 ms exact.
         """
         low, high = span
-        wanted = max(CANDIDATE_FACTOR * limit, MIN_CANDIDATES)
         key = {"space_no": space_no, "kind": kind, **_buckets(span)}
-        groups = [] if exact else self._tx.all(SELECT_GROUPS, key)
-        # Reading vectors in order is so much faster than picking them that measuring
-        # all of a small scope takes less time than measuring its candidates.
-        if not exact and sum(len(slots) for _, _, slots, _ in groups) > SMALL_FACTOR * wanted:
-            ids = _by_sketch(groups, sketch_of(vector), span, wanted, allowed)
-        elif allowed is None:
-            self._load_functions()
-            values = {**key, "low": low, "high": high, "vector": vector, "limit": limit}
-            return _cosines(self._tx.all(SELECT_EXACT, values))
-        else:
-            ids = self._ids(space_no, kind, [ref for ref in allowed if low <= ref <= high])
-        return self._measure(vector, ids)[:limit]
+        few = allowed is not None and len(allowed) <= CANDIDATE_FACTOR * limit
+        if not exact and not few:
+            index = self._index(key, (len(vector) // 4 + 7) // 8)
+            wanted = _candidates(index.size, limit)
+            if index.size > SMALL_FACTOR * wanted:
+                return self._measure(vector, index.nearest(vector, wanted, span, allowed), limit)
+        values = {**key, "vector": vector, "limit": limit}
+        self._load_functions()
+        if allowed is None:
+            return _cosines(self._tx.all(SELECT_EXACT, {**values, "low": low, "high": high}))
+        refs = [ref for ref in allowed if low <= ref <= high]
+        return _cosines(self._tx.all(SELECT_MEASURED, {**values, "refs": refs}))
 
     def measure(
         self, space_no: int, kind: str, vector: bytes, refs: Collection[int]
@@ -330,7 +346,9 @@ class SqliteVectors:
 
         Cost: 0.3 ms for 200.
         """
-        return self._measure(vector, self._ids(space_no, kind, refs))
+        self._load_functions()
+        values: dict[str, Any] = {"space_no": space_no, "kind": kind, "vector": vector, "limit": -1}
+        return _cosines(self._tx.all(SELECT_MEASURED, {**values, "refs": [*refs]}))
 
     def rebuild(self) -> None:
         """Rebuild the sketches; delete vectors without a row or of the wrong size."""
@@ -345,6 +363,16 @@ class SqliteVectors:
             expected = self._expected(group)
             if (slots, planes) != (bytes(expected), to_planes([*expected.values()])):
                 yield kind, bucket
+
+    def _index(self, key: dict[str, Any], width: int) -> SketchIndex:
+        """Return the sketches of the buckets *key*; large ones are kept until the file changes."""
+        place = tuple(key.values())
+        if self._kept is not None and self._kept[0] == place and self._kept[1] == self._state():
+            return self._kept[2]
+        index = SketchIndex(self._tx.all(SELECT_GROUPS, key), width)
+        if index.size >= MIN_KEPT and index.size_bytes <= MAX_KEPT_BYTES:
+            self._kept = place, self._state(), index  # the moment of the read is set by now
+        return index
 
     def _groups(self) -> Iterator[Row]:
         """Yield every group, by id."""
@@ -379,33 +407,22 @@ class SqliteVectors:
         planes = to_planes([sketches[slot] for slot in slots])
         self._tx.run(INSERT_GROUP, {**place, "slots": bytes(slots), "planes": planes})
 
-    def _ids(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, int]:
-        """Return the refs by the ids that their vectors have, if they have one."""
-        wanted = [*refs]
-        values = {"space_no": space_no, "kind": kind}
-        buckets = [*{ref >> GROUP_BITS for ref in wanted}]
-        groups: dict[int, int] = dict(
-            self._tx.all(SELECT_GROUP_IDS, {**values, "buckets": buckets})
-        )
-        return {
-            groups[ref >> GROUP_BITS] | ref & SLOT_MASK: ref
-            for ref in wanted
-            if ref >> GROUP_BITS in groups
-        }
-
-    def _measure(self, vector: bytes, ids: dict[int, int]) -> list[tuple[int, float]]:
-        """Return the cosine of each of the refs *ids* that has a vector, nearest first."""
+    def _measure(
+        self, vector: bytes, ids: dict[int, int], limit: int | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the cosine of the *limit* nearest of the refs *ids* that have a vector."""
         if not ids:
             return []
         self._load_functions()
         rows = self._tx.all(SELECT_DISTANCES, {"vector": vector, "ids": [*ids]})
-        found = _cosines([(ids[key], distance) for key, distance in rows])
-        found.sort(key=_by_cosine)
-        return found
+        found = [(distance, ids[key]) for key, distance in rows if distance is not None]
+        found.sort()
+        return [(ref, 1 - distance) for distance, ref in found[:limit]]
 
 
-def _by_cosine(row: tuple[int, float]) -> tuple[float, int]:
-    return -row[1], row[0]
+def _candidates(size: int, limit: int) -> int:
+    """Return how many of *size* sketches are measured exactly, for the *limit* nearest."""
+    return max(CANDIDATE_FACTOR * limit, CANDIDATES_PER_DOUBLING * (size.bit_length() - 9))
 
 
 def _buckets(span: tuple[int, int]) -> dict[str, Any]:
@@ -418,34 +435,46 @@ def _cosines(rows: list[Row]) -> list[tuple[int, float]]:
     return [(ref, 1 - distance) for ref, distance in rows if distance is not None]
 
 
-def _by_sketch(
-    groups: list[Row],
-    query: bytes,
-    span: tuple[int, int],
-    wanted: int,
-    allowed: Collection[int] | None,
-) -> dict[int, int]:
-    """Return refs by id, of the *wanted* nearest sketches with ties of the last one."""
-    measured = distances([(planes, len(slots)) for _, _, slots, planes in groups], query)
-    mask = b"".join([_mask(bucket, slots, span, allowed) for _, bucket, slots, _ in groups])
-    chosen = nearest_places(measured, wanted, mask if b"\0" in mask else None)
-    found: dict[int, int] = {}
-    start = 0
-    for group, bucket, slots, _ in groups:
-        end = start + len(slots)
-        base = bucket << GROUP_BITS
-        found.update([(group | slot, base | slot) for slot in compress(slots, chosen[start:end])])
-        start = end
-    return found
+def load_vector_functions(connection: apsw.Connection) -> None:
+    """
+    Give *connection* the function `vec_distance_cosine`: sqlite-vec's, or one in Python.
+
+    The library is loaded by its path: importing the package `sqlite_vec` also
+    imports numpy if it is installed, 110 ms. Loading is switched off again
+    afterwards, so that SQL cannot load anything. sqlite-vec has no wheels for musl
+    and 32-bit ARM; there a distance of 384 dimensions costs 30 µs instead of 0.2.
+    """
+    from importlib.util import find_spec  # only for vectors
+
+    spec = find_spec("sqlite_vec")
+    if spec is not None and spec.submodule_search_locations:
+        connection.enable_load_extension(True)
+        try:
+            connection.load_extension(os.path.join(spec.submodule_search_locations[0], "vec0"))  # noqa: PTH118
+        except apsw.Error:
+            spec = None  # built for another machine
+        finally:
+            connection.enable_load_extension(False)
+    if spec is None:
+        connection.create_scalar_function(
+            "vec_distance_cosine",
+            cosine_distance,  # type: ignore[arg-type]
+            2,
+            deterministic=True,
+        )
 
 
-def _mask(
-    bucket: int, slots: bytes, span: tuple[int, int], allowed: Collection[int] | None
-) -> bytes:
-    """Return 1 for each slot of a bucket whose ref counts, else 0."""
-    low, high = span
-    first = bucket << GROUP_BITS
-    if allowed is None and low <= first and first | SLOT_MASK <= high:
-        return b"\1" * len(slots)  # the quick way for all buckets but the ends of a span
-    refs = [first | slot for slot in slots]
-    return bytes([low <= ref <= high and (allowed is None or ref in allowed) for ref in refs])
+def cosine_distance(first: bytes, second: bytes) -> float:
+    """
+    Return 1 minus the cosine of two vectors, stored as little-endian float32; 0 to 2.
+
+    >>> cosine_distance(bytes([0, 0, 128, 63, 0, 0, 0, 0]), bytes([0, 0, 0, 0, 0, 0, 128, 63]))
+    1.0
+    """
+    from math import sqrt
+    from operator import mul
+    from struct import unpack
+
+    x, y = (unpack(f"<{len(one) // 4}f", one) for one in (first, second))
+    lengths = sqrt(sum(map(mul, x, x)) * sum(map(mul, y, y)))
+    return 1.0 - float(sum(map(mul, x, y))) / lengths
