@@ -25,7 +25,9 @@ MODULES = {
     "mem0": "mem0",
     "mcp-memory": "mcp_memory",
     "locomo": "locomo",
-    "llm": "sqlite",
+    "llm": "llm",
+    "lossless-claw": "lossless_claw",
+    "langgraph": "langgraph",
     "sqlite": "sqlite",
     "openai": "openai",
     "jsonl": "jsonl",
@@ -34,9 +36,11 @@ MODULES = {
     "text": "notes",
 }
 NAMES = tuple(MODULES)
+DATABASES = ("llm", "lossless-claw", "langgraph", "sqlite")
 
 # Names of files that an error lists.
 SHOWN = 5
+TABLES = 20
 
 
 def load_format(name: str) -> Format:
@@ -70,6 +74,14 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
         if head in (b"", b"{", b"["):
             tree.first(tree.names[0])  # raises, if it is no JSON
         raise _unknown("element 1" if head == b"[" else "line 1")
+    if tree.is_database:
+        from memdb.transfer.sqlite_files import list_tables
+
+        tables = ", ".join(sorted(list_tables(tree.path))[:TABLES]) or "no table"
+        raise InvalidInput(
+            f"{tree.name} is the database of a program that memdb does not know: say which table "
+            f"holds messages, with --table and --text-column. It has {tables}"
+        )
     shown = ", ".join(tree.names[:SHOWN]) + (", ..." if len(tree.names) > SHOWN else "")
     raise _unknown(f"{tree.name} (it holds {shown})" if not tree.is_alone else tree.name)
 

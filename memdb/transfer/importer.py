@@ -191,7 +191,7 @@ def choose_format(
     else:
         chosen = detect.load_format(format)
         names = chosen.claim(tree) or list(tree.names)
-        if tree.is_database and chosen.name not in ("llm", "sqlite"):
+        if tree.is_database and chosen.name not in detect.DATABASES:
             raise InvalidInput(
                 f"{tree.name}: this is a database: export it first with `memdb export`"
             )

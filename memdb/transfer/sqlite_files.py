@@ -1,5 +1,5 @@
 """
-Other SQLite files, through sqlite-utils: any table in, a plain copy out.
+Other SQLite files, through sqlite-utils: rows of their tables in, a plain copy out.
 
 Never a memdb file: sqlite-utils brings a second SQLite library, and two of them on one live
 file lose each other's locks (ADR-0002).
@@ -16,17 +16,17 @@ from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.text.validate import refuse_output
 from memdb.transfer.files import is_database, is_memdb
+from memdb.transfer.lines import any_time
 from memdb.transfer.source import FREE_BYTES, MAX_RATIO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from sqlite_utils import Database
+    from sqlite_utils import Database as Database  # noqa: PLC0414 (formats name it too)
 
     from memdb.engine.base import Engine
-    from memdb.models.reports import TableColumns
 
 BATCH = 500
 
@@ -49,25 +49,26 @@ PLAIN_TABLES = {
     "state": "state",
 }
 
-# What `llm` (llm.datasette.io) logs.
-LLM_TABLE = "responses"
-LLM_COLUMNS = {"id", "prompt", "response", "system", "model", "conversation_id", "datetime_utc"}
-
 
 @contextmanager
-def as_lines(db: Engine, path: str, columns: TableColumns | None) -> Iterator[str]:
+def as_lines(
+    engine: Engine,
+    path: str,
+    table: str | None,
+    lines: Callable[[Database, int], Iterator[dict[str, Any]]],
+) -> Iterator[str]:
     """
-    Give the path of JSON lines with the messages of a SQLite file, for a `with` block.
+    Give the path of JSON lines with what a SQLite file holds, for a `with` block.
 
     The file may be a stranger's: its views and generated columns are bounded as a query
     of `db.query` is, in time, and in rows and bytes by its own size.
 
     Args:
-        columns: None means logs of `llm`.
+        table: The table or view that the caller named; None means those of a format.
+        lines: Yields the lines from at most so many rows of a table.
 
     Raises:
-        InvalidInput: it is a memdb file, has no such table or column, is no log of `llm` and
-            *columns* is None, or gives more than its size lets expect.
+        InvalidInput: it has no such table or column, or gives more than its size lets expect.
         FileError: it cannot be read.
     """
     import sqlite3
@@ -78,18 +79,15 @@ def as_lines(db: Engine, path: str, columns: TableColumns | None) -> Iterator[st
         try:
             size = os.stat(path).st_size  # noqa: PTH116
             most, timeout_s = max(MIN_ROWS, size), FREE_S + S_PER_MB * (size >> 20)
-            table = None if columns is None else columns.table
             with (
                 os.fdopen(handle, "w", encoding="utf-8") as file,
-                db.maintenance.bound_foreign(source.conn, table, timeout_s=timeout_s),
+                engine.maintenance.bound_foreign(source.conn, table, timeout_s=timeout_s),
             ):
-                if columns is None:
-                    lines = _llm_lines(source, path, most)
-                else:
-                    lines = _table_lines(source, columns, most)
                 left = FREE_BYTES + MAX_RATIO * most
-                for line in lines:
-                    left -= file.write(json.dumps(line, ensure_ascii=False, default=_text) + "\n")
+                for line in lines(source, most):
+                    left -= file.write(
+                        json.dumps(line, ensure_ascii=False, default=plain_text) + "\n"
+                    )
                     if left < 0:
                         raise _too_much(path)
             yield name
@@ -98,6 +96,27 @@ def as_lines(db: Engine, path: str, columns: TableColumns | None) -> Iterator[st
         finally:
             with suppress(OSError):
                 os.unlink(name)  # noqa: PTH108
+    finally:
+        source.close()
+
+
+def list_tables(path: str) -> dict[str, frozenset[str]]:
+    """
+    Return the tables of another program's SQLite file, each with its columns.
+
+    Raises:
+        FileError: it cannot be read.
+    """
+    import sqlite3
+
+    source = _open_foreign(path)
+    try:
+        return {
+            name: frozenset(column.name for column in source[name].columns)
+            for name in source.table_names()
+        }
+    except sqlite3.Error as error:
+        raise FileError(f"{path} cannot be read ({error}): get it again", path) from error
     finally:
         source.close()
 
@@ -124,7 +143,7 @@ def _open_foreign(path: str) -> Database:
         raise FileError(f"{path} cannot be read ({error}): check the path", path) from error
 
 
-def _rows(
+def read_rows(
     source: Database, table: str, names: Iterable[str], most: int
 ) -> Iterator[dict[str, Any]]:
     """Yield up to *most* rows of a table or view with their number under `ROW`, in its order."""
@@ -150,57 +169,23 @@ def _rows(
         raise InvalidInput(f"table {table!r} cannot be read: {error}") from error
 
 
-def _table_lines(source: Database, columns: TableColumns, most: int) -> Iterator[dict[str, Any]]:
-    fields = (columns.text, columns.role, columns.session, columns.created, columns.id)
-    for row in _rows(source, columns.table, [name for name in fields if name is not None], most):
-        text = row[columns.text]
-        if text is None:
-            continue
-        key = row[ROW] if columns.id is None else row[columns.id]
-        line = {
-            "session": columns.table if columns.session is None else _text(row[columns.session]),
-            "role": "user" if columns.role is None else _text(row[columns.role]),
-            "text": _text(text),
-            "external_id": f"{columns.table}/{_text(key)}",
-        }
-        if columns.created is not None and row[columns.created] is not None:
-            line["created_ms"] = _time(row[columns.created])
-        yield line
-
-
-def _llm_lines(source: Database, path: str, most: int) -> Iterator[dict[str, Any]]:
-    """Yield prompt and response of each call that `llm` logged, by conversation."""
-    if LLM_TABLE not in source.table_names() or not (
-        {column.name for column in source[LLM_TABLE].columns} >= LLM_COLUMNS
-    ):
-        raise InvalidInput(
-            f"{path} is no log of `llm`: say which table holds messages, with --table and "
-            f"--text-column. It has {', '.join(source.table_names()[:20]) or 'no table'}"
-        )
-    for row in _rows(source, LLM_TABLE, (), most):
-        line = {"session": _text(row["conversation_id"] or row["id"])}
-        if row["datetime_utc"]:
-            line["created_ms"] = _time(row["datetime_utc"])
-        for role, name in (("system", "system"), ("user", "prompt"), ("assistant", "response")):
-            if row[name]:
-                external_id = f"llm/{row['id']}/{name}"
-                author = {"author": _text(row["model"])} if role == "assistant" else {}
-                yield {**line, **author, "role": role, "text": _text(row[name])} | {
-                    "external_id": external_id
-                }
-
-
-def _text(value: object) -> str:
+def plain_text(value: object) -> str:
+    """Return a value of a column as text; bytes are read as UTF-8."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _time(value: object) -> Any:
-    """Return a time as `memdb import` reads it; one without a zone is UTC."""
+def utc_time(value: object) -> int | None:
+    """
+    Return a time in a column as UTC milliseconds; text without a zone is UTC.
+
+    Raises:
+        InvalidInput: it is no time.
+    """
     if not isinstance(value, str):
-        return value
+        return any_time(value, "time")
     text = value.strip().replace(" ", "T", 1)
     has_zone = text.endswith(("Z", "z")) or "+" in text or text.count("-") > 2  # noqa: PLR2004
-    return text if has_zone or "T" not in text else f"{text}+00:00"
+    return any_time(text if has_zone or "T" not in text else f"{text}+00:00", "time")
 
 
 def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:

@@ -23,7 +23,7 @@ MAY_BE_SMALL = {
     "tables/meta.py": "a module per table",
     "tables/scopes.py": "a module per table",
     "tables/settings.py": "a module per table",
-    "transfer/formats/sqlite.py": "a module per format",
+    "transfer/formats/langgraph.py": "a module per format",
 }
 
 

@@ -100,7 +100,7 @@ def test_logs_of_llm_come_in(file_db: MemDB, logs: str) -> None:
         (TableColumns("nothing", "body"), "no table"),
         (TableColumns("notes", "nothing"), "no column"),
         (TableColumns("notes", "body", role="nothing"), "no column"),
-        (None, "no log of `llm`"),
+        (None, "which table holds messages"),
     ],
 )
 def test_what_is_not_there(file_db: MemDB, notes: str, columns: Any, match: str) -> None:
@@ -256,3 +256,120 @@ def test_a_view_and_a_virtual_table_are_read(tmp_path: Path, db: MemDB) -> None:
     for table, column, expected in [("v", "text", "yy"), ("f", "text", "words")]:
         db.import_file(path, user="ann", columns=TableColumns(table, column))
         assert texts(db, table) == [("user", expected)]
+
+
+@pytest.fixture
+def threads(tmp_path: Path) -> str:
+    """Return logs of llm 0.36, made by its own tables, with a call of a tool and a fragment."""
+    messages = [
+        ("h0", None, "system"), ("h1", "h0", "user"), ("h2", "h1", "assistant"),
+        ("h3", "h2", "tool"), ("h4", "h3", "assistant"), ("lost", "gone", "user"),
+    ]  # fmt: skip
+    call = {"name": "find", "arguments": {"n": 1}, "tool_call_id": "tc"}
+    result = {"name": "find", "output": "In the cellar.", "tool_call_id": "tc"}
+    pieces = {"text_ref": [{"literal": "See "}, {"fragment": 7}]}
+    parts = [
+        ("h0", 0, "text", "be kind", None), ("h1", 0, "text", "Where is the tent?", None),
+        ("h2", 1, "tool_call", None, json.dumps(call)), ("h2", 0, "reasoning", "Hm.", None),
+        ("h3", 0, "tool_result", None, json.dumps(result)),
+        ("h4", 0, "text", None, json.dumps(pieces)),
+    ]  # fmt: skip
+    day = "2025-03-01T10:00:0"
+    return make(
+        tmp_path / "logs.db",
+        {
+            "responses": [
+                {"id": "r", "model": "m", "prompt": "old", "system": None, "response": "yes",
+                 "conversation_id": "c0", "datetime_utc": "2024-01-01T00:00:00"}
+            ],
+            "messages": [{"hash": a, "parent_hash": b, "role": c} for a, b, c in messages],
+            "parts": [
+                {"id": n, "message_hash": a, "position": b, "type": c, "tool_name": None,
+                 "text": d, "payload": e}
+                for n, (a, b, c, d, e) in enumerate(parts)
+            ],
+            "fragments": [{"id": 7, "hash": "x", "content": "the cellar."}],
+            "threads": [{"id": "t1", "name": "Tents", "tip_message_hash": "h4"}],
+            "turns": [
+                {"id": "u1", "thread_id": "t1", "tip_message_hash": "h2", "model": "echo",
+                 "datetime_utc": f"{day}1+00:00"},
+                {"id": "u2", "thread_id": "t1", "tip_message_hash": "h4", "model": "echo",
+                 "datetime_utc": f"{day}2+00:00"},
+            ],
+        },
+    )  # fmt: skip
+
+
+def test_threads_of_llm(db: MemDB, threads: str) -> None:
+    """Threads of new logs and responses of old ones, with tools, times and models."""
+    reports = [db.import_file(threads, user="ann") for _ in range(2)]
+    chat = [*db.scope("ann").session("t1").messages()]
+
+    assert [report.messages_added for report in reports] == [7, 0]
+    assert [(one.role, one.author, one.created_ms) for one in chat] == [
+        ("system", None, 1_740_823_201_000),
+        ("user", None, 1_740_823_201_000),
+        ("assistant", "echo", 1_740_823_201_000),
+        ("tool", None, 1_740_823_202_000),
+        ("assistant", "echo", 1_740_823_202_000),
+    ]
+    assert [part["type"] for part in chat[2].parts or []] == ["thinking", "tool_call"]
+    assert (chat[3].parts or [{}])[0]["tool_call_id"] == "tc"
+    assert (chat[3].text, chat[4].text) == ("In the cellar.", "See the cellar.")
+    assert {info.title for info in db.scope("ann").sessions()} == {None, "Tents"}
+    assert texts(db, "c0") == [("user", "old"), ("assistant", "yes")]
+
+
+def test_what_llm_itself_logs(db: MemDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's own log of today is understood."""
+    pytest.importorskip("llm_echo")
+    monkeypatch.setenv("LLM_USER_PATH", str(tmp_path))
+    from llm.cli import cli as llm
+
+    done = CliRunner().invoke(llm, ["-m", "echo", "Where is the tent?", "-s", "be kind"])
+    assert done.exit_code == 0, done.output
+    report = db.import_file(tmp_path / "logs.db", user="ann")
+
+    assert (report.format, report.messages_added) == ("llm", 3)
+
+
+def test_lossless_claw(db: MemDB, tmp_path: Path) -> None:
+    """Every message with its session and title; the summaries are said to be left out."""
+    at = "2025-03-01 10:00:00"
+    path = make(
+        tmp_path / "lcm.db",
+        {
+            "conversations": [
+                {"conversation_id": n, "session_id": "s", "session_key": "main", "title": "Tents",
+                 "created_at": at}
+                for n in (1, 2)
+            ],
+            "messages": [
+                {"message_id": n, "conversation_id": 1 + n // 2, "seq": n,
+                 "role": ["user", "assistant"][n % 2], "content": f"word {n}", "created_at": at}
+                for n in range(4)
+            ],
+            "summaries": [
+                {"summary_id": "x", "conversation_id": 1, "kind": "leaf", "content": "words"}
+            ],
+        },
+    )  # fmt: skip
+    reports = [db.import_file(path, user="ann") for _ in range(2)]
+
+    assert [report.messages_added for report in reports] == [4, 0]
+    assert texts(db, "main") == [("user", "word 0"), ("assistant", "word 1")]
+    assert texts(db, "main 2") == [("user", "word 2"), ("assistant", "word 3")]
+    assert reports[0].left_out[0].what == "summaries"
+
+
+def test_the_store_of_langgraph(db: MemDB, tmp_path: Path) -> None:
+    """Items keep namespace, key, value and time to live."""
+    at = "2025-03-01 10:00:00"
+    row = {"prefix": "notes.trip", "key": "k", "value": '{"text": "tent"}', "created_at": at,
+           "updated_at": at, "expires_at": None, "ttl_minutes": 5}  # fmt: skip
+    path = make(tmp_path / "store.db", {"store": [row]})
+    reports = [db.import_file(path, user="ann") for _ in range(2)]
+    item = db.scope("ann").items.get(("notes", "trip"), "k")
+
+    assert [report.items_added for report in reports] == [1, 0]
+    assert (item.value, item.ttl_ms) == ({"text": "tent"}, 300_000)

@@ -1,0 +1,38 @@
+"""
+The SqliteStore of LangGraph: its items, under their namespaces and keys.
+
+Vectors are not taken: they are made anew if the file has an embedder.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from memdb.transfer.formats.sqlite import database_format
+from memdb.transfer.sqlite_files import plain_text, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from memdb.transfer.sqlite_files import Database
+
+NEEDS = {"store": frozenset({"prefix", "key", "value", "created_at", "updated_at"})}
+MINUTE_MS = 60_000
+
+
+def _lines(source: Database, most: int) -> Iterator[dict[str, Any]]:
+    for row in read_rows(source, "store", (), most):
+        line = {
+            "kind": "item",
+            "namespace": plain_text(row["prefix"]).split(".") if row["prefix"] else [],
+            "key": plain_text(row["key"]),
+            "value": json.loads(plain_text(row["value"])),
+        }
+        if row.get("ttl_minutes"):
+            line["ttl_ms"] = round(float(row["ttl_minutes"]) * MINUTE_MS)
+        yield line
+
+
+FORMATS = {"langgraph": database_format("langgraph", "the SqliteStore of LangGraph", NEEDS, _lines)}
