@@ -28,7 +28,8 @@ PACKAGES = {
     "llm": ["llm"],
     "mcp": ["mcp"],
     "openai_agents": ["agents"],
-    "pydantic_ai": ["pydantic_ai"],
+    "pydantic_ai": ["pydantic_ai.conversation_store"],
+    "pydantic_harness": ["pydantic_ai_harness.memory"],
     "strands": ["strands"],
     "together": [],  # its tests take those that are there
 }

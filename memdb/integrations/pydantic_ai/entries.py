@@ -1,0 +1,248 @@
+"""
+Entries of conversations: where each stands, and moving them when a head moves.
+
+The session named after a conversation holds the path of its head, message by message, so
+that recall and other clients find what is said now. What a conversation left stands in
+a session beside it. An item per entry names its parent and the sessions it stands in; an
+entry that stands in none is gone. Every function runs in the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.conversation_store import ConversationEntry
+
+from memdb import NewMessage, NotFound
+from memdb.integrations.batches import is_key
+from memdb.integrations.pydantic_ai.messages import to_message, to_stored
+from memdb.models.ids import FORK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from memdb import Item, Message
+    from memdb.api.scope import Scope
+    from memdb.api.session import Session
+
+ENTRIES = ("pydantic-ai", "entries")
+LEFT = f"{FORK}left"  # behind the name of a conversation: the session of what it left
+ENTRY = "pydantic_ai_entry"  # in the metadata of a message: the entry that it is of
+NUMBER = "#"  # between a session and the seq of a message that another client wrote
+
+# A window of so many entries is read message by message, a longer one by session.
+FEW = 50
+
+
+class Entries:
+    """The entries of a scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        """Serve the conversations of a scope."""
+        self._scope = scope
+        self._items = scope.items
+
+    def prepare(self, new: Iterable[ConversationEntry]) -> dict[str, list[NewMessage]]:
+        """
+        Return the messages of new entries, by entry: what needs no transaction.
+
+        Raises:
+            InvalidInput: a message has no JSON form, or an id cannot be stored.
+        """
+        return {one.id: _named(one.id, to_stored(one.message)) for one in new}
+
+    def exists(self, entry_id: str) -> bool:
+        """Return whether an entry stands somewhere."""
+        return self._find_item(entry_id) is not None or self._find_other(entry_id) is not None
+
+    def head_of(self, session: str) -> str | None:
+        """Return the entry that a session ends with, None if it is empty."""
+        last = self._scope.session(session).last(1) if is_key(session) else []
+        return None if not last else _entry_of(last[0])
+
+    def path(self, head_id: str | None, limit: int | None = None) -> list[tuple[str, str | None]]:
+        """
+        Return (entry, parent) from the first up to *head_id*, or the last *limit* of them.
+
+        Raises:
+            LookupError: there is no such entry.
+        """
+        found: list[tuple[str, str | None]] = []
+        while head_id is not None and (limit is None or len(found) < limit):
+            parent = self._parent_of(head_id)
+            found.append((head_id, parent))
+            head_id = parent
+        return found[::-1]
+
+    def read(self, path: Sequence[tuple[str, str | None]]) -> list[ConversationEntry]:
+        """Return the entries of a path, without those whose messages were deleted."""
+        sessions: dict[str, dict[str, list[Message]]] = {}
+        names: dict[str, str] = {}
+        found = []
+        for entry_id, parent_id in path:
+            stored = self._messages(entry_id, sessions if len(path) > FEW else None)
+            if stored:
+                message = to_message(stored, names)
+                found.append(ConversationEntry(id=entry_id, parent_id=parent_id, message=message))
+        return found
+
+    def append(
+        self, session: str, new: Iterable[ConversationEntry], prepared: dict[str, list[NewMessage]]
+    ) -> None:
+        """Add new entries at the end of a session; *prepared* is what `prepare` returned."""
+        chat = self._scope.session(session)
+        for one in new:
+            chat.extend(prepared[one.id])
+            value: dict[str, Any] = {"parent": one.parent_id, "sessions": [session]}
+            self._items.put(ENTRIES, one.id, value, index=False)
+
+    def move(self, session: str, path: Iterable[str]) -> None:
+        """
+        Make a session hold the entries of *path*, in order.
+
+        What it held besides goes to the session of what the conversation left, and what
+        stands there or in other conversations comes from there.
+        """
+        chat, aside = self._scope.session(session), self._scope.session(session + LEFT)
+        held, left = _grouped(chat), _grouped(aside)
+        stored = {**left, **held}
+        for entry_id in path:
+            if entry_id not in stored:
+                stored[entry_id] = self._messages(entry_id, None)
+        wanted = [entry_id for entry_id in path if stored[entry_id]]
+        current = list(held)
+        shared = 0
+        while shared < min(len(current), len(wanted)) and current[shared] == wanted[shared]:
+            shared += 1
+        self._add(aside, [one for one in current[shared:] if one not in wanted], stored)
+        self._drop(chat, current[shared:], stored)
+        self._add(chat, wanted[shared:], stored)
+        self._drop(aside, [one for one in wanted[shared:] if one in left], stored)
+
+    def delete(self, session: str) -> None:
+        """Remove the sessions of a conversation, and the entries that stand nowhere else."""
+        for name in (session, session + LEFT):
+            for entry_id in _grouped(self._scope.session(name)):
+                item = self._find_item(entry_id)
+                if item is None:
+                    continue
+                if {*item.value["sessions"]} <= {name}:
+                    self._items.delete(ENTRIES, entry_id)
+                else:
+                    self._place(item, without=name)
+            if self._scope.session(name).host.head() is not None:
+                self._scope.delete(session=name)
+
+    def _add(self, chat: Session, ids: Iterable[str], stored: dict[str, list[Message]]) -> None:
+        """Add copies of stored entries at the end of a session."""
+        for entry_id in ids:
+            item = self._find_item(entry_id)
+            if item is None:  # of another client: known by its new place from now on
+                value: dict[str, Any] = {"parent": self._parent_of(entry_id), "sessions": []}
+                item = self._items.put(ENTRIES, entry_id, value, index=False)
+            chat.extend(_copies(entry_id, stored[entry_id]))
+            self._place(item, within=chat.name)
+
+    def _drop(self, chat: Session, ids: Iterable[str], stored: dict[str, list[Message]]) -> None:
+        """Remove entries from a session."""
+        doomed = [*ids]
+        if doomed:
+            chat.host.replace([one.seq for entry_id in doomed for one in stored[entry_id]])
+        for entry_id in doomed:
+            item = self._find_item(entry_id)
+            if item is not None:
+                self._place(item, without=chat.name)
+
+    def _place(self, item: Item, *, within: str | None = None, without: str | None = None) -> None:
+        sessions = [name for name in item.value["sessions"] if name not in (within, without)]
+        if within is not None:
+            sessions.append(within)
+        value = {**item.value, "sessions": sessions}
+        self._items.put(ENTRIES, item.key, value, index=False)
+
+    def _find_item(self, entry_id: str) -> Item | None:
+        return self._items.find(ENTRIES, entry_id) if is_key(entry_id) else None
+
+    def _find_other(self, entry_id: str) -> Message | None:
+        """Return the message of another client that an entry is, None if it is none."""
+        session, _, seq = entry_id.rpartition(NUMBER)
+        if not (session and seq.isascii() and seq.isdigit() and is_key(session)):
+            return None
+        try:
+            return self._scope.session(session).get(int(seq))
+        except (NotFound, ValueError):
+            return None
+
+    def _parent_of(self, entry_id: str) -> str | None:
+        item = self._find_item(entry_id)
+        if item is not None:
+            parent: str | None = item.value["parent"]
+            return parent
+        message = self._find_other(entry_id)
+        if message is None:
+            raise LookupError(f"no conversation has the entry {entry_id!r}")
+        before: str | None = None
+        for one in self._scope.session(message.session).messages(limit=message.seq):
+            if one.seq >= message.seq:
+                break
+            before = _entry_of(one)
+        return before
+
+    def _messages(
+        self, entry_id: str, sessions: dict[str, dict[str, list[Message]]] | None
+    ) -> list[Message]:
+        """Return the stored messages of an entry; *sessions* keeps those that were read."""
+        item = self._find_item(entry_id)
+        if item is None:
+            found = self._find_other(entry_id)
+            return [] if found is None else [found]
+        for name in item.value["sessions"]:
+            if sessions is None:
+                chat = self._scope.session(name)
+                stored: list[Message] = []
+                while message := chat.find(_external(entry_id, len(stored))):
+                    stored.append(message)
+            else:
+                if name not in sessions:
+                    sessions[name] = _grouped(self._scope.session(name))
+                stored = sessions[name].get(entry_id, [])
+            if stored:
+                return stored
+        return []
+
+
+def _external(entry_id: str, place: int) -> str:
+    """Return the external id of the message at a place, from 0, of an entry."""
+    return entry_id if place == 0 else f"{entry_id}{NUMBER}{place + 1}"
+
+
+def _named(entry_id: str, messages: list[NewMessage]) -> list[NewMessage]:
+    return [
+        one.replace(external_id=_external(entry_id, place), metadata={ENTRY: entry_id})
+        for place, one in enumerate(messages)
+    ]
+
+
+def _copies(entry_id: str, stored: Iterable[Message]) -> list[NewMessage]:
+    """Return stored messages as new ones, for another session."""
+    copies = [
+        NewMessage(one.role, one.text, one.author, one.parts, created_ms=one.created_ms)
+        for one in stored
+    ]
+    return _named(entry_id, copies)
+
+
+def _entry_of(message: Message) -> str:
+    """Return the entry that a message is of; one of another client is one of its own."""
+    entry_id = (message.metadata or {}).get(ENTRY)
+    if isinstance(entry_id, str):
+        return entry_id
+    return f"{message.session}{NUMBER}{message.seq}"
+
+
+def _grouped(chat: Session) -> dict[str, list[Message]]:
+    """Return the messages of a session by entry, in order."""
+    found: dict[str, list[Message]] = {}
+    for message in chat.messages():
+        found.setdefault(_entry_of(message), []).append(message)
+    return found
