@@ -57,6 +57,7 @@ COMMANDS = {
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),
     "work": Loaded("service", "Embed and summarise what is due in FILE"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),
+    "agent": Loaded("agent", "Be the memory of Claude Code, Codex, Cursor or Gemini CLI"),
     "space": Loaded("file", "List and drop the vectors of each embedder"),
     "settings": Loaded(
         "settings", "Show and change what FILE does by itself, for whoever opens it"

@@ -6,7 +6,7 @@ the roles of those who said it: the results of tools, and what the program puts 
 mouth of the user, are never the user's. The format has no specification; a line that is
 not understood is kept whole and says nothing.
 
-Source: the lines that Claude Code 2.1 writes below ~/.claude/projects.
+Source: docs/coding-agents.md
 """
 
 from __future__ import annotations

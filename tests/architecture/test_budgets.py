@@ -20,6 +20,7 @@ MAY_BE_SMALL = {
     "jobs/health.py": "what runs work does not load it",
     "records/scopes.py": "readers load it without what writing needs",
     "records/state.py": "a module per kind of record",
+    "models/transcripts.py": "only readers of transcripts load it",
     "tables/meta.py": "a module per table",
     "tables/scopes.py": "a module per table",
     "tables/settings.py": "a module per table",

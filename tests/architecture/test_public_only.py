@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from source_tree import FILES, nodes_of
 
-OUTSIDE = ("aio", "cli", "integrations")
+OUTSIDE = ("agents", "aio", "cli", "integrations")
 
 
 @cache

@@ -78,6 +78,7 @@ LEAVES = [
     ("export",),
     ("work",),
     ("mcp",),
+    *(("agent", name) for name in ("install", "status", "import", "mcp", "hook")),
     ("space", "list"),
     ("space", "drop"),
     ("settings",),
@@ -108,7 +109,7 @@ WHOLE = (
         "restore",
         "recover",
     ),
-    *("vacuum", "query", "pack", "bench"),
+    *("vacuum", "query", "pack", "bench", "agent"),
 )
 TEXT_ONLY = [("secrets", "redact")]  # about a text, not a memory
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE and words not in TEXT_ONLY]
@@ -162,7 +163,8 @@ def test_each_command_has_an_example_and_json(run, words):
 
     assert shown.exit_code == 0
     assert f"Example:\n    memdb {' '.join(words)}" in shown.stdout
-    assert ("--json" in shown.stdout) == (words != ("mcp",))
+    without = [("mcp",), ("agent", "mcp"), ("agent", "hook")]
+    assert ("--json" in shown.stdout) == (words not in without)
 
 
 @pytest.mark.parametrize("words", SCOPED, ids=" ".join)

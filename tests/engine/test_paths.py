@@ -58,6 +58,12 @@ COMMANDS = {
 
 # What else names a path: input, or a FILE like that of `import`.
 INPUTS = {
+    "agent hook memory",
+    "agent import memory",
+    "agent import paths",
+    "agent install memory",
+    "agent mcp memory",
+    "agent status memory",
     "artifact save path",
     "bench convert source",
     "bench compare after",

@@ -93,11 +93,17 @@ def test_a_tool_and_the_program_are_not_the_user() -> None:
         (user("Read AGENTS.md first.", isMeta=True), "system"),
         (user("This session is being continued.", isCompactSummary=True), "system"),
         (user("Find the parser.", isSidechain=True), "assistant"),
-        (user([{"type": "tool_result", "tool_use_id": "t", "content": "x"}], isSidechain=True), "tool"),
+        (
+            user([{"type": "tool_result", "tool_use_id": "t", "content": "x"}], isSidechain=True),
+            "tool",
+        ),
         ({**WHO, "type": "system", "subtype": "x", "content": "Compacted"}, "system"),
-        ({**WHO, "type": "system", "content": "<local-command-stdout>1</local-command-stdout>"}, "tool"),
+        (
+            {**WHO, "type": "system", "content": "<local-command-stdout>1</local-command-stdout>"},
+            "tool",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_role_of_what_the_program_writes(line: object, role: str) -> None:
     """What stands in the user's place but is not the user's has another role."""
     assert {one for one, _ in said(line)} == {role}
@@ -136,14 +142,19 @@ def test_lines_come_back_byte_for_byte() -> None:
     st.dictionaries(
         st.sampled_from(["type", "message", "content", "role", "uuid", "isMeta", "timestamp"]),
         st.recursive(
-            st.sampled_from(["user", "assistant", "text", "tool_result", "a\0b", "x" * 30, 1, None]),
-            lambda inner: st.lists(inner) | st.dictionaries(
-                st.sampled_from(["type", "role", "content", "text", "id", "$"]), inner
+            st.sampled_from(
+                ["user", "assistant", "text", "tool_result", "a\0b", "x" * 30, 1, None]
+            ),
+            lambda inner: (
+                st.lists(inner)
+                | st.dictionaries(
+                    st.sampled_from(["type", "role", "content", "text", "id", "$"]), inner
+                )
             ),
             max_leaves=12,
         ),
     )
-)  # fmt: skip
+)
 def test_any_object_comes_back(line: dict[str, object]) -> None:
     """Whatever stands in a line, it is kept, and no reading of it fails."""
     found = read_entry(line)
@@ -179,16 +190,30 @@ def test_what_another_client_wrote_becomes_lines() -> None:
         chat = db.scope("ann").session("s")
         chat.append("system", "Be kind.")
         chat.append("user", "When?")
-        chat.append_from([
-            {"role": "assistant", "content": None, "tool_calls": [
-                {"id": "c", "type": "function", "function": {"name": "now", "arguments": "{}"}}]},
-            {"role": "tool", "tool_call_id": "c", "content": "noon"},
-        ])  # fmt: skip
+        chat.append_from(
+            [
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [
+                        {
+                            "id": "c",
+                            "type": "function",
+                            "function": {"name": "now", "arguments": "{}"},
+                        }
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "c", "content": "noon"},
+            ]
+        )
         lines = entries_of(chat.messages(), "s")
     assert [one["type"] for one in lines] == ["system", "user", "assistant", "user"]
     assert [one["parentUuid"] for one in lines[1:]] == [one["uuid"] for one in lines[:-1]]
     (result,) = lines[3]["message"]["content"]
     assert (result["type"], result["tool_use_id"]) == ("tool_result", "c")
     assert {role for line in lines for role, _ in said(line)} == {
-        "system", "user", "assistant", "tool"
-    }  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "tool",
+    }

@@ -35,8 +35,20 @@ NEEDS_NEWEST = pytest.mark.skipif(
 )
 
 NAMES = ["a", "b.txt", "c d", "d", ".h", "é", "..", ".", "a", "b", "", "x%_*["]
-TEXTS = ["", "one\ntwo\nthree\n", "one", "\n\n", "a\r\nb\r\n", "aa aa", "é😀\nline", "x" * 300,
-         "one\none\n", "nul\0here", "\u2028sep\x0bvt", "two\ttabs"]  # fmt: skip
+TEXTS = [
+    "",
+    "one\ntwo\nthree\n",
+    "one",
+    "\n\n",
+    "a\r\nb\r\n",
+    "aa aa",
+    "é😀\nline",
+    "x" * 300,
+    "one\none\n",
+    "nul\0here",
+    "\u2028sep\x0bvt",
+    "two\ttabs",
+]
 OLD = ["one", "a", "aa", "\n", "", "two", "zzz"]
 SCRIPT_OF_ALL = [
     {"command": "view", "path": "/memories"},
@@ -44,11 +56,26 @@ SCRIPT_OF_ALL = [
     {"command": "create", "path": "/memories/notes/trip.md", "file_text": "other"},
     {"command": "view", "path": "/memories/notes/trip.md"},
     {"command": "view", "path": "/memories/notes/trip.md", "view_range": [2, -1]},
-    {"command": "str_replace", "path": "/memories/notes/trip.md", "old_str": "noon", "new_str": "8"},
-    {"command": "str_replace", "path": "/memories/notes/trip.md", "old_str": "noon", "new_str": "8"},
+    {
+        "command": "str_replace",
+        "path": "/memories/notes/trip.md",
+        "old_str": "noon",
+        "new_str": "8",
+    },
+    {
+        "command": "str_replace",
+        "path": "/memories/notes/trip.md",
+        "old_str": "noon",
+        "new_str": "8",
+    },
     {"command": "str_replace", "path": "/memories/notes/trip.md", "old_str": "t", "new_str": "8"},
     {"command": "str_replace", "path": "/memories/notes", "old_str": "t", "new_str": "8"},
-    {"command": "insert", "path": "/memories/notes/trip.md", "insert_line": 1, "insert_text": "to Oslo\n"},
+    {
+        "command": "insert",
+        "path": "/memories/notes/trip.md",
+        "insert_line": 1,
+        "insert_text": "to Oslo\n",
+    },
     {"command": "insert", "path": "/memories/notes/trip.md", "insert_line": 9, "insert_text": "x"},
     {"command": "view", "path": "/memories"},
     {"command": "rename", "old_path": "/memories/notes", "new_path": "/memories/old/2026/notes"},
@@ -64,7 +91,7 @@ SCRIPT_OF_ALL = [
     {"command": "view", "path": "/memories/../secret"},
     {"command": "view", "path": "/etc/passwd"},
     {"command": "view", "path": "/memories"},
-]  # fmt: skip
+]
 
 
 def random_commands(seed: int, count: int) -> Iterator[Command]:
@@ -73,13 +100,17 @@ def random_commands(seed: int, count: int) -> Iterator[Command]:
 
     def path() -> str:
         top = rng.choice(["/memories"] * 12 + ["/memory", "memories", "/memoriesx", ""])
-        steps = [rng.choice("/" * 9 + "\\").replace("\\", "//") + rng.choice(NAMES)
-                 for _ in range(rng.randint(0, 3))]  # fmt: skip
+        steps = [
+            rng.choice("/" * 9 + "\\").replace("\\", "//") + rng.choice(NAMES)
+            for _ in range(rng.randint(0, 3))
+        ]
         return top + "".join(steps) + rng.choice([""] * 9 + ["/"])
 
     for _ in range(count):
-        name = rng.choice("view view view create create create create str_replace str_replace "
-                          "insert insert delete rename rename".split())  # fmt: skip
+        name = rng.choice(
+            "view view view create create create create str_replace str_replace "
+            "insert insert delete rename rename".split()
+        )
         command: Command = {"command": name}
         if name == "rename":
             command |= {"old_path": path(), "new_path": path()}
@@ -204,9 +235,18 @@ def test_a_name_that_no_file_can_have(name: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/memories/..", "/memories/../x", "/memories/a/../../b", "/memories/../memories2/x", "/etc",
-     "", None, 5, "/memories/a/../../../memories/x"],
-)  # fmt: skip
+    [
+        "/memories/..",
+        "/memories/../x",
+        "/memories/a/../../b",
+        "/memories/../memories2/x",
+        "/etc",
+        "",
+        None,
+        5,
+        "/memories/a/../../../memories/x",
+    ],
+)
 def test_paths_that_leave_the_folder(path: Any) -> None:
     """Every command refuses them."""
     with memdb.open(":memory:") as db, MemdbMemoryTool(db) as tool:
@@ -273,8 +313,10 @@ def test_it_tells_the_api_what_it_is() -> None:
     """As Anthropic's own class does."""
     with MemdbMemoryTool(":memory:", cache_control={"type": "ephemeral"}) as tool:
         assert tool.to_dict() == {
-            "type": "memory_20250818", "name": "memory", "cache_control": {"type": "ephemeral"},
-        }  # fmt: skip
+            "type": "memory_20250818",
+            "name": "memory",
+            "cache_control": {"type": "ephemeral"},
+        }
 
 
 @pytest.mark.asyncio
@@ -362,13 +404,25 @@ class _Model(BaseHTTPRequestHandler):
         self.seen.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
         content: list[Any] = [{"type": "text", "text": "Done."}]
         if self.steps:
-            content = [{"type": "tool_use", "id": f"t{len(self.steps)}", "name": "memory",
-                        "input": self.steps.pop(0)}]  # fmt: skip
-        body = json.dumps({
-            "id": "m", "type": "message", "role": "assistant", "model": "scripted",
-            "content": content, "usage": {"input_tokens": 1, "output_tokens": 1},
-            "stop_reason": "tool_use" if content[0]["type"] == "tool_use" else "end_turn",
-        }).encode()  # fmt: skip
+            content = [
+                {
+                    "type": "tool_use",
+                    "id": f"t{len(self.steps)}",
+                    "name": "memory",
+                    "input": self.steps.pop(0),
+                }
+            ]
+        body = json.dumps(
+            {
+                "id": "m",
+                "type": "message",
+                "role": "assistant",
+                "model": "scripted",
+                "content": content,
+                "usage": {"input_tokens": 1, "output_tokens": 1},
+                "stop_reason": "tool_use" if content[0]["type"] == "tool_use" else "end_turn",
+            }
+        ).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
@@ -395,16 +449,23 @@ def test_anthropics_runner_with_a_scripted_model(tmp_path: Path) -> None:
         )
         with MemdbMemoryTool(tmp_path / "a.db") as tool:
             runner = client.beta.messages.tool_runner(
-                model="scripted", max_tokens=100, tools=[tool],
+                model="scripted",
+                max_tokens=100,
+                tools=[tool],
                 messages=[{"role": "user", "content": "Remember that I drink tea."}],
-            )  # fmt: skip
+            )
             assert runner.until_done().content[0].text == "Done."
     finally:
         server.shutdown()
         server.server_close()
-    told = [block for one in _Model.seen for message in one["messages"]
-            if message["role"] == "user" for block in message["content"]
-            if isinstance(block, dict)]  # fmt: skip
+    told = [
+        block
+        for one in _Model.seen
+        for message in one["messages"]
+        if message["role"] == "user"
+        for block in message["content"]
+        if isinstance(block, dict)
+    ]
     results = [*{one["tool_use_id"]: one for one in told}.values()]
     assert [bool(one.get("is_error")) for one in results] == [False, True, False]
     assert "already exists" in str(results[1]["content"])

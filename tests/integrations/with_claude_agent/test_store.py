@@ -33,10 +33,16 @@ def line(
     """Return a line as Claude Code writes it."""
     kept = {"uuid": uuid} if uuid else {}
     return {
-        "parentUuid": None, "isSidechain": False, "sessionId": ID, "cwd": "/home/ann/trip",
-        "timestamp": "2026-08-10T12:00:05.123Z", "type": role,
-        "message": {"role": role, "content": content}, **kept, **fields,
-    }  # fmt: skip
+        "parentUuid": None,
+        "isSidechain": False,
+        "sessionId": ID,
+        "cwd": "/home/ann/trip",
+        "timestamp": "2026-08-10T12:00:05.123Z",
+        "type": role,
+        "message": {"role": role, "content": content},
+        **kept,
+        **fields,
+    }
 
 
 TALK = [

@@ -1,0 +1,1 @@
+"""Coding agents: their settings, their hooks, their transcripts. Uses the public API."""

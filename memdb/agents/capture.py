@@ -1,0 +1,301 @@
+"""
+Capture transcripts: read what is new in them and store what was said.
+
+Each line is read once: how far a transcript is read stands in an item, which is changed in
+the transaction that stores the messages. Every message has an id that follows from its line,
+so two hooks at once store it once. Keys and passwords are redacted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+from memdb.agents.places import app_of
+from memdb.errors import FileError, InvalidInput
+from memdb.models.record import Record
+from memdb.text.secrets import redact_secrets
+from memdb.text.transcripts import format_of, line_reader
+from memdb.text.validate import MAX_NAME_CHARS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO, Any
+
+    from memdb import MemDB, Scope
+    from memdb.api.items import Items
+    from memdb.models.messages import NewMessage
+    from memdb.models.transcripts import Line
+
+# The scope whose items say how far each transcript is read.
+POSITIONS_APP = "memdb agents"
+POSITIONS = ("transcripts",)
+
+BATCH_LINES = 500
+BATCH_BYTES = 1 << 20
+HEAD_LINES = 50
+HEAD_BYTES = 256
+SEPARATOR = "/"
+SUBAGENTS = "subagents"
+
+# A longer line is no message but a file that was read; it is left out.
+MAX_LINE_BYTES = 32 << 20
+
+
+class Captured(Record):
+    """
+    What became of a transcript.
+
+    Attributes:
+        app, session: Where it is; "" if nothing of it is stored.
+        added: Messages that were stored.
+        left_out: Lines that were not, by the reason.
+        is_done: Whether all of it is read.
+    """
+
+    path: str
+    app: str
+    session: str
+    added: int
+    left_out: dict[str, int]
+    is_done: bool
+
+
+class Position(Record):
+    """
+    How far a transcript is read.
+
+    Attributes:
+        offset: Bytes that are read.
+        head: A digest of its first line: another file may come to stand there.
+        title_rank: How strong the title of its session is.
+    """
+
+    offset: int
+    head: str
+    format: str
+    session: str
+    app: str
+    title_rank: int
+
+
+def capture(
+    db: MemDB,
+    path: str | os.PathLike[str],
+    *,
+    user: str,
+    app: str | None = None,
+    session: str | None = None,
+    deadline: float | None = None,
+) -> Captured:
+    """
+    Store what is new in a transcript.
+
+    Args:
+        user: Whose it is.
+        app: The project; None means by the working directory that the transcript names.
+        session: Its name; None means by the id that the transcript names.
+        deadline: When to stop, by `time.monotonic`. What is left is read the next time.
+
+    Raises:
+        FileError: the transcript cannot be read.
+        InvalidInput: it is a transcript of no program that is known.
+    """
+    place = Path(path)
+    positions = db.scope(user, POSITIONS_APP).items
+    key = _key_of(place)
+    try:
+        with place.open("rb") as opened:
+            # Gemini CLI before 2026 rewrites a document as a whole.
+            file = _as_lines(opened) if place.suffix == ".json" else opened
+            head = hashlib.sha256(file.readline(HEAD_BYTES)).hexdigest()[:16]
+            size = file.seek(0, os.SEEK_END)
+            kept = positions.find(POSITIONS, key)
+            position = _opened(kept.value if kept else None, head, size)
+            if position is None:
+                found = _begin(file, place, app, session, head)
+                if found is None:
+                    return Captured(str(path), "", "", 0, {"no session in it": 1}, is_done=True)
+                position = found
+            worker = _Capture(db, db.scope(user, position.app), positions, key, position)
+            return worker.run(file, str(path), deadline)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}", str(path)) from error
+
+
+def forget_position(db: MemDB, user: str, path: Path) -> None:
+    """Forget how far a transcript is read, so that all of it is read again."""
+    db.scope(user, POSITIONS_APP).items.delete(POSITIONS, _key_of(path))
+
+
+def subagents_of(path: Path) -> list[Path]:
+    """Return the transcripts of the sub-agents of a session of Claude Code."""
+    folder = path.with_suffix("") / SUBAGENTS
+    return sorted(one for one in folder.rglob("agent-*.jsonl") if one.is_file())
+
+
+class _Capture:
+    """Reads one transcript from where its position says, and stores it in batches."""
+
+    def __init__(
+        self, db: MemDB, scope: Scope, positions: Items, key: str, position: Position
+    ) -> None:
+        self._db = db
+        self._chat = scope.session(position.session)
+        self._positions = positions
+        self._key = key
+        self._position = position
+        self._read = line_reader(position.format)
+        self._left_out: Counter[str] = Counter()
+        self._added = 0
+
+    def run(self, file: IO[bytes], path: str, deadline: float | None) -> Captured:
+        """Store batch after batch until the end, or the deadline."""
+        file.seek(self._position.offset)
+        is_done = False
+        while not is_done and (deadline is None or time.monotonic() < deadline):
+            messages: list[NewMessage] = []
+            title, offset, begun = (
+                (self._position.title_rank, ""),
+                self._position.offset,
+                file.tell(),
+            )
+            is_done = True
+            for at, end, raw in _lines(file):
+                offset = end
+                line = self._line(raw)
+                if line is not None:
+                    messages += _with_ids(line.messages, at, raw)
+                    title = max(title, line.title, key=lambda one: one[0])
+                if len(messages) >= BATCH_LINES or offset - begun >= BATCH_BYTES:
+                    is_done = False
+                    break
+            if offset > self._position.offset:
+                self._store(messages, title, offset)
+        left_out = dict(self._left_out)
+        app, session = self._position.app, self._chat.name
+        return Captured(path, app, session, self._added, left_out, is_done=is_done)
+
+    def _line(self, raw: bytes) -> Line | None:
+        """Return a line; counts it if nothing of it is stored."""
+        value = _json(raw)
+        if value is None:
+            reason = "no JSON object" if raw else f"over {MAX_LINE_BYTES >> 20} MiB"
+            self._left_out[reason] += bool(raw.strip()) or not raw
+            return None
+        line = self._read(value)
+        if not line.messages:
+            self._left_out[f"without words: {line.kind}"] += 1
+        return line
+
+    def _store(self, messages: list[NewMessage], title: tuple[int, str], offset: int) -> None:
+        """Store a batch, and that it is read."""
+        store = self._chat.host.prepare(messages, secrets="redact", keep=True)
+        position = self._position.replace(offset=offset)
+        with self._db.transaction():
+            before = self._chat.last_seq
+            stored = store() if messages else []
+            fresh = {one.seq for one in stored if one.seq > before}
+            if title[1] and self._chat.last_seq:
+                position = position.replace(title_rank=title[0])
+                self._chat.host.update(title=redact_secrets(title[1]))
+            self._positions.put(POSITIONS, self._key, position.to_dict(), index=False)
+        self._position = position
+        self._added += len(fresh)
+
+
+def _key_of(path: Path) -> str:
+    """Return the key of a transcript's position: its path, or a digest of a longer one."""
+    name = os.fsencode(os.path.realpath(path)).decode("utf-8", "replace")
+    return name if len(name) <= MAX_NAME_CHARS else hashlib.sha256(name.encode()).hexdigest()
+
+
+def _opened(value: Any, head: str, size: int) -> Position | None:
+    """Return the position of a transcript; None if it is new, or another file."""
+    try:
+        position = Position(**value)
+    except TypeError:
+        return None
+    return position if position.head == head and position.offset <= size else None
+
+
+def _begin(
+    file: IO[bytes], path: Path, app: str | None, session: str | None, head: str
+) -> Position | None:
+    """Return the position of a transcript of which nothing is read; None if it names no session."""
+    file.seek(0)
+    chosen: str | None = None
+    id_, parent, folder = None, None, None
+    for number, (_, _, raw) in enumerate(_lines(file)):
+        value = _json(raw)
+        if number >= HEAD_LINES or (id_ and folder):
+            break
+        if value is None:
+            continue
+        chosen = chosen or format_of(value)
+        if chosen is None:
+            continue
+        line = line_reader(chosen)(value)
+        id_, parent, folder = id_ or line.session, parent or line.parent, folder or line.folder
+    if chosen is None:
+        return None
+    name = session or id_ or path.stem
+    if SUBAGENTS in path.parts:  # <session>/subagents/.../agent-1.jsonl
+        at = len(path.parts) - 1 - path.parts[::-1].index(SUBAGENTS)
+        name = SEPARATOR.join([*path.parts[at - 1 : -1], path.stem])
+    elif parent:
+        name = SEPARATOR.join([parent, SUBAGENTS, name])
+    place = app or (app_of(folder) if folder else path.parent.name or "default")
+    return Position(0, head, chosen, name[:MAX_NAME_CHARS], place, -1)
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:
+    """
+    Yield the whole lines from here on: where each begins and ends, and its bytes.
+
+    The last one is left for the next time if it still grows. A line that is too long is b"".
+    """
+    at = file.tell()
+    while raw := file.readline(MAX_LINE_BYTES):
+        end, is_long = at + len(raw), False
+        while not raw.endswith(b"\n"):
+            raw, is_long = file.readline(MAX_LINE_BYTES), True
+            if not raw:
+                return
+            end += len(raw)
+        yield at, end, b"" if is_long else raw
+        at = end
+
+
+def _json(raw: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(raw.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _with_ids(messages: list[NewMessage], offset: int, raw: bytes) -> list[NewMessage]:
+    """Return messages with ids that follow from their line, where the line has none."""
+    digest = hashlib.sha256(raw).hexdigest()[:12]
+    return [
+        one if one.external_id else one.replace(external_id=f"{offset}:{digest}#{number}")
+        for number, one in enumerate(messages, start=1)
+    ]
+
+
+def _as_lines(file: IO[bytes]) -> IO[bytes]:
+    """Return a chat that is one JSON document as lines."""
+    import io
+
+    value = _json(file.read(MAX_LINE_BYTES))
+    if value is None:
+        raise InvalidInput("it is no JSON object: no chat of Gemini CLI")
+    messages = value.pop("messages", None)
+    lines = [value, *(messages if isinstance(messages, list) else ())]
+    return io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in lines))

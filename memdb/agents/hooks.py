@@ -1,0 +1,228 @@
+"""
+Hooks: what `memdb agent hook EVENT` does when a coding agent calls it.
+
+A hook never blocks or fails the agent: it takes three seconds at most, exits with 0, and
+what goes wrong stands in a log that `memdb agent status` shows. What could not be captured
+in time is captured by a process of its own, or by the next hook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from memdb.agents.places import app_of, log_error, make_folder, memory_file, user_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LIMIT_S = 3.0
+# Of which this much is for work, and this much until the end: the start of Python counts too.
+WORK_S = 1.5
+END_S = 2.2
+BUSY_TIMEOUT_S = 1.0
+
+# Set for what a hook starts: an agent inside it has hooks of its own.
+GUARD = "MEMDB_AGENT_HOOK"
+
+EVENTS = {
+    "session-start": ("sessionstart",),
+    "stop": ("stop", "afteragent", "agentturncomplete"),
+    "subagent-stop": ("subagentstop",),
+    "pre-compact": ("precompact", "precompress"),
+    "session-end": ("sessionend",),
+}
+
+
+class Call:
+    """A hook that an agent called."""
+
+    def __init__(self, event: str, payload: dict[str, Any], program: str, file: str | None) -> None:
+        """
+        Take what a program gives.
+
+        Args:
+            event: A name of the event, memdb's or the program's; "" takes the payload's.
+            payload: The JSON object on standard input.
+            program: Its name; "" means by the payload.
+            file: The memory file, None for the default one.
+        """
+        self.event = event_of(event or str(payload.get("hook_event_name") or ""))
+        self.payload = payload
+        self.program = program or program_by(payload)
+        self.path = memory_file(file)
+        self.file = file
+
+    @property
+    def folder(self) -> str | None:
+        """The working directory of the agent."""
+        roots = self.payload.get("workspace_roots")
+        found = self.payload.get("cwd") or (roots[0] if isinstance(roots, list) and roots else "")
+        return found if isinstance(found, str) and found else None
+
+    @property
+    def session(self) -> str | None:
+        """The id of the session."""
+        found = self.payload.get("session_id") or self.payload.get("conversation_id")
+        return found if isinstance(found, str) and found.strip() else None
+
+    def run(self, deadline: float) -> str:
+        """Do what the event asks for; return what the program reads on standard output."""
+        if self.event == "session-start":
+            return self._brief()
+        if self.event:
+            self._capture(deadline)
+        else:
+            log_error("?", f"unknown event {self.payload.get('hook_event_name')!r}")
+        return silence(self.program)
+
+    def _brief(self) -> str:
+        """Return what is known about the project."""
+        if not self.path.exists():
+            return silence(self.program)
+        import memdb
+        from memdb.agents.brief import brief_of
+
+        # Estimated tokens do for a budget, and save the 0.2 s that a tokenizer loads.
+        options: dict[str, Any] = {"counter": "estimate", "embedder": None}
+        with memdb.open(self.path, mode="read", busy_timeout_s=BUSY_TIMEOUT_S, **options) as db:
+            scope = db.scope(user_name(), app_of(self.folder))
+            text = brief_of(db, scope, session=self.session)
+        return output_of(self.program, text) if text else silence(self.program)
+
+    def _capture(self, deadline: float) -> None:
+        """Store what is new in the transcript, and in those of its sub-agents."""
+        paths = self._transcripts()
+        if not paths:
+            return
+        import memdb
+        from memdb.agents.capture import capture
+
+        make_folder(self.path)
+        app = app_of(self.folder) if self.folder else None
+        rest = []
+        with memdb.open(self.path, busy_timeout_s=BUSY_TIMEOUT_S) as db:
+            for path, session in paths:
+                try:
+                    done = capture(
+                        db, path, user=user_name(), app=app, session=session, deadline=deadline
+                    )
+                except (memdb.FileError, memdb.InvalidInput) as error:
+                    log_error(self.event, error, program=self.program)
+                    continue
+                if not done.is_done:
+                    rest.append(path)
+        if rest:
+            self._go_on(rest, app)
+
+    def _transcripts(self) -> list[tuple[Path, str | None]]:
+        """Return the transcripts that the payload names, each with the name of its session."""
+        from memdb.agents.capture import subagents_of
+
+        found: list[tuple[Path, str | None]] = []
+        for field in ("transcript_path", "agent_transcript_path"):
+            named = self.payload.get(field)
+            if isinstance(named, str) and named:
+                path = Path(named).expanduser()
+                if path.is_file():
+                    is_main = field == "transcript_path" and self.program == "cursor"
+                    found.append((path, self.session if is_main else None))
+                    found += [(one, None) for one in subagents_of(path)]
+        return list(dict.fromkeys(found))
+
+    def _go_on(self, paths: list[Path], app: str | None) -> None:
+        """Capture the rest in a process of its own, which the agent does not wait for."""
+        words = [sys.executable, "-m", "memdb", "agent", "import", self.program, *map(str, paths)]
+        words += ["--file", str(self.path), *(["--app", app] if app else [])]
+        process = subprocess.Popen(  # noqa: S603 (our own words)
+            words,
+            env={**os.environ, GUARD: "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        _left_behind.append(process)
+
+
+# Nobody waits for them; dropping one while it runs would be a warning.
+_left_behind: list[subprocess.Popen[bytes]] = []
+
+
+def event_of(name: str) -> str:
+    """Return memdb's word for an event that a program names; "" if it is none of them."""
+    plain = "".join(letter for letter in name.lower() if letter.isalnum())
+    return next((event for event, names in EVENTS.items() if plain in names), "")
+
+
+def program_by(payload: dict[str, Any]) -> str:
+    """Return the program whose payload this is."""
+    path = str(payload.get("transcript_path") or "")
+    if "cursor_version" in payload or "workspace_roots" in payload:
+        return "cursor"
+    if "turn_id" in payload or "rollout-" in path:
+        return "codex"
+    if "timestamp" in payload or ".gemini" in path:
+        return "gemini-cli"
+    return "claude-code"
+
+
+def output_of(program: str, text: str) -> str:
+    """Return *text* as a program takes it at the start of a session."""
+    if program == "cursor":
+        return json.dumps({"additional_context": text}, ensure_ascii=False)
+    output = {"hookEventName": "SessionStart", "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+
+
+def silence(program: str) -> str:
+    """Return what a program takes for nothing: some read JSON in any case."""
+    return "{}" if program in ("cursor", "gemini-cli") else ""
+
+
+def run_hook(event: str, program: str, file: str | None, source: Any) -> tuple[str, bool]:
+    """
+    Do what a hook does, within its time.
+
+    Args:
+        source: Standard input, as a binary file.
+
+    Returns:
+        What to print, and whether it ended in time. If not, its thread still runs: the
+        process is to be ended at once, which undoes what is not committed.
+    """
+    if os.environ.get(GUARD):
+        return silence(program), True
+    deadline = time.monotonic() + WORK_S
+    answer: list[str] = []
+
+    def work() -> None:
+        try:
+            payload = _payload(source)
+            answer.append(Call(event, payload, program, file).run(deadline))
+        except Exception as error:  # noqa: BLE001 (whatever it is, the agent goes on)
+            log_error(event, error, program=program)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(END_S)
+    is_done = not thread.is_alive()
+    if not is_done:
+        log_error(event, f"not done in {LIMIT_S:g} s", program=program)
+    return (answer[0] if answer else silence(program)), is_done
+
+
+def _payload(source: Any) -> dict[str, Any]:
+    data = source.read()
+    if not data.strip():
+        return {}
+    value = json.loads(data.decode("utf-8-sig", "replace"))
+    if not isinstance(value, dict):
+        raise TypeError("standard input is no JSON object")
+    return value

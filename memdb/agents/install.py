@@ -1,0 +1,341 @@
+"""
+Put memdb into the settings of coding agents, and take it out again.
+
+Settings are edited as text: only pieces are put in, nothing else changes a byte. Where the
+pieces are is kept in memdb's own data folder, with a digest of the file and no text of it,
+so that taking them out gives the bytes from before. A file that was changed since is parsed,
+and loses what is memdb's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from memdb.agents import json_text, toml_text
+from memdb.agents.places import data_folder, make_folder
+from memdb.agents.programs import is_ours, program_of, words_for
+from memdb.errors import AlreadyExists, FileError, InvalidInput
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.agents.json_text import Piece
+    from memdb.agents.programs import Entry, SettingsFile
+
+    Range = list[int]  # offset and length
+
+
+class Change(Record):
+    """
+    What an installation does to a settings file.
+
+    Attributes:
+        before, after: Its text; None if there is no file.
+        receipt: What is kept to undo it; None removes that.
+    """
+
+    path: Path
+    before: str | None
+    after: str | None
+    receipt: dict[str, Any] | None
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the file becomes another."""
+        return self.before != self.after
+
+
+def plan_install(name: str, project: Path | None, file: str | None) -> list[Change]:
+    """
+    Return what puts memdb into the settings of a program; nothing is written yet.
+
+    Args:
+        project: The folder of a project; None means the user's own settings.
+        file: The memory file; None means the default one, which is then not named.
+
+    Raises:
+        InvalidInput: there is no such program, or a settings file cannot be read.
+        AlreadyExists: another server is called memdb there.
+        FileError: a file cannot be read.
+    """
+    words = words_for(is_project=project is not None, file=file)
+    receipts = _read_receipts()
+    files = program_of(name).files(project, words)
+    return [_named(one, receipts, _installed) for one in files]
+
+
+def plan_uninstall(name: str, project: Path | None) -> list[Change]:
+    """Return what takes memdb out of the settings of a program; raises as `plan_install`."""
+    words = words_for(is_project=project is not None, file=None)
+    receipts = _read_receipts()
+    files = program_of(name).files(project, words)
+    return [_named(one, receipts, _uninstalled) for one in files]
+
+
+def apply(changes: list[Change]) -> None:
+    """
+    Write *changes*, each file as a whole or not at all.
+
+    Raises:
+        FileError: a file cannot be written, or was changed since the plan.
+    """
+    receipts = _read_receipts()
+    emptied: list[str] = []
+    for change in changes:
+        if not change.is_change:
+            continue
+        if _read(change.path) != change.before:
+            path = str(change.path)
+            raise FileError(f"{path} was changed at this moment: try again", path)
+        key, receipt = str(change.path), change.receipt
+        created = (receipts.get(key) or {}).get("folders", [])
+        if receipt is not None:
+            receipt["folders"] = [*created, *_missing_folders(change.path)]
+            receipts[key] = receipt
+            _write_receipts(receipts)
+        _write(change.path, change.after)
+        if receipt is None:
+            receipts.pop(key, None)
+            _write_receipts(receipts)
+            emptied += created if change.after is None else []
+    _remove_folders(emptied)
+
+
+def state_of(name: str, project: Path | None) -> list[tuple[Path, str]]:
+    """
+    Return each settings file of a program and whether memdb is in it.
+
+    The state is "installed", "partly", "absent", or what is wrong with the file.
+    """
+    words = words_for(is_project=project is not None, file=None)
+    found = []
+    for settings in program_of(name).files(project, words):
+        own = [entry for entry in settings.entries if entry.is_own]
+        try:
+            value = _parsed(settings, _read(settings.path) or "")
+            count = sum(bool(_own_values(entry, value)) for entry in own)
+            state = "absent" if not count else "installed" if count == len(own) else "partly"
+        except (InvalidInput, FileError) as error:
+            state = str(error)
+        found.append((settings.path, state))
+    return found
+
+
+def _named(settings: SettingsFile, receipts: dict[str, Any], plan: Any) -> Change:
+    """Return what *plan* makes of a settings file; its errors name the file."""
+    path = Path(os.path.realpath(settings.path))  # a link stays one
+    try:
+        done: Change = plan(settings, path, _read(path), receipts.get(str(path)))
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+    return done
+
+
+def _installed(
+    settings: SettingsFile, path: Path, before: str | None, receipt: dict[str, Any] | None
+) -> Change:
+    """Return the change that puts the entries in."""
+    text = before or ""
+    value = _parsed(settings, text)
+    if all(_is_there(entry, value) for entry in settings.entries):
+        return Change(path, before, before, receipt)
+    is_exact = True
+    created = before is None
+    if any(_own_values(entry, value) for entry in settings.entries if entry.is_own):
+        clean = _uninstalled(settings, path, before, receipt)
+        is_exact = _is_untouched(text, receipt)
+        text, created = clean.after or "", clean.after is None
+    ranges: list[Range] = []
+    for entry in settings.entries:
+        present = _own_values(entry, _parsed(settings, text))
+        if not entry.is_own and _get(_parsed(settings, text), (*entry.path, entry.key)) is not None:
+            continue
+        if entry.key is not None and entry.is_own:
+            other = _get(_parsed(settings, text), (*entry.path, entry.key))
+            if other is not None and not present:
+                raise AlreadyExists("server", f"{entry.key} in {path}")
+        text = _with_pieces(text, _added(settings, text, entry), ranges)
+    kept = {"created": created, "sha256": _digest(text), "ranges": ranges if is_exact else None}
+    return Change(path, before, text, kept)
+
+
+def _uninstalled(
+    settings: SettingsFile, path: Path, before: str | None, receipt: dict[str, Any] | None
+) -> Change:
+    """Return the change that takes the entries out."""
+    if before is None:
+        return Change(path, None, None, None)
+    created = bool(receipt and receipt.get("created"))
+    if receipt is not None and _is_untouched(before, receipt):
+        text = before
+        for offset, length in sorted(receipt["ranges"], reverse=True):
+            text = text[:offset] + text[offset + length :]
+        return Change(path, before, None if created and not text else text, None)
+    text = before
+    for entry in settings.entries:
+        if entry.is_own:
+            text = _without(settings, text, entry)
+    rest = _parsed(settings, text)
+    extra = {entry.key for entry in settings.entries if not entry.is_own}
+    if created and isinstance(rest, dict) and rest.keys() <= extra and text != before:
+        return Change(path, before, None, None)
+    return Change(path, before, text, None)
+
+
+def _is_untouched(text: str, receipt: dict[str, Any] | None) -> bool:
+    """Return whether a file is as an installation left it."""
+    return bool(receipt and receipt.get("ranges") and receipt["sha256"] == _digest(text))
+
+
+def _without(settings: SettingsFile, text: str, entry: Entry) -> str:
+    """Return *text* without an entry, and without the containers that are empty then."""
+    for _ in range(len(text)):
+        found = _own_values(entry, _parsed(settings, text))
+        if not found:
+            return text
+        if settings.is_toml:
+            return toml_text.remove(text, (*entry.path, str(entry.key)))
+        text = json_text.remove(text, found[0])
+        path = entry.path
+        while path and _get(_parsed(settings, text), path) in ({}, []):
+            text = json_text.remove(text, path)
+            path = path[:-1]
+    return text
+
+
+def _added(settings: SettingsFile, text: str, entry: Entry) -> list[Piece]:
+    if settings.is_toml:
+        return toml_text.add(text, (*entry.path, str(entry.key)), entry.value)
+    return json_text.add(text, entry.path, entry.key, entry.value)
+
+
+def _with_pieces(text: str, pieces: list[Piece], ranges: list[Range]) -> str:
+    """Return *text* with *pieces*; *ranges* then names all that was put in."""
+    for piece in sorted(pieces, key=lambda one: one.offset, reverse=True):
+        size, is_inside = len(piece.text), False
+        for one in ranges:
+            if piece.offset <= one[0]:
+                one[0] += size
+            elif piece.offset < one[0] + one[1]:
+                one[1] += size
+                is_inside = True
+        if not is_inside:
+            ranges.append([piece.offset, size])
+        text = text[: piece.offset] + piece.text + text[piece.offset :]
+    return text
+
+
+def _parsed(settings: SettingsFile, text: str) -> Any:
+    """Return what a settings file says, {} for an empty one."""
+    if settings.is_toml:
+        return toml_text.parse(text)
+    node = json_text.parse(text)
+    return {} if node is None else node.value
+
+
+def _get(value: Any, path: tuple[Any, ...]) -> Any:
+    """Return what stands at a path, None for nothing."""
+    for label in path:
+        value = value.get(label) if isinstance(value, dict) else None
+    return value
+
+
+def _own_values(entry: Entry, value: Any) -> list[tuple[Any, ...]]:
+    """Return the paths of what memdb put in the place of an entry."""
+    found = _get(value, entry.path)
+    if entry.key is not None:
+        other = _get(found, (entry.key,))
+        return [(*entry.path, entry.key)] if is_ours(entry, other) else []
+    if not isinstance(found, list):
+        return []
+    return [(*entry.path, at) for at, one in enumerate(found) if is_ours(entry, one)]
+
+
+def _is_there(entry: Entry, value: Any) -> bool:
+    """Return whether an entry stands in a file as it should."""
+    found = _get(value, entry.path)
+    if entry.key is None:
+        own = [one for one in found if is_ours(entry, one)] if isinstance(found, list) else []
+        return bool(own == [entry.value])
+    other = _get(found, (entry.key,))
+    return other is not None if not entry.is_own else bool(other == entry.value)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read(path: Path) -> str | None:
+    """Return the text of a file with its own line ends, None without one."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise InvalidInput("it is not UTF-8: convert it first") from error
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}", str(path)) from error
+
+
+def _write(path: Path, text: str | None) -> None:
+    """Write a file in one step, with the rights that it has; None removes it."""
+    try:
+        if text is None:
+            path.unlink()
+            return
+        make_folder(path)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        beside = path.with_name(f".{path.name}.memdb-{os.getpid()}")
+        try:
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            beside.chmod(mode)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}", str(path)) from error
+
+
+def _missing_folders(path: Path) -> list[str]:
+    """Return the folders that have to be made for a file, the deepest first."""
+    return [str(one) for one in path.parents if not one.exists()]
+
+
+def _remove_folders(folders: list[str]) -> None:
+    """Remove the folders that an installation made, if nothing else is in them."""
+    for one in sorted(folders, key=len, reverse=True):
+        try:
+            Path(one).rmdir()
+        except OSError:
+            continue
+
+
+def _receipts_path() -> Path:
+    return data_folder() / "agent-installed.json"
+
+
+def _read_receipts() -> dict[str, Any]:
+    try:
+        value = json.loads(_receipts_path().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _write_receipts(receipts: dict[str, Any]) -> None:
+    """Keep what undoes the installations; the last one that goes takes the file with it."""
+    path = _receipts_path()
+    if receipts:
+        _write(path, json.dumps(receipts, indent=1) + "\n")
+    elif path.exists():
+        _write(path, None)
+        _remove_folders([str(path.parent)])

@@ -1,0 +1,250 @@
+"""
+Settings in JSON, edited as text: what stands there already keeps its bytes.
+
+Comments, trailing commas, a byte order mark and any line ends are left alone; programs
+that read their settings leniently write such files. An edit is a piece of text put in at an
+offset, so that it can be taken out again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from memdb.errors import InvalidInput
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_DEPTH = 200
+
+_BLANK = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/)")
+_SCALAR = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[-+.\w]+')
+
+
+class Node(Record):
+    """
+    A value in a text.
+
+    Attributes:
+        start, end: Its place, as offsets.
+        value: The value itself.
+        members: Of an object or list: key or index, where the member begins, and its node.
+        trailing: Where a comma follows the last member, -1 without one.
+    """
+
+    start: int
+    end: int
+    value: Any
+    members: list[tuple[Any, int, Node]]
+    trailing: int = -1
+
+    def find(self, key: Any) -> Node | None:
+        """Return the member of a key, the last one if it is there twice."""
+        return next((node for name, _, node in reversed(self.members) if name == key), None)
+
+
+class Piece(Record):
+    """A text that an edit puts in at an offset."""
+
+    offset: int
+    text: str
+
+
+def parse(text: str) -> Node | None:
+    """
+    Return the value of a text with its places; None if it says nothing.
+
+    Raises:
+        InvalidInput: it is no JSON, comments and trailing commas apart; names the line.
+    """
+    start = _skip(text, 0)
+    if start == len(text):
+        return None
+    node = _read(text, start, 0)
+    end = _skip(text, node.end)
+    if end != len(text):
+        raise _problem(text, end)
+    return node
+
+
+def _skip(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
+
+
+def _problem(text: str, at: int) -> InvalidInput:
+    line = text.count("\n", 0, at) + 1
+    return InvalidInput(f"line {line} is no JSON: mend it first")
+
+
+def _read(text: str, at: int, depth: int) -> Node:
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"the JSON is nested over {MAX_DEPTH} deep: make it flatter")
+    if text[at : at + 1] in ("{", "["):
+        return _read_many(text, at, depth)
+    match = _SCALAR.match(text, at)
+    if match is None:
+        raise _problem(text, at)
+    try:
+        value = json.loads(match[0])
+    except ValueError as error:
+        raise _problem(text, at) from error
+    return Node(at, match.end(), value, [])
+
+
+def _read_many(text: str, start: int, depth: int) -> Node:
+    """Read an object or a list."""
+    is_object = text[start] == "{"
+    close = "}" if is_object else "]"
+    members: list[tuple[Any, int, Node]] = []
+    trailing, at = -1, _skip(text, start + 1)
+    while text[at : at + 1] != close:
+        if members and trailing == -1:
+            raise _problem(text, at)
+        begin, key = at, len(members)
+        if is_object:
+            name = _read(text, at, depth + 1)
+            key = name.value
+            colon = _skip(text, name.end)
+            if not isinstance(key, str) or text[colon : colon + 1] != ":":
+                raise _problem(text, colon)
+            at = _skip(text, colon + 1)
+        node = _read(text, at, depth + 1)
+        members.append((key, begin, node))
+        at = _skip(text, node.end)
+        trailing = -1
+        if text[at : at + 1] == ",":
+            trailing, at = at, _skip(text, at + 1)
+    values = [node.value for _, _, node in members]
+    value = dict(zip((key for key, _, _ in members), values, strict=True)) if is_object else values
+    return Node(start, at + 1, value, members, trailing)
+
+
+def add(text: str, path: tuple[str, ...], key: str | None, value: Any) -> list[Piece]:
+    """
+    Return the edits that add a member to the object at *path*, which is made if it is missing.
+
+    Args:
+        key: Its key; None adds to the end of a list at *path*.
+
+    Raises:
+        InvalidInput: what stands on the path is no object, or no list at its end.
+    """
+    node = parse(text)
+    wrapped = value if key is not None else [value]
+    missing = list(path)
+    for depth, label in enumerate(path):
+        if node is None or not isinstance(node.value, dict):
+            break
+        found = node.find(label)
+        if found is None:
+            break
+        node, missing = found, list(path[depth + 1 :])
+    if key is None and missing:
+        key = missing.pop()
+        value = wrapped
+    expected = list if key is None else dict
+    place = ".".join(path[: len(path) - len(missing)]) or "the file"
+    if node is not None and not isinstance(node.value, expected):
+        word = "list" if expected is list else "object"
+        raise InvalidInput(f"{place} is no JSON {word}: mend it first")
+    for label in reversed(missing):
+        key, value = label, {key: value}
+    if node is None:
+        return [Piece(len(text), _render({key: value}, "  ", "") + "\n")]
+    return _insert(text, node, key, value)
+
+
+def _insert(text: str, node: Node, key: str | None, value: Any) -> list[Piece]:
+    """Return the edits that add a member behind the last one of *node*."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    unit = _unit(text)
+    label = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+    if not node.members:
+        base = _indent_at(text, node.start)
+        member = label + _render(value, unit, base + unit)
+        inner = text[node.start + 1 : node.end - 1]
+        at = node.start + 1
+        tail = "" if "\n" in inner else newline + base
+        if inner.strip():  # a comment
+            at, tail = node.end - 1, newline + base
+        return _with(newline, [Piece(at, f"\n{base}{unit}{member}{tail}")])
+    _, begin, last = node.members[-1]
+    if "\n" not in text[node.start : begin]:
+        member = label + json.dumps(value, ensure_ascii=False)
+        lead = " " if node.trailing >= 0 else ", "
+        at = node.trailing + 1 if node.trailing >= 0 else last.end
+        return [Piece(at, lead + member)]
+    base = _indent_at(text, begin)
+    member = f"\n{base}{label}{_render(value, unit, base)}"
+    end = last.end if node.trailing < 0 else node.trailing + 1
+    note = _REST_OF_LINE.match(text, end)
+    if node.trailing >= 0:
+        return _with(newline, [Piece(note.end() if note else end, member)])
+    if note is None:
+        return _with(newline, [Piece(end, f",{member}")])
+    return _with(newline, [Piece(end, ","), Piece(note.end(), member)])
+
+
+def _with(newline: str, pieces: list[Piece]) -> list[Piece]:
+    if newline == "\n":
+        return pieces
+    return [piece.replace(text=piece.text.replace("\n", newline)) for piece in pieces]
+
+
+def _render(value: Any, unit: str, base: str) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=unit)
+    return text.replace("\n", f"\n{base}")
+
+
+def _unit(text: str) -> str:
+    """Return one step of indentation, as the text has it."""
+    match = re.search(r"\n([ \t]+)\S", text)
+    return match[1] if match else "  "
+
+
+def _indent_at(text: str, at: int) -> str:
+    """Return the indentation of the line of an offset."""
+    start = text.rfind("\n", 0, at) + 1
+    match = re.compile(r"[ \t]*").match(text, start)
+    return match[0] if match else ""
+
+
+def remove(text: str, path: tuple[Any, ...]) -> str:
+    """Return *text* without the member at *path*, for a file that was changed since."""
+    node, parent = parse(text), None
+    for label in path:
+        parent = node
+        node = node.find(label) if node is not None else None
+    if node is None or parent is None:
+        return text
+    places = [begin for _, begin, _ in parent.members]
+    number = next(at for at, (_, _, one) in enumerate(parent.members) if one is node)
+    begin, end = places[number], node.end
+    if number > 0:
+        before = parent.members[number - 1][2].end
+        gap = text[before:begin]
+        if gap.strip() == ",":
+            return text[:before] + text[end:]
+        comma = before + gap.index(",")
+        line = text.rfind("\n", comma, begin)
+        start = begin if line < 0 else line
+        return text[:comma] + text[comma + 1 : start] + text[end:]
+    if len(places) > 1:
+        gap = text[end : places[1]]
+        if gap.strip() == ",":
+            return text[:begin] + text[places[1] :]
+        comma = end + gap.index(",")
+        return text[:begin] + text[end:comma] + text[comma + 1 :]
+    if parent.trailing >= 0:
+        text = text[: parent.trailing] + text[parent.trailing + 1 :]
+        inner_end = parent.end - 2
+    else:
+        inner_end = parent.end - 1
+    inner = text[parent.start + 1 : begin] + text[end:inner_end]
+    kept = inner if inner.strip() else ""
+    return text[: parent.start + 1] + kept + text[inner_end:]

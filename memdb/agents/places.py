@@ -1,0 +1,140 @@
+"""
+Where things of coding agents are: the memory file, the app of a project, the log of hooks.
+
+A project is an app, named by the absolute path of its folder: that of the Git repository
+around the working directory, of the main one for a worktree, else the directory itself.
+All agents of a person share one file, and those of one project one memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from memdb.text.validate import MAX_NAME_CHARS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+FILE_VARIABLE = "MEMDB_AGENT_FILE"
+FILE_NAME = "agents.db"
+
+MAX_LOG_BYTES = 256_000
+KEPT_LOG_LINES = 200
+
+
+def data_folder() -> Path:
+    """Return the folder of memdb below that of the user's data; it may not be there yet."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Application Support")
+    else:
+        base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "memdb"
+
+
+def memory_file(given: str | None = None) -> Path:
+    """Return the memory file: *given*, that of MEMDB_AGENT_FILE, or one in `data_folder`."""
+    chosen = given or os.environ.get(FILE_VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else data_folder() / FILE_NAME
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of a file, for its user alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def user_name() -> str:
+    """Return whose memory it is: MEMDB_USER, or who is logged in; "default" if nobody is."""
+    import getpass
+
+    try:
+        name = os.environ.get("MEMDB_USER") or getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no such user in the system, as in some containers
+        name = ""
+    return name.strip()[:MAX_NAME_CHARS] or "default"
+
+
+def app_of(folder: str | os.PathLike[str] | None) -> str:
+    """Return the app of a working directory, which need not exist any more."""
+    start = Path(os.path.abspath(os.path.expanduser(folder or os.getcwd())))  # noqa: PTH100, PTH109, PTH111
+    for one in (start, *start.parents):
+        git = one / ".git"
+        try:
+            if git.is_dir():
+                return _name_of(one)
+            if git.is_file():
+                return _name_of(_main_of(git) or one)
+        except OSError:  # not readable, or a name that no folder can have
+            continue
+    return _name_of(start)
+
+
+def _main_of(git: Path) -> Path | None:
+    """Return the folder of the repository that a worktree's `.git` file names."""
+    try:
+        told = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    gitdir = Path(os.path.normpath(git.parent / told))
+    is_worktree = gitdir.parent.name == "worktrees" and gitdir.parent.parent.name == ".git"
+    return gitdir.parents[2] if is_worktree else None
+
+
+def _name_of(folder: Path) -> str:
+    name = str(folder).encode("utf-8", "replace").decode()
+    if len(name) <= MAX_NAME_CHARS:
+        return name
+    import hashlib
+
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{name[: MAX_NAME_CHARS - 20]}...{digest}"
+
+
+def log_file() -> Path:
+    """Return the log of hooks that failed."""
+    return data_folder() / "agent-errors.jsonl"
+
+
+def log_error(event: str, error: BaseException | str, **facts: str | None) -> None:
+    """
+    Add a line to the log of hooks; a log that cannot be written is nobody's problem.
+
+    The log keeps the newest 200 lines. It holds no text of a conversation.
+    """
+    import time
+
+    path = log_file()
+    message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    line = {"time_ms": int(time.time() * 1000), "event": event, **facts, "error": message[:500]}
+    try:
+        make_folder(path)
+        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+            kept = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+            path.write_text("".join(kept[-KEPT_LOG_LINES:]), encoding="utf-8")
+        with path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(json.dumps(line) + "\n")
+    except OSError:
+        return
+
+
+def read_errors(limit: int = 5) -> list[Mapping[str, Any]]:
+    """Return the newest lines of the log of hooks, oldest of them first."""
+    try:
+        lines = log_file().read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    found: list[Mapping[str, Any]] = []
+    for line in lines[-limit:]:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found

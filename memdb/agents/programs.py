@@ -1,0 +1,266 @@
+"""
+The programs that memdb can be a memory of: where their settings are, and what goes there.
+
+Each gets the entry of an MCP server, and hooks at the start of a session (prints what is
+known), at each stop and at the end (captures the transcript), and before a compaction.
+
+Sources: https://code.claude.com/docs/en/hooks, learn.chatgpt.com/docs/hooks, cursor.com/docs/hooks
+and geminicli.com/docs/hooks.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from memdb.errors import InvalidInput
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+NAME = "memdb"
+HOOK_MARK = " agent hook "
+
+# How long a program waits for a hook, which ends by itself after three seconds.
+TIMEOUT_S = 5
+
+
+class Entry(Record):
+    """
+    What memdb puts into a settings file.
+
+    Attributes:
+        path: Keys of the object, or of the list if *key* is None.
+        key: Its key in the object; None adds it to the list.
+        is_own: False for what the program needs besides, which stays if it is there.
+    """
+
+    path: tuple[str, ...]
+    key: str | None
+    value: Any
+    is_own: bool = True
+
+
+class SettingsFile(Record):
+    """A settings file, and what belongs into it."""
+
+    path: Path
+    entries: tuple[Entry, ...]
+
+    @property
+    def is_toml(self) -> bool:
+        """Whether it is TOML; the others are JSON."""
+        return self.path.suffix == ".toml"
+
+
+class Program(Record):
+    """
+    A coding agent.
+
+    Attributes:
+        hooks: The events that run a hook; values are the words of `memdb agent hook`.
+        files: Gives its settings, from the folder of a project, or None for the user's.
+    """
+
+    name: str
+    title: str
+    hooks: dict[str, str]
+    files: Callable[[Path | None, Words], list[SettingsFile]]
+
+
+class Words(Record):
+    """
+    The command lines that settings hold.
+
+    Attributes:
+        command: The words that run memdb.
+        options: Words behind the verb, such as --file and its path.
+    """
+
+    command: list[str]
+    options: list[str]
+
+    def server(self) -> dict[str, Any]:
+        """Return the command of the MCP server as programs name it."""
+        args = [*self.command[1:], "agent", "mcp", *self.options]
+        return {"command": self.command[0], "args": args}
+
+    def hook(self, program: str, event: str) -> str:
+        """Return the command line of a hook."""
+        words = [*self.command, "agent", "hook", event, "--program", program, *self.options]
+        return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def words_for(*, is_project: bool, file: str | None) -> Words:
+    """
+    Return the command lines for settings of a user, or of a project.
+
+    Those of a project are shared, so they name memdb and no path of this machine.
+    """
+    if is_project:
+        command = ["memdb"]
+    else:
+        script = Path(sys.argv[0])
+        found = str(script.absolute()) if script.stem == "memdb" and script.is_file() else None
+        found = found or shutil.which("memdb", path=str(Path(sys.executable).parent))
+        command = [found] if found else [sys.executable, "-m", "memdb"]
+    options = ["--file", str(Path(file).expanduser().absolute())] if file else []
+    return Words(command, options)
+
+
+def _grouped(program: str, words: Words, *, factor: int = 1, **extra: str) -> list[Entry]:
+    """Return hooks as Claude Code, Codex and Gemini CLI have them: groups of commands."""
+    return [
+        Entry(
+            ("hooks", event),
+            None,
+            {
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": words.hook(program, verb),
+                        "timeout": TIMEOUT_S * factor,
+                        **extra,
+                    }
+                ]
+            },
+        )
+        for event, verb in PROGRAMS[program].hooks.items()
+    ]
+
+
+def _folder(variable: str, name: str) -> Path:
+    """Return the folder of a program's settings, which a variable may move."""
+    given = os.environ.get(variable)
+    return Path(given).expanduser() if given else Path.home() / name
+
+
+def _claude_code(project: Path | None, words: Words) -> list[SettingsFile]:
+    server = Entry(("mcpServers",), NAME, {"type": "stdio", **words.server(), "env": {}})
+    hooks = tuple(_grouped("claude-code", words))
+    if project is not None:
+        return [
+            SettingsFile(project / ".mcp.json", (server,)),
+            SettingsFile(project / ".claude" / "settings.json", hooks),
+        ]
+    folder = _folder("CLAUDE_CONFIG_DIR", ".claude")
+    is_moved = bool(os.environ.get("CLAUDE_CONFIG_DIR"))
+    return [
+        SettingsFile((folder if is_moved else Path.home()) / ".claude.json", (server,)),
+        SettingsFile(folder / "settings.json", hooks),
+    ]
+
+
+def _codex(project: Path | None, words: Words) -> list[SettingsFile]:
+    folder = _folder("CODEX_HOME", ".codex") if project is None else project / ".codex"
+    server = Entry(("mcp_servers",), NAME, words.server())
+    return [
+        SettingsFile(folder / "config.toml", (server,)),
+        SettingsFile(folder / "hooks.json", tuple(_grouped("codex", words))),
+    ]
+
+
+def _cursor(project: Path | None, words: Words) -> list[SettingsFile]:
+    folder = (project or Path.home()) / ".cursor"
+    hooks = [
+        Entry(("hooks", event), None, {"command": words.hook("cursor", verb), "timeout": TIMEOUT_S})
+        for event, verb in PROGRAMS["cursor"].hooks.items()
+    ]
+    version = Entry((), "version", 1, is_own=False)
+    return [
+        SettingsFile(folder / "mcp.json", (Entry(("mcpServers",), NAME, words.server()),)),
+        SettingsFile(folder / "hooks.json", (version, *hooks)),
+    ]
+
+
+def _gemini_cli(project: Path | None, words: Words) -> list[SettingsFile]:
+    folder = (project or Path.home()) / ".gemini"
+    server = Entry(("mcpServers",), NAME, words.server())
+    hooks = _grouped("gemini-cli", words, factor=1000, name="memdb")
+    return [SettingsFile(folder / "settings.json", (server, *hooks))]
+
+
+START, STOP, SUBAGENT, COMPACT, END = (
+    "session-start",
+    "stop",
+    "subagent-stop",
+    "pre-compact",
+    "session-end",
+)
+
+PROGRAMS = {
+    one.name: one
+    for one in (
+        Program(
+            "claude-code",
+            "Claude Code",
+            {
+                "SessionStart": START,
+                "Stop": STOP,
+                "SubagentStop": SUBAGENT,
+                "PreCompact": COMPACT,
+                "SessionEnd": END,
+            },
+            _claude_code,
+        ),
+        Program(
+            "codex",
+            "Codex",
+            {
+                "SessionStart": START,
+                "Stop": STOP,
+                "SubagentStop": SUBAGENT,
+                "PreCompact": COMPACT,
+            },
+            _codex,
+        ),
+        Program(
+            "cursor",
+            "Cursor",
+            {
+                "sessionStart": START,
+                "stop": STOP,
+                "subagentStop": SUBAGENT,
+                "preCompact": COMPACT,
+                "sessionEnd": END,
+            },
+            _cursor,
+        ),
+        Program(
+            "gemini-cli",
+            "Gemini CLI",
+            {
+                "SessionStart": START,
+                "AfterAgent": STOP,
+                "PreCompress": COMPACT,
+                "SessionEnd": END,
+            },
+            _gemini_cli,
+        ),
+    )
+}
+
+
+def program_of(name: str) -> Program:
+    """Return a program by its name; InvalidInput without one."""
+    if name not in PROGRAMS:
+        raise InvalidInput(f"program is {name!r}: use one of {', '.join(PROGRAMS)}")
+    return PROGRAMS[name]
+
+
+def is_ours(entry: Entry, value: Any) -> bool:
+    """Return whether a value in the place of *entry* is one that memdb put there."""
+    if entry.key is None:
+        text = str(value)
+        return HOOK_MARK in text and NAME in text
+    if not isinstance(value, dict):
+        return False
+    args = value.get("args")
+    return isinstance(args, list) and "agent" in args and "mcp" in args

@@ -1,0 +1,108 @@
+"""
+Settings in TOML, edited as text: a table is put behind all others, and taken out again.
+
+Every edit is proven with `tomllib`: the file then says what it said before, and the table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+from memdb.agents.json_text import Piece
+from memdb.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def parse(text: str) -> dict[str, Any]:
+    """
+    Return the values of a text.
+
+    Raises:
+        InvalidInput: it is no TOML.
+    """
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"it is no TOML ({error}): mend it first") from error
+
+
+def add(text: str, path: tuple[str, ...], value: dict[str, Any]) -> list[Piece]:
+    """
+    Return the edit that adds the table at *path*.
+
+    Raises:
+        InvalidInput: a table on the path is written inline, and cannot be added to.
+    """
+    expected = parse(text)
+    inner = expected
+    for label in path[:-1]:
+        inner = inner.setdefault(label, {})
+        if not isinstance(inner, dict):
+            raise InvalidInput(f"{label} is no table: mend it first")
+    inner[path[-1]] = value
+    lines = [f"[{'.'.join(map(_key, path))}]"]
+    lines += [f"{_key(key)} = {_value(one)}" for key, one in value.items()]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lead = "" if not text or text.endswith("\n") else newline
+    gap = newline if text.strip() else ""
+    piece = Piece(len(text), lead + gap + newline.join([*lines, ""]))
+    try:
+        changed = parse(text + piece.text)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{path[0]} is written inline: write it as [{path[0]}.name] tables first"
+        ) from error
+    if changed != expected:
+        raise InvalidInput(f"{'.'.join(path)} cannot be added: add it by hand")
+    return [piece]
+
+
+def remove(text: str, path: tuple[str, ...]) -> str:
+    """
+    Return *text* without the table at *path*, for a file that was changed since.
+
+    Raises:
+        InvalidInput: the table stands in a way that memdb does not write.
+    """
+    expected = parse(text)
+    inner: Any = expected
+    for label in path[:-1]:
+        inner = inner.get(label, {})
+    if path[-1] not in inner:
+        return text
+    del inner[path[-1]]
+    name = r"\s*\.\s*".join(rf'["\']?{re.escape(label)}["\']?' for label in path)
+    head = re.compile(rf"(?m)^[ \t]*\[\s*{name}\s*(?:\.[^\]]*)?\][^\n]*\n?")
+    changed = text
+    while match := head.search(changed):
+        after = re.compile(r"(?m)^[ \t]*\[").search(changed, match.end())
+        start = match.start()
+        before = changed[:start]
+        if before.endswith(("\n\n", "\n\r\n")):  # the blank line that was put in with it
+            before = before[: -2 if before.endswith("\r\n") else -1]
+        changed = before + (changed[after.start() :] if after else "")
+    if _pruned(parse(changed)) != _pruned(expected):
+        raise InvalidInput(f"{'.'.join(path)} cannot be removed: remove it by hand")
+    return changed
+
+
+def _pruned(value: Any) -> Any:
+    """Return tables without those that are empty."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _pruned(one) for key, one in value.items()}
+    return {key: one for key, one in kept.items() if one != {}}
+
+
+def _key(label: str) -> str:
+    return label if re.fullmatch(r"[A-Za-z0-9_-]+", label) else _value(label)
+
+
+def _value(value: Any) -> str:
+    """Return a text, number, flag or list of them; JSON's form is TOML's."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

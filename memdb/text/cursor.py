@@ -1,0 +1,73 @@
+"""
+Transcripts of Cursor: the lines of an agent's chat, as messages.
+
+A line has a role and blocks as Anthropic writes them, and neither id nor time. What the user
+typed stands in `<user_query>`; the rest of a user's line is what Cursor attached.
+
+Source: docs/coding-agents.md
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+from memdb.models.messages import NewMessage
+from memdb.models.transcripts import Line
+from memdb.text.parts import kind_of, storable, text_of, text_value
+from memdb.text.provider_messages import role_of
+from memdb.text.provider_parts import read_part
+from memdb.text.times import iso_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_QUERY = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
+
+
+def read_line(line: dict[str, Any]) -> Line:
+    """
+    Return what a line of a chat says.
+
+    >>> text = "<open_files>a.py</open_files><user_query>Mend it.</user_query>"
+    >>> said = read_line({"role": "user", "message": {"content": text}}).messages
+    >>> [(one.role, one.text) for one in said]
+    [('system', '<open_files>a.py</open_files>'), ('user', 'Mend it.')]
+    """
+    role = role_of(line.get("role"))
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, dict) else line.get("content")
+    if role not in ("user", "assistant", "system", "tool"):
+        return Line(text_value(line.get("type")) or "?", [])
+    blocks = content if isinstance(content, list) else [content]
+    read = [
+        read_part(storable(block)) for block in blocks if isinstance(block, (str, dict)) and block
+    ]
+    said = [one for part in read for one in _roles(str(role), part)]
+    created_ms = iso_ms(line.get("timestamp"))
+    found = []
+    for by, run in groupby(said, lambda one: one[0]):
+        parts = [part for _, part in run]
+        is_text = all(kind_of(part) == "text" for part in parts)
+        found.append(
+            NewMessage(by, text_of(parts), parts=None if is_text else parts, created_ms=created_ms)
+        )
+    return Line(str(role), [one for one in found if one.text.strip()])
+
+
+def _roles(role: str, part: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the pieces of a part, each with its role."""
+    if kind_of(part) == "tool_result":
+        yield "tool", part
+        return
+    text = text_value(part.get("text"))
+    if role != "user" or kind_of(part) != "text" or not _QUERY.search(text):
+        yield role, part
+        return
+    rest = _QUERY.sub("", text).strip()
+    if rest:
+        yield "system", {"type": "text", "text": rest}
+    for match in _QUERY.finditer(text):
+        yield "user", {"type": "text", "text": match[1].strip()}
