@@ -4,8 +4,7 @@ The programs that memdb can be a memory of: where their settings are, and what g
 Each gets the entry of an MCP server, and hooks at the start of a session (prints what is
 known), at each stop and at the end (captures the transcript), and before a compaction.
 
-Sources: https://code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks, cursor.com/docs/hooks
-and geminicli.com/docs/hooks.
+Source: docs/coding-agents.md names the documentation of each program.
 """
 
 from __future__ import annotations
