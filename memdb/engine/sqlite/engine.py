@@ -53,13 +53,12 @@ class ReadBlock(Block):
             pool.end_abandoned()
         if pool.is_read_only:
             pool.follow_writers()
-        reader = pool.take_reader()
-        if pool.is_outdated(reader):
-            pool.discard(reader)
-            reader = pool.take_reader()
-        self.tx = reader
-        pool.reading[me] = self
         try:
+            self.tx = reader = pool.take_reader(self)
+            if pool.is_outdated(reader):
+                self.tx = None
+                pool.discard(reader)
+                self.tx = reader = pool.take_reader(self)
             reader.begin_read()
         except BaseException:
             self._leave()
@@ -96,6 +95,8 @@ class ReadBlock(Block):
                 reader.roll_back()
             self.tx = None
             pool.write_lock.release(self)
+        elif pool.reading.get(self.thread) is self:  # it got no connection
+            del pool.reading[self.thread]
         self._exit = None
 
 

@@ -29,6 +29,7 @@ from memdb.engine.sqlite.marker import (
     refuse_lost_wal,
     untouched_state,
 )
+from memdb.engine.sqlite.readers import Readers
 from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
 
 TYPE_CHECKING = False
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     Identity = tuple[int, int] | None
-
-# Reading connections that are kept for the next read; each has two or three descriptors.
-MAX_IDLE_READERS = 8
 
 # Longest pause until a waiting writer looks again whether the block that it waits for is over.
 ABANDONED_S = 0.05
@@ -207,7 +205,8 @@ class ConnectionPool:
         self.path = path
         self.options = options
         self.write_lock = WriteLock()
-        self.reading: dict[int, Block] = {}
+        self._lending = Readers()
+        self.reading: dict[int, Block] = self._lending.using
         self.is_memory = path == MEMORY
         self.is_closed = False
         self.is_new = True  # until the file has been made or recognised
@@ -215,7 +214,7 @@ class ConnectionPool:
         self._wal = f"{path}-wal"
         self._identity: Identity = None
         self._memory: Tx | None = None
-        self._readers: list[Tx] = []
+        self._readers = self._lending.idle
         self._writers: list[Tx] = []  # one at most
         self._watch: Tx | None = None
         self._checked = 0.0
@@ -282,12 +281,13 @@ class ConnectionPool:
                 f"another program began to write to {self.path} while it was read: call again"
             )
 
-    def take_reader(self) -> Tx:
-        """Return a connection for reading, which nobody else uses."""
-        try:
-            return self._readers.pop()
-        except IndexError:
-            return Tx(self.open(writable=False))
+    def take_reader(self, block: Block) -> Tx:
+        """Return a connection for reading that only *block* uses, from now on its thread's."""
+        return self._lending.take(block, self._open_reader)
+
+    def _open_reader(self) -> Tx:
+        self.guard()  # it may have been closed while this waited
+        return Tx(self.open(writable=False))
 
     def take_writer(self) -> Tx:
         """Return the connection for writing; for the owner of the lock."""
@@ -312,20 +312,25 @@ class ConnectionPool:
 
     def give_back_reader(self, reader: Tx) -> None:
         """Take back a connection whose read has ended; close it if it cannot be used again."""
-        self._keep(reader, self._readers, MAX_IDLE_READERS)
+        if reader.is_broken:
+            self._note_cut(reader)
+            reader.close()
+            self._lending.give_back(None)
+        elif not self._lending.give_back(reader):
+            reader.close()
+        elif self.is_closed:
+            self.close_idle()
 
     def give_back_writer(self, writer: Tx) -> None:
         """Take back the connection for writing, rolled back; close one that is broken."""
-        if not self.is_memory:
-            self._keep(writer, self._writers, 1)
-
-    def _keep(self, tx: Tx, idle: list[Tx], most: int) -> None:
-        if tx.is_broken or len(idle) >= most:
-            if tx.is_broken:
-                self._note_cut(tx)
-            tx.close()
+        if self.is_memory:
             return
-        idle.append(tx)
+        if writer.is_broken:
+            self._note_cut(writer)
+        if writer.is_broken or self._writers:
+            writer.close()
+            return
+        self._writers.append(writer)
         if self.is_closed:
             self.close_idle()
 
@@ -345,6 +350,7 @@ class ConnectionPool:
         for thread, block in list(self.reading.items()):
             if block.is_abandoned() and self.reading.pop(thread, None) is block:
                 self.discard_of(block)
+                self._lending.give_back(None)
 
     def discard_of(self, block: Block) -> None:
         """Close the connection of a block, if it has one."""
