@@ -15,7 +15,7 @@ from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.errors import FileError, InvalidInput
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.observation import observed
-from memdb.models.reports import WORK, WorkRequest
+from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef
 from memdb.text.validate import int_value, name_value, text_value
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from memdb.models.reports import ChangeMark, FileInfo, ImportReport, Rows, Stats, TableColumns
     from memdb.models.settings import Category, Settings
     from memdb.models.types import Durability, OpenMode, SecretAction, Work
-
 
 MAX_QUERY_S = 3600
 
@@ -295,6 +294,8 @@ class Jobs:
                 was done, extracts stand in for the summaries, and what failed
                 is due again later.
         """
+        from memdb.models.reports import WorkRequest
+
         return self._services.jobs.run_pending(WorkRequest(limit, progress, status), kinds)
 
     def run_due(self) -> int:
@@ -304,6 +305,8 @@ class Jobs:
         Raises:
             MemDBError: the first of what failed; it is tried again later.
         """
+        from memdb.models.reports import WorkRequest
+
         return self._services.jobs.run_due(WorkRequest())
 
     def start(self, interval_s: float = 1.0) -> Worker:

@@ -18,46 +18,46 @@ query word, and the planes are added as long integers of two bytes each.
 
 from __future__ import annotations
 
-import hashlib
 import struct
-import threading
 import unicodedata
+from _blake2 import blake2b  # `hashlib` loads OpenSSL
+from _thread import allocate_lock
 from itertools import chain
 from math import log, sqrt
 from operator import mul
-from pathlib import Path
-from typing import Final, NamedTuple
 
+from memdb.models.record import Record
 from memdb.text import regex as re
+from memdb.text.data_files import read_bytes
 from memdb.text.terms import STOP_WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-_DIM: Final = 128
-_LANES: Final = struct.Struct(f"<{_DIM}I")
-_FLOATS: Final = struct.Struct(f"<{_DIM}f")
-_OFFSET: Final = 8
-_HEX_TO_LEVEL: Final = bytes.maketrans(b"0123456789abcdef", bytes(range(16)))
-_BIT_TO_LEVEL: Final = bytes.maketrans(b"01", bytes([_OFFSET - 4, _OFFSET + 4]))
+_DIM = 128
+_LANES = struct.Struct(f"<{_DIM}I")
+_FLOATS = struct.Struct(f"<{_DIM}f")
+_OFFSET = 8
+_HEX_TO_LEVEL = bytes.maketrans(b"0123456789abcdef", bytes(range(16)))
+_BIT_TO_LEVEL = bytes.maketrans(b"01", bytes([_OFFSET - 4, _OFFSET + 4]))
 
-_MAX_CHARS: Final = 65_536
-_CACHED_WORDS: Final = 4_096
+_MAX_CHARS = 65_536
+_CACHED_WORDS = 4_096
 # One n-gram weighs about a quarter of the heaviest word: a word of another
 # script then counts about as much as an English one.
-_GRAM_WEIGHT: Final = 64
-_GRAM_SIZES: Final = (2, 3, 4)
-_GRAM_SIZES_CJK: Final = (1, 2)
-_FIRST_CJK: Final = "\u2e80"
+_GRAM_WEIGHT = 64
+_GRAM_SIZES = (2, 3, 4)
+_GRAM_SIZES_CJK = (1, 2)
+_FIRST_CJK = "\u2e80"
 
 # A word is a run of ASCII letters and digits, or one of anything else that is
 # a letter or digit (with the vowel signs of Indic scripts, Thai and Lao, which
 # Python does not count as letters). Longer runs are cut every 32 characters.
-_WORD: Final = re.compile(
+_WORD = re.compile(
     r"[a-z0-9]{1,32}|(?:[^\W_a-z0-9]|[\u0900-\u0963\u0966-\u0dff\u0e30-\u0ecf]){1,32}"
 )
-_ASCII_FOR: Final = str.maketrans(
+_ASCII_FOR = str.maketrans(
     {
         "ß": "ss",
         "æ": "ae",
@@ -72,7 +72,7 @@ _ASCII_FOR: Final = str.maketrans(
 )
 
 
-class Table(NamedTuple):
+class Table(Record):
     """The table file in memory: row number by piece, weights, 4-bit rows."""
 
     row_of: dict[str, int]
@@ -207,7 +207,7 @@ def _sum_of_grams(word: str) -> tuple[int, int]:
     grams = [word[i : i + size] for size in sizes for i in range(len(word) - size + 1)] or [word]
     total = 0
     for gram in grams:
-        digest = hashlib.blake2b(gram.encode(), digest_size=_DIM // 8).digest()
+        digest = blake2b(gram.encode(), digest_size=_DIM // 8).digest()
         bits = f"{int.from_bytes(digest, 'big'):0{_DIM}b}".encode()
         total += _add_levels(bits.translate(_BIT_TO_LEVEL))
     return _GRAM_WEIGHT * total, _GRAM_WEIGHT * len(grams)
@@ -221,7 +221,7 @@ def _add_levels(levels: bytes) -> int:
 
 
 _loaded: list[Table] = []
-_loading = threading.Lock()
+_loading = allocate_lock()
 
 
 def table() -> Table:
@@ -235,19 +235,20 @@ def table() -> Table:
 
 def _read_table() -> Table:
     """Read the table file; its format is told in `build_static_en.py`."""
-    data = (Path(__file__).parent / "data" / "static_en.bin").read_bytes()
-    _, sizes, rest = data.split(b"\n", 2)
-    count = int(sizes.split()[0])
+    data = read_bytes(__file__, "data/static_en.bin")
+    sizes_start = data.index(b"\n") + 1
+    names_start = data.index(b"\n", sizes_start) + 1
+    count = int(data[sizes_start:names_start].split()[0])
     rows_start = len(data) - count * _DIM // 2
     weights_start = rows_start - count
-    names = rest[: weights_start - (len(data) - len(rest))].decode().split("\n")
-    row_of = {names[row]: row for row in range(count)}
+    names = data[names_start:weights_start].decode().split("\n")
+    row_of = dict(zip(names, range(count), strict=False))
     longest = max(map(len, row_of))
     return Table(row_of, longest, data[weights_start:rows_start], data[rows_start:])
 
 
 # Rows are in the order of BERT's vocabulary, which is that of frequency in English.
-_COMMONEST: Final = 20
+_COMMONEST = 20
 
 
 def rarity(word: str) -> float:
@@ -264,10 +265,11 @@ def rarity(word: str) -> float:
     return min(1.0, log((row + 30) / _COMMONEST) / log(len(row_of) / _COMMONEST))
 
 
-_ROW_BYTES: Final = 64
+_ROW_BYTES = 64
 # The product of two pairs of levels from -7 to 7 is -98 to 98; a translation
 # holds it plus 98, and a sum of 64 fits 16 bits.
-_SHIFT: Final = 98
+_SHIFT = 98
+_LEVELS = (-7, *range(-7, 8))  # -8 stands in no row; its products would not fit
 
 _products: dict[int, bytes] = {}
 
@@ -370,11 +372,9 @@ def _products_of(byte: int) -> bytes:
     """Return the products of *byte*'s components with those of every byte, each plus `_SHIFT`."""
     if byte not in _products:
         high, low = _levels(byte)
-        pairs = [_levels(other) for other in range(256)]
-        # Level -8 stands in no row; its products would not fit.
-        _products[byte] = bytes(
-            [max(0, min(255, high * first + low * second + _SHIFT)) for first, second in pairs]
-        )
+        firsts = [high * level for level in _LEVELS]
+        seconds = [low * level + _SHIFT for level in _LEVELS]
+        _products[byte] = bytes([first + second for first in firsts for second in seconds])
     return _products[byte]
 
 

@@ -8,11 +8,10 @@ in about 2 ms; patterns are compiled by the module that uses them.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from memdb.english.calendar import MONTHS, WEEKDAYS
 from memdb.models.record import Record
 from memdb.text import regex as re
+from memdb.text.data_files import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ def _read_blocks(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 _NAMES = {"MONTH": MONTHS, "WEEKDAY": WEEKDAYS}
-_TEXT = (Path(__file__).parent / "data" / "grammar.txt").read_text(encoding="utf-8")
+_TEXT = read_text(__file__, "data/grammar.txt")
 _ALL = list(_read_blocks(_TEXT))
 _BLOCKS = {(kind, header): lines for kind, header, lines in _ALL}
 _SLOTS = [(header, line) for kind, header, lines in _ALL if kind == "slot" for line in lines]

@@ -14,7 +14,8 @@ from time import perf_counter
 from memdb.errors import InvalidInput, MemDBError, PortError, StorageError
 from memdb.models.observation import on_failure, warn_failed
 from memdb.models.record import Record
-from memdb.models.reports import WORK, Failure, WorkRequest
+from memdb.models.reports import Failure, WorkRequest
+from memdb.models.settings import WORK
 from memdb.tables import jobs
 from memdb.text.validate import DAY_MS, HOUR_MS, MINUTE_MS, int_value
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import time
-from bisect import bisect_left
+from _bisect import bisect_left  # `bisect` is a module more to load
 
 from memdb.errors import TooLarge
 

@@ -8,7 +8,7 @@ work go to the log "memdb" as warnings, all else as DEBUG, if the program uses `
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+from _contextvars import ContextVar  # `contextvars` is a module more to load
 from itertools import count
 from sys import modules
 from time import perf_counter

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memdb.errors import MemDBError
     from memdb.models.messages import Message, SpaceInfo
     from memdb.models.observation import CallStats
-    from memdb.models.types import Work
 
 
 class Proof(Record):
@@ -564,10 +563,6 @@ def _float32(value: Sequence[float]) -> array[float]:
         return array("f", value)
     except (TypeError, OverflowError) as error:
         raise InvalidInput(f"vector is not a sequence of float32 numbers: {error}") from error
-
-
-# Kinds of work, in the order in which they are done.
-WORK: tuple[Work, ...] = ("embed", "summarize", "extract")
 
 
 class WorkRequest(Record):

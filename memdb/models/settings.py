@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from memdb.models.types import MergePolicy, Retention, SecretAction, WindowStrategy
+    from memdb.models.types import MergePolicy, Retention, SecretAction, WindowStrategy, Work
+
+# Kinds of work, in the order in which they are done. Here, because a reader loads this module.
+WORK: tuple[Work, ...] = ("embed", "summarize", "extract")
 
 
 REFUSE, REDACT, ALLOW = ACTIONS = ("refuse", "redact", "allow")

@@ -13,9 +13,7 @@ Equal scores are ordered by id, newest first.
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 from memdb.models.record import Record
 from memdb.search.candidates import Worth, fuse, top
@@ -29,6 +27,7 @@ from memdb.search.weights import (
     MESSAGES,
     RELEVANT_ROWS,
 )
+from memdb.text.data_files import read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def weights_of(table: str, assistance: float) -> dict[str, float]:
         assistance: How much the chat is one with an assistant, 0 to 1.
     """
     if not _tables:
-        content = json.loads(Path(__file__).with_name("ranker.json").read_bytes())
+        content = read_json(__file__, "ranker.json")
         _tables.update(content["tables"])
     return {name: people + assistance * change for name, (people, change) in _tables[table].items()}
 

@@ -527,7 +527,7 @@ def span_hash(tx: Tx, low: int, high: int) -> str:
     messages, works outside of a transaction and stores the result compares it
     before and after. Cost: 1 µs per message.
     """
-    from hashlib import blake2b  # only for what is derived from messages
+    from _blake2 import blake2b  # `hashlib` loads OpenSSL
 
     found = blake2b(digest_size=SPAN_HASH_BYTES)
     for (content_hash,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):

@@ -11,7 +11,6 @@ from memdb.errors import TooLarge
 from memdb.models.ids import MAX_SEQ, MAX_SESSION_NO, session_id
 from memdb.models.messages import SessionInfo
 from memdb.models.record import Record
-from memdb.models.reports import SessionHead
 from memdb.text.validate import MAX_NAME_CHARS, parse_json
 
 TYPE_CHECKING = False
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Row, Tx
+    from memdb.models.reports import SessionHead
 
 # No name sorts after it: names have 1,024 characters at most.
 LAST_NAME = "\U0010ffff" * (MAX_NAME_CHARS + 1)
@@ -249,9 +249,9 @@ def head(tx: Tx, scope_no: int, name: str) -> tuple[int, SessionHead] | None:
         return None
     row_id, name, title, last, newest, metadata, created_ms, updated_ms, uid = row
     tx.verify("sessions", [row_id])
-    found = SessionHead(
-        name, title, last, newest, parse_json(metadata, dict), created_ms, updated_ms, uid
-    )
+    from memdb.models.reports import SessionHead as Head  # only for hosts
+
+    found = Head(name, title, last, newest, parse_json(metadata, dict), created_ms, updated_ms, uid)
     return int(row_id), found
 
 

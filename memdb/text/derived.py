@@ -48,9 +48,9 @@ _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019"), "'") | dict.fromkeys(
 
 
 def _blake2b(*args: Any, **kwargs: Any) -> Any:
-    """Load hashlib at the first hash: 3 ms that a plain read does not need."""
+    """Load the hash at its first use; `hashlib` would load OpenSSL too, 3 ms."""
     global _blake2b  # noqa: PLW0603
-    from hashlib import blake2b
+    from _blake2 import blake2b
 
     _blake2b = blake2b
     return blake2b(*args, **kwargs)

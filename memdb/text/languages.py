@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import add
-from pathlib import Path
 
 from memdb.models.record import lazy
 from memdb.text import regex as re
+from memdb.text.data_files import read_text
 
 _CONTINUED = " " * 8
 
@@ -303,7 +303,7 @@ def _read(text: str) -> dict[str, dict[str, str]]:
 _KANA = re.compile("[\u3040-\u30ff]")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile(r"[a-z]+")
-_BLOCKS = _read((Path(__file__).parent / "data" / "languages.txt").read_text(encoding="utf-8"))
+_BLOCKS = _read(read_text(__file__, "data/languages.txt"))
 _SHARED = _BLOCKS.pop("any", {})
 SPELLINGS = tuple(_SHARED.get("same", "").split("\n"))
 """Groups of spellings that every language with spaces has: places, brands, abbreviations."""

@@ -17,6 +17,7 @@ from itertools import accumulate, pairwise
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import MAX_INT
 from memdb.text import regex as re
+from memdb.text.data_files import read_bytes
 from memdb.text.vocabulary import PieceCounter, Vocabulary
 
 TYPE_CHECKING = False
@@ -282,8 +283,7 @@ def _vocabulary() -> Vocabulary:
 
 
 def _read(name: str) -> bytes:
-    with open(f"{__file__.rpartition('tokens.py')[0]}data/{name}", "rb") as file:  # noqa: PTH123
-        return file.read()
+    return read_bytes(__file__, f"data/{name}")
 
 
 def _count_long(name: str, text: str) -> int:

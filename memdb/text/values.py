@@ -7,8 +7,6 @@ element of a list: "title", "meta.tags[*]", "parts[0].text". "$" is the whole va
 
 from __future__ import annotations
 
-import json
-
 from memdb.errors import InvalidInput
 from memdb.text import regex as re
 from memdb.text.validate import text_value
@@ -193,6 +191,8 @@ def _needle(operator: str, wanted: object) -> str | None:
     """Return what the JSON text of each value that passes a test holds; None if not known."""
     if operator != "$eq" or not isinstance(wanted, str):
         return None
+    import json  # 3 ms with `re`
+
     return json.dumps(wanted, ensure_ascii=False)
 
 

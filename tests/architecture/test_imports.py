@@ -111,3 +111,34 @@ def test_reading_loads_few_modules(reading: set[str]) -> None:
 
     assert len(ours) <= 36
     assert {name for name in ours if name.startswith("memdb.records.")} == {"memdb.records.scopes"}
+
+
+CALL = """
+import sys
+import memdb
+before = set(sys.modules)
+with memdb.open(sys.argv[1]) as db:
+    session = db.scope("ann").session("trip")
+    {call}
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'session.append("user", "Dear diary, we had tea \\u2013 and flew to Hótel Oslo.")',
+        'db.scope("ann").recall("Where did we have tea last May?", 10)',
+        "session.context(4000)",
+    ],
+    ids=["append", "recall", "context"],
+)
+def test_the_first_calls_load_none_of_the_slow_modules(call: str, tmp_path: Path) -> None:
+    """Compiling patterns, OpenSSL, JSON and tiktoken took half of a first call."""
+    path = str(tmp_path / "agent.db")
+    with memdb.open(path) as db:
+        db.scope("ann").session("trip").append("user", "We had tea in May.")
+        db.jobs.run()
+    slow = "re enum json hashlib pathlib typing threading urllib.parse tiktoken lzma importlib.util"
+
+    assert loaded(CALL.format(call=call), path).isdisjoint(slow.split())

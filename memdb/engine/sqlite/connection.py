@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager, suppress
 from itertools import count
 from stat import S_ISDIR
 
@@ -181,13 +180,16 @@ def open_temporary(name: str = MEMORY) -> Tx:
         return Tx(apsw.Connection(name))
 
 
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """Raise what the driver raises inside as a memdb error."""
-    try:
-        yield
-    except DRIVER_ERRORS as error:
-        raise translate(error) from error
+class translated_errors:  # noqa: N801 (contextlib is two modules more to load)
+    """`with translated_errors()`: what the driver raises inside comes as a memdb error."""
+
+    def __enter__(self) -> None:
+        """Enter the block."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Translate *error* if it is the driver's."""
+        if isinstance(error, DRIVER_ERRORS):
+            raise translate(error) from error
 
 
 def create_private(path: str) -> None:
@@ -197,8 +199,10 @@ def create_private(path: str) -> None:
     SQLite gives the -wal and -shm files the mode of the file. What cannot be
     made, SQLite says.
     """
-    with suppress(OSError):
+    try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        return
 
 
 def _apply(
@@ -601,6 +605,10 @@ def _encode_list(_cursor: object, _number: int, values: Iterable[Key]) -> str:
     """Return the keys bound to a list parameter as the JSON array that SQLite reads."""
     items = list(values)
     if items and not isinstance(items[0], int):
+        if isinstance(items[0], str):
+            from memdb.text.data_files import dump_texts  # for reads by name
+
+            return dump_texts(items)  # type: ignore[arg-type] # all are of one type
         from json import dumps  # rarely needed
 
         return dumps(items)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from _thread import get_ident
-from contextlib import suppress
 
 from memdb.engine.sqlite.connection import MEMORY, Tx, set_busy_handler
 from memdb.engine.sqlite.marker import UseMarker, has_bytes, refuse_foreign_wal
@@ -506,8 +505,10 @@ class SqliteEngine:
     def __del__(self) -> None:
         """Close a file that was not closed, so that its WAL does not stay beside it."""
         if hasattr(self, "pool"):  # else opening failed at once
-            with suppress(Exception):
+            try:
                 self.close()
+            except Exception:  # noqa: BLE001 (nobody could catch it)
+                return
 
     def checkpoint(self) -> int:
         """Move the WAL into the file, which then is whole until the next write; the pages."""

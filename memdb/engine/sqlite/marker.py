@@ -19,7 +19,6 @@ link (`keep_wal`): if the file equals every page of that WAL, nothing is missing
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from time import sleep, time_ns
 
 import apsw
@@ -194,6 +193,8 @@ def cut_wal(tx: Tx) -> tuple[bool, int]:
     Returns:
         Whether somebody prevents it, and the pages moved.
     """
+    from contextlib import suppress  # readers do without
+
     busy, moved = _clear_and_cut(tx)
     with suppress(MemDBError):  # a writer is at work, and clears the mark when it closes
         for _ in range(TRIES):
@@ -504,14 +505,18 @@ def keep_wal(path: str) -> None:
         os.unlink(kept)  # noqa: PTH108
     except OSError:
         pass  # there is none yet
-    with suppress(OSError, AttributeError):
+    try:
         os.link(wal, kept)
+    except (OSError, AttributeError):
+        return
 
 
 def drop_kept_wal(path: str) -> None:
     """Remove the second name of the WAL."""
-    with suppress(OSError):
+    try:
         os.unlink(kept_wal(path))  # noqa: PTH108
+    except OSError:
+        return
 
 
 def is_wal_moved(path: str) -> bool:

@@ -8,9 +8,9 @@ of the `with` blocks of `memdb.engine.sqlite.engine`.
 from __future__ import annotations
 
 import os
+from _functools import partial  # type: ignore[import-not-found] # `functools` is two modules more to load
 from _thread import RLock, allocate_lock, get_ident
 from _weakref import ref
-from functools import partial
 from time import monotonic
 
 import apsw
@@ -65,7 +65,7 @@ class BlockExit:
         if block is None:
             return _leave
         inner: Block = getattr(block, "_block", block)
-        leave = partial(inner._leave)
+        leave: Callable[..., None] = partial(inner._leave)
         inner._exit = ref(leave, inner._pool.end_abandoned)
         return leave
 

@@ -11,6 +11,7 @@ search compares the sketches of an id range, then measures the best vectors with
 from __future__ import annotations
 
 import os
+import sys
 
 import apsw
 
@@ -444,9 +445,8 @@ def load_vector_functions(connection: apsw.Connection) -> None:
     afterwards, so that SQL cannot load anything. sqlite-vec has no wheels for musl
     and 32-bit ARM; there a distance of 384 dimensions costs 30 µs instead of 0.2.
     """
-    from importlib.util import find_spec  # only for vectors
-
-    spec = find_spec("sqlite_vec")
+    # Not importlib.util.find_spec: that is a module more to load.
+    spec = next(filter(None, (one.find_spec("sqlite_vec", None) for one in sys.meta_path)), None)
     if spec is not None and spec.submodule_search_locations:
         connection.enable_load_extension(True)
         try:
