@@ -1,22 +1,30 @@
 """
-`sqlite-utils memdb ...`: every command of memdb inside of sqlite-utils, through memdb's own door.
+`sqlite-utils memdb ...`: every command of memdb from sqlite-utils, in a process of its own.
 
-sqlite-utils itself opens no memdb file here: two SQLite libraries on one live file lose each
-other's locks (ADR-0002).
+sqlite-utils and memdb never have a file open in the same process: two SQLite libraries on one
+live file lose each other's locks (ADR-0002).
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import click
 from sqlite_utils import hookimpl
 
-from memdb.cli import cli as memdb_cli
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import click
+ALL = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 @hookimpl
 def register_commands(cli: click.Group) -> None:
     """Add `memdb` to the commands of sqlite-utils; called by its plugin manager."""
-    cli.add_command(memdb_cli, "memdb")
+    cli.add_command(run_memdb, "memdb")
+
+
+@click.command("memdb", context_settings=ALL, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run_memdb(arguments: tuple[str, ...]) -> None:
+    """Run a command of memdb, `sqlite-utils memdb --help` lists them."""
+    done = subprocess.run([sys.executable, "-m", "memdb", *arguments], check=False)  # noqa: S603
+    raise SystemExit(done.returncode)

@@ -7,11 +7,12 @@ import json
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import pytest
 import sqlite_utils
 from click.testing import CliRunner
@@ -19,7 +20,6 @@ from click.testing import CliRunner
 import memdb
 from memdb import TableColumns
 from memdb.cli import cli
-from memdb.cli.sqlite_utils_plugin import register_commands
 
 if TYPE_CHECKING:
     from memdb import MemDB
@@ -175,14 +175,19 @@ def test_sqlite_utils_gets_the_commands(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with memdb.open(path, embedder=None, counter="estimate") as db:
         db.scope("ann").session("trip").append("user", "hi")
-    group = click.Group("sqlite-utils")
-    register_commands(group)
+    script = (
+        "import click, memdb.cli.sqlite_utils_plugin as plugin\n"
+        "group = click.Group('sqlite-utils')\n"
+        "plugin.register_commands(group)\n"
+        "group()\n"
+    )
+    arguments = ["memdb", "query", str(path), "SELECT text FROM messages", "--jsonl"]
 
-    result = CliRunner().invoke(
-        group, ["memdb", "query", str(path), "SELECT text FROM messages", "--jsonl"]
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
     )
 
-    assert json.loads(result.output) == {"text": "hi"}
+    assert json.loads(ran.stdout) == {"text": "hi"}
 
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"

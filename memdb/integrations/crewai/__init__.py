@@ -1,0 +1,24 @@
+"""
+CrewAI: its memory in a memdb file (extra `crewai`).
+
+    memory = Memory(storage=MemdbStorage("agent.db", user="ann"))
+    crew = Crew(agents=[...], tasks=[...], memory=memory)
+
+`docs/crewai.md` says what maps to what.
+"""
+
+from __future__ import annotations
+
+from memdb.integrations.adapter import import_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.crewai.storage import MemdbStorage
+
+__all__ = ["MemdbStorage"]
+
+
+def __getattr__(name: str) -> object:
+    """Import CrewAI with the first class that is asked for."""
+    places = {"MemdbStorage": "storage"}
+    return import_class(__name__, places, name, "crewai.memory.types", "crewai")
