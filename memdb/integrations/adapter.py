@@ -140,6 +140,27 @@ class Adapter:
         return f"<{type(self).__name__} {self._db.path}>"
 
 
+class OpenFile(Adapter):
+    """The file of an object whose class cannot be an Adapter, because it is pydantic's."""
+
+    @property
+    def db(self) -> MemDB:
+        """The file itself."""
+        return self._db
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Return what *work* gives, done in this thread."""
+        return self._call(work)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Return what *work* gives, done in a thread after the writes before; never half."""
+        return await self._run(work)
+
+    async def read(self, work: Callable[[], T], kind: Kind = "read") -> T:
+        """Return what *work* gives, done in a thread beside other calls."""
+        return await self._read(work, kind)
+
+
 def raise_as(error: Exception, translated: Exception) -> NoReturn:
     """Raise *translated*, from *error* if it is another."""
     if translated is error:

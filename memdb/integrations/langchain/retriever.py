@@ -12,31 +12,12 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
 from memdb.errors import NotFound
-from memdb.integrations.adapter import Adapter
+from memdb.integrations.adapter import OpenFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from memdb import Hit
-    from memdb.api.scope import Scope
 
 KINDS = ("message", "entry", "summary", "item")
-
-
-class _File(Adapter):
-    """The file of a retriever, whose own class is pydantic's."""
-
-    def scope(self, user: str, app: str) -> Scope:
-        """Return somebody's memory."""
-        return self._db.scope(user, app)
-
-    def call(self, work: Callable[[], list[Document]]) -> list[Document]:
-        """Return what *work* gives, done in this thread."""
-        return self._call(work)
-
-    async def search(self, work: Callable[[], list[Document]]) -> list[Document]:
-        """Return what *work* gives, done in a thread."""
-        return await self._read(work, "search")
 
 
 class MemdbRetriever(BaseRetriever):
@@ -67,12 +48,12 @@ class MemdbRetriever(BaseRetriever):
     open_options: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """For `memdb.open`, with a path."""
 
-    _file: _File = PrivateAttr()
+    _file: OpenFile = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Open the file."""
         super().model_post_init(context)
-        self._file = _File(self.source, **self.open_options)
+        self._file = OpenFile(self.source, **self.open_options)
 
     def _recall(self, query: str, options: dict[str, Any]) -> list[Document]:
         given: dict[str, Any] = {
@@ -83,7 +64,7 @@ class MemdbRetriever(BaseRetriever):
             **options,
         }
         limit = given.pop("k", self.k)
-        scope = self._file.scope(self.user, self.app)
+        scope = self._file.db.scope(self.user, self.app)
         made = []
         for hit in scope.recall(query, limit, **given):
             document = _to_document(hit)
@@ -104,7 +85,7 @@ class MemdbRetriever(BaseRetriever):
         self, query: str, *, run_manager: Any = None, **options: Any
     ) -> list[Document]:
         del run_manager
-        return await self._file.search(partial(self._recall, query, options))
+        return await self._file.read(partial(self._recall, query, options), "search")
 
     def close(self) -> None:
         """Finish the calls under way and close the file, unless it was open before."""

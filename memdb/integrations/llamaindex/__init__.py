@@ -1,0 +1,28 @@
+"""
+LlamaIndex on one memdb file (extra `llamaindex`, llama-index-core 0.14).
+
+`MemdbChatStore` keeps the messages of `Memory` in sessions that recall finds and every other
+client reads; `MemdbVectorStore` keeps nodes as items, found by the vectors of your
+embedding model. `docs/llamaindex.md` says what maps to what.
+
+    memory = Memory.from_defaults(session_id="trip", chat_store=MemdbChatStore("agent.db"))
+    storage = StorageContext.from_defaults(vector_store=MemdbVectorStore("agent.db"))
+"""
+
+from __future__ import annotations
+
+from memdb.integrations.adapter import import_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.llamaindex.chat import MemdbChatStore
+    from memdb.integrations.llamaindex.vectors import MemdbVectorStore
+
+__all__ = ["MemdbChatStore", "MemdbVectorStore"]
+
+_MODULES = {"MemdbChatStore": "chat", "MemdbVectorStore": "vectors"}
+
+
+def __getattr__(name: str) -> object:
+    """Import llama-index-core with the first class that is asked for."""
+    return import_class(__name__, _MODULES, name, "llama_index.core", "llamaindex")

@@ -1,0 +1,238 @@
+"""Chat store: what `Memory` of LlamaIndex keeps, as messages of memdb's sessions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
+from pydantic import PrivateAttr
+
+from memdb.errors import InvalidInput
+from memdb.integrations.adapter import OpenFile
+from memdb.integrations.batches import is_key
+from memdb.integrations.llamaindex.messages import to_messages, to_stored
+from memdb.models.ids import FORK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from llama_index.core.base.llms.types import ChatMessage
+
+    from memdb import Message, NewMessage
+    from memdb.api.session import Session
+    from memdb.integrations.adapter import Source
+
+    Spans = list[list[int]]
+
+# In the metadata of a session: spans of the seqs that are archived, first and last.
+ARCHIVED = "llamaindex_archived"
+
+
+class MemdbChatStore(AsyncDBChatStore):
+    """
+    Messages by key, each key a session that recall finds and every other client reads.
+
+    An archived message stays where it is; only its status changes. The id of a message is
+    its seq.
+    """
+
+    user: str = "default"
+    app: str = "default"
+
+    _file: OpenFile = PrivateAttr()
+
+    def __init__(
+        self, source: Source, *, user: str = "default", app: str = "default", **options: Any
+    ) -> None:
+        """
+        Keep messages in the sessions of a scope.
+
+        Args:
+            source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
+            options: For `memdb.open`, with a path.
+
+        Raises:
+            InvalidInput: a name cannot be used.
+            FileError: the file cannot be used.
+        """
+        super().__init__(user=user, app=app)
+        self._file = OpenFile(source, **options)
+        self._scope = self._file.db.scope(user, app)
+
+    _scope: Any = PrivateAttr()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex knows the class by."""
+        return "MemdbChatStore"
+
+    async def get_messages(
+        self,
+        key: str,
+        status: MessageStatus | None = MessageStatus.ACTIVE,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> list[ChatMessage]:
+        """
+        Return the messages of a key, oldest first.
+
+        Args:
+            status: None means both.
+            limit: Most messages, counted from *offset*. None means all.
+            offset: How many of the oldest to pass over.
+        """
+        for number, name in ((limit, "limit"), (offset, "offset")):
+            if number is not None and number < 0:
+                raise InvalidInput(f"{name} is {number}: give 0 or more")
+        found = await self._file.read(partial(self._list, key, status))
+        start = offset or 0
+        return found[start:] if limit is None else found[start : start + limit]
+
+    async def count_messages(
+        self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE
+    ) -> int:
+        """Return how many messages a key has; None means both statuses."""
+        return len(await self._file.read(partial(self._list, key, status)))
+
+    async def add_message(
+        self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
+        """Add a message; InvalidInput if it has no JSON form."""
+        await self.add_messages(key, [message], status)
+
+    async def add_messages(
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
+        """Add messages, all of them or none."""
+        new = _checked(messages)
+        await self._file.run(partial(self._add, key, new, MessageStatus(status)))
+
+    async def set_messages(
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
+        """Put messages in the place of all that a key has, in one transaction."""
+        new = _checked(messages)
+
+        def replace() -> None:
+            with self._file.db.transaction():
+                self._remove(key, None)
+                self._add(key, new, MessageStatus(status))
+
+        await self._file.run(replace)
+
+    async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
+        """Remove the message with the seq *idx* and return it, None if there is none."""
+
+        def remove() -> list[Message]:
+            with self._file.db.transaction():
+                found = [one for one in self._walk(key, None) if one.seq == idx]
+                return self._drop(key, found)
+
+        found = await self._file.run(remove)
+        return to_messages(found[0])[0] if found else None
+
+    async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
+        """Remove the messages of a key; None means both statuses."""
+        await self._file.run(partial(self._remove, key, status))
+
+    async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+        """Remove the oldest *n* active messages, and return them."""
+        return _told(await self._file.run(partial(self._take, key, n, self._drop)))
+
+    async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+        """Archive the oldest *n* active messages, and return them."""
+        return _told(await self._file.run(partial(self._take, key, n, self._archive)))
+
+    async def get_keys(self) -> list[str]:
+        """Return the names of the sessions that have messages, in order."""
+
+        def names() -> list[str]:
+            found = self._scope.sessions()
+            return [one.name for one in found if one.message_count and FORK not in one.name]
+
+        return await self._file.read(names)
+
+    def close(self) -> None:
+        """Finish the calls under way and close the file, unless it was open before."""
+        self._file.close()
+
+    async def aclose(self) -> None:
+        """Do as `close`, without the event loop waiting."""
+        await self._file.aclose()
+
+    def _session(self, key: str) -> Session | None:
+        session: Session | None = self._scope.session(key) if is_key(key) else None
+        return session
+
+    def _spans(self, session: Session) -> Spans:
+        head = session.host.head()
+        found = ((head and head.metadata) or {}).get(ARCHIVED)
+        return found if isinstance(found, list) else []
+
+    def _walk(self, key: str, status: MessageStatus | None) -> Iterator[Message]:
+        session = self._session(key)
+        if session is None:
+            return
+        spans = [] if status is None else self._spans(session)
+        start = 0
+        if status is MessageStatus.ACTIVE and spans and spans[0][0] <= 1:
+            start = spans[0][1]
+        for message in session.messages(after_seq=start):
+            is_archived = any(first <= message.seq <= last for first, last in spans)
+            if status is None or is_archived == (status is MessageStatus.ARCHIVED):
+                yield message
+
+    def _list(self, key: str, status: MessageStatus | None) -> list[ChatMessage]:
+        return _told(self._walk(key, status if status is None else MessageStatus(status)))
+
+    def _add(self, key: str, new: list[NewMessage], status: MessageStatus) -> None:
+        session = self._scope.session(key)
+        with self._file.db.transaction():
+            stored = session.extend(new) if new else []
+            if status is MessageStatus.ARCHIVED:
+                self._archive(key, stored)
+
+    def _remove(self, key: str, status: MessageStatus | None) -> None:
+        with self._file.db.transaction():
+            self._drop(key, [*self._walk(key, status)])
+
+    def _take(
+        self, key: str, n: int, change: Callable[[str, list[Message]], list[Message]]
+    ) -> list[Message]:
+        with self._file.db.transaction():
+            walk = self._walk(key, MessageStatus.ACTIVE)
+            return change(key, [one for one, _ in zip(walk, range(n), strict=False)])
+
+    def _drop(self, key: str, doomed: list[Message]) -> list[Message]:
+        if doomed:
+            self._scope.session(key).host.replace([one.seq for one in doomed])
+        return doomed
+
+    def _archive(self, key: str, chosen: list[Message]) -> list[Message]:
+        if chosen:
+            session = self._scope.session(key)
+            spans = _joined(self._spans(session), (one.seq for one in chosen))
+            head = session.host.head()
+            metadata = {**((head and head.metadata) or {}), ARCHIVED: spans}
+            session.host.update(metadata=metadata)
+        return chosen
+
+
+def _checked(messages: Iterable[ChatMessage]) -> list[NewMessage]:
+    return [to_stored(one, f"messages[{place}]") for place, one in enumerate(messages)]
+
+
+def _told(stored: Iterable[Message]) -> list[ChatMessage]:
+    return [message for one in stored for message in to_messages(one)]
+
+
+def _joined(spans: Spans, seqs: Iterable[int]) -> Spans:
+    """Return spans that hold *seqs* too; neighbours become one."""
+    made: Spans = []
+    for first, last in sorted([*spans, *([seq, seq] for seq in seqs)]):
+        if made and first <= made[-1][1] + 1:
+            made[-1][1] = max(made[-1][1], last)
+        else:
+            made.append([first, last])
+    return made
