@@ -176,9 +176,9 @@ def program_by(payload: dict[str, Any]) -> str:
 def output_of(program: str, text: str) -> str:
     """Return *text* as a program takes it at the start of a session."""
     if program == "cursor":
-        return json.dumps({"additional_context": text}, ensure_ascii=False)
+        return json.dumps({"additional_context": text})
     output = {"hookEventName": "SessionStart", "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+    return json.dumps({"hookSpecificOutput": output})  # ASCII: any terminal can print it
 
 
 def silence(program: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memdb.agents import json_text, toml_text
 from memdb.agents.places import data_folder, make_folder
-from memdb.agents.programs import is_ours, program_of, words_for
+from memdb.agents.programs import is_server, own_hooks, program_of, words_for
 from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.models.record import Record
 
@@ -200,7 +200,7 @@ def _without(settings: SettingsFile, text: str, entry: Entry) -> str:
             return text
         if settings.is_toml:
             return toml_text.remove(text, (*entry.path, str(entry.key)))
-        text = json_text.remove(text, found[0])
+        text = json_text.remove(text, found[-1])
         path = entry.path
         while path and _get(_parsed(settings, text), path) in ({}, []):
             text = json_text.remove(text, path)
@@ -241,29 +241,28 @@ def _parsed(settings: SettingsFile, text: str) -> Any:
 def _get(value: Any, path: tuple[Any, ...]) -> Any:
     """Return what stands at a path, None for nothing."""
     for label in path:
-        value = value.get(label) if isinstance(value, dict) else None
+        if isinstance(value, list) and isinstance(label, int):
+            value = value[label]
+        else:
+            value = value.get(label) if isinstance(value, dict) else None
     return value
 
 
 def _own_values(entry: Entry, value: Any) -> list[tuple[Any, ...]]:
     """Return the paths of what memdb put in the place of an entry."""
-    found = _get(value, entry.path)
-    if entry.key is not None:
-        other = _get(found, (entry.key,))
-        return [(*entry.path, entry.key)] if is_ours(entry, other) else []
-    if not isinstance(found, list):
-        return []
-    return [(*entry.path, at) for at, one in enumerate(found) if is_ours(entry, one)]
+    if entry.key is None:
+        return [(*entry.path, *one) for one in own_hooks(_get(value, entry.path))]
+    path = (*entry.path, entry.key)
+    return [path] if is_server(_get(value, path)) else []
 
 
 def _is_there(entry: Entry, value: Any) -> bool:
     """Return whether an entry stands in a file as it should."""
-    found = _get(value, entry.path)
-    if entry.key is None:
-        own = [one for one in found if is_ours(entry, one)] if isinstance(found, list) else []
-        return bool(own == [entry.value])
-    other = _get(found, (entry.key,))
-    return other is not None if not entry.is_own else bool(other == entry.value)
+    if not entry.is_own:
+        return _get(value, (*entry.path, entry.key)) is not None
+    own = [_get(value, path) for path in _own_values(entry, value)]
+    alone = entry.value.get("hooks") if entry.key is None else None  # in a group with others
+    return own in ([entry.value], alone)
 
 
 def _digest(text: str) -> str:

@@ -109,17 +109,17 @@ def log_error(event: str, error: BaseException | str, **facts: str | None) -> No
     """
     import time
 
-    path = log_file()
     message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     line = {"time_ms": int(time.time() * 1000), "event": event, **facts, "error": message[:500]}
     try:
+        path = log_file()
         make_folder(path)
         if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
             kept = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
             path.write_text("".join(kept[-KEPT_LOG_LINES:]), encoding="utf-8")
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(json.dumps(line) + "\n")
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         return
 
 

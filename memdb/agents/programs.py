@@ -254,12 +254,32 @@ def program_of(name: str) -> Program:
     return PROGRAMS[name]
 
 
-def is_ours(entry: Entry, value: Any) -> bool:
-    """Return whether a value in the place of *entry* is one that memdb put there."""
-    if entry.key is None:
-        text = str(value)
-        return HOOK_MARK in text and NAME in text
-    if not isinstance(value, dict):
-        return False
-    args = value.get("args")
+def is_server(value: Any) -> bool:
+    """Return whether a value is the entry of memdb's server."""
+    args = value.get("args") if isinstance(value, dict) else None
     return isinstance(args, list) and "agent" in args and "mcp" in args
+
+
+def own_hooks(groups: Any) -> list[tuple[Any, ...]]:
+    """
+    Return the paths, in a list of hooks, of those that memdb put there.
+
+    A group whose hooks are all memdb's is named as a whole; in one that holds others too,
+    each of memdb's.
+    """
+    found: list[tuple[Any, ...]] = []
+    for at, group in enumerate(groups if isinstance(groups, list) else ()):
+        if not isinstance(group, dict):
+            continue
+        inner = group.get("hooks")
+        if not isinstance(inner, list):
+            found += [(at,)] if _is_hook(group) else []
+            continue
+        own = [(at, "hooks", place) for place, one in enumerate(inner) if _is_hook(one)]
+        found += [(at,)] if own and len(own) == len(inner) else own
+    return found
+
+
+def _is_hook(value: Any) -> bool:
+    command = value.get("command") if isinstance(value, dict) else None
+    return isinstance(command, str) and HOOK_MARK in command and NAME in command

@@ -132,7 +132,11 @@ def _held(path: Path, user: str, app: str) -> dict[str, Any]:
     import memdb
     from memdb.agents.capture import POSITIONS_APP
 
-    with memdb.open(path, mode="read") as db:
+    try:
+        opened = memdb.open(path, mode="read")
+    except memdb.MemDBError as error:
+        return {"projects": 0, "sessions": 0, "captured_ms": None, "problem": str(error)}
+    with opened as db:
         owned = [one for one in db.scopes() if one.user == user and one.app != POSITIONS_APP]
         here = db.scope(user, app).sessions()
         done = db.scope(user, POSITIONS_APP).items.list(limit=1, order="updated", descending=True)
@@ -150,6 +154,8 @@ def _print_status(data: dict[str, Any]) -> None:
         f"Holds {data['projects']:,} projects, {data['sessions']:,} sessions of this one; "
         f"captured last: {captured}"
     )
+    if "problem" in data:
+        click.echo(f"The memory cannot be read: {one_line(data['problem'])}")
     for one in data["settings"]:
         if one["state"] != "absent":
             shown = click.format_filename(one["path"])
@@ -213,11 +219,12 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001
     """
     import memdb
     from memdb.agents.places import app_of, make_folder, memory_file, user_name
+    from memdb.cli.service import ending_by_signals
     from memdb.integrations.mcp.transports import serve
 
     target = memory_file(memory)
     make_folder(target)
-    with memdb.open(target) as db:
+    with ending_by_signals(), memdb.open(target) as db:
         serve(db, user=user_name(), app=app_of(None), compat=False, port=None, token=None)
 
 

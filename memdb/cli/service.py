@@ -17,6 +17,7 @@ from memdb.errors import PortError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from memdb import Worker
@@ -208,11 +209,15 @@ def mcp(call: Call, port: int | None, token_env: str | None, compat: bool) -> No
         raise click.UsageError(
             f"{token_env} holds no token of {MIN_TOKEN_CHARS} characters or more."
         )
-    # Both signals close the file; a shell script may have switched SIGINT off.
-    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _end}
-    with _handling(handlers), call.open(create=True) as db:
+    with ending_by_signals(), call.open(create=True) as db:
         app = call.app or DEFAULT_APP
         serve(db, user=call.user, app=app, compat=compat, port=port, token=token)
+
+
+def ending_by_signals() -> AbstractContextManager[None]:
+    """Return a context in which SIGINT and SIGTERM end a server, and so close its file."""
+    # A shell script may have switched SIGINT off.
+    return _handling({signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _end})
 
 
 def _end(number: int, _frame: object) -> None:

@@ -317,3 +317,101 @@ def test_status_tells_what_is_where(home: Path) -> None:
         '{"hooks": {"Stop": [{"hooks": [{"command": "memdb agent hook stop"}]}]}}'
     )
     assert "codex (user): partly" in run("status")
+
+
+def test_a_hook_that_was_added_to_memdbs_group_stays(home: Path) -> None:
+    """Only memdb's own command is taken out of the group."""
+    run("install", "claude-code")
+    path = home / ".claude" / "settings.json"
+    value = json.loads(path.read_text())
+    mine = {"type": "command", "command": "say done"}
+    value["hooks"]["Stop"][0]["hooks"].append(mine)
+    path.write_text(json.dumps(value, indent=2))
+    run("install", "claude-code")
+    assert json.loads(path.read_text()) == value
+    run("install", "claude-code", "--file", "other.db")
+    hooks = json.loads(path.read_text())["hooks"]["Stop"]
+    assert hooks[0] == {"hooks": [mine]}
+    assert "other.db" in hooks[1]["hooks"][0]["command"]
+    run("install", "claude-code", "--uninstall")
+    assert json.loads(path.read_text()) == {"hooks": {"Stop": [{"hooks": [mine]}]}}
+
+
+def test_a_hook_with_a_matcher_of_the_users_stays(home: Path) -> None:
+    """Groups of others are no business of memdb."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    groups = [
+        {"matcher": "startup", "hooks": [{"type": "command", "command": "./a.sh"}]},
+        {"hooks": []},
+        "odd",
+        {"hooks": [5, {"type": "prompt", "prompt": "memdb agent hook"}]},
+    ]
+    path.write_text(json.dumps({"hooks": {"SessionStart": groups}}))
+    before = path.read_bytes()
+    run("install", "claude-code")
+    assert json.loads(path.read_text())["hooks"]["SessionStart"][:4] == groups
+    run("install", "claude-code", "--uninstall")
+    assert path.read_bytes() == before
+
+
+def test_large_settings(home: Path) -> None:
+    """Claude Code keeps the history of every project in its settings."""
+    projects = {
+        f"/home/ann/p{number}": {
+            "history": [{"display": "do it " * 10, "pastedContents": {}}] * 20,
+            "mcpServers": {},
+        }
+        for number in range(500)
+    }
+    text = json.dumps({"projects": projects, "mcpServers": {"x": {"command": "y"}}}, indent=2)
+    (home / ".claude.json").write_text(text)
+    run("install", "claude-code")
+    assert json.loads((home / ".claude.json").read_text())["projects"] == projects
+    run("install", "claude-code", "--uninstall")
+    assert (home / ".claude.json").read_text() == text
+
+
+def test_status_of_a_memory_that_cannot_be_read(home: Path) -> None:
+    """It says so, and the rest too."""
+    path = home / "bad.db"
+    path.write_text("mine")
+    shown = run("status", "--file", str(path))
+    assert "cannot be read" in shown
+    assert json.loads(run("status", "--file", str(path), "--json"))["problem"]
+    assert path.read_text() == "mine"
+
+
+def test_status_shows_what_is_held_and_what_failed(home: Path) -> None:
+    """Projects, sessions of this one, the last capture, the newest errors."""
+    from agent_samples import CLAUDE, CODEX
+
+    run("import", "claude-code", str(CLAUDE), "--app", str(Path.cwd()))
+    run("import", "codex", str(CODEX))
+    ran = CliRunner().invoke(cli, ["agent", "hook", "stop"], input="no json")
+    assert (ran.exit_code, ran.output) == (0, "")
+    found = json.loads(run("status", "--json"))
+    assert (found["projects"], found["sessions"]) == (2, 1)
+    assert found["captured_ms"] > 0
+    assert found["errors"][-1]["event"] == "stop"
+    assert "JSONDecodeError" in run("status")
+
+
+def test_the_server_serves_the_project_of_its_folder(home: Path) -> None:
+    """What another agent of the project said is recalled through it."""
+    import asyncio
+
+    mcp = pytest.importorskip("mcp")
+    from agent_samples import CODEX
+
+    run("import", "codex", str(CODEX), "--app", str(Path.cwd()))
+
+    async def ask() -> str:
+        words = ["-m", "memdb", "agent", "mcp"]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        server = mcp.StdioServerParameters(command=sys.executable, args=words, env=env)
+        async with mcp.Client(server) as client:
+            answer = await client.call_tool("recall", {"query": "how long does the ferry take?"})
+            return str(answer)
+
+    assert "Three hours." in asyncio.run(ask())
