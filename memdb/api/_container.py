@@ -386,7 +386,7 @@ class Services:
             self.db,
             self.counting,
             self.categories,
-            self.recaller.recall,
+            lambda owner, request: self.recaller.recall(owner, request),  # noqa: PLW0108
             self.settings.context_categories,
         )
 

@@ -27,7 +27,6 @@ from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow, Message, Piece
 from memdb.models.record import Record
 from memdb.records.scopes import find_session
-from memdb.search.parse import search_request
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
@@ -131,6 +130,8 @@ class ContextService:
             self.summaries.drain(target, DRAIN_SUMMARIES)
             with self._db.read() as tx:
                 return self._window(tx, owner, session, budget_tokens)
+        from memdb.search.parse import search_request  # 12 ms that the newest messages do without
+
         search = self._search()
         most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
         request = search_request(

@@ -14,7 +14,6 @@ from itertools import groupby
 from memdb.models.ids import MAX_INT
 from memdb.models.messages import ProfileBlock
 from memdb.models.record import Record
-from memdb.search.parse import search_request
 from memdb.tables import entries
 from memdb.tables import entries as pinned
 from memdb.text.sanitize import prompt_line
@@ -178,6 +177,8 @@ class ProfileService:
         self, owner: ScopeRef, query: str, shown: set[int], session: str | None
     ) -> list[Entry]:
         """Return the entries that match a query, by category, then best first."""
+        from memdb.search.parse import search_request  # pinned entries need none
+
         request = search_request(
             query, MOST_RECALLED, kinds=("entry",), session=session, categories=self._wanted
         )

@@ -56,10 +56,6 @@ class Language:
         letters: Letters with marks that tell the language.
         tens: Value by number word from 20 to 90.
         light: Words that a normal form leaves out beside fillers.
-        holds: Verbs that only say that something is so: "have", "work", "use".
-        generic: What a thing that was given up may be called beside: "subscription".
-        former: Past forms of *holds*.
-        often: Words for times of the day and the week.
         pronouns: Words for who was named before.
         prepositions: Words that begin a condition, not a value.
         subjects: Words for who speaks, at the beginning of a statement.
@@ -67,7 +63,7 @@ class Language:
         places: Towns and countries, where one word says "in" and "at a company".
     """
 
-    def __init__(self, lines: dict[str, str]) -> None:
+    def __init__(self, lines: _Lines) -> None:
         """Take the values of a block of the file, by key."""
         self._lines = lines
         self.common = frozenset(lines.get("common", "").split())
@@ -87,9 +83,26 @@ class Language:
             frozenset(lines.get(key, "").split())
             for key in ("prepositions", "subjects", "pronouns", "places", "kinds")
         )
-        self.holds, self.generic, self.former, self.often = (
-            self._forms(lines.get(key, "")) for key in ("holds", "generic", "former", "often")
-        )
+
+    @lazy
+    def holds(self) -> frozenset[str]:
+        """Verbs that only say that something is so."""
+        return self._forms(self._lines.get("holds", ""))
+
+    @lazy
+    def generic(self) -> frozenset[str]:
+        """What a thing that was given up may be called beside."""
+        return self._forms(self._lines.get("generic", ""))
+
+    @lazy
+    def former(self) -> frozenset[str]:
+        """Past forms of `holds`."""
+        return self._forms(self._lines.get("former", ""))
+
+    @lazy
+    def often(self) -> frozenset[str]:
+        """Words for times of the day and the week."""
+        return self._forms(self._lines.get("often", ""))
 
     def _german_numbers(self) -> dict[str, int]:
         """Return the numbers from 21 to 99 that are one word."""
@@ -283,28 +296,30 @@ def _scores(text: str) -> tuple[int, ...]:
     return tuple(sum(word in one.common for word in words) for one in LANGUAGES.values())
 
 
-def _read(text: str) -> dict[str, dict[str, str]]:
-    """Return the blocks of the file: values by key, by code of the language."""
-    blocks: dict[str, dict[str, str]] = {}
-    block: dict[str, str] = {}
-    key = ""
-    for line in text.splitlines():
-        if line.startswith("language "):
-            block = blocks.setdefault(line.split()[1], {})
-        elif line.startswith(_CONTINUED):
-            joint = " " if key in _WORDS else "\n" if key in _LINES else ""
-            block[key] += joint + line[len(_CONTINUED) :]
-        elif line.startswith(" "):
-            key, _, value = line.strip().partition(" ")
-            block[key] = value.strip()
-    return blocks
+class _Lines:
+    """The values of a block of the file; lines are joined when a key is asked for."""
+
+    def __init__(self, block: str) -> None:
+        """Read what follows "language ": the code, and the lines of the block."""
+        self.code, _, lines = block.partition("\n")
+        self._values: dict[str, str] = dict(_VALUE.findall(lines))
+
+    def get(self, key: str, default: str) -> str:
+        """Return the value of *key*, *default* without one."""
+        value = self._values.get(key)
+        if value is None:
+            return default
+        first, *others = value.split("\n")
+        joint = " " if key in _WORDS else "\n" if key in _LINES else ""
+        return joint.join([first.strip(), *(line[len(_CONTINUED) :] for line in others)])
 
 
+_VALUE = re.compile(rf"^(?!{_CONTINUED}) +(\S+) ?(.*(?:\n{_CONTINUED}.*)*)", re.MULTILINE)
 _KANA = re.compile("[\u3040-\u30ff]")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile(r"[a-z]+")
-_BLOCKS = _read(read_text(__file__, "data/languages.txt"))
-_SHARED = _BLOCKS.pop("any", {})
+_BLOCKS = [*map(_Lines, read_text(__file__, "data/languages.txt").split("\nlanguage ")[1:])]
+_SHARED = next(block for block in _BLOCKS if block.code == "any")
 SPELLINGS = tuple(_SHARED.get("same", "").split("\n"))
 """Groups of spellings that every language with spaces has: places, brands, abbreviations."""
 SIMPLIFIED = str.maketrans(
@@ -312,6 +327,6 @@ SIMPLIFIED = str.maketrans(
     "".join(_SHARED.get("traditional", "").split()[1::2]),
 )
 """Simplified Chinese character by traditional one."""
-LANGUAGES = {code: Language(lines) for code, lines in _BLOCKS.items()}
+LANGUAGES = {block.code: Language(block) for block in _BLOCKS if block is not _SHARED}
 """The languages that are known, by code; "en" is the first."""
 _CODES = tuple(LANGUAGES)

@@ -90,7 +90,7 @@ def _compile(pattern: Any, flags: int) -> Pattern[Any]:
         packed = _packed.get(digest(pattern, flags))
         if packed is None:
             return _compile_anew(pattern, flags)
-        flags, code, size, groups, names, names_by_group = packed
+        flags, code, size, groups, names, names_by_group = loads(packed)  # noqa: S302
         if len(code) < size:
             from zlib import decompress
 
@@ -121,7 +121,7 @@ def digest(pattern: str | bytes, flags: int) -> bytes:
     return found
 
 
-def _load() -> dict[bytes, tuple[Any, ...]]:
+def _load() -> dict[bytes, bytes]:
     """Return what is packed for this Python by digest, nothing if nothing is."""
     try:
         with open(packed_path(), "rb") as file:  # noqa: PTH123 (pathlib is slow to load)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import random
 import re
 import subprocess
@@ -72,7 +73,9 @@ def test_a_packed_pattern_is_that_of_re(
     """Flags, groups and their names come back."""
     expected = re.compile(pattern, flags)
     monkeypatch.setitem(
-        regex._packed, regex.digest(pattern, flags), pack_patterns.compiled(pattern, flags)
+        regex._packed,
+        regex.digest(pattern, flags),
+        marshal.dumps(pack_patterns.compiled(pattern, flags)),
     )
 
     found = regex.compile(pattern, flags)

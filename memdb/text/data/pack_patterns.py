@@ -9,8 +9,8 @@ runs it and for each PYTHON named (a path; it needs no package). Run it after a 
 `tests/text/test_regex.py` fails until then, and memdb compiles what is missing at run time.
 
 Format: one `marshal` of what made it (magic number and word size of the matching engine, byte
-order) and of a dict from `memdb.text.regex.digest` to the arguments of `_sre.compile`: the code as
-bytes, by zlib if that is shorter, with its size before.
+order) and of a dict from `memdb.text.regex.digest` to another `marshal` of the arguments of
+`_sre.compile`: the code as bytes, by zlib if that is shorter, with its size before.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def compiled(pattern: str | bytes, flags: int) -> tuple[Any, ...]:
     for name, number in state.groupdict.items():
         names_by_group[number] = name
     code = b"".join(word.to_bytes(_sre.CODESIZE, sys.byteorder) for word in words)
-    final = flags | state.flags
+    final = int(flags | state.flags)
     smaller = zlib.compress(code, 9) if len(code) > RAW_BYTES else code
     names = dict(state.groupdict)
     return final, smaller, len(code), state.groups - 1, names, tuple(names_by_group)
@@ -126,12 +126,14 @@ def compiled(pattern: str | bytes, flags: int) -> tuple[Any, ...]:
 def pack(keys: list[Key]) -> bytes:
     """Return the content of the file for this Python."""
     made_by = (_sre.MAGIC, _sre.CODESIZE, sys.byteorder)
-    return marshal.dumps((made_by, {regex.digest(*key): compiled(*key) for key in keys}))
+    # Each by itself: a process needs a few.
+    packed = {regex.digest(*key): marshal.dumps(compiled(*key)) for key in keys}
+    return marshal.dumps((made_by, packed))
 
 
-def read(path: Path) -> dict[bytes, tuple[Any, ...]]:
+def read(path: Path) -> dict[bytes, bytes]:
     """Return what is packed in a file, for any Python."""
-    packed: dict[bytes, tuple[Any, ...]] = marshal.loads(path.read_bytes())[1]
+    packed: dict[bytes, bytes] = marshal.loads(path.read_bytes())[1]
     return packed
 
 
