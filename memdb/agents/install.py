@@ -261,8 +261,9 @@ def _is_there(entry: Entry, value: Any) -> bool:
     if not entry.is_own:
         return _get(value, (*entry.path, entry.key)) is not None
     own = [_get(value, path) for path in _own_values(entry, value)]
-    alone = entry.value.get("hooks") if entry.key is None else None  # in a group with others
-    return own in ([entry.value], alone)
+    if entry.key is not None:  # a program or its user may have added to it
+        return bool(own) and all(own[0].get(key) == one for key, one in entry.value.items())
+    return own in ([entry.value], entry.value.get("hooks"))  # or in a group with others
 
 
 def _digest(text: str) -> str:

@@ -142,7 +142,7 @@ def _folder(variable: str, name: str) -> Path:
 
 
 def _claude_code(project: Path | None, words: Words) -> list[SettingsFile]:
-    server = Entry(("mcpServers",), NAME, {"type": "stdio", **words.server(), "env": {}})
+    server = Entry(("mcpServers",), NAME, {"type": "stdio", **words.server()})
     hooks = tuple(_grouped("claude-code", words))
     if project is not None:
         return [

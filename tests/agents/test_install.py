@@ -415,3 +415,22 @@ def test_the_server_serves_the_project_of_its_folder(home: Path) -> None:
             return str(answer)
 
     assert "Three hours." in asyncio.run(ask())
+
+
+def test_what_a_program_adds_to_memdbs_entry(home: Path) -> None:
+    """Codex keeps approvals below a server: they stay until memdb is taken out."""
+    run("install", "codex")
+    path = home / ".codex" / "config.toml"
+    more = path.read_text() + '\n[mcp_servers.memdb.tools.recall]\napproval_mode = "approve"\n'
+    path.write_text(more)
+    run("install", "codex")
+    assert path.read_text() == more
+    run("install", "codex", "--uninstall")
+    assert not path.exists() or "memdb" not in path.read_text()
+    (home / ".claude.json").write_text("{}")
+    run("install", "claude-code")
+    value = json.loads((home / ".claude.json").read_text())
+    value["mcpServers"]["memdb"]["env"] = {"MEMDB_USER": "ann"}
+    (home / ".claude.json").write_text(json.dumps(value))
+    run("install", "claude-code")
+    assert json.loads((home / ".claude.json").read_text()) == value

@@ -102,8 +102,10 @@ class MemoryFiles:
 
         return self._changed(work)
 
-    def replace(self, path: str, old: str, new: str) -> str:
+    def str_replace(self, path: str, old: str, new: str) -> str:
         """Replace the only occurrence of *old* in a file."""
+        _require(old, str, "old_str")
+        _require(new, str, "new_str")
 
         def edit(text: str) -> tuple[str, str]:
             count = text.count(old)
@@ -133,6 +135,8 @@ class MemoryFiles:
 
     def insert(self, path: str, line: int, inserted: str) -> str:
         """Put a text after line *line* of a file, 0 for its beginning."""
+        _require(line, int, "insert_line")
+        _require(inserted, str, "insert_text")
 
         def edit(text: str) -> tuple[str, str]:
             lines = text.split("\n")
@@ -301,6 +305,12 @@ class MemoryFiles:
                 yield from self._listed((*place, name), f"{above}{name}/", level + 1)
 
 
+def _require(value: object, kind: type, field: str) -> None:
+    """Refuse what a model gives in place of a text or a number."""
+    if not isinstance(value, kind):
+        raise ToolError(f"{field} is {type(value).__name__}: give {kind.__name__}")
+
+
 def _value_of(text: object) -> str | bytes:
     """Return what an item keeps of a text; bytes where JSON cannot hold it."""
     if not isinstance(text, str):
@@ -338,6 +348,8 @@ def _numbered_text(path: str, text: str, view_range: list[int] | None) -> str:
     if len(lines) > MAX_LINES:
         raise ToolError(f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.")
     first, last = 1, len(lines)
+    for one in view_range or ():
+        _require(one, int, "view_range")
     if view_range and len(view_range) == len(("first", "last")):
         first = max(1, view_range[0])
         last = len(lines) if view_range[1] == -1 else view_range[1]

@@ -15,6 +15,7 @@ from memdb.integrations.adapter import Adapter
 from memdb.integrations.anthropic.files import MemoryFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from anthropic.types.beta import (
@@ -31,6 +32,17 @@ if TYPE_CHECKING:
     from memdb.integrations.adapter import Source
 
 
+# What the model gives with each command, as `MemoryFiles` takes it.
+FIELDS = {
+    "view": ("path", "view_range"),
+    "create": ("path", "file_text"),
+    "str_replace": ("path", "old_str", "new_str"),
+    "insert": ("path", "insert_line", "insert_text"),
+    "delete": ("path",),
+    "rename": ("old_path", "new_path"),
+}
+
+
 class _MemoryAdapter(Adapter):
     """What both classes have: the files of a user, and ToolError for what goes wrong."""
 
@@ -39,6 +51,12 @@ class _MemoryAdapter(Adapter):
     ) -> None:
         super().__init__(source, **options)
         self._files = MemoryFiles(self._db, self._db.scope(user, app).items)
+
+    def _work(self, name: str, command: object) -> Callable[[], str]:
+        """Return what does a command; a field that the model left out is None."""
+        values = [getattr(command, field, None) for field in FIELDS[name]]
+        work: Callable[[], str] = partial(getattr(self._files, name), *values)
+        return work
 
     def _translate(self, error: memdb.MemDBError) -> Exception:
         refused: Exception = ToolError(str(error))
@@ -79,29 +97,27 @@ class MemdbMemoryTool(_MemoryAdapter, BetaAbstractMemoryTool):
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Return a file with numbered lines, or what lies in a folder."""
-        return self._call(partial(self._files.view, command.path, command.view_range))
+        return self._call(self._work("view", command))
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Make a file; one that is there stays."""
-        return self._call(partial(self._files.create, command.path, command.file_text))
+        return self._call(self._work("create", command))
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that occurs once in a file."""
-        replace = partial(self._files.replace, command.path, command.old_str, command.new_str)
-        return self._call(replace)
+        return self._call(self._work("str_replace", command))
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Put a text after a line of a file."""
-        insert = partial(self._files.insert, command.path, command.insert_line, command.insert_text)
-        return self._call(insert)
+        return self._call(self._work("insert", command))
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Remove a file, or a folder with all that lies in it."""
-        return self._call(partial(self._files.delete, command.path))
+        return self._call(self._work("delete", command))
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Move a file or folder to a path that is free."""
-        return self._call(partial(self._files.rename, command.old_path, command.new_path))
+        return self._call(self._work("rename", command))
 
     def clear_all_memory(self) -> str:
         """Remove everything below /memories."""
@@ -136,29 +152,27 @@ class MemdbAsyncMemoryTool(_MemoryAdapter, BetaAsyncAbstractMemoryTool):
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Return a file with numbered lines, or what lies in a folder."""
-        return await self._read(partial(self._files.view, command.path, command.view_range))
+        return await self._read(self._work("view", command))
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Make a file; one that is there stays."""
-        return await self._run(partial(self._files.create, command.path, command.file_text))
+        return await self._run(self._work("create", command))
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that occurs once in a file."""
-        replace = partial(self._files.replace, command.path, command.old_str, command.new_str)
-        return await self._run(replace)
+        return await self._run(self._work("str_replace", command))
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Put a text after a line of a file."""
-        insert = partial(self._files.insert, command.path, command.insert_line, command.insert_text)
-        return await self._run(insert)
+        return await self._run(self._work("insert", command))
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Remove a file, or a folder with all that lies in it."""
-        return await self._run(partial(self._files.delete, command.path))
+        return await self._run(self._work("delete", command))
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Move a file or folder to a path that is free."""
-        return await self._run(partial(self._files.rename, command.old_path, command.new_path))
+        return await self._run(self._work("rename", command))
 
     async def clear_all_memory(self) -> str:
         """Remove everything below /memories."""

@@ -274,6 +274,30 @@ def test_a_text_that_is_none(text: Any) -> None:
         assert db.scope("default").items.list() == []
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"command": "view"},
+        {"command": "create", "path": "/memories/b"},
+        {"command": "create", "file_text": "x"},
+        {"command": "str_replace", "path": "/memories/a", "old_str": "text"},
+        {"command": "str_replace", "path": "/memories/a", "old_str": 5, "new_str": "x"},
+        {"command": "insert", "path": "/memories/a", "insert_line": "x", "insert_text": "x"},
+        {"command": "insert", "path": "/memories/a", "insert_line": 0},
+        {"command": "view", "path": "/memories/a", "view_range": ["a", "b"]},
+        {"command": "rename", "old_path": "/memories/a"},
+        {"command": "delete"},
+    ],
+)
+def test_a_command_with_wrong_or_missing_fields(command: Command) -> None:
+    """The model reads what is wrong, and nothing is written."""
+    with memdb.open(":memory:") as db, MemdbMemoryTool(db) as tool:
+        tool.call(create("/memories/a", "text"))
+        with pytest.raises(ToolError):
+            tool.call(command)
+        assert [(one.key, one.value) for one in db.scope("default").items.list()] == [("a", "text")]
+
+
 def test_recall_finds_files_and_other_clients_read_them(tmp_path: Path) -> None:
     """A file is an item under its folders."""
     with memdb.open(tmp_path / "a.db") as db, MemdbMemoryTool(db, user="ann", app="desk") as tool:
