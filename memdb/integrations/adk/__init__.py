@@ -1,5 +1,5 @@
 """
-Google's Agent Development Kit on one memdb file (extra `adk`, google-adk 2.13).
+Google's Agent Development Kit on one memdb file (extra `adk`).
 
 `MemdbSessionService`, `MemdbMemoryService` and `MemdbArtifactService` are its
 three services. Each opens the file at its path, or shares one that is open.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemdbArtifactService", "MemdbMemoryService", "MemdbSessionService"]
 
-_ROOMS = {
+_PLACES = {
     "MemdbArtifactService": "artifacts",
     "MemdbMemoryService": "memory",
     "MemdbSessionService": "sessions",
@@ -38,14 +38,6 @@ _ROOMS = {
 
 def __getattr__(name: str) -> object:
     """Import google-adk with the first service that is asked for."""
-    if name not in _ROOMS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    from memdb.integrations.adapter import import_class
 
-    try:
-        import_module("google.adk.sessions")
-    except ImportError as error:
-        raise ImportError(
-            f"google-adk cannot be imported ({error}): run `pip install 'memdb-sqlite[adk]'`"
-        ) from error
-    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+    return import_class(__name__, _PLACES, name, "google.adk.sessions", "adk")

@@ -1,17 +1,14 @@
 """
-What the three services share: the file, the threads that use it, errors of ADK.
+What the three services share: how a file is named, errors of ADK, taking turns.
 
-A call runs in a thread of its service, so no event loop waits for the disk.
-Writes run in the order of the calls, reads and calls that ask a model beside
-them. A write runs to its end once it has begun: a caller that is cancelled
-learns it when the write is over, and what was written is known to the next
-call. A caller that only reads is cancelled at once.
+A write runs to its end once it has begun: a caller that is cancelled learns it when the
+write is over, and what was written is known to the next call. A caller that only reads is
+cancelled at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -24,15 +21,15 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 
 import memdb
-from memdb.aio.batching import Kind, Worker, over
-from memdb.errors import Closed, InvalidInput
+from memdb.errors import InvalidInput
+from memdb.integrations.adapter import Adapter
 from memdb.text.validate import json_object, name_value, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-    from typing import Self
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
-    from memdb import MemDB, Scope
+    from memdb import Scope
+    from memdb.integrations.adapter import Source
 
 T = TypeVar("T")
 
@@ -70,29 +67,27 @@ _FIELD = re.compile(r"^((?:the number of characters in |the UTF-8 size of )?)(\w
 _YES = {"1": True, "true": True, "0": False, "false": False}
 
 
-class Service:
+class Service(Adapter):
     """
     A service of ADK on a memdb file.
 
-    An async context manager; leaving it closes the file, unless it was open
-    before.
+    A context manager, async too; leaving it closes the file, unless it was open before. ADK
+    awaits `close`; a program without an event loop uses `with`, or calls `close_sync`.
     """
 
     def __init__(
-        self,
-        source: MemDB | str | os.PathLike[str] | None = None,
-        *,
-        uri: str | None = None,
-        **options: Any,
+        self, source: Source | None = None, *, uri: str | None = None, **options: Any
     ) -> None:
         """
         Use a memdb file.
 
-        Opening takes up to half a second, so do it before the event loop serves.
+        An embedder or counter that is given is tried now. The built-in ones are loaded by the
+        first write, in a thread: 0.15 s, in parts of which no other thread runs. A server that
+        minds gives a `memdb.MemDB` whose `file.warm()` it has called.
 
         Args:
-            source: A path, made where it is new; or a `memdb.MemDB`, which
-                several services can share and which stays open after them.
+            source: A path, made where it is new; or a `memdb.MemDB` or `memdb.aio.MemDB`,
+                which several services can share and which stays open after them.
             uri: In place of *source*, as `services.yaml` gives it:
                 `memdb:///agent.db` stands in the working directory,
                 `memdb:////var/agent.db` where it says. It may end in options,
@@ -102,6 +97,7 @@ class Service:
 
         Raises:
             FileError: the file cannot be used.
+            PortError: the embedder or counter failed.
             InvalidInput: the URI or an option is not one of those above.
         """
         if uri is not None:
@@ -109,84 +105,34 @@ class Service:
             options = given | options
         if source is None:
             raise InvalidInput("neither source nor uri is given: give the path of a file")
-        if not isinstance(source, (str, os.PathLike, memdb.MemDB)):
-            raise InvalidInput(f"source is {type(source).__name__}: give a path, or a memdb.MemDB")
         options.pop("agents_dir", None)
         # One URI may serve all three, so each reads what only the memory service uses.
         self._by_meaning = _yes_or_no(options.pop("by_meaning", False), "by_meaning")
-        self._owned = not isinstance(source, memdb.MemDB)
-        self._db = source if isinstance(source, memdb.MemDB) else memdb.open(source, **options)
-        try:
-            self._db.file.warm()
-        except BaseException:
-            if self._owned:
-                self._db.close()
-            raise
-        self._worker = Worker(self._db.path)
+        super().__init__(source, **options)
+        if options.get("embedder") or options.get("counter"):
+            try:
+                self._db.file.warm()  # what was chosen fails now or never
+            except BaseException:
+                self.close_sync()
+                raise
+
+    def _translate(self, error: memdb.MemDBError) -> Exception:
+        """Return the error that ADK's own services raise in place of *error*."""
+        return as_adk(error)
+
+    def close_sync(self) -> None:
+        """Finish the calls under way and close the file; again does nothing."""
+        super().close()
+
+    async def close(self) -> None:  # type: ignore[override] # ADK awaits it
+        """Do as `close_sync`, without the event loop waiting."""
+        await self.aclose()
 
     def _scope(self, app_name: str, user_id: str) -> Scope:
         """Return the memory of a user of an app."""
         if isinstance(app_name, str) and app_name.endswith(MEMORY_SUFFIX):
             raise InvalidInput(f"app_name ends in {MEMORY_SUFFIX!r}: memories stand there")
         return self._db.scope(user_id, app_name)
-
-    async def _read(self, work: Callable[[], T], kind: Kind = "read") -> T:
-        """Return what *work* gives, done beside other calls; it changes nothing."""
-        return await self._run(work, kind=kind, to_end=False)
-
-    async def _run(
-        self,
-        work: Callable[[], T],
-        then: Callable[[T], object] | None = None,
-        *,
-        kind: Kind = "write",
-        to_end: bool = True,
-    ) -> T:
-        """
-        Return what *work* gives, done in the worker; *then* gets it in this thread.
-
-        A call that is cancelled before it began does nothing. One that has
-        begun is waited for with *to_end*, and *then* is called, before the
-        cancelling goes on: what was written and what the caller holds agree.
-        """
-        try:
-            begun = self._worker.call(work, kind)
-        except RuntimeError as error:  # the executor takes nothing after its shutdown
-            raise Closed(f"{self._db.path} was closed: open it with a new service") from error
-        try:
-            await over(begun, to_end=to_end)
-        finally:
-            held = begun.done() and not begun.cancelled() and begun.exception() is None
-            if held and then is not None:
-                then(begun.result())
-        try:
-            return begun.result()
-        except memdb.MemDBError as error:
-            translated = as_adk(error)
-            if translated is error:
-                raise
-            raise translated from error
-
-    async def close(self) -> None:
-        """Finish the calls under way and close the file; again does nothing."""
-        await asyncio.get_running_loop().run_in_executor(None, self._finish)
-
-    def _finish(self) -> None:
-        self._worker.shutdown(wait=True)
-        if self._owned:
-            self._db.close()
-
-    async def __aenter__(self) -> Self:
-        """Return the service itself."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the file."""
-        await self.close()
-
-    def __repr__(self) -> str:
-        """Name the service and its file."""
-        return f"<{type(self).__name__} {self._db.path}>"
 
 
 def as_adk(error: Exception) -> Exception:

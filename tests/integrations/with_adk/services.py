@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from google.adk.artifacts import FileArtifactService, InMemoryArtifactService
 from google.adk.events import Event, EventActions
 from google.adk.memory import InMemoryMemoryService
@@ -18,6 +20,9 @@ from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, Mem
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+# ADK's own services are what memdb's are compared with as they are since then.
+IS_LATEST = [int(part) for part in version("google-adk").split(".")[:2]] >= [2, 13]
 
 ANN = {"app_name": "desk", "user_id": "ann"}
 BOB = {"app_name": "desk", "user_id": "bob"}
@@ -48,6 +53,8 @@ MAKERS: dict[str, Any] = {
 @asynccontextmanager
 async def service(name: str, folder: Path) -> AsyncIterator[Any]:
     """Give a service that is closed at the end, where it can be."""
+    if not IS_LATEST and not name.endswith("-memdb"):
+        pytest.skip("in this release ADK's own services behave otherwise")
     made = MAKERS[name](folder)
     try:
         yield made

@@ -7,7 +7,7 @@ from google.adk.artifacts import artifact_util
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.platform import time as platform_time
 from google.genai import types
-from with_adk.services import ANN, BOB, FAST, service
+from with_adk.services import ANN, BOB, FAST, IS_LATEST, service
 
 import memdb
 from memdb.integrations.adk import MemdbArtifactService
@@ -278,6 +278,8 @@ def test_a_reference_stays_in_its_scope(run, name, target):
 @pytest.mark.parametrize("name", ALL)
 def test_a_rewound_artifact_loads_as_none(run, name):
     """Its empty version counts, and stays in the lists."""
+    if not hasattr(artifact_util, "_new_rewind_tombstone"):
+        pytest.skip("in this release ADK rewinds otherwise")
 
     async def steps(files):
         await files.save_artifact(**S, filename="f", artifact=text("a"))
@@ -366,6 +368,8 @@ def test_a_name_that_would_leave_its_folder_is_refused(run, filename):
 @pytest.mark.parametrize("name", ALL)
 def test_ids_that_would_leave_their_folder_are_refused(run, name, place):
     """As by ADK's own services."""
+    if not IS_LATEST and place["session_id"] == " ":
+        pytest.skip("in this release ADK takes it")
 
     async def steps(files):
         with pytest.raises(InputValidationError):

@@ -339,6 +339,41 @@ def test_a_service_that_cannot_start_leaves_the_file(tmp_path, make_embedder):
     assert [path.name for path in tmp_path.iterdir()] == ["agent.db"]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [MemdbSessionService, MemdbMemoryService, MemdbArtifactService],
+    ids=lambda one: one.__name__,
+)
+def test_a_program_without_an_event_loop_closes_a_service(tmp_path, kind):
+    """By `with` or `close_sync`, again too; a file that was open stays so."""
+    path = tmp_path / "agent.db"
+    with kind(path) as service:
+        assert str(path) in repr(service)
+    service.close_sync()
+    with memdb.open(path) as db:
+        with kind(db):
+            pass
+        assert db.scopes() == []
+
+    assert [one.name for one in tmp_path.iterdir()] == ["agent.db"]
+
+
+def test_services_share_a_file_that_was_opened_for_coroutines(tmp_path):
+    """A `memdb.aio.MemDB` too."""
+
+    async def steps():
+        async with memdb.aio.open(tmp_path / "agent.db") as db:
+            sessions, files = MemdbSessionService(db), MemdbArtifactService(db)
+            session = await sessions.create_session(**ANN)
+            part = types.Part(text="x")
+            await files.save_artifact(**ANN, session_id=session.id, filename="f", artifact=part)
+            await sessions.close()
+            await files.close()
+            return await db.scope("ann", "desk").sessions()
+
+    assert len(asyncio.run(steps())) == 1
+
+
 def test_without_google_adk_the_error_names_the_extra(run_child):
     """The package of the adapter can be imported, its services cannot."""
     program = """

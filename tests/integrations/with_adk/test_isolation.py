@@ -80,7 +80,7 @@ def test_every_call_of_the_adk_session_service_keeps_users_apart(
             ("delete_session", lambda service: service.delete_session(**HERS)),
         ],
     )
-    assert coroutines(MemdbSessionService) - tried == {"close", "flush"}
+    assert coroutines(MemdbSessionService) - tried == {"aclose", "close", "flush"}
 
 
 def test_every_call_of_the_adk_memory_service_keeps_users_apart(
@@ -130,7 +130,7 @@ def test_every_call_of_the_adk_memory_service_keeps_users_apart(
             ("search_memory", lambda service: service.search_memory(**WHO, query="cup tea")),
         ],
     )
-    assert coroutines(MemdbMemoryService) - tried == {"close"}
+    assert coroutines(MemdbMemoryService) - tried == {"aclose", "close"}
 
 
 def test_every_call_of_the_adk_artifact_service_keeps_users_apart(
@@ -172,4 +172,4 @@ def test_every_call_of_the_adk_artifact_service_keeps_users_apart(
             ("delete_artifact", lambda service: service.delete_artifact(**HERS, **ONE)),
         ],
     )
-    assert coroutines(MemdbArtifactService) - tried == {"close"}
+    assert coroutines(MemdbArtifactService) - tried == {"aclose", "close"}

@@ -399,3 +399,48 @@ def test_an_event_without_an_id_is_known_by_what_it_says(run):
 
     for name in ("memory-memdb", "memory-sqlite"):
         assert run(name, steps) == ["fox"]
+
+
+ECHOES = [
+    ("the parking code is 5521", "CHECKED 14 RECORDS, the parking code is 5521", "parking code"),
+    ("My cat is called Milo.", "Noted: your cat is called Milo.", "what is my cat called"),
+    (
+        "I am allergic to peanuts.",
+        "I have saved that you are allergic to peanuts. Anything else?",
+        "allergic peanuts",
+    ),
+    (
+        "The flight leaves at 7:40 from gate B12.",
+        "Okay, I wrote down that the flight leaves at 7:40 from gate B12, and will remind you.",
+        "flight gate",
+    ),
+    (
+        "Bob's birthday is on 3 May",
+        "Result of lookup: Bob's birthday is on 3 May (source: calendar)",
+        "when is Bob's birthday",
+    ),
+]
+
+
+@pytest.mark.parametrize("others", [0, 12])
+@pytest.mark.parametrize("by_meaning", [False, True])
+@pytest.mark.parametrize("first", ["user", "guide"])
+@pytest.mark.parametrize(("words", "echo", "query"), ECHOES, ids=[one[2] for one in ECHOES])
+def test_what_the_user_said_stands_before_its_echo(
+    tmp_path, words, echo, query, first, by_meaning, others
+):
+    """An agent's longer restatement comes second, whichever was said first."""
+
+    async def main():
+        said = [event(words), event(echo, author="guide")]
+        noise = [event(f"Rain number {n} in Rome.", author="guide") for n in range(others)]
+        async with MemdbMemoryService(
+            tmp_path / "agent.db", by_meaning=by_meaning, durability="process"
+        ) as memory:
+            events = noise + (said if first == "user" else said[::-1])
+            await memory.add_events_to_memory(**ANN, events=events, session_id="s")
+            return await memory.search_memory(**ANN, query=query)
+
+    found = asyncio.run(main()).memories
+
+    assert [one.content.parts[0].text for one in found[:2]] == [words, echo]

@@ -7,20 +7,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from google.adk.artifacts import InMemoryArtifactService
 from google.adk.memory import InMemoryMemoryService
 from google.adk.sessions import InMemorySessionService
-from with_adk.services import FAST
+from with_adk.services import FAST, IS_LATEST
 from with_adk.talk import TURNS, talk
 
 import memdb
 from memdb.integrations.adk import MemdbArtifactService, MemdbMemoryService, MemdbSessionService
 
+# The packages of an older release warn of each other.
+WARNINGS = "error" if IS_LATEST else "default"
 ROOT = Path(memdb.__file__).resolve().parent.parent
 
 
 def test_a_conversation_is_the_same_as_on_adks_own_services(tmp_path):
     """Transcript, streamed events, state, memory, artifacts and a rewind, over 24 turns."""
+    if not IS_LATEST:
+        pytest.skip("in this release ADK's own services behave otherwise")
     path = tmp_path / "agent.db"
 
     async def on_memdb():
@@ -49,7 +54,7 @@ def test_the_example_runs_and_remembers(tmp_path, monkeypatch, capsys):
     command = [str(ROOT / "examples" / "adk_agent.py"), str(tmp_path / "agent.db")]
     first = subprocess.run(
         [sys.executable, *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": WARNINGS},
         capture_output=True,
         text=True,
         check=True,

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
+import agents.memory.session
 import pytest
 from agents import Agent, RunConfig, Runner
 from agents.memory import OpenAIResponsesCompactionSession
@@ -17,6 +18,11 @@ import memdb
 from memdb.errors import InvalidItem
 from memdb.integrations.openai_agents import MemDBSession
 
+# Earlier releases compact a whole session, and nothing less.
+cuts_at_the_end = pytest.mark.skipif(
+    not hasattr(agents.memory.session, "_CompactionSnapshot"),
+    reason="in this release the SDK does not compact the end of a session",
+)
 SUMMARY = {"type": "compaction", "id": "cmp", "encrypted_content": "in short"}
 
 
@@ -67,6 +73,7 @@ async def run(session: Any, limit: int | None) -> None:
     await Runner.run(agent, "go on", session=session, run_config=RunConfig(**settings))
 
 
+@cuts_at_the_end
 def test_a_limited_history_is_compacted_at_its_end(session):
     """What the model saw is replaced, what it did not see stays."""
 
@@ -78,6 +85,7 @@ def test_a_limited_history_is_compacted_at_its_end(session):
     assert asyncio.run(talk()) == [*said("a", "b"), SUMMARY]
 
 
+@cuts_at_the_end
 def test_what_was_said_meanwhile_is_not_lost(session):
     """The compaction is given up then."""
 
@@ -110,6 +118,7 @@ def test_replacing_all_is_one_step(session, path):
         assert db.file.check(deep=True) == []
 
 
+@cuts_at_the_end
 def test_a_message_of_another_client_is_not_cut_in_two(session, path):
     """One message may be several items; they go together or not at all."""
     parts = [
@@ -133,6 +142,7 @@ def test_a_message_of_another_client_is_not_cut_in_two(session, path):
     assert asyncio.run(talk()) == [*said("a"), SUMMARY]
 
 
+@cuts_at_the_end
 def test_the_oldest_go_too_as_far_as_they_have_expired(session):
     """Up to the first that has not, and never beyond what was replaced."""
 

@@ -1,7 +1,7 @@
 """
 The start of `memdb mcp` beside that of the official memory server, in random order.
 
-    python bench/mcp.py [--rounds 12]
+    python bench/mcp_start.py [--rounds 12]
 
 Needs the extra `mcp`, node and npm, which installs the official server into a temporary folder.
 Each round starts both once. Times are from the start of the process to the answer: of
