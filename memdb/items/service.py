@@ -16,7 +16,7 @@ from memdb.items.walk import (
     find_ids,
     list_ids,
     list_request,
-    walk,
+    read,
     walk_namespaces,
 )
 from memdb.models.ids import MAX_INT, scope_range
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from memdb.models.items import Namespace
     from memdb.models.messages import Hit
     from memdb.records.scopes import ScopeRef
-    from memdb.tables.items import StoredItem
     from memdb.text.screening import SecretScreen
 
     Operation = PutItem | FindItem | DeleteItem
@@ -225,14 +224,12 @@ class ItemService:
                     break
                 asked *= 4  # several vectors were of one item, or it has expired
             stored = items.get_many(tx, chosen)
-            found = [stored[item_id] for item_id in chosen]
-            if refresh:
-                found = _refreshed(tx, found)
+            found = [stored[item_id].item for item_id in chosen]
             made = []
-            for one in found:
-                ref, cosine = best[one.item.id]
+            for item in records.refresh(tx, found) if refresh else found:
+                ref, cosine = best[item.id]
                 data = tx.vectors.find(space_no, "item", ref)
-                made.append(FoundItem(one.item, cosine, one.text or "", data))
+                made.append(FoundItem(item, cosine, stored[item.id].text or "", data))
             return made
 
     def load_hits(self, owner: ScopeRef, hits: Iterable[Hit], *, refresh: bool) -> list[FoundItem]:
@@ -339,10 +336,11 @@ class ItemService:
         refresh = flag_value(wanted.refresh, "refresh")
 
         def apply(tx: Tx) -> Item | None:
-            stored = records.find(tx, owner.find(tx), path, key, self._db.clock())
-            if stored is None:
+            scope_no = owner.find(tx)
+            if scope_no is None:
                 return None
-            return (_refreshed(tx, [stored])[0] if refresh else stored).item
+            found = items.get(tx, scope_no, path, key, self._db.clock())
+            return records.refresh(tx, [found])[0] if refresh and found is not None else found
 
         return apply
 
@@ -370,10 +368,8 @@ class ItemService:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return []
-            found = [*islice(walk(tx, scope_no, request, self._db.clock()), request.limit)]
-            if refresh:
-                found = _refreshed(tx, found)
-            return [stored.item for stored in found]
+            found = read(tx, scope_no, request, self._db.clock())
+            return records.refresh(tx, found) if refresh else found
 
 
 def _given_vectors(vectors: object) -> tuple[bytes, ...]:
@@ -409,13 +405,3 @@ def vector_value(vector: object, field: str) -> bytes:
         return to_vector(vector, size)  # type: ignore[arg-type]
     except InvalidInput as error:
         raise InvalidInput(f"{field}: {error}") from error
-
-
-def _refreshed(tx: Tx, found: list[StoredItem]) -> list[StoredItem]:
-    records.refresh(tx, found)
-    return [
-        stored
-        if stored.item.ttl_ms is None
-        else stored.replace(item=stored.item.replace(expires_ms=tx.now_ms + stored.item.ttl_ms))
-        for stored in found
-    ]

@@ -9,13 +9,12 @@ the items of many are sorted by time instead.
 from __future__ import annotations
 
 import heapq
-from itertools import chain
+from itertools import chain, islice
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.models.items import ORDERS, Item, labels_of, path_of, path_range
 from memdb.models.record import Record
-from memdb.records import items as records
 from memdb.tables import items
 from memdb.tables.items import FIRST, LAST, LAST_KEY, Cursor, behind
 from memdb.text.validate import choice_value, flag_value, int_value, name_value
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx
     from memdb.models.items import Namespace
     from memdb.models.types import ItemOrder
-    from memdb.tables.items import StoredItem
 
 MAX_LIMIT = 10_000
 
-# Items read per statement, at least and at most; namespaces.
-PAGE, MAX_PAGE = 16, 512
+# Items read per statement, at most, and at least of many namespaces; namespaces.
+MAX_PAGE, PAGE = 512, 16
 NAMESPACE_PAGE = 256
 
 # Namespaces that are walked side by side; items of more that are sorted at once.
@@ -115,27 +113,32 @@ def _key_range(between: object, order: str) -> tuple[str, str]:
     )
 
 
-def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[StoredItem]:
+def read(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> list[Item]:
     """Return the items of a request in its order, without those that have expired."""
-    found: Iterable[StoredItem]
-    if request.order == "key" or request.exact:
+    if not request.exact:
+        return [*islice(walk(tx, scope_no, request, now_ms), request.limit)]
+    found: list[Item] = []
+    for page in _pages(tx, scope_no, request.low, request):
+        found += [item for item in page if item.expires_ms is None or item.expires_ms > now_ms]
+        if len(found) >= request.limit:
+            break
+    return found[: request.limit]
+
+
+def walk(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> Iterator[Item]:
+    """Yield the items of a request, whatever its limit is."""
+    found: Iterable[Item]
+    if request.order == "key":
         found = chain.from_iterable(_namespace_walks(tx, scope_no, request))
-    elif _has_many_namespaces(tx, scope_no, request):
-        found = _sorted_walk(tx, scope_no, request)
     else:
-        field = f"{request.order}_ms"
-        found = heapq.merge(
-            *_namespace_walks(tx, scope_no, request),
-            key=lambda one: (getattr(one.item, field), one.item.id),
-            reverse=request.descending,
-        )
-    return (stored for stored in found if not records.is_expired(stored, now_ms))
+        found = _walk_by_time(tx, scope_no, request)
+    return (item for item in found if item.expires_ms is None or item.expires_ms > now_ms)
 
 
 def find_ids(tx: Tx, scope_no: int, request: ListRequest, now_ms: int) -> set[int]:
     """Return the ids of all items of a request, in any order; values are read for a filter only."""
     if request.where is not None:
-        return {one.item.id for one in walk(tx, scope_no, request, now_ms)}
+        return {one.id for one in walk(tx, scope_no, request, now_ms)}
     return items.live_ids(tx, list_ids(tx, scope_no, request), now_ms)
 
 
@@ -146,12 +149,21 @@ def list_ids(tx: Tx, scope_no: int, request: ListRequest) -> list[int]:
     return [row_id for _, row_id in page]
 
 
-def _has_many_namespaces(tx: Tx, scope_no: int, request: ListRequest) -> bool:
+def _walk_by_time(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Item]:
+    """Return an iterator over the items of all namespaces of a request, by time."""
     page = items.list_namespaces(tx, scope_no, request.low, request.high, limit=MAX_MERGED + 1)
-    return len(page) > MAX_MERGED
+    if len(page) > MAX_MERGED:
+        return _sorted_walk(tx, scope_no, request)
+    field = f"{request.order}_ms"
+    walks = [chain.from_iterable(_pages(tx, scope_no, path, request)) for _, path in page]
+    return heapq.merge(
+        *walks,
+        key=lambda one: (getattr(one, field), one.id),
+        reverse=request.descending,
+    )
 
 
-def _sorted_walk(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[StoredItem]:
+def _sorted_walk(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Item]:
     """Yield items of many namespaces by time: reading each of them would take longer."""
     cursor = LAST if request.descending else FIRST
     if request.after is not None:
@@ -170,51 +182,49 @@ def _sorted_walk(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Stored
         for start in range(0, len(page), MAX_PAGE):
             ids = [row_id for _, row_id in page[start : start + MAX_PAGE]]
             found = items.get_many(tx, ids, request.where)
-            yield from (found[row_id] for row_id in ids if row_id in found)
+            yield from (found[row_id].item for row_id in ids if row_id in found)
         if len(page) < size:
             return
-        time_ms, row_id = page[-1]
-        cursor = cursor.replace(time_ms=time_ms, row_id=row_id)
+        cursor = Cursor("", LAST_KEY, *page[-1])
         size = MAX_SORTED
 
 
-def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Iterator[StoredItem]]:
-    """Yield a walk over each namespace of a request, in the order of their paths."""
+def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Iterator[Item]]:
+    """Yield a walk by key over each namespace of a request, in the order of their paths."""
     low, high, descending = request.low, request.high, request.descending
-    begin = LAST if descending else FIRST
-    if request.between is not None:
-        begin = begin.replace(low=request.between[0], high=request.between[1])
-    cursors = {}
     if request.after is not None:
-        after_path = path_of(request.after.namespace, "after")
-        cursor = behind(begin, request.after, request.order, descending=descending)
-        if request.order == "key":
-            cursors[after_path] = cursor
-            low, high = (low, after_path + "\0") if descending else (max(low, after_path), high)
-        else:
-            begin = cursor
-    if request.exact:
-        if low <= request.low < high:
-            start = cursors.get(request.low, begin)
-            yield _pages(tx, scope_no, request.low, request, start)
-        return
+        path = path_of(request.after.namespace, "after")
+        low, high = (low, path + "\0") if descending else (max(low, path), high)
     while True:
         page = items.list_namespaces(
             tx, scope_no, low, high, limit=NAMESPACE_PAGE, descending=descending
         )
         for _, path in page:
-            yield _pages(tx, scope_no, path, request, cursors.get(path, begin))
+            yield chain.from_iterable(_pages(tx, scope_no, path, request))
         if len(page) < NAMESPACE_PAGE:
             return
         last = page[-1][1]
         low, high = (low, last) if descending else (last + "\0", high)
 
 
-def _pages(
-    tx: Tx, scope_no: int, path: str, request: ListRequest, cursor: Cursor | None
-) -> Iterator[StoredItem]:
-    """Yield the items of one namespace behind *cursor*, read page by page."""
-    size = min(request.limit, PAGE if request.where is not None else MAX_PAGE)
+def _start(request: ListRequest, path: str) -> Cursor | None:
+    """Return where the walk over a namespace begins; None if the page before went beyond it."""
+    begin = LAST if request.descending else FIRST
+    if request.between is not None:
+        begin = Cursor(*request.between, 0, 0)
+    if request.after is None:
+        return begin
+    if request.order == "key":
+        after_path = path_of(request.after.namespace, "after")
+        if path != after_path:
+            return begin if (path < after_path) == request.descending else None
+    return behind(begin, request.after, request.order, descending=request.descending)
+
+
+def _pages(tx: Tx, scope_no: int, path: str, request: ListRequest) -> Iterator[list[Item]]:
+    """Yield the items of one namespace page by page."""
+    cursor = _start(request, path)
+    size = min(request.limit, MAX_PAGE)
     while cursor is not None:
         page, cursor = items.list_page(
             tx,
@@ -226,8 +236,8 @@ def _pages(
             descending=request.descending,
             where=request.where,
         )
-        yield from page
-        size = min(4 * size, MAX_PAGE)
+        yield page
+        size = MAX_PAGE
 
 
 def walk_namespaces(

@@ -224,9 +224,10 @@ def _flags_of(method: Any) -> dict[str, bool]:
 
 
 def _check_flags(flags: Mapping[str, bool], given: Mapping[str, Any]) -> None:
-    for name in flags.keys() & given.keys():
-        if given[name] is not None or not flags[name]:
-            flag_value(given[name], name)
+    for name, may_be_none in flags.items():
+        value = given.get(name, True)
+        if value is not True and value is not False and (value is not None or not may_be_none):
+            flag_value(value, name)
 
 
 def _checked(method: Any, flags: Mapping[str, bool]) -> Any:

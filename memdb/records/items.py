@@ -169,11 +169,17 @@ def forget(tx: Tx, stored: StoredItem) -> None:
     tombstones.add(tx, scope_no, tombstone)
 
 
-def refresh(tx: Tx, found: Iterable[StoredItem]) -> None:
-    """Let items that expire live for another time to live, from now on."""
-    expiring = [stored.item.id for stored in found if stored.item.ttl_ms is not None]
-    if expiring:
-        items.refresh(tx, expiring)
+def refresh(tx: Tx, found: Iterable[Item]) -> list[Item]:
+    """Let items that expire live for another time to live, from now on; return them so."""
+    found = [*found]
+    expiring = [item.id for item in found if item.ttl_ms is not None]
+    if not expiring:
+        return found
+    items.refresh(tx, expiring)
+    return [
+        item if item.ttl_ms is None else item.replace(expires_ms=tx.now_ms + item.ttl_ms)
+        for item in found
+    ]
 
 
 def remove_many(tx: Tx, ids: Collection[int]) -> int:

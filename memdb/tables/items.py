@@ -62,6 +62,17 @@ WHERE
   AND key = :key
 """
 
+# What a reader gets of an item, without what is searched.
+SELECT_ITEM = """/* items.get */
+SELECT
+  id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
+  expires_ms, uid
+FROM items
+WHERE
+  namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
+  AND key = :key
+"""
+
 SELECT_KEYS = """/* items.keys */
 SELECT key FROM items
 WHERE
@@ -81,80 +92,89 @@ SELECT
   path
 FROM items
 JOIN item_namespaces ON item_namespaces.id = items.namespace_id
-WHERE items.id IN (SELECT value FROM json_each(:ids))
+WHERE
+  items.id IN (SELECT value FROM json_each(:ids))
+  AND (items.value IS NULL OR instr(items.value, :needle) > 0)
 """
 
 SELECT_TEXTS = """/* items.texts */
 SELECT id, text FROM items WHERE id IN (SELECT value FROM json_each(:ids)) AND text IS NOT NULL
 """
 
-# By order and direction: a page behind a key, a time and an id.
+# By order and direction: a page behind a key, a time and an id. Values that cannot match a
+# filter are passed over here: to compare the text takes a tenth of reading the row.
 SELECT_PAGES = {
     ("key", False): """/* items.by_key */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
+  expires_ms, uid
 FROM items
 WHERE
   namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
   AND key >= :low
   AND key < :high
+  AND (value IS NULL OR instr(value, :needle) > 0)
 ORDER BY key
 LIMIT :limit
 """,
     ("key", True): """/* items.by_key_down */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
+  expires_ms, uid
 FROM items
 WHERE
   namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
   AND key >= :low
   AND key < :high
+  AND (value IS NULL OR instr(value, :needle) > 0)
 ORDER BY key DESC
 LIMIT :limit
 """,
     ("updated", False): """/* items.by_update */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
+  expires_ms, uid
 FROM items
 WHERE
   namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
   AND (updated_ms, id) > (:time_ms, :row_id)
+  AND (value IS NULL OR instr(value, :needle) > 0)
 ORDER BY updated_ms, id
 LIMIT :limit
 """,
     ("updated", True): """/* items.by_update_down */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
+  expires_ms, uid
 FROM items
 WHERE
   namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
   AND (updated_ms, id) < (:time_ms, :row_id)
+  AND (value IS NULL OR instr(value, :needle) > 0)
 ORDER BY updated_ms DESC, id DESC
 LIMIT :limit
 """,
     ("created", False): """/* items.by_creation */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
+  expires_ms, uid
 FROM items
 WHERE
   namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
   AND (created_ms, id) > (:time_ms, :row_id)
+  AND (value IS NULL OR instr(value, :needle) > 0)
 ORDER BY created_ms, id
 LIMIT :limit
 """,
     ("created", True): """/* items.by_creation_down */
 SELECT
   id, namespace_id, key, value, data, revision, metadata, created_ms, updated_ms, ttl_ms,
-  expires_ms, uid, search_fields, text, vector_ref, vector_count, embedded
+  expires_ms, uid
 FROM items
 WHERE
   namespace_id = (SELECT id FROM item_namespaces WHERE scope_no = :scope_no AND path = :path)
   AND (created_ms, id) < (:time_ms, :row_id)
+  AND (value IS NULL OR instr(value, :needle) > 0)
 ORDER BY created_ms DESC, id DESC
 LIMIT :limit
 """,
@@ -343,34 +363,54 @@ LAST = Cursor("", LAST_KEY, MAX_INT, MAX_INT)
 
 def behind(cursor: Cursor, item: Item, order: str, *, descending: bool) -> Cursor:
     """Return what is left of a walk in an order after *item*."""
-    if order == "key":
-        if descending:
-            return cursor.replace(high=min(cursor.high, item.key))
-        return cursor.replace(low=max(cursor.low, item.key + "\0"))
-    return cursor.replace(time_ms=getattr(item, f"{order}_ms"), row_id=item.id)
+    if order != "key":
+        return Cursor("", LAST_KEY, getattr(item, f"{order}_ms"), item.id)
+    if descending:
+        return Cursor(cursor.low, min(cursor.high, item.key), 0, 0)
+    return Cursor(max(cursor.low, item.key + "\0"), cursor.high, 0, 0)
 
 
-def _to_items(tx: Tx, rows: list[Row], path: str | None = None) -> list[StoredItem]:
+def _to_items(tx: Tx, rows: list[Row], path: str) -> list[Item]:
+    """Return the items of rows of one namespace."""
+    if not rows:
+        return []
     tx.verify("items", [row[0] for row in rows])
-    if path is not None and rows:
-        tx.verify("item_namespaces", rows[0][1:2])
-    labels = None if path is None else labels_of(path)
-    made: list[StoredItem] = []
-    for row in rows:
-        row_id, namespace_id, key, value, data, revision, metadata = row[:7]
-        item = Item(
+    tx.verify("item_namespaces", (rows[0][1],))
+    labels = labels_of(path)
+    return [
+        Item(
             row_id,
-            labels_of(row[17]) if labels is None else labels,
+            labels,
             key,
             data if value is None else parse_json(value),
             revision,
-            parse_json(metadata, dict),
-            *row[7:12],
+            None if metadata is None else parse_json(metadata, dict),
+            created_ms,
+            updated_ms,
+            ttl_ms,
+            expires_ms,
+            uid,
         )
-        made.append(
-            StoredItem(namespace_id, item, row[12], row[13], row[14], row[15], bool(row[16]))
-        )
-    return made
+        for (
+            row_id,
+            _,
+            key,
+            value,
+            data,
+            revision,
+            metadata,
+            created_ms,
+            updated_ms,
+            ttl_ms,
+            expires_ms,
+            uid,
+        ) in rows
+    ]
+
+
+def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:
+    (item,) = _to_items(tx, [row[:12]], path)
+    return StoredItem(row[1], item, row[12], row[13], row[14], row[15], bool(row[16]))
 
 
 def find_namespace(tx: Tx, scope_no: int, path: str) -> int | None:
@@ -412,17 +452,26 @@ def is_live(tx: Tx, namespace_id: int, now_ms: int) -> bool:
 def find(tx: Tx, scope_no: int, path: str, key: str) -> StoredItem | None:
     """Return the item under a key, None without one."""
     row = tx.one(SELECT_ONE, {"scope_no": scope_no, "path": path, "key": key})
-    return None if row is None else _to_items(tx, [row], path)[0]
+    return None if row is None else _to_stored(tx, row, path)
+
+
+def get(tx: Tx, scope_no: int, path: str, key: str, now_ms: int) -> Item | None:
+    """Return the item under a key, None if there is none or it has expired at a time."""
+    row = tx.one(SELECT_ITEM, {"scope_no": scope_no, "path": path, "key": key})
+    if row is None:
+        return None
+    (item,) = _to_items(tx, [row], path)
+    return item if item.expires_ms is None or item.expires_ms > now_ms else None
 
 
 def get_many(tx: Tx, ids: Collection[int], where: Filter | None = None) -> dict[int, StoredItem]:
     """Return the items with these *ids* that exist and whose value matches, by id."""
     if not ids:
         return {}
-    rows = tx.all(SELECT_MANY, {"ids": [*ids]})
+    rows = tx.all(SELECT_MANY, {"ids": [*ids], "needle": "" if where is None else where.needle})
     if where is not None:
         rows = [row for row in rows if _is_match(where, row[3], row[4])]
-    return {stored.item.id: stored for stored in _to_items(tx, rows)}
+    return {row[0]: _to_stored(tx, row, row[17]) for row in rows}
 
 
 def list_across(
@@ -469,7 +518,7 @@ def list_page(
     *,
     descending: bool = False,
     where: Filter | None = None,
-) -> tuple[list[StoredItem], Cursor | None]:
+) -> tuple[list[Item], Cursor | None]:
     """
     Return *limit* items of a namespace from *cursor* on, and where the next page begins.
 
@@ -480,7 +529,12 @@ def list_page(
     Returns:
         The items of the page that match, and None instead of a cursor at the end.
     """
-    values: dict[str, object] = {"scope_no": scope_no, "path": path, "limit": limit}
+    values: dict[str, object] = {
+        "scope_no": scope_no,
+        "path": path,
+        "limit": limit,
+        "needle": "" if where is None else where.needle,
+    }
     if order == "key":
         values["low"], values["high"] = cursor.low, cursor.high
     else:
@@ -491,11 +545,11 @@ def list_page(
         row_id, _, key, *_ = last = rows[-1]
         if order != "key":
             time_ms = last[8] if order == "updated" else last[7]
-            following = cursor.replace(time_ms=time_ms, row_id=row_id)
+            following = Cursor("", LAST_KEY, time_ms, row_id)
         elif descending:
-            following = cursor.replace(high=key)
+            following = Cursor(cursor.low, key, 0, 0)
         else:
-            following = cursor.replace(low=key + "\0")
+            following = Cursor(key + "\0", cursor.high, 0, 0)
     if where is not None:
         rows = [row for row in rows if _is_match(where, row[3], row[4])]
     return _to_items(tx, rows, path), following

@@ -153,11 +153,16 @@ class Filter:
         if len(tests) > MAX_FILTERS:
             raise InvalidInput(f"{field} has {len(tests)} conditions: give {MAX_FILTERS} at most")
         self._tests = [_compiled(*test) for test in tests]
-        self._needles = [needle for test in tests if (needle := _needle(*test[1:])) is not None]
+        self._needles = [needle for test in tests if (needle := _needle(*test)) is not None]
 
     def matches(self, value: object) -> bool:
         """Return whether each condition holds; a field that is absent counts as null."""
         return all(test(value) for test in self._tests)
+
+    @property
+    def needle(self) -> str:
+        """The longest text that the JSON text of every match holds; "" if none is known."""
+        return max(self._needles, key=len, default="")
 
     def may_match(self, text: str) -> bool:
         """
@@ -187,13 +192,15 @@ def _compiled(steps: tuple[Step, ...], operator: str, wanted: object) -> Callabl
     return test_name if all(isinstance(step, str) for step in steps) else test_each
 
 
-def _needle(operator: str, wanted: object) -> str | None:
+def _needle(steps: tuple[Step, ...], operator: str, wanted: object) -> str | None:
     """Return what the JSON text of each value that passes a test holds; None if not known."""
     if operator != "$eq" or not isinstance(wanted, str):
         return None
     import json  # 3 ms with `re`
 
-    return json.dumps(wanted, ensure_ascii=False)
+    text = json.dumps(wanted, ensure_ascii=False)
+    name = steps[-1] if steps else None
+    return f"{json.dumps(name, ensure_ascii=False)}:{text}" if isinstance(name, str) else text
 
 
 def _operand(operator: str, value: object, field: str) -> Any:

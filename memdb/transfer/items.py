@@ -71,7 +71,8 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
         cursor: Cursor | None = FIRST
         while cursor is not None:
             page, cursor = items.list_page(tx, scope_no, path, "key", cursor, PAGE)
-            yield from (_line(tx, stored) for stored in page)
+            stored = items.get_many(tx, [item.id for item in page])
+            yield from (_line(tx, stored[item.id]) for item in page)
 
 
 def _line(tx: Tx, stored: StoredItem) -> dict[str, Any]:
