@@ -155,10 +155,10 @@ class File:
         """
         Return a number that differs after any commit to the file, by any process.
 
-        None means that it is not known now, or that `mark` was never called.
-        Never waits, so an event loop may call it. Cost: 5 µs.
+        None means that it is not known now, for instance in a transaction, or that
+        `mark` was never called. Never waits, so an event loop may call it. Cost: 5 µs.
         """
-        return self._db.stamp()
+        return None if self._db.writing else self._db.stamp()
 
     def mark(self) -> ChangeMark | None:
         """

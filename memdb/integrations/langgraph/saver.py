@@ -13,6 +13,7 @@ import json
 import random
 from functools import partial
 from itertools import islice, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import (
@@ -53,6 +54,9 @@ WRITES, CHECKPOINT, END = "\1", "\2", "\3"
 
 # Bytes that begin with NUL are no text: they come back as they are, whatever is done to texts.
 BINARY = b"\0"
+
+# What writes are sorted by: task path, task, index.
+_place = itemgetter(0, 1, 2)
 
 # Items per read: for the latest checkpoint, its writes and what follows; at most; per change.
 LATEST, PAGE, CHANGED_AT_ONCE = 3, 500, 1_000
@@ -95,16 +99,30 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         Adapter.__init__(self, source, **options)
         BaseCheckpointSaver.__init__(self, serde=serde)
         self._items = self._db.scope(user, f"{app} (checkpoints)").items
+        # What `get_tuple` read last, and at which stamp of the file: a state is asked for again
+        # and again while a graph waits for a person.
+        self._read_last: tuple[Any, Group | None] = (None, None)
+        self._is_watching = False
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint of a config, the latest without an id; None without one."""
         labels, checkpoint_id = _labels(config), get_checkpoint_id(config)
-        size = PAGE if checkpoint_id else LATEST
-        found = self._call(lambda: next(self._groups(labels, _range(checkpoint_id), size), None))
-        if found is None:
+        wanted = (self._db.file.stamp(), labels, checkpoint_id)
+        asked, group = self._read_last
+        if asked != wanted or wanted[0] is None:
+            group = self._find_group(labels, checkpoint_id)
+            self._read_last = (wanted, group)
+        if group is None:
             return None
-        loaded = self._load(labels, *found)
-        return loaded._replace(config=config) if checkpoint_id else loaded
+        return self._load(labels, *group, config if checkpoint_id else None)
+
+    def _find_group(self, labels: Labels, checkpoint_id: str | None) -> Group | None:
+        """Return a checkpoint with its writes, the latest without an id; None without one."""
+        if not self._is_watching:  # from here on a stamp tells whether the file has changed
+            self._is_watching = True
+            self._db.file.mark()
+        between = _range(checkpoint_id) if checkpoint_id else None
+        return next(self._groups(labels, between, PAGE if checkpoint_id else LATEST), None)
 
     def list(
         self,
@@ -127,7 +145,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         chosen = self._choose(config, before, 2 * limit + 1 if limit is not None else PAGE)
         wanted = {name: (filter_steps(name), value) for name, value in (filter or {}).items()}
         matching = (one for one in chosen if not wanted or _is_match(one[1][0], wanted))
-        for labels, group in self._each(islice(matching, limit)):
+        for labels, group in islice(matching, limit):
             yield self._load(labels, *group)
 
     def put(
@@ -375,11 +393,11 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
                 labels, exact=True, between=between, after=after, limit=size, descending=True
             )
             for item in page:
-                if WRITES not in item.key:
+                if item.key[-1] == CHECKPOINT and WRITES not in item.key:
                     if found is not None:
                         yield found, writes
-                    found, writes = item, []
-                elif found is not None and _id(found) == _id(item):
+                    found, writes, own = item, [], item.key[:-1] + WRITES
+                elif found is not None and item.key.startswith(own):
                     writes.append(item)
             if len(page) < size:
                 break
@@ -403,40 +421,36 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         ]
         return heapq.merge(*walks, key=lambda one: one[1][0].key, reverse=True)
 
-    def _each(self, found: Iterator[Any]) -> Iterator[Any]:
-        """Yield what a walk yields, with the client's errors."""
-        end = object()
-        while (one := self._call(lambda: next(found, end))) is not end:
-            yield one
-
     def _namespaces(self, prefix: Labels = ()) -> Iterator[Labels]:
         """Yield the namespaces that hold checkpoints."""
         page: list[Labels] = []
         while page := self._items.namespaces(prefix, after=page[-1] if page else None):
             yield from page
 
-    def _load(self, labels: Labels, item: Item, writes: Iterable[Item]) -> CheckpointTuple:
+    def _load(
+        self,
+        labels: Labels,
+        item: Item,
+        writes: Iterable[Item],
+        config: RunnableConfig | None = None,
+    ) -> CheckpointTuple:
         """Return a checkpoint with the writes of its tasks in the order of their paths."""
-        about = item.metadata or {}
-        thread, space = labels[0], labels[1] if labels[1:] else ""
+        about: Any = item.metadata
+        parent = about["parent"]
+        load = self.serde.loads_typed
         stored = [
-            (path, _task(one), index, channel, kind, data)
+            (path, task, index, channel, load((kind, data)))
             for one in writes
+            for task in (_task(one),)
             for index, (path, channel, kind, data) in _unpacked(one)
         ]
-        stored.sort(key=lambda one: one[:3])
-
-        def config(checkpoint_id: str) -> RunnableConfig:
-            ids = {"thread_id": thread, "checkpoint_ns": space, "checkpoint_id": checkpoint_id}
-            return {"configurable": ids}
-
-        load = self.serde.loads_typed
+        stored.sort(key=_place)
         return CheckpointTuple(
-            config(_id(item)),
+            config or _config(labels, item.key[:-1]),
             load((about["type"], item.value[1:])),
             about["metadata"],
-            config(about["parent"]) if about["parent"] else None,
-            [(task, channel, load((kind, data))) for _, task, _, channel, kind, data in stored],
+            _config(labels, parent) if parent else None,
+            [(task, channel, value) for _, task, _, channel, value in stored],
         )
 
     def _parents(self, target: CheckpointTuple | None) -> Iterator[CheckpointTuple]:
@@ -475,6 +489,12 @@ def _labels(config: RunnableConfig) -> Labels:
     configurable = config["configurable"]
     thread, space = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
     return (thread, space) if space else (thread,)
+
+
+def _config(labels: Labels, checkpoint_id: str) -> RunnableConfig:
+    space = labels[1] if len(labels) > 1 else ""
+    ids = {"thread_id": labels[0], "checkpoint_ns": space, "checkpoint_id": checkpoint_id}
+    return {"configurable": ids}
 
 
 def _key(checkpoint_id: str, rest: str) -> str:

@@ -115,6 +115,8 @@ class MemdbStore(Adapter, BaseStore):
             ValueError: something else cannot be stored or searched; nothing was written.
         """
         todo = _checked(ops)
+        if self.embeddings is None:
+            return self._call(partial(self._do, todo, {}))
         texts, queries = self._texts_of(todo)
         vectors: list[Vector] = []
         if self.embeddings is not None:

@@ -234,3 +234,26 @@ def test_a_copy_with_an_allowlist_shares_the_file(saver: MemdbSaver) -> None:
     copied = saver.with_allowlist([("some.module", "Name")])
     copied.put(config(), checkpoint("a"), {}, {})
     assert saver.get_tuple(config()) == copied.get_tuple(config())
+
+
+def test_what_is_kept_of_a_read_is_never_old(tmp_path: Path) -> None:
+    """Writes of another process, another saver and of an open transaction are seen at once."""
+    path = tmp_path / "a.db"
+    with MemdbSaver(path, embedder=None) as saver, MemdbSaver(path, embedder=None) as other:
+        for number in range(3):
+            for one in (saver, other):
+                one.put(config(), checkpoint(f"id{number}", by=str(one)), {}, {})
+                for _ in range(3):
+                    found = saver.get_tuple(config()), other.get_tuple(config())
+                    assert found[0] == found[1]
+                    assert found[0] is not None
+                    assert found[0].checkpoint["channel_values"] == {"by": str(one)}
+        found[0].checkpoint["channel_values"]["by"] = "changed"  # a copy
+        with saver._db.transaction():
+            saver.put_writes(config(checkpoint_id="id2"), [("x", 1)], "task")
+            inside = saver.get_tuple(config())
+            assert inside is not None
+            assert inside.pending_writes == [("task", "x", 1)]
+            assert inside.checkpoint["channel_values"] == {"by": str(other)}
+        saver._db.scope("default", "langgraph (checkpoints)").items.clear(("t",))
+        assert saver.get_tuple(config()) is other.get_tuple(config()) is None
