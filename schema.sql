@@ -10,6 +10,7 @@
 -- Packed ids (memdb/models/ids.py). A row's id says where it lives:
 --   session  scope_no << 44 | session_no << 24
 --   message  scope_no << 44 | session_no << 24 | seq
+--   A session_no from 524288 on is that of a branch.
 --   entry, artifact name, summary, item, namespace   scope_no << 44 | n
 -- so a scope and a session are contiguous ranges of ids: the tenant filter and
 -- "the last 50" are both a walk along the primary key.
@@ -50,7 +51,7 @@ CREATE TABLE scopes (
   uid TEXT NOT NULL,
   app TEXT NOT NULL CHECK (app <> ''),
   user_name TEXT NOT NULL,
-  last_session_no INTEGER NOT NULL DEFAULT 0 CHECK (last_session_no BETWEEN 0 AND 1048575),
+  last_session_no INTEGER NOT NULL DEFAULT 0 CHECK (last_session_no BETWEEN 0 AND 524287),
   last_n INTEGER NOT NULL DEFAULT 0,   -- of ids of entries, artifact names, summaries, items
   created_ms INTEGER NOT NULL,
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
@@ -62,11 +63,16 @@ CREATE TABLE scopes (
 
 -- An ordered run of messages in a scope. `last_seq` only grows: a number that
 -- was given to a message is never given to another one, also after deletes.
+-- A branch is one more row with the name of its session. It shares the messages of
+-- its parent up to `leaves_at`; its own have higher seqs, under its own id (ADR-0023).
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY CHECK (id & 0xFFFFFF = 0),
   scope_no INTEGER NOT NULL REFERENCES scopes (scope_no) ON DELETE RESTRICT,
   uid TEXT NOT NULL,
   name TEXT NOT NULL CHECK (name <> ''),
+  branch TEXT NOT NULL DEFAULT '',     -- '': the session itself
+  parent_id INTEGER REFERENCES sessions (id) ON DELETE RESTRICT,   -- NULL: it is no branch
+  leaves_at INTEGER NOT NULL DEFAULT 0 CHECK (leaves_at BETWEEN 0 AND 0xFFFFFF),
   title TEXT,                          -- NULL: never given one
   last_seq INTEGER NOT NULL DEFAULT 0 CHECK (last_seq BETWEEN 0 AND 0xFFFFFF),
   metadata TEXT,                       -- JSON object; NULL: none
@@ -74,11 +80,19 @@ CREATE TABLE sessions (
   updated_ms INTEGER NOT NULL,         -- when a message was last added or removed
   bigrams TEXT,                        -- derived from title: CJK bigrams; NULL: no such characters
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
-    row_digest(id, scope_no, uid, name, title, last_seq, metadata, created_ms, updated_ms)
+    row_digest(
+      id, scope_no, uid, name, branch, parent_id, leaves_at, title, last_seq, metadata,
+      created_ms, updated_ms
+    )
   ) STORED,
-  UNIQUE (scope_no, name),
-  CHECK (id >> 44 = scope_no)
+  UNIQUE (scope_no, name, branch),
+  CHECK (id >> 44 = scope_no),
+  CHECK ((branch = '') = (parent_id IS NULL) AND (parent_id IS NULL) = (id >> 43 & 1 = 0)),
+  CHECK (parent_id IS NULL OR parent_id < id),   -- so that no path has an end in itself
+  CHECK (last_seq >= leaves_at)
 ) STRICT;
+
+CREATE INDEX sessions_parent ON sessions (parent_id) WHERE parent_id IS NOT NULL;
 
 
 -- One utterance, tool call or tool result. What was said never changes; a cold
@@ -586,6 +600,8 @@ SELECT
   app,
   user_name,
   name AS session,
+  nullif(branch, '') AS branch,        -- NULL: the session itself
+  leaves_at,                           -- the last seq that a branch shares with its parent
   title,
   (
     SELECT count(*) FROM messages
@@ -603,6 +619,7 @@ SELECT
   app,
   user_name,
   sessions.name AS session,
+  nullif(sessions.branch, '') AS branch,
   messages.id & 0xFFFFFF AS seq,
   role,
   author,
@@ -621,6 +638,7 @@ SELECT
   app,
   user_name,
   sessions.name AS session,
+  nullif(sessions.branch, '') AS branch,
   summaries.depth,
   summaries.first_seq,
   summaries.last_seq,

@@ -10,7 +10,7 @@ Below are the names that a program uses first. The others can be imported from
     namespaces          Artifacts Entries State Summaries (memdb.api.collections), Items File Jobs
                         StoredSettings Worker, Host Transaction, Tools
     settings            Settings Category (memdb.models.settings)
-    conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo
+    conversations       Message NewMessage ContextWindow Piece ProfileBlock SessionInfo BranchInfo
                         SessionHead SessionSnapshot StateValue
     recall              Hit Hits Source Why
     entries             Entry EntryPage NewEntry Remembered EntryVersion Decision Extracted
@@ -106,6 +106,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.items import PutItem as PutItem
     from memdb.models.messages import Artifact as Artifact
     from memdb.models.messages import ArtifactVersion as ArtifactVersion
+    from memdb.models.messages import BranchInfo as BranchInfo
     from memdb.models.messages import ContextWindow as ContextWindow
     from memdb.models.messages import Finding as Finding
     from memdb.models.messages import Hit as Hit
@@ -236,7 +237,7 @@ _HOMES = {
     "memdb.models.items": "DeleteItem FindItem FoundItem Item PutItem",
     "memdb.models.messages": (
         "Artifact ArtifactVersion ContextWindow Finding Hit Hits Message NewMessage Piece "
-        "ProfileBlock SessionInfo Source SpaceInfo Why"
+        "ProfileBlock SessionInfo Source SpaceInfo Why BranchInfo"
     ),
     "memdb.models.observation": "CallStats Event",
     "memdb.models.protocols": (

@@ -47,7 +47,7 @@ from memdb.text.validate import flag_value
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 
-    from memdb.models.messages import Message
+    from memdb.models.messages import BranchInfo, Message
     from memdb.models.reports import SecretPlace
     from memdb.models.types import Role, SecretAction, When
 
@@ -145,6 +145,27 @@ class Session:
             host.prepare, messages, expected_seq=expected_seq, secrets=secrets, keep=keep
         )
         return await waited(self._worker, lambda: self._worker.add(host.transaction, prepare))
+
+    async def branch(
+        self, name: str, after_seq: int | None = None, *, create: bool | None = None
+    ) -> Session:
+        """Return the branch called *name*, made if it is new; see `memdb.Session.branch`."""
+        work = functools.partial(self._sync.branch, name, after_seq, create=create)
+        return Session(await run_in(self._worker, work), self._worker)
+
+    async def branches(self) -> list[BranchInfo]:
+        """Return every branch of the session, oldest first; see `memdb.Session.branches`."""
+        return await run_in(self._worker, self._sync.branches, "read")
+
+    @property
+    def branch_name(self) -> str | None:
+        """The name of this branch; None for a session itself."""
+        return self._sync.branch_name
+
+    async def parent(self) -> Session | None:
+        """Return what this branch leaves, None for a session; see `memdb.Session.parent`."""
+        found = await run_in(self._worker, lambda: self._sync.parent, "read")
+        return None if found is None else Session(found, self._worker)
 
     async def fork(self, name: str, *, before_seq: int | None = None) -> Session:
         """Copy this session to a new one; see `memdb.Session.fork`."""

@@ -10,6 +10,8 @@ Delegates; no rules here.
 from __future__ import annotations
 
 from memdb.engine.sqlite.pool import BlockExit
+from memdb.errors import InvalidInput
+from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
 from memdb.models.observation import observed
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from memdb.conversations.host_sessions import Changes, HostSessionService
     from memdb.engine.sqlite.engine import SqliteEngine
     from memdb.models.entries import Extracted
-    from memdb.models.messages import ContextWindow, Hits, Message, ProfileBlock
+    from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, ProfileBlock
     from memdb.models.reports import Receipt, SessionHead, SessionSnapshot
     from memdb.models.summaries import Archived, ArchivedSpan
     from memdb.models.types import (
@@ -403,15 +405,19 @@ class Session:
     """
     An ordered run of messages in a scope; it is made at its first message.
 
+    Or a branch of one, from `Session.branch`: messages that it shares with what it leaves,
+    then its own. State, artifacts and the title belong to the session.
+
     Attributes:
-        name: Its name in the scope.
+        name: Its name in the scope; of a branch that of its session.
     """
 
     def __init__(self, services: Services, owner: ScopeRef, name: str) -> None:
         """Use `scope.session(name)` instead."""
         self._services = services
         self._owner = owner
-        self.name = name
+        self._ref = name  # with the branch
+        self.name = str(name) if isinstance(name, BranchName) else name
 
     def append(
         self,
@@ -460,7 +466,7 @@ class Session:
         new = NewMessage(role, text, author, parts, external_id, created_ms, metadata)
         writer = self._services.writer
         drafts = writer.prepare([new], secrets)
-        (stored,) = writer.append(self._owner, self.name, drafts, expected_seq)
+        (stored,) = writer.append(self._owner, self._ref, drafts, expected_seq)
         return stored
 
     def append_from(
@@ -525,28 +531,28 @@ class Session:
         """
         writer = self._services.writer
         drafts = writer.prepare(messages, secrets)
-        return writer.append(self._owner, self.name, drafts, expected_seq, keep=keep)
+        return writer.append(self._owner, self._ref, drafts, expected_seq, keep=keep)
 
     @property
     def last_seq(self) -> int:
         """The highest seq given out so far, 0 before the first message."""
-        return self._services.conversations.last_seq(self._owner, self.name)
+        return self._services.conversations.last_seq(self._owner, self._ref)
 
     def messages(self, after_seq: int = 0, limit: int | None = None) -> Iterator[Message]:
         """Iterate over the messages after *after_seq*, oldest first, *limit* at most."""
-        return self._services.conversations.messages(self._owner, self.name, after_seq, limit)
+        return self._services.conversations.messages(self._owner, self._ref, after_seq, limit)
 
     def last(self, n: int) -> list[Message]:
         """Return the newest *n* messages, oldest of them first. Cost: 0.1 ms for 50."""
-        return self._services.conversations.last(self._owner, self.name, n)
+        return self._services.conversations.last(self._owner, self._ref, n)
 
     def get(self, seq: int) -> Message:
         """Return message *seq*; NotFound if the session has none."""
-        return self._services.conversations.get(self._owner, self.name, seq)
+        return self._services.conversations.get(self._owner, self._ref, seq)
 
     def find(self, external_id: str) -> Message | None:
         """Return the message that was added with *external_id*, None without one."""
-        return self._services.conversations.find_external(self._owner, self.name, external_id)
+        return self._services.conversations.find_external(self._owner, self._ref, external_id)
 
     def recall(
         self,
@@ -584,7 +590,7 @@ class Session:
             kinds=kinds,
             since=self._services.when_ms(since, "since"),
             until=self._services.when_ms(until, "until"),
-            session=self.name,
+            session=self._ref,
             explain=explain,
             by=by,
             rerank=rerank,
@@ -629,7 +635,7 @@ class Session:
         Cost: 5 ms for any number of messages, with a query the time of a
         recall besides. What is not yet summarised is condensed without a model.
         """
-        return self._services.contexts.context(self._owner, self.name, budget_tokens, query)
+        return self._services.contexts.context(self._owner, self._ref, budget_tokens, query)
 
     def extract(
         self,
@@ -656,23 +662,88 @@ class Session:
                 before is stored, the rest is read the next time.
         """
         return self._services.extractions.extract(
-            self._owner, self.name, dry_run=dry_run, limit=limit, status=progress
+            self._owner, self._ref, dry_run=dry_run, limit=limit, status=progress
         )
 
     def profile(self, budget_tokens: int, *, ids: bool = False) -> ProfileBlock:
         """Return `Scope.profile` for the last three messages of the user in this session."""
-        said = self._services.conversations.last_said(self._owner, self.name)
+        said = self._services.conversations.last_said(self._owner, self._ref)
         return self._services.profiles.block(
-            self._owner, budget_tokens, said, session=self.name, ids=ids
+            self._owner, budget_tokens, said, session=self._ref, ids=ids
         )
+
+    def branch(
+        self, name: str, after_seq: int | None = None, *, create: bool | None = None
+    ) -> Self:
+        """
+        Return the branch called *name*; it is made if it is new.
+
+        A branch shares the messages up to *after_seq* with this session (or branch), and
+        goes on with its own. Reading, context, recall, summaries and export of a branch
+        cover exactly those. A shared message is stored and found once; deleting or editing
+        it changes every branch that shares it, but `host.pop`, `host.replace` and
+        `host.clear` change this one alone.
+
+        Args:
+            name: Unique in the session. 1 to 1,024 characters.
+            after_seq: The last seq that it shares, 0 for none; None means all there is.
+            create: True: it must be new; False: it must be there. None means either.
+
+        Raises:
+            AlreadyExists: there is one of that name, and *create* is True, or it leaves
+                elsewhere than *after_seq*.
+            NotFound: there is none, and *create* is False; or there is no such session.
+            InvalidInput: a name cannot be used, or *after_seq* was not given out yet.
+
+        Cost: 0.1 ms; nothing is copied. Reading one takes some µs more per branch on the way.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     tea = db.scope("ann").session("tea")
+        ...     _ = tea.extend([{"role": "user", "text": text} for text in ("Green?", "Black!")])
+        ...     other = tea.branch("other", after_seq=1)
+        ...     _ = other.append("user", "White!")
+        ...     [one.text for one in other.messages()], [one.name for one in tea.branches()]
+        (['Green?', 'White!'], ['other'])
+        """
+        if not isinstance(name, str):
+            raise InvalidInput(f"branch is {type(name).__name__}: give a name")
+        ref = BranchName(self.name, name)
+        source = branch_of(self._ref)
+        self._services.writer.branch(self._owner, ref, source, after_seq, create=create)
+        return type(self)(self._services, self._owner, ref)
+
+    def branches(self) -> list[BranchInfo]:
+        """Return every branch of the session, oldest first; also from a branch of it."""
+        return self._services.conversations.branches(self._owner, self.name)
+
+    @property
+    def branch_name(self) -> str | None:
+        """The name of this branch; None for a session itself."""
+        return branch_of(self._ref) or None
+
+    @property
+    def parent(self) -> Self | None:
+        """
+        What this branch leaves: the session or another branch; None for a session itself.
+
+        Raises:
+            NotFound: the branch was deleted.
+        """
+        if not isinstance(self._ref, BranchName):
+            return None
+        name = self._services.conversations.parent(self._owner, self._ref)
+        ref = self.name if name is None else BranchName(self.name, name)
+        return type(self)(self._services, self._owner, ref)
 
     def fork(self, name: str, *, before_seq: int | None = None) -> Self:
         """
-        Copy this session to a new one called *name* and return that.
+        Copy this session or branch to a new session called *name* and return that.
 
-        The copies keep their order, times and external ids, and get seqs from
-        1 on. The title and the metadata are copied; summaries are made anew, and
-        no fact is learnt again from what this session was extracted from. State,
+        The copy is a session of its own, listed, and shares nothing: for a second head of
+        the same conversation use `branch`. The copies keep their order, times and external
+        ids, and get seqs from 1 on. The title and the metadata are copied; summaries are
+        made anew, and no fact is learnt again from what this session was extracted from. State,
         artifacts and session-only entries stay with this session.
 
         Args:
@@ -685,7 +756,7 @@ class Session:
 
         Cost: 30 µs per message, in one transaction.
         """
-        self._services.writer.fork(self._owner, self.name, name, before_seq)
+        self._services.writer.fork(self._owner, self._ref, name, before_seq)
         return type(self)(self._services, self._owner, name)
 
     @property
@@ -693,12 +764,12 @@ class Session:
         """The summaries that condense this session: read, search, make and drop them."""
         from memdb.api.collections import Summaries
 
-        return Summaries(self._services, self._owner, self.name)
+        return Summaries(self._services, self._owner, self._ref)
 
     @property
     def host(self) -> Host:
         """What a framework with sessions of its own needs: create, commit, pop, window ..."""
-        return Host(self._services, self._owner, self.name)
+        return Host(self._services, self._owner, self._ref)
 
     @property
     def state(self) -> State:
@@ -712,14 +783,14 @@ class Session:
         """Return `memory_expand`, `memory_search` and `memory_compact` for this session."""
         from memdb.api.tools import Tools
 
-        return Tools(self._services, self._owner, self.name)
+        return Tools(self._services, self._owner, self._ref)
 
     @property
     def artifacts(self) -> Artifacts:
         """The artifacts of this session, and the `user:` ones of its scope."""
         from memdb.api.collections import Artifacts
 
-        return Artifacts(self._services, self._owner, self.name)
+        return Artifacts(self._services, self._owner, self._ref)
 
     def archive(
         self, keep_last: int = 1000, progress: Callable[[int], object] | None = None
@@ -740,7 +811,7 @@ class Session:
 
         Cost: 0.1 ms per message; reading 50 archived ones takes 1 ms.
         """
-        return self._services.archivist.archive(self._owner, self.name, keep_last, progress)
+        return self._services.archivist.archive(self._owner, self._ref, keep_last, progress)
 
     def unarchive(self, progress: Callable[[int], object] | None = None) -> Archived:
         """
@@ -752,7 +823,7 @@ class Session:
         Raises:
             Corrupt: a part of the archive is damaged; what is before it is back.
         """
-        return self._services.archivist.unarchive(self._owner, self.name, progress)
+        return self._services.archivist.unarchive(self._owner, self._ref, progress)
 
     def delete(
         self,
@@ -763,26 +834,34 @@ class Session:
         query: str | None = None,
         artifacts: bool = False,
         dry_run: bool = False,
+        force: bool = False,
     ) -> Receipt:
         """
         Remove the session, or some of its messages, from the memory; see `Scope.delete`.
 
         Takes the selectors of `forget`. Entries told by the messages stay, and
         so do `user:` artifacts; entries that only this session recalls go with it.
+        A session goes with its branches; a branch with its own messages alone. A message
+        that branches share goes from all of them.
+
+        Args:
+            force: Remove a branch also if others leave from it; they go too.
 
         Raises:
-            InvalidInput: two selectors contradict each other, or one is invalid.
+            InvalidInput: two selectors contradict each other, or one is invalid; or other
+                branches leave from this one.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
         from memdb.deletion.selectors import select_in
 
         selector = select_in(
-            self.name,
+            self._ref,
             seqs=seqs,
             last=last,
             before_ms=self._services.when_ms(before, "before"),
             query=query,
             artifacts=artifacts,
+            force=force,
         )
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
 
@@ -796,6 +875,7 @@ class Session:
         artifacts: bool = False,
         prove: bool = False,
         dry_run: bool = False,
+        force: bool = False,
     ) -> Receipt:
         """
         Remove the session, or some of its messages, for good; see `Scope.forget`.
@@ -813,24 +893,27 @@ class Session:
                 of this session that hold the words of *query*.
             prove: Take the bytes off the disk too, and prove it.
             dry_run: Remove nothing, and return what would be removed.
+            force: Of a branch also those that leave from it.
 
         Raises:
-            InvalidInput: two selectors contradict each other, or one is invalid.
+            InvalidInput: two selectors contradict each other, or one is invalid; or other
+                branches leave from this one.
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
         from memdb.deletion.selectors import select_in
 
         selector = select_in(
-            self.name,
+            self._ref,
             seqs=seqs,
             last=last,
             before_ms=self._services.when_ms(before, "before"),
             query=query,
             artifacts=artifacts,
+            force=force,
         )
         return self._services.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""
-        return f"<Session {self.name!r} of {self._owner.user!r}>"
+        return f"<Session {self._ref!r} of {self._owner.user!r}>"

@@ -13,7 +13,7 @@ import io
 from itertools import islice
 
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
-from memdb.models.ids import MAX_INT, MAX_SEQ, session_no_of
+from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of, session_no_of
 from memdb.models.messages import Artifact, ArtifactVersion
 from memdb.records import artifacts as records
 from memdb.records import sessions as session_records
@@ -333,13 +333,15 @@ class ArtifactService:
         message_id = None
         if message_seq is not None:
             int_value(message_seq, "message_seq", 1, MAX_SEQ)
-            if found is None or messages.find(tx, found, session, message_seq) is None:
+            place = sessions.find(tx, scope_no, session, branch_of(session))
+            said = None if place is None else messages.find(tx, place, session, message_seq)
+            if said is None:
                 raise NotFound("message", f"{session}#{message_seq}")
-            message_id = found | message_seq
+            message_id = said.id
         if name.startswith(SHARED_PREFIX):
             return Place(scope_no, SHARED, name), message_id
         if found is None:
-            found = session_records.ensure(tx, owner, session, self._db.ids)
+            found = session_records.ensure(tx, owner, str(session), self._db.ids)
         return Place(scope_no, session_no_of(found), name), message_id
 
     def _place(self, tx: Tx, owner: ScopeRef, session: str | None, name: str) -> Place | None:

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from memdb.cli.output import clean, note, one_line, print_json, print_records
 from memdb.errors import FileError, InvalidInput, MemDBError, NotFound, ReadOnly, StorageError
+from memdb.models.ids import BranchName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,7 +177,31 @@ secrets_option = click.option(
     type=click.Choice(("refuse", "redact", "allow")),
     help="What to do with keys and passwords.",
 )
-session_argument = click.argument("session")
+BRANCH = "memdb.branch"
+
+
+def _keep_branch(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    context.meta[BRANCH] = value
+
+
+branch_option = click.option(
+    "--branch",
+    metavar="NAME",
+    expose_value=False,
+    callback=_keep_branch,
+    help="The branch of the conversation; without it the conversation itself.",
+)
+
+
+def session_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command take SESSION and --branch; see `session_of`."""
+    return click.argument("session")(branch_option(command))
+
+
+def branch_given() -> str | None:
+    """Return what --branch of the running command names, None without it."""
+    found: str | None = click.get_current_context().meta.get(BRANCH)
+    return found
 
 
 def model_option(task: str, without: str) -> Callable[[Any], Any]:
@@ -434,11 +459,24 @@ def refuse_user() -> None:
 
 
 def session_of(scope: Scope, name: str) -> Session:
-    """Return the session called *name*; NotFound rather than an empty new one."""
+    """Return a session, or --branch of it; NotFound rather than an empty new one."""
     session = scope.session(name)
+    branch = branch_given()
+    if branch is not None:
+        return session.branch(branch, create=False)
     if not session.last_seq and all(known.name != name for known in scope.sessions()):
         raise NotFound("session", name)
     return session
+
+
+def branch_of_session(session: str | None) -> str | None:
+    """Return *session* with --branch; a usage error for --branch without a session."""
+    branch = branch_given()
+    if branch is None:
+        return session
+    if session is None:
+        raise click.UsageError("--branch needs --session: say which conversation it is of.")
+    return BranchName(session, branch)
 
 
 def scopes_to_dicts(scopes: list[Scope]) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ import click
 from memdb.cli.base import (
     MOMENT,
     Noun,
+    branch_given,
     confirm,
     confirm_options,
     limit_option,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from memdb.api.session import Session
     from memdb.cli.base import Call
     from memdb.models.messages import Message
+    from memdb.models.record import Record
     from memdb.models.summaries import Expansion
     from memdb.models.types import MessageFormat, Role, WindowStrategy
 
@@ -52,6 +54,14 @@ LIST_COLUMNS = (
     Column("CREATED", lambda one: when(one.created_ms)),
     Column("CHANGED", lambda one: when(one.updated_ms)),
     Column("TITLE", lambda one: one.title or "", cut=True),
+)
+BRANCH_COLUMNS = (
+    Column("BRANCH", lambda one: one.name, cut=True),
+    Column("FROM", lambda one: one.parent or "", cut=True),
+    Column("AFTER", lambda one: one.leaves_at, right=True),
+    Column("MESSAGES", lambda one: one.message_count, right=True),
+    Column("CREATED", lambda one: when(one.created_ms)),
+    Column("CHANGED", lambda one: when(one.updated_ms)),
 )
 HIT_COLUMNS = (
     Column("SEQ", lambda hit: hit.source.seq, right=True),
@@ -120,7 +130,10 @@ def append(
         append_from(call, session, text)
         return
     with call.scope(create=True) as scope:
-        stored = scope.session(session).append(
+        branch = branch_given()
+        found = scope.session(session)
+        found = found if branch is None else found.branch(branch, create=False)
+        stored = found.append(
             role,
             text,
             author=author,
@@ -451,24 +464,59 @@ def edit(call: Call, session: str, seq: int, text: str) -> None:
     call.reply(stored, f"{one_line(f'{session}#{seq}')} ({counted(stored.tokens, 'token')})")
 
 
+@verb("memdb chat branch agent.db trip other --after 12", of=chat)
+@session_argument
+@click.argument("name")
+@click.option("--after", type=click.IntRange(0), metavar="SEQ", help="The last message it shares.")
+def branch(call: Call, session: str, name: str, after: int | None) -> None:
+    """
+    Let a new branch leave a conversation.
+
+    It shares the messages up to --after, all of them without it, and goes on with its own.
+    --branch names the branch that it leaves. Other commands take --branch NAME.
+    """
+    with call.session(session) as found:
+        found.branch(name, after, create=True)
+        (made,) = [one for one in found.branches() if one.name == name]
+    text = f"{one_line(session)} ({one_line(name)}), after message {made.leaves_at}"
+    call.reply(made, text)
+
+
+@verb("memdb chat branches agent.db trip", of=chat)
+@session_argument
+def branches(call: Call, session: str) -> None:
+    """List the branches of a conversation, oldest first."""
+    with call.session(session) as found:
+        made = found.branches()
+    call.reply_records(made, BRANCH_COLUMNS, empty="No branches.")
+
+
 @verb("memdb chat delete agent.db trip --dry-run", of=chat)
 @session_argument
 @confirm_options
 def delete(call: Call, session: str, yes: bool, dry_run: bool) -> None:
     """
-    Remove a conversation with its messages and artifacts.
+    Remove a conversation with its messages, artifacts and branches.
 
-    Entries that come from it stay, and artifacts that are shared by all.
+    With --branch only that branch, with the messages that are its own. Entries that come
+    from it stay, and artifacts that are shared by all.
     """
     with call.scope() as scope:
         found = session_of(scope, session)
-        (known,) = [one for one in scope.sessions() if one.name == session]
+        counts = found.delete(dry_run=True).removed
+        known: Record
+        if found.branch_name is None:
+            (known,) = [one for one in scope.sessions() if one.name == session]
+        else:
+            (known,) = [one for one in found.branches() if one.name == found.branch_name]
         artifacts = sum(one.session == session for one in scope.artifacts.list())
-        parts = [counted(known.message_count, "message"), counted(artifacts, "artifact")]
+        artifacts = 0 if found.branch_name else artifacts
+        parts = [counted(counts["messages"], "message"), counted(artifacts, "artifact")]
+        parts += [counted(counts["branches"], "branch", "branches")] if counts["branches"] else []
         what = f"{one_line(session)}, {', '.join(parts)}"
         if not dry_run:
             confirm(f"Delete {what}?", yes=yes)
-        deleted = not dry_run and found.delete().removed["sessions"] > 0
+        deleted = not dry_run and any(found.delete().removed.values())
     data = {"deleted": deleted, "dry_run": dry_run, "session": known, "artifacts": artifacts}
     call.reply(data, f"{'Would delete' if dry_run else 'Deleted'} {what}.")
 

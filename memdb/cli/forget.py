@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import Noun, confirm, confirm_options, refuse_user, scopes_to_dicts, verb
+from memdb.cli.base import (
+    Noun,
+    branch_of_session,
+    branch_option,
+    confirm,
+    confirm_options,
+    refuse_user,
+    scopes_to_dicts,
+    verb,
+)
 from memdb.cli.output import Column, counted, note, one_line, print_records
 from memdb.errors import StorageError
 
@@ -20,6 +29,7 @@ ONE_OF = "Say what to forget: one of --entry, --session, --query and --all."
 THINGS = {
     "messages": "message",
     "sessions": "conversation",
+    "branches": "branch",
     "entries": "entry",
     "versions": "old version",
     "summaries": "summary",
@@ -27,7 +37,12 @@ THINGS = {
     "items": "item",
     "state": "value of state",
 }
-MANY = {"entries": "entries", "summaries": "summaries", "state": "values of state"}
+MANY = {
+    "branches": "branches",
+    "entries": "entries",
+    "summaries": "summaries",
+    "state": "values of state",
+}
 
 
 SECRET_COLUMNS = (
@@ -45,6 +60,7 @@ SECRET_COLUMNS = (
 )
 @click.option("--entry", type=click.IntRange(0), metavar="ID", help="An entry and its history.")
 @click.option("--session", metavar="NAME", help="A conversation, and the entries from it.")
+@branch_option
 @click.option(
     "--seq",
     "seqs",
@@ -70,6 +86,7 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
         raise click.UsageError(ONE_OF)
     if asked["seqs"] and asked["session"] is None:
         raise click.UsageError("--seq needs --session: say which conversation it is of.")
+    asked["session"] = branch_of_session(asked["session"])
     with call.scope() as scope:
         receipt = _forget(scope, asked, dry_run=True)
         if not dry_run:
@@ -82,7 +99,7 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
 
 def _forget(scope: Scope, asked: dict[str, Any], **options: Any) -> Receipt:
     if asked["seqs"]:
-        session = scope.session(asked["session"])
+        session = scope.session(asked["session"])  # or a branch of one
         return session.forget(asked["seqs"], artifacts=asked["artifacts"], **options)
     names = ("entry", "session", "query", "everything", "artifacts")
     named = {name: asked[name] for name in names}

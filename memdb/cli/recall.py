@@ -5,7 +5,14 @@ from __future__ import annotations
 import click
 
 from memdb.api.scope import KINDS
-from memdb.cli.base import MOMENT, embedder_option, limit_option, verb
+from memdb.cli.base import (
+    MOMENT,
+    branch_of_session,
+    branch_option,
+    embedder_option,
+    limit_option,
+    verb,
+)
 from memdb.cli.output import Column, note, one_line, print_records, print_table, when
 from memdb.models.messages import ROLES
 
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--since", type=MOMENT, help="Only what was written then or later.")
 @click.option("--until", type=MOMENT, help="Only what was written before.")
 @click.option("--session", metavar="NAME", help="Its messages and artifacts, and the entries.")
+@branch_option
 @click.option("--category", multiple=True, metavar="NAME", help="Only such entries. Repeatable.")
 @click.option("--role", type=click.Choice(ROLES), multiple=True, help="Only such messages.")
 @click.option("--author", multiple=True, metavar="NAME", help="Only their messages. Repeatable.")
@@ -88,6 +96,7 @@ def recall(
     with call.scope() as scope:
         if why is not None:
             session, seq = _place(why)
+            session = branch_of_session(session) or session
             reason = scope.why(
                 query, session, seq, limit, since=since, until=until, rerank=not no_rerank
             )
@@ -98,7 +107,7 @@ def recall(
             kinds=kinds or KINDS,
             since=since,
             until=until,
-            session=session,
+            session=branch_of_session(session),
             explain=explain,
             rerank=not no_rerank,
             group=group,

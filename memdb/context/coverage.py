@@ -117,8 +117,9 @@ class Coverage:
         """
         found = self._loose(max(self.covered_seq + 1, first_seq), end_seq)
         if self.covered_seq >= first_seq:
-            for summary in summary_rows.frontier(self._tx, self._session, end_seq, most):
-                found += self._opened(summary, end_seq)
+            end = min(end_seq, self.covered_seq)
+            for summary, last in summary_rows.frontier(self._tx, self._session, end, most):
+                found += self._opened(summary, last)
         last = end_seq
         for place, part in enumerate(found):
             # Too many messages have no leaf: the rest is left out. Messages that were

@@ -10,6 +10,7 @@ recover (ADR-0009).
 
 from __future__ import annotations
 
+from memdb.engine.branches import runs_of
 from memdb.engine.segments import block_of
 from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ
@@ -17,7 +18,7 @@ from memdb.models.record import Record
 from memdb.models.summaries import Archived, ArchivedSpan
 from memdb.records import archive as records
 from memdb.records.scopes import find_session
-from memdb.tables import archive
+from memdb.tables import archive, messages
 from memdb.text.derived import bigrams_of
 from memdb.text.validate import int_value
 
@@ -25,7 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memdb.engine.base import Engine, Row
+    from memdb.engine.base import Engine, Row, Tx
+    from memdb.engine.branches import Run
     from memdb.engine.segments import Content
     from memdb.records.scopes import ScopeRef
     from memdb.tables.archive import Segment
@@ -84,9 +86,27 @@ class ArchiveService:
         total = Archived(0, 0, 0, 0)
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            before = 0 if target is None else archive.first_kept(tx, target, keep_last)
-        after = 0
-        while target is not None:
+            runs = [] if target is None else self._cold(tx, target, keep_last)
+        for run in runs:
+            total = _sum(total, self._archive_run(run, progress))
+        return total
+
+    @staticmethod
+    def _cold(tx: Tx, target: int, keep_last: int) -> list[Run]:
+        """Return the runs of a path without its newest *keep_last* messages."""
+        kept = keep_last
+        found = []
+        for run in reversed(runs_of(tx, target)):
+            first = archive.first_kept(tx, *run.span, kept)
+            kept -= messages.count(tx, first, run.span[1])
+            found.append(run.replace(last_seq=min(run.last_seq, first - run.session - 1)))
+        return found[::-1]
+
+    def _archive_run(self, run: Run, progress: Progress) -> Archived:
+        """Move all messages of a run into segments of its row."""
+        total = Archived(0, 0, 0, 0)
+        target, after, before = run.session, run.first_seq - 1, run.session + run.last_seq + 1
+        while True:
             step = self._plan(target, after, before)
             if step is None:
                 break
@@ -103,7 +123,13 @@ class ArchiveService:
         """Return the spans of a session that are archived, oldest first."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            return () if target is None else tuple(archive.spans(tx, target))
+            runs = [] if target is None else runs_of(tx, target)
+            return tuple(
+                span
+                for run in runs
+                for span in archive.spans(tx, run.session)
+                if span.first_seq <= run.last_seq
+            )
 
     def has_more(self, owner: ScopeRef, session: str, count: int) -> bool:
         """Return whether more than *count* messages of a session are outside the archive."""
@@ -111,8 +137,10 @@ class ArchiveService:
             target = find_session(tx, owner, session)
             if target is None:
                 return False
-            before = archive.first_kept(tx, target, count)
-            return bool(archive.hot(tx, target, 0, before))
+            return any(
+                archive.hot(tx, run.session, run.first_seq - 1, run.span[1] + 1)
+                for run in self._cold(tx, target, count)
+            )
 
     def _plan(self, target: int, after: int, before: int) -> _Step | None:
         """Read the next messages and make their segments, together with those they touch."""
@@ -168,12 +196,21 @@ class ArchiveService:
         total = Archived(0, 0, 0, 0)
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-        after = 0
-        while target is not None:
+            runs = [] if target is None else runs_of(tx, target)
+        for run in runs:
+            total = _sum(total, self._unarchive_run(run, progress))
+        return total
+
+    def _unarchive_run(self, run: Run, progress: Progress) -> Archived:
+        """Move the messages back that are in segments which hold some of a run."""
+        total = Archived(0, 0, 0, 0)
+        target, after = run.session, 0
+        while True:
             with self._db.read() as tx:
                 old = archive.after(tx, target, after, STEP_SEGMENTS)
+            old = [one for one in old if one.first_seq <= run.last_seq]
             if not old:
-                break
+                return total
             contents = archive.opened(target, old)
             if not self._move_back(target, old, contents):
                 continue
@@ -181,7 +218,6 @@ class ArchiveService:
             total = _sum(total, Archived(len(contents), len(old), _stored(old), _bytes(contents)))
             if progress is not None:
                 progress(len(contents))
-        return total
 
     def _move_back(self, target: int, old: list[Segment], contents: list[Content]) -> bool:
         """Move messages into their rows; False where the segments changed meanwhile."""

@@ -7,8 +7,9 @@ stores an event with all that it changes: one transaction, or nothing of it.
 
 from __future__ import annotations
 
+from memdb.engine.branches import row_of, runs_of
 from memdb.errors import AlreadyExists, InvalidInput, NotFound, VersionConflict
-from memdb.models.ids import MAX_SEQ, message_id, session_range
+from memdb.models.ids import MAX_SEQ, branch_of, message_id, session_of
 from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
 from memdb.records import messages as records
 from memdb.records import sessions as session_records
@@ -80,6 +81,8 @@ class HostSessionService:
             InvalidInput: something given cannot be stored; nothing was written.
         """
         name_value(session, "session")
+        if branch_of(session):
+            raise InvalidInput("create makes sessions: use Session.branch for a branch")
         if title is not None:
             text_value(title, "title")
         fields = self._screen.pass_fields(
@@ -183,7 +186,7 @@ class HostSessionService:
             said = None if found is None else messages.find(tx, found[0], session, seq)
             if found is None or said is None or (not said.text and said.parts is None):
                 return False
-            records.erase(tx, found[0], said)
+            records.erase(tx, session_of(said.id), said)
             return True
 
     def edit(
@@ -203,7 +206,7 @@ class HostSessionService:
             if found is None or said is None:
                 raise NotFound("message", f"{session}#{seq}")
             if not records.says(said, draft):
-                records.edit(tx, found[0], said, draft, self._db.ids)
+                records.edit(tx, session_of(said.id), said, draft, self._db.ids)
                 said = messages.find(tx, found[0], session, seq)
         assert said is not None
         return said
@@ -220,6 +223,8 @@ class HostSessionService:
         name_value(session, "session")
         if title is not None:
             text_value(title, "title")
+            if branch_of(session):
+                raise InvalidInput("title is given for a branch: its session has the title")
         fields = self._screen.pass_fields("session", {"title": title, "metadata": metadata})
         described = json_object(fields["metadata"], "metadata")
         with self._db.write() as tx:
@@ -248,7 +253,8 @@ class HostSessionService:
             found = _find(tx, owner, name_value(session, "session"))
             if found is None:
                 return False
-            row_id = message_id(found[0], int_value(seq, "seq", 1, MAX_SEQ))
+            seq = int_value(seq, "seq", 1, MAX_SEQ)
+            row_id = message_id(row_of(tx, found[0], seq), seq)
             return tx.words.has_archived(row_id, row_id)
 
     def values(self, place: Place) -> dict[str, Any]:
@@ -333,7 +339,7 @@ def _state_value(row: StateRow) -> StateValue:
 
 def _find(tx: Tx, owner: ScopeRef, session: str) -> tuple[int, SessionHead] | None:
     scope_no = owner.find(tx)
-    return None if scope_no is None else sessions.head(tx, scope_no, session)
+    return None if scope_no is None else sessions.head(tx, scope_no, session, branch_of(session))
 
 
 def _moved(known: SessionHead, head: SessionHead) -> bool:
@@ -347,8 +353,12 @@ def _messages(
 ) -> list[Message]:
     if since_ms is None:
         return messages.last(tx, target, session, MAX_SEQ if last is None else last)
-    ids = messages.ids_between(tx, *session_range(target), since_ms, MAX_MS + 1)
-    chosen = sorted(ids)[len(ids) - min(len(ids), MAX_SEQ if last is None else last) :]
+    ids = [
+        one
+        for run in runs_of(tx, target)
+        for one in sorted(messages.ids_between(tx, *run.span, since_ms, MAX_MS + 1))
+    ]
+    chosen = ids[len(ids) - min(len(ids), MAX_SEQ if last is None else last) :]
     found = messages.get_many(tx, chosen)
     return [found[one] for one in chosen]
 

@@ -4,6 +4,7 @@ Conversations: reading messages back in order, and the sessions of a scope.
 
 from __future__ import annotations
 
+from memdb.engine.branches import runs_of
 from memdb.errors import NotFound
 from memdb.models.ids import MAX_SEQ
 from memdb.records.scopes import find_session
@@ -14,8 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memdb.engine.base import Engine
-    from memdb.models.messages import Message, SessionInfo
+    from memdb.engine.base import Engine, Tx
+    from memdb.models.ids import BranchName
+    from memdb.models.messages import BranchInfo, Message, SessionInfo
     from memdb.records.scopes import ScopeRef
 
 PAGE = 500
@@ -95,6 +97,32 @@ class Conversations:
             target = find_session(tx, owner, session)
             return 0 if target is None else sessions.last_seq(tx, target)
 
+    def branches(self, owner: ScopeRef, session: str) -> list[BranchInfo]:
+        """Return every branch of a session, oldest first; [] without any."""
+        name = str(name_value(session, "session"))
+        with self._db.read() as tx:
+            scope_no = owner.find(tx)
+            rows = [] if scope_no is None else sessions.list_branches(tx, scope_no, name)
+            return [
+                info.replace(message_count=_count(tx, row, info.message_count))
+                for row, info in rows
+            ]
+
+    def parent(self, owner: ScopeRef, session: BranchName) -> str | None:
+        """Return the name of the branch that a branch leaves, None for the session itself."""
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            if target is None:
+                raise NotFound("branch", session.branch, f"session {str(session)!r}")
+            return sessions.parent_name(tx, target) or None
+
+    def own_messages(self, owner: ScopeRef, session: BranchName) -> Iterator[Message]:
+        """Yield the messages of a branch that it shares with no parent, oldest first."""
+        with self._db.read() as tx:
+            target = find_session(tx, owner, session)
+            after = 0 if target is None else sessions.description(tx, target)[2]
+        return self.messages(owner, session, after)
+
     def sessions(self, owner: ScopeRef, prefix: str = "") -> list[SessionInfo]:
         """Return every session of the scope whose name begins with *prefix*, by name."""
         text_value(prefix, "prefix")
@@ -108,3 +136,8 @@ class Conversations:
                     break
                 found += page
         return found
+
+
+def _count(tx: Tx, branch: int, own: int) -> int:
+    """Return how many messages the path of a branch holds, *own* of which are its own."""
+    return own + sum(messages.count(tx, *run.span) for run in runs_of(tx, branch)[:-1])

@@ -11,13 +11,14 @@ from memdb.errors import AlreadyExists, Busy, NotFound, VersionConflict
 from memdb.models.ids import MAX_SEQ, scope_of
 from memdb.models.messages import NewMessage
 from memdb.models.settings import ALLOW, DEFAULTS
+from memdb.records import branches
 from memdb.records import messages as records
 from memdb.records import sessions as session_records
 from memdb.records.messages import prepare_messages
 from memdb.records.scopes import find_session
 from memdb.tables import jobs, messages, sessions
 from memdb.text.screening import SecretScreen
-from memdb.text.validate import int_value, json_object, name_value
+from memdb.text.validate import flag_value, int_value, json_object, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Engine, Tx
+    from memdb.models.ids import BranchName
     from memdb.models.messages import Message
     from memdb.models.settings import Settings
     from memdb.records.messages import Draft
@@ -179,6 +181,7 @@ class MessageService:
             target, newest = _newest(tx, owner, session, expected_seq)
             if target is None or newest is None:
                 return None
+            branches.keep_others(tx, target, [newest.seq], self._db.ids)
             records.remove(tx, target, [newest.seq])
             self.insert(tx, target, session, drafts)
             return newest
@@ -206,6 +209,7 @@ class MessageService:
         with self._db.write() as tx:
             target, _ = _newest(tx, owner, session, expected_seq)
             if target is not None and gone:
+                branches.keep_others(tx, target, gone, self._db.ids)
                 records.remove(tx, target, gone)
             return self.append(owner, session, drafts)
 
@@ -215,9 +219,49 @@ class MessageService:
             target, newest = _newest(tx, owner, session, None)
             if target is None or newest is None:
                 return False
+            branches.keep_others(tx, target, range(1, newest.seq + 1), self._db.ids)
             records.remove_all(tx, target)
             sessions.touch(tx, target)
             return True
+
+    def branch(
+        self,
+        owner: ScopeRef,
+        name: BranchName,
+        source: str,
+        after_seq: int | None,
+        *,
+        create: bool | None,
+    ) -> None:
+        """
+        Make sure that a session has a branch; see `Session.branch`.
+
+        Args:
+            name: Of the session and the branch.
+            source: The branch that it leaves; "" means the session itself.
+
+        Transaction: one read; then one write if the branch is new.
+        """
+        name_value(name.branch, "branch")
+        name_value(name, "session")
+        if create is not None:
+            flag_value(create, "create")
+        if after_seq is not None:
+            int_value(after_seq, "after_seq", 0, MAX_SEQ)
+        with self._db.read() as tx:
+            found = find_session(tx, owner, name)
+            if found is None and create is False:
+                raise NotFound("branch", name.branch, f"session {str(name)!r}")
+            if found is not None and not create:
+                leaves_at = sessions.description(tx, found)[2]
+                if after_seq not in (None, leaves_at):
+                    raise AlreadyExists("branch", name.branch)
+                return
+        self.screen.pass_fields("session", {"branch": name.branch})
+        with self._db.write() as tx:
+            if create is None and find_session(tx, owner, name) is not None:
+                return  # another process was faster
+            branches.insert(tx, owner, name, source, after_seq, self._db.ids)
 
     def fork(self, owner: ScopeRef, session: str, name: str, before_seq: int | None) -> None:
         """
@@ -240,13 +284,13 @@ class MessageService:
                 if source is None:
                     raise NotFound("session", session)
                 originals = messages.last(tx, source, session, MAX_SEQ, before)
-                span = source, source + (originals[-1].seq if originals else 0)
-                span_hash = messages.span_hash(tx, *span)
+                span = 1, originals[-1].seq if originals else 0
+                span_hash = messages.span_hash(tx, source, *span)
             # The screen let the originals in, so the copies pass as they are.
             drafts = self.prepare(map(_copy, originals), ALLOW)
             with self._db.write() as tx:
                 is_here = sessions.identity(tx, source) is not None
-                if not is_here or messages.span_hash(tx, *span) != span_hash:
+                if not is_here or messages.span_hash(tx, source, *span) != span_hash:
                     continue  # something was removed, which the copy may not bring back
                 if find_session(tx, owner, name) is not None:
                     raise AlreadyExists("session", name)
@@ -260,6 +304,7 @@ class MessageService:
 
     def _copy_session(self, tx: Tx, owner: ScopeRef, source: int, name: str) -> int:
         """Make a session with the title and metadata of another one, and return its id."""
+        source = sessions.roots(tx, [source])[source]
         ((_, info),) = sessions.list_by_id(tx, source - 1, source, limit=1)
         columns = {"title": info.title, "metadata": json_object(info.metadata, "metadata")}
         uid = self._db.ids(tx.now_ms)

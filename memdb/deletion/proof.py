@@ -7,7 +7,7 @@ caller's transaction.
 
 from __future__ import annotations
 
-from memdb.models.ids import MAX_INT
+from memdb.models.ids import MAX_INT, branch_of
 from memdb.records import archive as archive_records
 from memdb.tables import (
     archive,
@@ -71,9 +71,8 @@ def _of_messages(tx: Tx, part: Part) -> Iterator[str | bytes | None]:
 
 def _of_session(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]:
     """Yield what a whole session says: its name, title and messages."""
-    ((_, info),) = sessions.list_by_id(tx, session - 1, session, limit=1)
-    yield from (name, info.title, json_value(info.metadata, "metadata"))
-    after = 0
+    title, metadata, after = sessions.description(tx, session)
+    yield from (branch_of(name) or name, title, metadata)
     while page := messages.list_after(tx, session, name, after, PAGE):
         for one in page:
             yield from _of_message(one)

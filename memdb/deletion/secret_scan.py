@@ -7,6 +7,7 @@ It changes nothing, and returns no secret in full.
 from __future__ import annotations
 
 from memdb.errors import Corrupt, InvalidInput
+from memdb.models.ids import BranchName
 from memdb.models.record import Record
 from memdb.models.reports import SecretPlace
 from memdb.records.scopes import find_session
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from memdb.entries.service import EntryService
     from memdb.items.service import ItemService
     from memdb.models.items import Item
-    from memdb.models.messages import ArtifactVersion
+    from memdb.models.messages import ArtifactVersion, BranchInfo
     from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import StateRow
@@ -69,15 +70,7 @@ def places(
 
     Sessions come first, with their messages and summaries, then state, entries, items, artifacts.
     """
-    for session in sources.reader.sessions(owner):
-        where, fields = f"session {session.name}", FIELDS["session"]
-        yield from _in_fields(where, session, fields, screen, entropy=entropy)
-        for message in sources.reader.messages(owner, session.name):
-            where = f"message {session.name}#{message.seq}"
-            yield from _in_fields(where, message, FIELDS["message"], screen, entropy=entropy)
-        for summary in _summaries(sources.db, owner, session.name):
-            where = f"summary {session.name}#{summary.first_seq}-{summary.last_seq}"
-            yield from _in_fields(where, summary, FIELDS["summary"], screen, entropy=entropy)
+    yield from _in_sessions(sources, owner, screen, entropy=entropy)
     for row in _state(sources.db, owner):
         where = f"state of session {row.session}" if row.session else "state"
         value = {row.key: _value_of(row)}
@@ -93,6 +86,45 @@ def places(
     for newest in sources.artifacts.list(owner, None):
         for version in sources.artifacts.versions(owner, newest.session, newest.name):
             yield from _in_artifact(sources, owner, version, screen, entropy=entropy)
+
+
+def _in_sessions(
+    sources: Sources, owner: ScopeRef, screen: SecretScreen, *, entropy: bool
+) -> Iterator[SecretPlace]:
+    """Yield the secrets of sessions and their branches, with messages and summaries."""
+    for session in sources.reader.sessions(owner):
+        where, fields = f"session {session.name}", FIELDS["session"]
+        yield from _in_fields(where, session, fields, screen, entropy=entropy)
+        for message in sources.reader.messages(owner, session.name):
+            where = f"message {session.name}#{message.seq}"
+            yield from _in_fields(where, message, FIELDS["message"], screen, entropy=entropy)
+        for summary in _summaries(sources.db, owner, session.name):
+            where = f"summary {session.name}#{summary.first_seq}-{summary.last_seq}"
+            yield from _in_fields(where, summary, FIELDS["summary"], screen, entropy=entropy)
+        for branch in sources.reader.branches(owner, session.name):
+            yield from _in_branch(sources, owner, session.name, branch, screen, entropy=entropy)
+
+
+def _in_branch(
+    sources: Sources,
+    owner: ScopeRef,
+    session: str,
+    branch: BranchInfo,
+    screen: SecretScreen,
+    *,
+    entropy: bool,
+) -> Iterator[SecretPlace]:
+    """Yield the secrets of a branch, without those of messages that it shares."""
+    name = BranchName(session, branch.name)
+    shown_name = f"{session} ({branch.name})"
+    fields = ("name", "metadata")
+    yield from _in_fields(f"branch {shown_name}", branch, fields, screen, entropy=entropy)
+    for message in sources.reader.own_messages(owner, name):
+        where = f"message {shown_name}#{message.seq}"
+        yield from _in_fields(where, message, FIELDS["message"], screen, entropy=entropy)
+    for summary in _summaries(sources.db, owner, name):
+        where = f"summary {shown_name}#{summary.first_seq}-{summary.last_seq}"
+        yield from _in_fields(where, summary, FIELDS["summary"], screen, entropy=entropy)
 
 
 def _summaries(db: Engine, owner: ScopeRef, session: str) -> Iterator[Summary]:

@@ -7,10 +7,15 @@ the caller's transaction.
 
 from __future__ import annotations
 
+from memdb.engine.branches import rows_sharing, runs_of, sharing, split_seqs
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import (
+    BRANCH_MARK,
     MAX_INT,
     MAX_SEQ,
+    BranchName,
+    branch_of,
+    is_branch,
     scope_of,
     scope_range,
     seq_of,
@@ -26,7 +31,7 @@ from memdb.tables import artifacts as artifact_rows
 from memdb.tables import entries, entry_history, items, messages, sessions, tombstones
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
-from memdb.text.validate import int_value, name_value, text_value
+from memdb.text.validate import flag_value, int_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +62,7 @@ class Selector(Record):
         words: Of the query.
         query: As it was given.
         artifacts: Also artifacts that hold the words, or that the messages saved.
+        force: Of a branch also those that leave from it.
     """
 
     what: str
@@ -68,11 +74,15 @@ class Selector(Record):
     words: tuple[str, ...] = ()
     query: str = ""
     artifacts: bool = False
+    force: bool = False
 
     def subject(self, owner: ScopeRef) -> str:
         """Return what the receipt holds the hash of."""
         if self.what == "everything":
             return f"{owner.app}\n{owner.user}"
+        if isinstance(self.session, BranchName):
+            name = f"{self.session}{BRANCH_MARK}{self.session.branch}"
+            return self.replace(session=name).subject(owner)
         if self.seqs is not None:
             return f"{self.session}#{','.join(map(str, self.seqs))}"
         if self.what == "messages":
@@ -125,6 +135,7 @@ def select_in(
     before_ms: int | None = None,
     query: str | None = None,
     artifacts: bool = False,
+    force: bool = False,
 ) -> Selector:
     """
     Return the selector of the session as a whole, or of what these arguments name in it.
@@ -138,7 +149,8 @@ def select_in(
     if len(given) > 1:
         raise InvalidInput(f"{' and '.join(given)} contradict each other: give one of them")
     if not given:
-        return Selector("session", session=session, artifacts=artifacts)
+        force = flag_value(force, "force")
+        return Selector("session", session=session, artifacts=artifacts, force=force)
     if query is not None:
         words = _words_of(query)
         return Selector("query", session=session, words=words, query=query, artifacts=artifacts)
@@ -215,8 +227,10 @@ def find(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool) -> 
         return _matching(tx, scope_no, session, selector, with_entries=with_entries)
     if selector.what == "session":
         return _whole(tx, session, selector, with_entries=with_entries)
-    part = Part(session, selector.session, _seqs(tx, session, selector))
-    return _parts(tx, [part], artifacts=selector.artifacts, with_entries=with_entries)
+    name = str(selector.session)
+    seqs = _seqs(tx, session, selector)
+    parts = [Part(row, name, tuple(some)) for row, some in split_seqs(tx, session, seqs)]
+    return _parts(tx, parts, artifacts=selector.artifacts, with_entries=with_entries)
 
 
 def _entry(tx: Tx, scope_no: int | None, entry_id: int) -> Selection:
@@ -233,6 +247,8 @@ def _everything(tx: Tx, scope_no: int | None) -> Selection:
         return Selection(state=(None,))
     low, high = scope_range(scope_no)
     whole = [(one, info.name) for one, info in sessions.list_by_id(tx, low, high, limit=MAX_INT)]
+    for row, name, branch in sessions.list_all_branches(tx, low, high, MAX_INT):
+        whole.append((row, BranchName(name, branch)))
     places = artifact_records.list_places(tx, scope_no)
     every = tuple(entries.ids_between(tx, low, high))
     stored = tuple(items.list_ids(tx, scope_no))
@@ -244,27 +260,51 @@ def _seqs(tx: Tx, session: int, selector: Selector) -> tuple[int, ...]:
     if selector.seqs is not None:
         return selector.seqs
     before_ms = MAX_INT if selector.before_ms is None else selector.before_ms
-    ids = sorted(messages.ids_between(tx, *session_range(session), -MAX_INT, before_ms))
-    return tuple(map(seq_of, ids[-selector.last :] if selector.last else ids))
+    seqs = sorted(
+        seq_of(one)
+        for run in runs_of(tx, session)
+        for one in messages.ids_between(tx, *run.span, -MAX_INT, before_ms)
+    )
+    return tuple(seqs[-selector.last :] if selector.last else seqs)
 
 
 def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> Selection:
-    """Return a whole session and what goes with it."""
+    """
+    Return a whole session and what goes with it.
+
+    Raises:
+        InvalidInput: it is a branch that others leave from, and *selector* has no force.
+    """
     scope_no = scope_of(session)
-    entry_ids = entries.list_from(tx, session, None) if with_entries else []
-    versions = entry_history.texts_from(tx, session, None) if with_entries else []
+    whole = [(session, selector.session)]
+    children = [row for row, _ in sharing(tx, session, 0)]
+    named = sessions.branch_names(tx, children) if children else {}
+    whole += [(row, BranchName(selector.session, named[row])) for row in children]
+    if children and is_branch(session) and not selector.force:
+        raise InvalidInput(
+            f"branch {branch_of(selector.session)!r} is left by "
+            f"{', '.join(map(repr, sorted(named.values())))}: delete these first, or give "
+            "force=True"
+        )
+    rows = [row for row, _ in whole]
+    entry_ids = [one for row in rows if with_entries for one in entries.list_from(tx, row, None)]
+    versions = [
+        one for row in rows if with_entries for one in entry_history.texts_from(tx, row, None)
+    ]
+    of_session = not is_branch(session)
     places = artifact_records.list_places(tx, scope_no, session_no_of(session))
     if selector.artifacts:
-        saved = artifact_rows.names_made_in(tx, scope_no, *session_range(session))
-        places += [Place(scope_no, number, name) for number, name in saved]
+        for row in rows:
+            saved = artifact_rows.names_made_in(tx, scope_no, *session_range(row))
+            places += [Place(scope_no, number, name) for number, name in saved]
     return Selection(
         (),
-        ((session, selector.session),),
+        tuple(whole),
         tuple(entry_ids),
         tuple(row for row in versions if row[0] not in entry_ids),
         tuple(dict.fromkeys(places)),
         (),
-        (selector.session,),
+        (selector.session,) if of_session else (),
     )
 
 
@@ -275,9 +315,9 @@ def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, with_entries: bool
     versions: list[Row] = []
     places: dict[Place, None] = {}
     for part in parts:
-        if with_entries:
-            entry_ids |= dict.fromkeys(entries.list_from(tx, part.session, part.seqs))
-            versions += entry_history.texts_from(tx, part.session, part.seqs)
+        for row, seqs in rows_sharing(tx, part.session, part.seqs) if with_entries else ():
+            entry_ids |= dict.fromkeys(entries.list_from(tx, row, seqs))
+            versions += entry_history.texts_from(tx, row, seqs)
         here = sorted(messages.uids(tx, part.ids))
         if here:
             present.append(part.replace(seqs=tuple(one - part.session for one in here)))
@@ -299,12 +339,14 @@ def _matching(
     namespace, key and metadata of an item. In a session, entries go only with the
     messages that told them.
     """
-    span = scope_range(scope_no) if session is None else session_range(session)
+    span = scope_range(scope_no)
+    spans = [span] if session is None else [run.span for run in runs_of(tx, session)]
     terms = word_terms(selector.words)
     texts = [term.replace(fields=("text",)) for term in terms]
     by_session: dict[int, list[int]] = {}
-    for row_id in sorted(_holding_all(tx, "message", texts, span)):
-        by_session.setdefault(session_of(row_id), []).append(seq_of(row_id))
+    for ids in spans:
+        for row_id in sorted(_holding_all(tx, "message", texts, ids)):
+            by_session.setdefault(session_of(row_id), []).append(seq_of(row_id))
     names = sessions.names(tx, list(by_session))
     parts = [Part(one, names[one], tuple(seqs)) for one, seqs in by_session.items()]
     selection = _parts(tx, parts, artifacts=selector.artifacts, with_entries=with_entries)

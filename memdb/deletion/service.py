@@ -14,7 +14,7 @@ from __future__ import annotations
 from memdb.deletion import proof, selectors
 from memdb.deletion.selectors import select
 from memdb.errors import Busy, Corrupt, InvalidInput
-from memdb.models.ids import session_range
+from memdb.models.ids import is_branch, session_range
 from memdb.models.record import Record
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
@@ -139,7 +139,7 @@ class Rewriting(Record):
         seqs: Of the messages that are forgotten.
         summaries: As they are, each with its new text; None for one that is
             pruned, which stays so.
-        left: The seqs of the messages that the leaves among them keep.
+        left: The ids of the messages that the leaves among them keep.
     """
 
     seqs: tuple[int, ...]
@@ -164,7 +164,7 @@ def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
             items = _sources(tx, summary, fresh, summaries)
         else:
             run = [one for one in _messages(tx, part, summary) if one.seq not in gone]
-            left += [one.seq for one in run]
+            left += [one.id for one in run]
             items = items_of_messages(run)
         fresh[row_id] = _made(items, summary.depth, summaries)
         planned.append((summary, None if summary.text is None else fresh[row_id]))
@@ -204,8 +204,7 @@ def is_plan_current(tx: Tx, part: Part, planned: Rewriting) -> bool:
         summary for summary, _ in planned.summaries
     ]:
         return False
-    ids = [part.session | seq for seq in planned.left]
-    return len(messages.uids(tx, ids)) == len(planned.left)
+    return len(messages.uids(tx, planned.left)) == len(planned.left)
 
 
 def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries) -> None:
@@ -216,6 +215,8 @@ def apply_rewriting(tx: Tx, part: Part, planned: Rewriting, summaries: Summaries
     """
     message_records.forget(tx, part.session, part.seqs, dependents.digest_of(part.name))
     for summary, made in planned.summaries:
+        if summary_rows.get(tx, summary.row_id) is None:
+            continue  # it stood for shared messages too, which went before
         columns = None if made is None else summaries.columns(made)
         improvable = made is not None and summaries.may_improve(made) and made.text != FORGOTTEN
         summary_records.rewrite(tx, summary, columns, improvable=improvable)
@@ -429,11 +430,13 @@ def _remove_versions(tx: Tx, selection: Selection) -> None:
 def _count(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
     """Return how many of each kind go."""
     sessions = [session for session, _ in selection.whole]
+    branches = sum(map(is_branch, sessions))
     parts = sum(len(part.seqs) for part in selection.parts)
     state = [state_rows.list_values(tx, owner.app, owner.user, name) for name in selection.state]
     return {
         "messages": parts + sum(messages.count(tx, *session_range(one)) for one in sessions),
-        "sessions": len(sessions),
+        "sessions": len(sessions) - branches,
+        "branches": branches,
         "entries": len(selection.entries),
         "versions": len(selection.versions),
         "summaries": sum(len(summary_rows.texts(tx, one)) for one in sessions),

@@ -192,7 +192,7 @@ class SpaceFiller:
         with self._db.read() as tx:
             texts = messages.texts(tx, low, high, batch)
             after = texts[-1][0] + 1 if texts else low
-            span_hash = messages.span_hash(tx, low, after - 1)
+            span_hash = messages.span_hash(tx, job.ref, job.next_seq, after - 1 - job.ref)
         embedded = self._embed_all([text for _, text in texts])
         refused = {
             ref: error
@@ -206,7 +206,7 @@ class SpaceFiller:
             if isinstance(vector, bytes)
         }
         with self._db.write() as tx:
-            if messages.span_hash(tx, low, after - 1) != span_hash:
+            if messages.span_hash(tx, job.ref, job.next_seq, after - 1 - job.ref) != span_hash:
                 jobs.release(tx, job)  # one was removed or changed: they are embedded anew
                 return 0
             more = after <= high and messages.texts(tx, after, high, 1)

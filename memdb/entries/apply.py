@@ -8,12 +8,15 @@ function joins the caller's transaction.
 
 from __future__ import annotations
 
+from memdb.engine.branches import row_of
 from memdb.entries.validation import TRUST, screen_merged
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.entries import Entry, Remembered
+from memdb.models.ids import session_of
 from memdb.models.protocols import ADD, DELETE, NOOP, UPDATE
 from memdb.records import entries as records
-from memdb.tables import entries, entry_history, messages, sessions
+from memdb.records.scopes import find_session
+from memdb.tables import entries, entry_history, messages
 from memdb.text.derived import said_hash
 
 TYPE_CHECKING = False
@@ -279,15 +282,17 @@ def locate(tx: Tx, owner: ScopeRef, statement: Statement) -> tuple[int, Statemen
     scope_no = owner.ensure(tx)
     if statement.session is None:
         return scope_no, statement
-    session_id = sessions.find(tx, scope_no, statement.session)
+    session_id = find_session(tx, owner, statement.session)
     if session_id is None:
-        raise NotFound("session", statement.session)
+        raise NotFound("session", str(statement.session))
     seqs = [seq for seq in (statement.first_seq, statement.last_seq) if seq is not None]
     if seqs:
-        stored = messages.uids(tx, [session_id | seq for seq in seqs])
+        ids = {seq: row_of(tx, session_id, seq) | seq for seq in seqs}
+        stored = messages.uids(tx, list(ids.values()))
         for seq in seqs:
-            if session_id | seq not in stored:
+            if ids[seq] not in stored:
                 raise NotFound("message", f"{statement.session}#{seq}")
+        session_id = session_of(ids[max(seqs)])
     return scope_no, statement.replace(session_id=session_id)
 
 

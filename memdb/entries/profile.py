@@ -14,6 +14,7 @@ from itertools import groupby
 from memdb.models.ids import MAX_INT
 from memdb.models.messages import ProfileBlock
 from memdb.models.record import Record
+from memdb.records.scopes import comes_from
 from memdb.tables import entries
 from memdb.tables import entries as pinned
 from memdb.text.sanitize import prompt_line
@@ -23,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from memdb.engine.base import Engine
+    from memdb.engine.base import Engine, Tx
     from memdb.entries.categories import Categories
     from memdb.models.entries import Entry
     from memdb.models.messages import Hits
@@ -170,8 +171,8 @@ class ProfileService:
                 return []
             ids = pinned.list_pinned(tx, scope_no, names, self._db.clock(), MOST_PINNED)
             found = entries.get_many(tx, ids)
-        shown = [found[entry_id] for entry_id in ids]
-        return [entry for entry in shown if _may_show(entry, session)]
+            shown = [found[entry_id] for entry_id in ids]
+            return [entry for entry in shown if _may_show(tx, owner, entry, session)]
 
     def _find_matching(
         self, owner: ScopeRef, query: str, shown: set[int], session: str | None
@@ -187,10 +188,11 @@ class ProfileService:
         ids = [number for number in numbers if number is not None and number not in shown]
         with self._db.read() as tx:
             by_id = entries.get_many(tx, ids)
-        found = [by_id[number] for number in ids if number in by_id]  # it may be deleted since
+            found = [by_id[number] for number in ids if number in by_id]  # it may be deleted since
+            found = [entry for entry in found if _may_show(tx, owner, entry, session)]
         ranks = self._category_ranks()
         found.sort(key=lambda entry: (ranks.get(entry.category, len(ranks)), entry.category))
-        return [entry for entry in found if _may_show(entry, session)]
+        return found
 
     def _category_ranks(self) -> dict[str, int]:
         """Return the place of each category, most important first."""
@@ -235,9 +237,9 @@ def entry_line(entry: Entry, *, ids: bool) -> str:
     return f"- {mark}({prompt_line(entry.category)}) {line}"
 
 
-def _may_show(entry: Entry, session: str | None) -> bool:
+def _may_show(tx: Tx, owner: ScopeRef, entry: Entry, session: str | None) -> bool:
     """Whether an entry may be in a prompt of a session."""
-    if entry.session_only and entry.session != session:
+    if entry.session_only and not comes_from(tx, owner, session, entry):
         return False
     return entry.pinned or entry.trust != "flagged"
 

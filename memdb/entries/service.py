@@ -6,6 +6,7 @@ Compares entries by key only; `memdb.entries.remember` compares them by content.
 
 from __future__ import annotations
 
+from memdb.engine.branches import runs_of
 from memdb.entries.apply import EntryWriter, get_entry, locate
 from memdb.entries.validation import (
     FLAGGED,
@@ -21,7 +22,8 @@ from memdb.models.entries import EntryPage
 from memdb.models.ids import MAX_INT, scope_of, scope_range
 from memdb.records import entries as records
 from memdb.records.entries import page as past_page
-from memdb.tables import entries, entry_history, sessions
+from memdb.records.scopes import find_session
+from memdb.tables import entries, entry_history
 from memdb.tables.entries import EntryFilter
 from memdb.text.times import when_ms
 from memdb.text.validate import (
@@ -242,8 +244,9 @@ class EntryService:
             scope_no = owner.find(tx)
             if scope_no is None:
                 return None
-            asking = 0 if session is None else sessions.find(tx, scope_no, session) or 0
-            entry_id = entries.find_key(tx, scope_no, key, self._db.clock(), asking)
+            asking = None if session is None else find_session(tx, owner, session)
+            path = [] if asking is None else [run.session for run in runs_of(tx, asking)]
+            entry_id = entries.find_key(tx, scope_no, key, self._db.clock(), path)
             return None if entry_id is None else entries.find(tx, entry_id)
 
     def history(self, owner: ScopeRef, entry_id: int) -> list[EntryVersion]:

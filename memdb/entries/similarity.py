@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import nlargest
 
 from memdb.errors import InvalidInput, PortError
-from memdb.models.ids import scope_range
+from memdb.models.ids import branch_of, scope_range
 from memdb.models.protocols import Claim
 from memdb.models.record import Record
 from memdb.models.settings import BY_MEANING, NO_MERGE
@@ -247,8 +247,11 @@ def _comparable(entry: Entry, statement: Statement) -> bool:
     """Whether both can be the same fact: neither keys nor sessions keep them apart."""
     if entry.key is not None and statement.key not in (None, entry.key):
         return False
-    return (entry.session if entry.session_only else None) == (
-        statement.session if statement.session_only else None
+    own = (entry.session, entry.branch or "") if entry.session_only else None
+    return own == (
+        (str(statement.session), branch_of(statement.session))
+        if statement.session_only and statement.session is not None
+        else None
     )
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from memdb.errors import Corrupt, InvalidInput, MemDBError, NotFound, PortError, Unreadable
 from memdb.extraction.candidates import cut_batch
 from memdb.models.entries import Extracted, Outcome
-from memdb.models.ids import MAX_INT, scope_of
+from memdb.models.ids import MAX_INT, BranchName, scope_of
 from memdb.models.record import Record
 from memdb.models.reports import WorkRequest
 from memdb.records.scopes import ScopeRef, find_session
@@ -286,7 +286,7 @@ class _Undo(Exception):
 def _span_hash(tx: Tx, place: SessionPlace, batch: Batch) -> str:
     """Return the hash of all messages that a model or the rules are shown."""
     first = (batch.context or batch.messages)[0]
-    return messages.span_hash(tx, place.session | first.seq, place.session | batch.messages[-1].seq)
+    return messages.span_hash(tx, place.session, first.seq, batch.messages[-1].seq)
 
 
 def _place_of(db: Engine, tx: Tx, session: int) -> SessionPlace | None:
@@ -296,7 +296,9 @@ def _place_of(db: Engine, tx: Tx, session: int) -> SessionPlace | None:
     scope_no = scope_of(session)
     for number, app, user in scopes.list_all(tx):
         if number == scope_no:
-            return SessionPlace(ScopeRef(db, app, user), known[0], session)
+            branch = sessions.branch_names(tx, [session]).get(session)
+            name = known[0] if branch is None else BranchName(known[0], branch)
+            return SessionPlace(ScopeRef(db, app, user), name, session)
     return None
 
 

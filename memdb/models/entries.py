@@ -80,8 +80,10 @@ class Entry(Record):
             like an instruction to a model).
         superseded_by: Id of the entry that replaced it; None means none did.
         session: Name of the session it comes from; None means no session.
+        branch: The branch of that session it comes from; None means the session itself.
         first_seq: With *last_seq* the span of messages it comes from.
-        session_only: Whether only that session recalls it.
+        session_only: Whether only that session recalls it; of a branch, those that share
+            the message.
         source: What stored it, for example "extracted"; None means the host.
         updated_ms: When it was last stated or changed.
         stored_ms: When the file got this version.
@@ -113,6 +115,7 @@ class Entry(Record):
     updated_ms: int
     stored_ms: int
     uid: str
+    branch: str | None = None
 
     def holds(self, at_ms: int) -> bool:
         """Whether it is active, unexpired and valid at a time."""
@@ -171,6 +174,7 @@ class EntryVersion(Record):
     stored_ms: int
     reason: str
     replaced_ms: int
+    branch: str | None = None
 
 
 class Remembered(Record):

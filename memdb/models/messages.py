@@ -182,6 +182,29 @@ class SessionInfo(Record):
     uid: str
 
 
+class BranchInfo(Record):
+    """
+    What a listing says about a branch of a session.
+
+    Attributes:
+        parent: Name of the branch that it leaves; None means the session itself.
+        leaves_at: The last seq that it shares with *parent*; 0 for none.
+        last_seq: The highest seq given out on its path.
+        message_count: How many messages its path holds, shared ones included.
+        uid: Differs from that of a branch of the same name that was deleted.
+    """
+
+    name: str
+    parent: str | None
+    leaves_at: int
+    last_seq: int
+    message_count: int
+    metadata: dict[str, Any] | None
+    created_ms: int
+    updated_ms: int
+    uid: str
+
+
 class ArtifactVersion(Record):
     """
     One immutable version of a named artifact, without its bytes.
@@ -192,6 +215,7 @@ class ArtifactVersion(Record):
         message_session: With *message_seq* the message that made it; None if
             that was not said, or its session is gone.
         sha256: Of the bytes, in hexadecimal.
+        message_branch: The branch that the message belongs to; None means the session.
     """
 
     name: str
@@ -205,6 +229,7 @@ class ArtifactVersion(Record):
     sha256: str
     created_ms: int
     uid: str
+    message_branch: str | None = None
 
 
 class Artifact(Record):
@@ -229,7 +254,8 @@ class Source(Record):
     created_ms the time of its first message. A summary has its session and id,
     and in seq and last_seq its span. *shared* is True of an entry that all users
     of the app share. An item has its namespace, key, revision and created_ms.
-    Messages, entries and items have the *metadata* given with them.
+    Messages, entries and items have the *metadata* given with them. *branch* is the branch
+    that a message, entry or summary belongs to; None means the session itself.
     """
 
     session: str | None = None
@@ -249,9 +275,11 @@ class Source(Record):
     namespace: tuple[str, ...] | None = None
     key: str | None = None
     revision: int | None = None
+    branch: str | None = None
 
     def __str__(self) -> str:
         """Name the place in one short line, as the command line prints it."""
+        session = f"{self.session} ({self.branch})" if self.branch else self.session
         if self.key is not None:
             return "/".join((*(self.namespace or ()), self.key))
         if self.entry_id is not None:
@@ -259,10 +287,10 @@ class Source(Record):
         if self.artifact is not None:
             return f"{self.artifact}@{self.version}"
         if self.last_seq is not None:
-            return f"{self.session}#{self.seq}-{self.last_seq}"
+            return f"{session}#{self.seq}-{self.last_seq}"
         if self.seq is None:
             return f"{self.session} ({self.title})" if self.title else str(self.session)
-        return f"{self.session}#{self.seq}"
+        return f"{session}#{self.seq}"
 
 
 class Hit(Record):

@@ -64,6 +64,7 @@ class Summary(Record):
         condensed_into: Id of the summary one level up that stands for it; None
             means that it is part of the frontier.
         row_id: Packed row id, see `memdb.models.ids`.
+        branch: The branch that it belongs to; None means the session itself.
     """
 
     id: str
@@ -80,6 +81,7 @@ class Summary(Record):
     condensed_into: str | None
     created_ms: int
     row_id: int
+    branch: str | None = None
 
     @property
     def message_count(self) -> int:

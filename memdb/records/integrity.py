@@ -12,6 +12,7 @@ from memdb.models.messages import Finding
 from memdb.records import (
     archive,
     artifacts,
+    branches,
     dependents,
     entries,
     items,
@@ -71,6 +72,7 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
         yield Finding("foreign_key", text, rebuildable=False)
     yield from dependents.check(tx)
     yield from messages.check(tx, deep=deep)
+    yield from branches.check(tx)
     yield from archive.check(tx)
     for text in tx.words.find_archived_differences():
         yield Finding("archived_fts", text, rebuildable=True)

@@ -13,7 +13,7 @@ from itertools import repeat
 
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge
-from memdb.models.ids import MAX_INT, MAX_SEQ, scope_of, session_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_range
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import ALLOW, SUMMARIZE_EVERY
@@ -229,6 +229,7 @@ def insert(
 
     Cost: 25 µs per message in bulk.
     """
+    name = str(name)
     if all(draft.external_id is None for draft in drafts):  # as nearly always: 3 µs less
         rows = place(tx, session, drafts, ids, space, summarize_every=summarize_every)
         return [messages.added_message(row, name) for row in rows]
@@ -289,10 +290,30 @@ def place(
     first, last = ordered[0]["id"] - session, ordered[-1]["id"] - session
     jobs.add_session(tx, session, first)
     jobs.grew(tx, session, first, last, summarize_every)
+    if late and is_branch(session):  # it was used, as its session was
+        sessions.touch(tx, sessions.roots(tx, [session])[session])
     if late < len(rows):
         tombstone_records.clear(tx, scope_of(session), [row["uid"] for row in ordered])
         _embed_from(tx, session, first)
     return rows
+
+
+def to_draft(message: Message) -> Draft:
+    """Return a stored message as a draft of a copy, which gets a uid of its own."""
+    return Draft(
+        message.role,
+        message.author,
+        message.text,
+        json_list(message.parts, "parts"),
+        message.external_id,
+        json_object(message.metadata, "metadata"),
+        message.created_ms,
+        None,
+        bigrams_of(message.text),
+        "",
+        message.tokens,
+        message.counter,
+    )
 
 
 def find_same(
@@ -424,7 +445,8 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
     """
     Remove messages by their rising seqs as `remove` does, but keep the summaries.
 
-    Each leaves a tombstone. The caller rewrites the summaries over them.
+    Each leaves a tombstone. The caller rewrites the summaries over them; those that a
+    branch has of its own go.
 
     Args:
         digest: Of the session's name, which the tombstones hold in its place.
@@ -438,6 +460,7 @@ def forget(tx: Tx, session: int, seqs: Sequence[int], digest: str) -> None:
         stone = Tombstone(uid, "message", ref, tx.now_ms, forgotten=True)
         tombstones.add(tx, scope_of(session), stone)
     _remove_rows(tx, session, seqs)
+    summary_records.remove_shared(tx, session, seqs)
     jobs.clear_errors(tx, session)
     sessions.touch(tx, session)
 

@@ -8,13 +8,15 @@ loads what writing and removing a session needs.
 
 from __future__ import annotations
 
-from memdb.models.ids import scope_range
+from memdb.engine.branches import holds, runs_of
+from memdb.models.ids import branch_of, scope_range
 from memdb.tables import scopes, sessions
 from memdb.text.validate import name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Engine, Tx
+    from memdb.models.entries import Entry
 
 
 # Whose entries all users of an app see. Nobody can be called so: a name is not empty.
@@ -63,8 +65,19 @@ class ScopeRef:
             self._scope_no = scope_no
 
 
+def comes_from(tx: Tx, owner: ScopeRef, session: str | None, entry: Entry) -> bool:
+    """Return whether an entry comes from a session, or from the path of a branch."""
+    if session is None or entry.session != str(session):
+        return False
+    if not branch_of(session):
+        return entry.branch is None
+    target = find_session(tx, owner, session)
+    runs = [] if target is None else runs_of(tx, target)
+    return holds(runs, entry.branch, entry.first_seq)
+
+
 def find_session(tx: Tx, owner: ScopeRef, name: str) -> int | None:
-    """Return the id of a session by its name, None if the scope has none such."""
+    """Return the id of a session or branch by its name, None if the scope has none such."""
     name_value(name, "session")
     scope_no = owner.find(tx)
-    return None if scope_no is None else sessions.find(tx, scope_no, name)
+    return None if scope_no is None else sessions.find(tx, scope_no, name, branch_of(name))

@@ -8,7 +8,9 @@ transaction.
 
 from __future__ import annotations
 
-from memdb.models.ids import session_no_of
+from memdb.engine.branches import sharing
+from memdb.errors import NotFound
+from memdb.models.ids import BRANCH_MARK, branch_of, is_branch, session_no_of
 from memdb.records import artifacts, dependents, entries, messages
 from memdb.records.scopes import find_session
 from memdb.tables import checks, jobs, sessions, state
@@ -25,9 +27,17 @@ if TYPE_CHECKING:
 
 
 def ensure(tx: Tx, owner: ScopeRef, name: str, ids: Ids) -> int:
-    """Return the id of a session, making the session and its scope if they are new."""
+    """
+    Return the id of a session, making the session and its scope if they are new.
+
+    Raises:
+        NotFound: *name* names a branch that is not there: `records.branches` makes them.
+    """
     scope_no = owner.ensure(tx)
-    found = sessions.find(tx, scope_no, name)
+    branch = branch_of(name)
+    found = sessions.find(tx, scope_no, name, branch)
+    if found is None and branch:
+        raise NotFound("branch", branch, f"session {name!s}")
     return sessions.add(tx, scope_no, name, ids(tx.now_ms)) if found is None else found
 
 
@@ -74,8 +84,11 @@ def forget(tx: Tx, owner: ScopeRef, name: str) -> bool:
     is_here = remove(tx, owner, name)
     scope_no = owner.find(tx)
     if scope_no is not None:
-        dependents.hide(tx, scope_no, "session", name, dependents.digest_of(name))
-        dependents.hide_artifacts(tx, scope_no)
+        branch = branch_of(name)
+        ref = f"{name}{BRANCH_MARK}{branch}" if branch else name
+        dependents.hide(tx, scope_no, "session", ref, dependents.digest_of(ref))
+        if not branch:
+            dependents.hide_artifacts(tx, scope_no)
     return is_here
 
 
@@ -84,16 +97,24 @@ def remove(tx: Tx, owner: ScopeRef, name: str) -> bool:
     Remove a session with everything that hangs on it; False if it is absent.
 
     Entries told in it stay, without the link, but for those that only this
-    session recalls. A tombstone says that the session was there.
+    session recalls. A tombstone says that the session was there. Its branches go too,
+    and with a branch those that leave from it.
     """
     session = find_session(tx, owner, name)
     if session is None:
         return False
-    scope_no = owner.ensure(tx)
+    for branch, _ in reversed(sharing(tx, session, 0)):
+        _remove_row(tx, branch)
+    if not is_branch(session):
+        artifacts.remove_session(tx, owner.ensure(tx), session_no_of(session))
+        state.clear(tx, (owner.app, owner.user, name))
+    return _remove_row(tx, session)
+
+
+def _remove_row(tx: Tx, session: int) -> bool:
+    """Remove a session or a branch that none leaves from, with its own messages."""
     messages.remove_all(tx, session)
-    artifacts.remove_session(tx, scope_no, session_no_of(session))
     entries.leave_session(tx, session)
-    state.clear(tx, (owner.app, owner.user, name))
     jobs.drop(tx, "session", session)
     tx.words.drop("session", session)
     return sessions.delete(tx, session)

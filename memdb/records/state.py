@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def places_of(owner: ScopeRef, session: str) -> tuple[Place, Place, Place]:
     """Return where the state of a session, of its user and of its app stands."""
-    return (owner.app, owner.user, session), (owner.app, owner.user, ""), (owner.app, "", "")
+    return (owner.app, owner.user, str(session)), (owner.app, owner.user, ""), (owner.app, "", "")
 
 
 def put(tx: Tx, owner: ScopeRef | None, place: Place, values: Mapping[str, str], ids: Ids) -> None:

@@ -7,11 +7,12 @@ caller's transaction.
 
 from __future__ import annotations
 
+from memdb.engine.branches import rows_sharing, sharing
 from memdb.tables import checks, jobs, summaries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from memdb.engine.base import Tx
@@ -68,10 +69,36 @@ def remove(tx: Tx, session: int, from_seq: int = 0) -> int:
     """
     Remove the summaries of a session that stand for *from_seq* or later; return how many.
 
-    0 means all.
+    0 means all. Branches that share one of these messages lose their own, and are queued.
     """
-    jobs.drop_nodes(tx, session, from_seq)
-    return summaries.delete_session(tx, session, from_seq)
+    for branch, _ in sharing(tx, session, max(from_seq, 1)):
+        if _remove_own(tx, branch, 0):
+            queue_session(tx, branch)
+    return _remove_own(tx, session, from_seq)
+
+
+def _remove_own(tx: Tx, session: int, from_seq: int) -> int:
+    """
+    Remove what a session or branch itself has from *from_seq* on; return how many.
+
+    A pruned summary that nothing stands for any more goes too, with all after it: what is
+    made next would need its text.
+    """
+    gone = 0
+    seq: int | None = from_seq
+    while seq is not None:
+        jobs.drop_nodes(tx, session, seq)
+        gone += summaries.delete_session(tx, session, seq)
+        seq = summaries.first_bare(tx, session)
+    return gone
+
+
+def remove_shared(tx: Tx, session: int, seqs: Sequence[int]) -> None:
+    """Remove the summaries of branches that stand for rising *seqs* which they share."""
+    for branch, shared in rows_sharing(tx, session, seqs)[1:]:
+        if summaries.list_over(tx, branch, shared):
+            _remove_own(tx, branch, 0)
+            queue_session(tx, branch)
 
 
 def prune(tx: Tx, session: int, limit: int) -> int:

@@ -8,7 +8,7 @@ kind, chosen by `kinds_of`, not another way through the stages.
 
 from __future__ import annotations
 
-from memdb.models.ids import session_of, session_range
+from memdb.models.ids import is_branch, session_of
 from memdb.models.messages import Source
 from memdb.models.record import Record
 from memdb.records.entries import page
@@ -81,24 +81,34 @@ def _message_corpora(tx: Tx, question: Question) -> list[Corpus]:
     if question.scope_no is None or question.session == 0:
         return []
     span, total = question.span, question.total
+    spans = [span]
     if question.session is not None:
-        span, total = session_range(question.session), sessions.last_seq(tx, question.session)
+        spans = [run.span for run in question.runs]
+        span, total = (spans[0][0], spans[-1][1]), sessions.last_seq(tx, question.session)
     request = question.request
-    if request.has_message_filter:
-        allowed = messages.ids_between(
-            tx,
-            *span,
-            request.since_ms,
-            request.until_ms,
-            roles=request.roles,
-            authors=request.authors,
-        )
-        if request.where is not None:
-            found = messages.metadata_between(tx, *span)
-            allowed &= {key for key, held in found if has_metadata(held, request.where)}
+    if request.has_message_filter or len(spans) > 1:
+        allowed: set[int] = set()
+        for one in spans:
+            allowed |= _allowed_messages(tx, request, one)
         return [read_corpus(tx, question, "message", span, allowed=allowed, total=len(allowed))]
     newest = MAX_POSTINGS if total > LARGE_SCOPE else None
     return [read_corpus(tx, question, "message", span, allowed=None, total=total, newest=newest)]
+
+
+def _allowed_messages(tx: Tx, request: SearchRequest, span: tuple[int, int]) -> set[int]:
+    """Return the ids in a span that pass the filters of a request."""
+    allowed = messages.ids_between(
+        tx,
+        *span,
+        request.since_ms,
+        request.until_ms,
+        roles=request.roles,
+        authors=request.authors,
+    )
+    if request.where is not None:
+        found = messages.metadata_between(tx, *span)
+        allowed &= {key for key, held in found if has_metadata(held, request.where)}
+    return allowed
 
 
 def _entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
@@ -121,11 +131,14 @@ def _entry_corpus(
         now_ms=question.now_ms,
         since_ms=request.since_ms,
         until_ms=request.until_ms,
-        session=question.session or 0,
+        path=[run.session for run in question.runs],
         of_scope=question.session is None or request.scope_entries,
         before=before,
         categories=request.categories,
     )
+    if len(question.runs) > 1:
+        is_whole = False
+        active -= _beyond_path(tx, question)
     if request.where is not None and active:
         is_whole = False
         found = entries.get_metadata(tx, active)
@@ -133,6 +146,17 @@ def _entry_corpus(
     # If no entry has to be left out, postings need no filter, which is faster.
     allowed = None if is_whole else active
     return read_corpus(tx, question, "entry", span, allowed=allowed, total=len(active))
+
+
+def _beyond_path(tx: Tx, question: Question) -> set[int]:
+    """Return the entries that a parent of the branch that asks told after the branch left."""
+    of_scope = question.request.scope_entries
+    return {
+        entry_id
+        for run in question.runs[:-1]
+        for entry_id, seq, session_only in entries.list_places(tx, run.session)
+        if (seq or 0) > run.last_seq and (session_only or not of_scope)
+    }
 
 
 def _past_entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
@@ -165,7 +189,7 @@ def _artifact_corpora(tx: Tx, question: Question) -> list[Corpus]:
     if question.scope_no is None or question.request.is_timed:
         return []  # a version has a time, its text as a whole has none
     allowed: set[int] = set()
-    session = question.request.session
+    session = None if question.request.session is None else str(question.request.session)
 
     def keep(postings: Postings) -> Postings:
         ids = {key for keys in postings.values() for key in keys}
@@ -216,7 +240,9 @@ def _session_corpora(tx: Tx, question: Question) -> list[Corpus]:
 
 
 def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
-    titles = sessions.titles(tx, {session_of(key) for key in ids})
+    of = {session_of(key) for key in ids}
+    titles = sessions.titles(tx, of)
+    branches = sessions.branch_names(tx, of) if any(map(is_branch, of)) else {}
     return {
         key: (
             row.text,
@@ -228,6 +254,7 @@ def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Conte
                 row.created_ms,
                 title=titles.get(session_of(key)),
                 metadata=row.metadata,
+                branch=branches.get(session_of(key)),
             ),
         )
         for key, row in messages.get_many(tx, ids).items()
@@ -248,6 +275,7 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, ids: Sequence[int]
                 category=entry.category,
                 shared=not low <= key <= high,
                 metadata=entry.metadata,
+                branch=entry.branch,
             ),
         )
         for key in ids
@@ -282,6 +310,7 @@ def _read_summaries(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Cont
                 created_ms=row.created_ms,
                 summary_id=row.id,
                 last_seq=row.last_seq,
+                branch=row.branch,
             ),
         )
         for row in summaries.get_many(tx, ids)

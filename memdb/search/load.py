@@ -8,7 +8,7 @@ caller's transaction.
 
 from __future__ import annotations
 
-from memdb.models.ids import SESSION_SHIFT
+from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
 from memdb.search.kinds import kinds_of
 from memdb.search.weights import FADE, FADE_COUNT, FADE_POWER, HIT_SHARE, SHOWN_MESSAGES
@@ -73,6 +73,8 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
             else:
                 session = row.id >> SESSION_SHIFT << SESSION_SHIFT
                 by_session.setdefault(session, []).append((row, score))
+    if any(map(is_branch, by_session)):
+        by_session = _of_roots(tx, by_session)
     scores = {
         session: _faded([titles.get(session, 0.0), *(score for _, score in rows[:FADE_COUNT])])
         for session, rows in ({**dict.fromkeys(titles, ()), **by_session}).items()
@@ -104,6 +106,19 @@ def load_sessions(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> li
         text = best[0].text if best else card.title or ""
         hits.append(Hit("session", text, scores[session], len(hits) + 1, source, hits=tuple(best)))
     return hits
+
+
+def _of_roots(
+    tx: Tx, by_session: dict[int, list[tuple[Ranked, float]]]
+) -> dict[int, list[tuple[Ranked, float]]]:
+    """Return the rows by session, those of branches with their session's, best first."""
+    roots = sessions.roots(tx, list(by_session))
+    merged: dict[int, list[tuple[Ranked, float]]] = {}
+    for session, rows in by_session.items():
+        merged.setdefault(roots.get(session, session), []).extend(rows)
+    for rows in merged.values():
+        rows.sort(key=lambda row: -row[1])
+    return merged
 
 
 def is_known(question: Question, ranking: Ranking) -> bool:

@@ -32,16 +32,15 @@ from memdb.text.validate import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
     from typing import Any
 
     from memdb.english.calendar import DateMention, DaySpan
 
     Moment = int | datetime | None
-    from collections.abc import Mapping
-
     from memdb.engine.base import Postings, Tx
+    from memdb.engine.branches import Run
     from memdb.models.entries import Entry
     from memdb.text.terms import Term
 
@@ -606,6 +605,7 @@ class Question(Record):
             if its entries are searched too.
         session: Id of the session that asks, 0 for one that does not exist.
             None means all.
+        runs: Where its messages are; () without such a session.
         total: About how many messages the scope has.
         terms: Search terms, those that say most first.
         now_ms: The time for which entries are valid and faded, UTC milliseconds.
@@ -625,6 +625,7 @@ class Question(Record):
     now_ms: int
     half_lives_ms: Mapping[str, int | None]
     floor: float
+    runs: tuple[Run, ...] = ()
 
 
 class Corpus(Record):

@@ -8,10 +8,11 @@ them a kind uses.
 
 from __future__ import annotations
 
+from memdb.engine.branches import holds, runs_of
 from memdb.english.calendar import read_spans
 from memdb.english.dates import dates_in, days_about
 from memdb.models.entries import decay_of
-from memdb.models.ids import scope_range, session_range
+from memdb.models.ids import scope_range
 from memdb.records.scopes import find_session
 from memdb.search.candidates import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
 from memdb.search.parse import NO_SPAN, Corpus, Question, has_metadata, parse_query
@@ -68,7 +69,8 @@ def read_question(
         return None
     span = NO_SPAN if scope_no is None else scope_range(scope_no)
     total = 0 if scope_no is None else sessions.total(tx, scope_no)
-    talk = session_range(session) if session else span
+    runs = tuple(runs_of(tx, session)) if session else ()
+    talk = (runs[0].span[0], runs[-1].span[1]) if runs else span
     query = _parse(tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms)
     query = query.replace(user=frozenset(query_words(scope.user)).intersection(query.words))
     terms = word_terms(query.content, MAX_TERMS)
@@ -87,6 +89,7 @@ def read_question(
         now_ms=now_ms if request.at_ms is None else request.at_ms,
         half_lives_ms=half_lives_ms,
         floor=floor,
+        runs=runs,
     )
 
 
@@ -185,7 +188,7 @@ def past_corpus(tx: Tx, question: Question, past: dict[int, Entry]) -> Corpus:
         key: entry
         for key, entry in past.items()
         if request.since_ms <= entry.created_ms < request.until_ms
-        and _is_recalled(entry, request)
+        and _is_recalled(entry, question)
         and (request.categories is None or entry.category in request.categories)
         and (request.where is None or has_metadata(entry.metadata, request.where))
     }
@@ -194,9 +197,14 @@ def past_corpus(tx: Tx, question: Question, past: dict[int, Entry]) -> Corpus:
     return Corpus("entry", question.span, set(past), len(past), postings, past=past)
 
 
-def _is_recalled(entry: Entry, request: SearchRequest) -> bool:
+def _is_recalled(entry: Entry, question: Question) -> bool:
     """Return whether the session that asks may recall *entry*; see `Scope.recall`."""
-    if request.session is not None and entry.session == request.session:
+    request = question.request
+    if (
+        request.session is not None
+        and entry.session == str(request.session)
+        and holds(question.runs, entry.branch, entry.first_seq)
+    ):
         return True
     return not entry.session_only and (request.session is None or request.scope_entries)
 

@@ -240,6 +240,8 @@ class Summaries:
         with self._db.read() as tx:
             known = sessions.identity(tx, session)
             steps = [] if known is None else plan(tx, session, known[0], self.settings, most)
+            if steps and steps[0].session != session:  # of what a branch shares
+                known = sessions.identity(tx, steps[0].session)
         if known is None or not steps:
             return 0, job
         made = [self._made(known[0], step, run, local=local) for step in steps]
@@ -249,7 +251,7 @@ class Summaries:
                 return 0, None
             stored = 0
             for step, (summary, failure) in zip(steps, made, strict=True):
-                row_id = self._store(tx, session, known, step, summary)
+                row_id = self._store(tx, known, step, summary)
                 if row_id is None:
                     break
                 if failure is not None:  # others see why it is an extract, and when it is tried
@@ -272,12 +274,11 @@ class Summaries:
         run.note(failure)
         return made, failure
 
-    def _store(
-        self, tx: Tx, session: int, known: tuple[str, str], step: Step, made: Made
-    ) -> int | None:
+    def _store(self, tx: Tx, known: tuple[str, str], step: Step, made: Made) -> int | None:
         """Store a summary if it is still due; return its row id, None if it was not."""
         name, uid = known
-        if sessions.identity(tx, session) != known or not still_due(tx, session, name, step):
+        session = step.session
+        if sessions.identity(tx, session) != known or not still_due(tx, name, step):
             return None
         row_id = scopes.next_id(tx, scope_of(session))
         row: dict[str, Any] = {

@@ -9,6 +9,7 @@ plans gets the same summaries.
 from __future__ import annotations
 
 from memdb.conversations.tool_calls import has_open_call, units
+from memdb.engine.branches import runs_of
 from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
 from memdb.summaries.summarizer import items_of_messages, items_of_summaries
@@ -35,10 +36,12 @@ class Step(Record):
     A planned summary: its span and its sources.
 
     Attributes:
+        session: The row whose summary it is: of a session, a branch or its parent.
         source_count: How many summaries the sources are; 0 for a leaf.
         span_hash: Of the messages of the span when it was planned.
     """
 
+    session: int
     depth: int
     first_seq: int
     last_seq: int
@@ -75,9 +78,15 @@ def plan(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list
     """
     Return up to *most* summaries that are due now, all of one depth, oldest first.
 
-    [] when nothing is due. Make them in this order, then plan again.
+    [] when nothing is due. Make them in this order, then plan again. What a branch
+    shares is due first, with its parent, so that both have the same summaries of it.
     """
-    return _leaves(tx, session, name, settings, most) or _condensed(tx, session, settings, most)
+    for run in runs_of(tx, session):
+        row = run.session
+        found = _leaves(tx, row, name, settings, most) or _condensed(tx, row, settings, most)
+        if found:
+            return found
+    return []
 
 
 def _leaves(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list[Step]:
@@ -120,27 +129,27 @@ def _condensed(tx: Tx, session: int, settings: Settings, most: int) -> list[Step
 def leaf_step(tx: Tx, session: int, first_seq: int, run: list[Message]) -> Step:
     """Return the step that summarises *run*: neighbours, the first one at *first_seq* or later."""
     last_seq = run[-1].seq
-    span_hash = messages.span_hash(tx, session | first_seq, session | last_seq)
-    return Step(0, first_seq, last_seq, tuple(items_of_messages(run)), 0, span_hash)
+    span_hash = messages.span_hash(tx, session, first_seq, last_seq)
+    return Step(session, 0, first_seq, last_seq, tuple(items_of_messages(run)), 0, span_hash)
 
 
 def step_above(tx: Tx, session: int, group: list[Summary]) -> Step:
     """Return the step that condenses *group*: neighbours of one depth, oldest first."""
     items = tuple(items_of_summaries(group, [summary.text for summary in group]))
     depth, first_seq, last_seq = group[0].depth + 1, group[0].first_seq, group[-1].last_seq
-    span_hash = messages.span_hash(tx, session | first_seq, session | last_seq)
-    return Step(depth, first_seq, last_seq, items, len(group), span_hash)
+    span_hash = messages.span_hash(tx, session, first_seq, last_seq)
+    return Step(session, depth, first_seq, last_seq, items, len(group), span_hash)
 
 
-def still_due(tx: Tx, session: int, name: str, step: Step) -> bool:
+def still_due(tx: Tx, name: str, step: Step) -> bool:
     """Return whether *step* is still due: its sources are unchanged and not yet summarised."""
+    session = step.session
     if not is_next(tx, session, name, step.depth, step.first_seq, step.last_seq):
         return False
     if step.depth:  # a model may have improved one meanwhile
         group = summaries.loose(tx, session, step.depth - 1, step.source_count)
         return step_above(tx, session, group) == step
-    ids = session | step.first_seq, session | step.last_seq
-    return messages.span_hash(tx, *ids) == step.span_hash
+    return messages.span_hash(tx, session, step.first_seq, step.last_seq) == step.span_hash
 
 
 def is_next(tx: Tx, session: int, name: str, depth: int, first_seq: int, last_seq: int) -> bool:

@@ -7,7 +7,7 @@ Every summary leads back to the messages it was made from, one level at a time.
 from __future__ import annotations
 
 from memdb.errors import InvalidInput, NotFound
-from memdb.models.ids import MAX_INT, MAX_SEQ
+from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch
 from memdb.models.summaries import Expansion, Summary, SummaryTree
 from memdb.records.scopes import find_session
 from memdb.summaries.planning import covered_seq, head_seq
@@ -53,7 +53,8 @@ class SummaryReader:
                 return SummaryTree((), 0, 1, 0)
             found: list[Summary] = []
             for depth in range(summaries.MAX_DEPTH, -1, -1):
-                found += summaries.list_depth(tx, target, depth)
+                found += summaries.list_shared_depth(tx, target, depth)
+            found = [_on_path(tx, target, one) for one in found]
             covered = covered_seq(tx, target, session)
             head = head_seq(tx, target, session)
             last = sessions.last_seq(tx, target)
@@ -101,7 +102,7 @@ class SummaryReader:
             if target is None or (summary is None and span is None):
                 raise NotFound("summary", ref, f"session {session!r}")
             if summary is not None:
-                summary = self._summaries.with_text(tx, summary)
+                summary = _on_path(tx, target, self._summaries.with_text(tx, summary))
                 span = summary.first_seq, summary.last_seq
                 if summary.depth:
                     return self._sources(tx, summary, after_seq, limit)
@@ -123,8 +124,10 @@ class SummaryReader:
         """Return the summaries with these ids, in that order; missing ones are left out."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            found = [target and summaries.find(tx, target, one) for one in ids]
-        return [summary for summary in found if summary]
+            if target is None:
+                return []
+            found = [summaries.find(tx, target, one) for one in ids]
+            return [_on_path(tx, target, summary) for summary in found if summary]
 
     def index(self, owner: ScopeRef, session: str, budget_tokens: int) -> str:
         """Return the frontier as lines for a system prompt; see `Summaries.index`."""
@@ -134,8 +137,12 @@ class SummaryReader:
             if target is None:
                 return ""
             first, _ = summaries.leaf_span(tx, target) or (0, 0)
-            found = summaries.frontier(tx, target, MAX_SEQ, INDEX_SUMMARIES)
-            found = [self._summaries.with_text(tx, summary) for summary in found]
+            frontier = summaries.frontier(tx, target, MAX_SEQ, INDEX_SUMMARIES)
+            found = [
+                self._summaries.with_text(tx, one)
+                for summary, last_seq in frontier
+                for one in parts_of(tx, summary, last_seq)
+            ]
         kept: list[str] = []
         text = ""
         for summary in found:
@@ -167,6 +174,22 @@ def _list_span(
         raise NotFound("message", f"{session}#{after + 1}-{last}")
     more = found[limit - 1].seq if len(found) > limit else None
     return Expansion(summary, (), tuple(found[:limit]), more)
+
+
+def _on_path(tx: Tx, target: int, summary: Summary) -> Summary:
+    """Return a summary as a branch has it: what its parent made of it later does not count."""
+    above = summary.condensed_into
+    if above is None or not is_branch(target) or summaries.find(tx, target, above) is not None:
+        return summary
+    return summary.replace(condensed_into=None)
+
+
+def parts_of(tx: Tx, summary: Summary, last_seq: int) -> list[Summary]:
+    """Return *summary*, or what of its sources ends up to *last_seq*, newest first."""
+    if summary.last_seq <= last_seq:
+        return [summary]
+    below = [one for one in summaries.sources(tx, summary) if one.first_seq <= last_seq]
+    return [part for one in reversed(below) for part in parts_of(tx, one, last_seq)]
 
 
 def find_summary(tx: Tx, target: int, ref: str) -> Summary | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.engine import segments
 from memdb.engine.segments import CODEC, block_of, cut, digest, open_segment, pack, squeeze
 from memdb.errors import Corrupt
-from memdb.models.ids import MAX_SEQ, session_range
+from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import ArchivedSpan
 
@@ -147,9 +147,12 @@ class Segment(Record):
     sha256: bytes
 
 
-def first_kept(tx: Tx, session: int, count: int) -> int:
-    """Return the id of the oldest of the newest *count* messages; above all where that is none."""
-    low, high = session_range(session)
+def first_kept(tx: Tx, low: int, high: int, count: int) -> int:
+    """
+    Return the id of the oldest of the newest *count* messages of a range of ids.
+
+    Above *high* where that is none.
+    """
     row = tx.one(SELECT_KEPT, {"low": low, "high": high, "count": count})
     return high + 1 if row is None or row[0] is None else int(row[0])
 

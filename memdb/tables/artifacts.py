@@ -81,6 +81,7 @@ SELECT
   sha256,
   artifacts.created_ms,
   artifacts.uid,
+  nullif(makers.branch, ''),
   artifacts.blob_no
 FROM artifacts
 JOIN blobs ON blobs.blob_no = artifacts.blob_no

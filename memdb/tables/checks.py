@@ -74,6 +74,22 @@ ORDER BY id
 LIMIT 20
 """
 
+BRANCH_PLACE = """/* checks.branch_place */
+SELECT 'branch ' || sessions.branch || ' of ' || sessions.name
+FROM sessions
+JOIN sessions AS parent ON parent.id = sessions.parent_id
+WHERE
+  parent.scope_no <> sessions.scope_no
+  OR parent.name <> sessions.name
+  OR parent.last_seq < sessions.leaves_at
+  OR EXISTS (
+    SELECT 1 FROM messages
+    WHERE messages.id > sessions.id AND messages.id <= sessions.id + sessions.leaves_at
+  )
+ORDER BY sessions.id
+LIMIT 20
+"""
+
 VERSION_ABOVE_LAST = """/* checks.version_above_last */
 SELECT 'artifact ' || artifact_names.name
 FROM artifact_names
@@ -325,6 +341,7 @@ RULES = {
     "state_without_session": STATE_WITHOUT_SESSION,
     "entry_without_session": ENTRY_WITHOUT_SESSION,
     "seq_above_last": SEQ_ABOVE_LAST,
+    "branch_place": BRANCH_PLACE,
     "version_above_last": VERSION_ABOVE_LAST,
     "namespace_without_item": NAMESPACE_WITHOUT_ITEM,
     "vector_without_row": VECTOR_WITHOUT_ROW,

@@ -17,7 +17,7 @@ from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -107,7 +107,7 @@ FROM entries
 WHERE
   scope_no = :scope_no
   AND key = :key
-  AND private_to IN (0, :session)
+  AND private_to IN (SELECT value FROM json_each(:sessions))
   AND holds_from_ms <= :now_ms
   AND holds_until_ms > :now_ms
 ORDER BY session_only DESC, holds_from_ms DESC, id DESC
@@ -206,7 +206,8 @@ SELECT
   entries.created_ms,
   entries.updated_ms,
   stored_ms,
-  entries.uid
+  entries.uid,
+  nullif(sessions.branch, '')
 FROM entries
 LEFT JOIN sessions ON sessions.id = entries.session_id
 WHERE entries.id IN (SELECT value FROM json_each(:ids))
@@ -312,6 +313,13 @@ WHERE session_id = :session
 ORDER BY id
 """
 
+SELECT_PLACES = """/* entries.places */
+SELECT id, first_seq, session_only
+FROM entries
+WHERE session_id = :session
+ORDER BY id
+"""
+
 SELECT_IDS_BETWEEN = """/* entries.ids_between */
 SELECT id FROM entries WHERE id BETWEEN :low AND :high ORDER BY id
 """
@@ -350,14 +358,14 @@ def find(tx: Tx, entry_id: int) -> Entry | None:
     return get_many(tx, [entry_id]).get(entry_id)
 
 
-def find_key(tx: Tx, scope_no: int, key: str, now_ms: int, session: int = 0) -> int | None:
+def find_key(tx: Tx, scope_no: int, key: str, now_ms: int, path: Sequence[int] = ()) -> int | None:
     """
     Return the id of the active entry that states the fact *key* then, None without one.
 
     Args:
-        session: The session that asks; what only it recalls comes first. 0 for none.
+        path: The rows of the session that asks; what only it recalls comes first.
     """
-    values = {"scope_no": scope_no, "key": key, "now_ms": now_ms, "session": session}
+    values = {"scope_no": scope_no, "key": key, "now_ms": now_ms, "sessions": [0, *path]}
     row = tx.one(SELECT_BY_KEY, values)
     return None if row is None else int(row[0])
 
@@ -643,7 +651,10 @@ WHERE
   AND holds_until_ms > :now_ms
   AND created_ms >= :since_ms
   AND created_ms < :until_ms
-  AND (session_id = :session_id OR (session_only = 0 AND :of_scope = 1))
+  AND (
+    session_id IN (SELECT value FROM json_each(:sessions))
+    OR (session_only = 0 AND :of_scope = 1)
+  )
   AND (:any_category = 1 OR category IN (SELECT value FROM json_each(:categories)))
 """
 
@@ -654,7 +665,7 @@ FROM entries AS shared
 JOIN entries AS own ON own.scope_no = :own_no AND own.said_hash = shared.said_hash
 WHERE
   shared.id BETWEEN :low AND :high
-  AND own.private_to IN (0, :session_id)
+  AND own.private_to IN (SELECT value FROM json_each(:sessions))
   AND own.holds_from_ms <= :now_ms
   AND own.holds_until_ms > :now_ms
 UNION
@@ -664,7 +675,7 @@ JOIN entries AS own ON own.scope_no = :own_no AND own.key = shared.key
 WHERE
   shared.id BETWEEN :low AND :high
   AND shared.key IS NOT NULL
-  AND own.private_to IN (0, :session_id)
+  AND own.private_to IN (SELECT value FROM json_each(:sessions))
   AND own.holds_from_ms <= :now_ms
   AND own.holds_until_ms > :now_ms
 """
@@ -818,7 +829,7 @@ def list_active_ids(
     now_ms: int,
     since_ms: int,
     until_ms: int,
-    session: int = 0,
+    path: Sequence[int] = (),
     of_scope: bool = True,
     before: tuple[int, int] | None = None,
     categories: Collection[str] | None = None,
@@ -829,9 +840,9 @@ def list_active_ids(
     Also whether these are all entries of the range.
 
     Args:
-        session: The session that asks; 0 for none. Entries that only other
+        path: The rows of the session that asks; () for none. Entries that only other
             sessions recall are left out.
-        of_scope: False leaves out those that do not come from *session*.
+        of_scope: False leaves out those that do not come from that session.
         before: Without those that say what an entry of this range says, or
             what it is the fact for.
         categories: Only those of these; None: of every category.
@@ -842,7 +853,7 @@ def list_active_ids(
         "now_ms": now_ms,
         "since_ms": since_ms,
         "until_ms": until_ms,
-        "session_id": session,
+        "sessions": path,
         "of_scope": of_scope,
         "any_category": categories is None,
         "categories": categories or (),
@@ -855,7 +866,7 @@ def list_active_ids(
             "high": high,
             "own_no": scope_of(before[0]),
             "now_ms": now_ms,
-            "session_id": session,
+            "sessions": [0, *path],
         }
         found -= {row[0] for row in tx.all(SELECT_SHADOWED, values)}
     return found, bool(found) and len(found) == rows[0][1]
@@ -922,6 +933,11 @@ def list_pinned(tx: Tx, scope_no: int, categories: list[str], now_ms: int, limit
     """
     values = {"scope_no": scope_no, "categories": categories, "now_ms": now_ms, "limit": limit}
     return [row[0] for row in tx.all(SELECT_PINNED, values)]
+
+
+def list_places(tx: Tx, session: int) -> list[Row]:
+    """Return (id, first seq, session_only) of the entries told in a session."""
+    return tx.all(SELECT_PLACES, {"session": session})
 
 
 def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:

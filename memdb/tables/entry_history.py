@@ -159,7 +159,8 @@ SELECT
   entry_history.updated_ms,
   stored_ms,
   reason,
-  replaced_ms
+  replaced_ms,
+  nullif(sessions.branch, '')
 FROM entry_history
 LEFT JOIN sessions ON sessions.id = entry_history.session_id
 WHERE entry_id = :id AND version BETWEEN :first AND :last

@@ -570,8 +570,8 @@ GIVEN_UP = 3
 
 INSERT_WHOLE_SPACE = """/* jobs.embed_everything */
 INSERT INTO jobs (kind, subject, ref, space_no, next_seq, due_ms)
-SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), 1, CAST(:now_ms AS BIGINT)
-FROM sessions WHERE last_seq > 0
+SELECT 'embed', 'session', id, CAST(:space_no AS BIGINT), leaves_at + 1, CAST(:now_ms AS BIGINT)
+FROM sessions WHERE last_seq > leaves_at
 UNION ALL
 SELECT 'embed', 'entry', id, :space_no, version, :now_ms
 FROM entries WHERE true
@@ -653,7 +653,11 @@ SELECT
     LEFT JOIN sessions ON subject = 'session' AND sessions.id = ref
     WHERE jobs.space_no = :space_no AND ref BETWEEN :low AND :high
   ),
-  (SELECT CAST(coalesce(sum(last_seq), 0) AS BIGINT) FROM sessions WHERE id BETWEEN :low AND :high)
+  (
+    SELECT CAST(coalesce(sum(last_seq - leaves_at), 0) AS BIGINT)
+    FROM sessions
+    WHERE id BETWEEN :low AND :high
+  )
   + (SELECT count(*) FROM entries WHERE id BETWEEN :low AND :high)
   + (
     SELECT CAST(coalesce(sum(vector_count), 0) AS BIGINT) FROM items
@@ -676,7 +680,7 @@ WHERE
 
 SELECT_SUBJECTS = """/* jobs.count_subjects */
 SELECT
-  (SELECT count(*) FROM sessions WHERE last_seq > 0)
+  (SELECT count(*) FROM sessions WHERE last_seq > leaves_at)
   + (SELECT count(*) FROM entries)
   + (
     SELECT CAST(coalesce(sum(vector_count), 0) AS BIGINT) FROM items

@@ -2,16 +2,17 @@
 Messages, in order. Owns the table `messages`.
 
 A row's id is its place (`memdb.models.ids`), so the messages of a session are a
-range of the primary key. A message never changes, except that erasing takes its
-content and keeps its place. A row without text is archived; readers here fill in
-what its segment holds.
+range of the primary key; those of a branch are some ranges, its path. A message never
+changes, except that erasing takes its content and keeps its place. A row without text is
+archived; readers here fill in what its segment holds.
 """
 
 from __future__ import annotations
 
 from _operator import itemgetter  # `operator` is a module more to load
 
-from memdb.models.ids import MASKS, MAX_SEQ, message_id, session_range
+from memdb.engine.branches import row_of, runs_of
+from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_range
 from memdb.models.messages import Message
 from memdb.text.validate import parse_json
 
@@ -346,7 +347,7 @@ def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
     """Return message *seq* of the session, None if there is none."""
-    row_id = message_id(session, seq)
+    row_id = message_id(row_of(tx, session, seq), seq)
     values = {"after": row_id - 1, "high": row_id, "session_name": session_name, "limit": 1}
     rows = tx.all(SELECT_AFTER, {**values, **MASKS})
     return _to_messages(tx, rows)[0] if rows else None
@@ -354,24 +355,24 @@ def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
 
 def find_external(tx: Tx, session: int, session_name: str, external_id: str) -> Message | None:
     """Return the message with the host's id *external_id*, None if there is none."""
-    values = {
-        "session": session,
-        "high": session_range(session)[1],
-        "session_name": session_name,
-        "external_id": external_id,
-    }
-    rows = tx.all(SELECT_BY_EXTERNAL, {**values, **MASKS})
+    rows: list[Row] = []
+    for run in runs_of(tx, session):
+        values = {
+            "session": run.session,
+            "high": run.span[1],
+            "session_name": session_name,
+            "external_id": external_id,
+        }
+        rows = tx.all(SELECT_BY_EXTERNAL, {**values, **MASKS}) or rows
     return _to_messages(tx, rows)[0] if rows else None
 
 
 def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tuple[int, str, str]]:
     """Return (id, role, text) by external id, for those that are stored."""
-    values = {
-        "session": session,
-        "high": session_range(session)[1],
-        "external_ids": external_ids,
-    }
-    rows = tx.all(SELECT_EXTERNALS, values)
+    rows = []
+    for run in runs_of(tx, session):
+        values = {"session": run.session, "high": run.span[1], "external_ids": external_ids}
+        rows += tx.all(SELECT_EXTERNALS, values)
     filled = _filled(tx, rows, ("external_id", "id", "role", "text"))
     return {external_id: (row_id, role, text) for external_id, row_id, role, text in filled}
 
@@ -391,6 +392,8 @@ def list_after(
     tx: Tx, session: int, session_name: str, after_seq: int, limit: int
 ) -> list[Message]:
     """Return up to *limit* messages with a higher seq than *after_seq*, oldest first."""
+    if is_branch(session):
+        return _after_on_path(tx, session, session_name, after_seq, limit)
     _, high = session_range(session)
     values = {
         "after": session + after_seq,
@@ -405,10 +408,50 @@ def last(
     tx: Tx, session: int, session_name: str, count: int, before_seq: int | None = None
 ) -> list[Message]:
     """Return the newest *count* messages before *before_seq*, oldest of them first."""
+    if is_branch(session):
+        return _last_on_path(tx, session, session_name, count, before_seq)
     low, high = session_range(session)
     before = high + 1 if before_seq is None else session + before_seq
     values = {"low": low, "before": before, "session_name": session_name, "limit": count}
     rows = tx.all(SELECT_LAST, {**values, **MASKS})
+    rows.reverse()
+    return _to_messages(tx, rows)
+
+
+def _after_on_path(
+    tx: Tx, branch: int, session_name: str, after_seq: int, limit: int
+) -> list[Message]:
+    """Return what `list_after` does for a branch, run by run."""
+    rows: list[Row] = []
+    for run in runs_of(tx, branch):
+        if run.last_seq <= after_seq or len(rows) >= limit:
+            continue
+        values = {
+            "after": run.session + max(after_seq, run.first_seq - 1),
+            "high": run.span[1],
+            "session_name": session_name,
+            "limit": limit - len(rows),
+        }
+        rows += tx.all(SELECT_AFTER, {**values, **MASKS})
+    return _to_messages(tx, rows)
+
+
+def _last_on_path(
+    tx: Tx, branch: int, session_name: str, count: int, before_seq: int | None
+) -> list[Message]:
+    """Return what `last` does for a branch, its own run first."""
+    before = MAX_SEQ + 1 if before_seq is None else before_seq
+    rows: list[Row] = []
+    for run in reversed(runs_of(tx, branch)):
+        if len(rows) >= count:
+            break
+        values = {
+            "low": run.span[0],
+            "before": min(run.session + before, run.span[1] + 1),
+            "session_name": session_name,
+            "limit": count - len(rows),
+        }
+        rows += tx.all(SELECT_LAST, {**values, **MASKS})
     rows.reverse()
     return _to_messages(tx, rows)
 
@@ -519,9 +562,9 @@ def set_spans(tx: Tx) -> None:
         tx.run(UPDATE_SPANS, {"id": row_id, "spans": spans})
 
 
-def span_hash(tx: Tx, low: int, high: int) -> str:
+def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
     """
-    Return a hash, in hex, of what the messages with *low* <= id <= *high* say.
+    Return a hash, in hex, of what the messages *first_seq* to *last_seq* of a session say.
 
     It changes if one of them is added, removed, edited or erased. Whoever reads
     messages, works outside of a transaction and stores the result compares it
@@ -530,8 +573,11 @@ def span_hash(tx: Tx, low: int, high: int) -> str:
     from _blake2 import blake2b  # `hashlib` loads OpenSSL
 
     found = blake2b(digest_size=SPAN_HASH_BYTES)
-    for (content_hash,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):
-        found.update(content_hash)
+    for run in runs_of(tx, session):
+        low = run.session | max(first_seq, run.first_seq)
+        high = run.session | min(last_seq, run.last_seq)
+        for (content_hash,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):
+            found.update(content_hash)
     return found.hexdigest()
 
 

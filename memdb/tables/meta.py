@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 SELECT_COUNTS = """/* meta.counts */
 SELECT
   (SELECT count(*) FROM scopes),
-  (SELECT count(*) FROM sessions),
+  (SELECT count(*) FROM sessions WHERE branch = ''),
+  (SELECT count(*) FROM sessions WHERE branch <> ''),
   (SELECT count(*) FROM messages),
   (SELECT count(*) FROM summaries),
   (SELECT count(*) FROM entries),
@@ -50,6 +51,7 @@ SELECT CAST(coalesce(sum(message_count), 0) AS BIGINT) FROM archive_segments
 COUNTED = (
     "scopes",
     "sessions",
+    "branches",
     "messages",
     "summaries",
     "entries",

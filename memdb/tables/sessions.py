@@ -2,14 +2,16 @@
 Sessions: ordered runs of messages in a scope. Owns the table `sessions`.
 
 A session is made at its first message. Its number and the seqs of its messages
-are never given out twice, also after deletes.
+are never given out twice, also after deletes. Branches are rows with the name of
+their session; no listing of sessions has them.
 """
 
 from __future__ import annotations
 
+from memdb.engine.branches import runs_of
 from memdb.errors import TooLarge
-from memdb.models.ids import MAX_SEQ, MAX_SESSION_NO, session_id
-from memdb.models.messages import SessionInfo
+from memdb.models.ids import BRANCH_MARK, MAX_SEQ, MAX_SESSION_NO, is_branch, session_id
+from memdb.models.messages import BranchInfo, SessionInfo
 from memdb.models.record import Record
 from memdb.text.validate import MAX_NAME_CHARS, parse_json
 
@@ -35,8 +37,37 @@ INSERT INTO sessions (id, scope_no, uid, name, title, metadata, created_ms, upda
 VALUES (:id, :scope_no, :uid, :name, :title, :metadata, :created_ms, :updated_ms, :bigrams)
 """
 
+INSERT_BRANCH = """/* sessions.insert_branch */
+INSERT INTO sessions (
+  id,
+  scope_no,
+  uid,
+  name,
+  branch,
+  parent_id,
+  leaves_at,
+  last_seq,
+  metadata,
+  created_ms,
+  updated_ms
+)
+VALUES (
+  :id,
+  :scope_no,
+  :uid,
+  :name,
+  :branch,
+  :parent_id,
+  :leaves_at,
+  :leaves_at,
+  :metadata,
+  :created_ms,
+  :updated_ms
+)
+"""
+
 SELECT_ID = """/* sessions.find */
-SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name
+SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name AND branch = :branch
 """
 
 SELECT_LAST_SEQ = """/* sessions.last_seq */
@@ -55,7 +86,8 @@ SELECT
   updated_ms,
   uid
 FROM sessions
-WHERE scope_no = :scope_no AND name > :after AND name >= :first AND name <= :last
+WHERE
+  scope_no = :scope_no AND name > :after AND name >= :first AND name <= :last AND branch = ''
 ORDER BY name
 LIMIT :limit
 """
@@ -77,7 +109,62 @@ SELECT
   updated_ms,
   uid
 FROM sessions
-WHERE scope_no = :scope_no AND name = :name
+WHERE scope_no = :scope_no AND name = :name AND branch = :branch
+"""
+
+# The count is that of its own run: the shared messages are counted along the path.
+SELECT_BRANCHES = """/* sessions.branches */
+SELECT
+  sessions.id,
+  sessions.branch,
+  nullif(parent.branch, ''),
+  sessions.leaves_at,
+  sessions.last_seq,
+  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask),
+  sessions.metadata,
+  sessions.created_ms,
+  sessions.updated_ms,
+  sessions.uid
+FROM sessions
+JOIN sessions AS parent ON parent.id = sessions.parent_id
+WHERE sessions.scope_no = :scope_no AND sessions.name = :name AND sessions.branch <> ''
+ORDER BY sessions.id
+"""
+
+SELECT_ALL_BRANCHES = """/* sessions.all_branches */
+SELECT id, name, branch FROM sessions
+WHERE id > :after AND id <= :high AND parent_id IS NOT NULL
+ORDER BY id
+LIMIT :limit
+"""
+
+SELECT_PARENT = """/* sessions.parent */
+SELECT parent.branch
+FROM sessions
+JOIN sessions AS parent ON parent.id = sessions.parent_id
+WHERE sessions.id = :id
+"""
+
+# Of branches and of sessions: the row of the session itself.
+SELECT_ROOTS = """/* sessions.roots */
+SELECT sessions.id, root.id
+FROM sessions
+JOIN sessions AS root
+  ON root.scope_no = sessions.scope_no AND root.name = sessions.name AND root.branch = ''
+WHERE sessions.id IN (SELECT value FROM json_each(:ids))
+"""
+
+SELECT_BRANCH_NAMES = """/* sessions.branch_names */
+SELECT id, branch FROM sessions
+WHERE id IN (SELECT value FROM json_each(:ids)) AND branch <> ''
+"""
+
+UPDATE_PLACE = """/* sessions.move */
+UPDATE sessions SET parent_id = :parent_id, leaves_at = :leaves_at WHERE id = :id
+"""
+
+SELECT_NEWEST = """/* sessions.newest */
+SELECT max(id) & :seq_mask FROM messages WHERE id BETWEEN :low AND :high
 """
 
 SELECT_BY_ID = """/* sessions.list_by_id */
@@ -92,7 +179,7 @@ SELECT
   updated_ms,
   uid
 FROM sessions
-WHERE id > :after AND id <= :high
+WHERE id > :after AND id <= :high AND branch = ''
 ORDER BY id
 LIMIT :limit
 """
@@ -104,6 +191,10 @@ SELECT id, name FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
 SELECT_TITLES = """/* sessions.titles */
 SELECT id, title FROM sessions
 WHERE id IN (SELECT value FROM json_each(:ids)) AND title IS NOT NULL
+"""
+
+SELECT_DESCRIPTION = """/* sessions.description */
+SELECT title, metadata, leaves_at FROM sessions WHERE id = :id
 """
 
 SELECT_IDENTITY = """/* sessions.identity */
@@ -129,7 +220,8 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_TOTAL = """/* sessions.total */
-SELECT CAST(coalesce(sum(last_seq), 0) AS BIGINT) FROM sessions WHERE scope_no = :scope_no
+SELECT CAST(coalesce(sum(last_seq - leaves_at), 0) AS BIGINT) FROM sessions
+WHERE scope_no = :scope_no
 """
 
 SELECT_TOKENS = """/* sessions.tokens */
@@ -184,7 +276,14 @@ DELETE FROM sessions WHERE id = :id
 
 INSERT_TOMBSTONE = """/* sessions.insert_tombstone */
 INSERT INTO tombstones (uid, kind, scope_no, ref, deleted_ms)
-SELECT uid, 'session', scope_no, name, :now_ms FROM sessions WHERE id = :id
+SELECT
+  uid,
+  'session',
+  scope_no,
+  CASE WHEN branch = '' THEN name ELSE name || :mark || branch END,
+  :now_ms
+FROM sessions
+WHERE id = :id
 ON CONFLICT (scope_no, uid) DO UPDATE SET deleted_ms = excluded.deleted_ms
 """
 
@@ -233,26 +332,102 @@ def add(tx: Tx, scope_no: int, name: str, uid: str, **given: Any) -> int:
     return new_id
 
 
-def find(tx: Tx, scope_no: int, name: str) -> int | None:
-    """Return the id of the session called *name*, None if there is none."""
-    row = tx.one(SELECT_ID, {"scope_no": scope_no, "name": name})
+def add_branch(tx: Tx, scope_no: int, place: dict[str, Any], **given: Any) -> int:
+    """
+    Add a branch and return its id.
+
+    Args:
+        place: `name` of the session, `branch`, `parent_id`, `leaves_at` and `uid`.
+        given: `metadata` (JSON text), `created_ms` and `updated_ms`, as for `add`.
+
+    Raises:
+        TooLarge: the scope gave out its last number; nothing was changed.
+    """
+    row = tx.one(UPDATE_NEXT_NO, {"scope_no": scope_no, "most": MAX_SESSION_NO})
+    if row is None:
+        raise TooLarge("number of sessions in one scope", MAX_SESSION_NO, MAX_SESSION_NO + 1)
+    new_id = session_id(scope_no, int(row[0]), branch=True)
+    values = {"metadata": None, "created_ms": tx.now_ms, "updated_ms": tx.now_ms, **given}
+    tx.run(INSERT_BRANCH, {**values, **place, "id": new_id, "scope_no": scope_no})
+    return new_id
+
+
+def list_branches(tx: Tx, scope_no: int, name: str) -> list[tuple[int, BranchInfo]]:
+    """Return (id, branch) of every branch of a session, oldest first; with its own messages."""
+    rows = tx.all(SELECT_BRANCHES, {"scope_no": scope_no, "name": name, "seq_mask": MAX_SEQ})
+    tx.verify("sessions", [row[0] for row in rows])
+    return [(row[0], _to_branch(row)) for row in rows]
+
+
+def _to_branch(row: Row) -> BranchInfo:
+    _, *values = row
+    values[5] = parse_json(values[5], dict)
+    return BranchInfo.make(values)
+
+
+def list_all_branches(tx: Tx, after: int, high: int, limit: int) -> list[tuple[int, str, str]]:
+    """Return (id, session, branch) of up to *limit* branches with *after* < id <= *high*, by id."""
+    return [
+        (row[0], row[1], row[2])
+        for row in tx.all(SELECT_ALL_BRANCHES, {"after": after, "high": high, "limit": limit})
+    ]
+
+
+def parent_name(tx: Tx, branch: int) -> str:
+    """Return the name of the branch that a branch leaves; "" for the session itself."""
+    row = tx.one(SELECT_PARENT, {"id": branch})
+    return "" if row is None else str(row[0])
+
+
+def roots(tx: Tx, ids: Collection[int]) -> dict[int, int]:
+    """Return the id of the session itself for each of these sessions and branches."""
+    return dict(tx.all(SELECT_ROOTS, {"ids": ids}))
+
+
+def branch_names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
+    """Return the name of each of these *ids* that is a branch."""
+    return dict(tx.all(SELECT_BRANCH_NAMES, {"ids": ids}))
+
+
+def move(tx: Tx, branch: int, parent: int, leaves_at: int) -> None:
+    """Let a branch leave from *parent* after *leaves_at*, which is before where it left."""
+    tx.verify("sessions", [branch])
+    tx.run(UPDATE_PLACE, {"id": branch, "parent_id": parent, "leaves_at": leaves_at})
+
+
+def find(tx: Tx, scope_no: int, name: str, branch: str = "") -> int | None:
+    """Return the id of the session called *name*, or of a branch; None if there is none."""
+    row = tx.one(SELECT_ID, {"scope_no": scope_no, "name": name, "branch": branch})
     if row is None:
         return None
     tx.verify("sessions", row)
     return int(row[0])
 
 
-def head(tx: Tx, scope_no: int, name: str) -> tuple[int, SessionHead] | None:
-    """Return the id of the session called *name* and what its row says, None without one."""
-    row = tx.one(SELECT_HEAD, {"scope_no": scope_no, "name": name, "seq_mask": MAX_SEQ})
+def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, SessionHead] | None:
+    """Return the id of a session or branch and what its row says, None without one."""
+    values = {"scope_no": scope_no, "name": name, "branch": branch, "seq_mask": MAX_SEQ}
+    row = tx.one(SELECT_HEAD, values)
     if row is None:
         return None
     row_id, name, title, last, newest, metadata, created_ms, updated_ms, uid = row
     tx.verify("sessions", [row_id])
+    newest = newest or _newest_shared(tx, row_id)
     from memdb.models.reports import SessionHead as Head  # only for hosts
 
     found = Head(name, title, last, newest, parse_json(metadata, dict), created_ms, updated_ms, uid)
     return int(row_id), found
+
+
+def _newest_shared(tx: Tx, session: int) -> int:
+    """Return the seq of the newest message that a branch shares, 0 for none."""
+    if is_branch(session):
+        for run in reversed(runs_of(tx, session)):
+            low, high = run.span
+            row = tx.one(SELECT_NEWEST, {"low": low, "high": high, "seq_mask": MAX_SEQ})
+            if row is not None and row[0] is not None:
+                return int(row[0])
+    return 0
 
 
 def describe(tx: Tx, session: int, metadata: str | None) -> None:
@@ -308,6 +483,13 @@ def identity(tx: Tx, session: int) -> tuple[str, str] | None:
     return None if row is None else (row[0], row[1])
 
 
+def description(tx: Tx, session: int) -> tuple[str | None, str | None, int]:
+    """Return the title, the metadata (JSON text) and `leaves_at` of a session that is there."""
+    row = tx.one(SELECT_DESCRIPTION, {"id": session})
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
 def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:
     """Return what names each of these sessions, by id."""
     return {row[0]: Card(*row[1:]) for row in tx.all(SELECT_CARDS, {"ids": ids})}
@@ -315,8 +497,12 @@ def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:
 
 def tokens(tx: Tx, session: int, first_seq: int) -> tuple[int, int]:
     """Return the tokens and the number of messages from *first_seq* on. 10 ms per 100,000."""
-    row = tx.one(SELECT_TOKENS, {"low": session | first_seq, "high": session | MAX_SEQ})
-    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+    total = count = 0
+    for run in runs_of(tx, session):
+        low = run.session | max(first_seq, run.first_seq)
+        row = tx.one(SELECT_TOKENS, {"low": low, "high": run.span[1]})
+        total, count = (total, count) if row is None else (total + row[0], count + row[1])
+    return total, count
 
 
 def total(tx: Tx, scope_no: int) -> int:
@@ -363,5 +549,5 @@ def raise_seq(tx: Tx, session: int, last: int, updated_ms: int) -> None:
 
 def delete(tx: Tx, session: int) -> bool:
     """Remove the session's own row, leaving a tombstone; its messages go first."""
-    tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms})
+    tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms, "mark": BRANCH_MARK})
     return tx.run(DELETE_SESSION, {"id": session}) > 0

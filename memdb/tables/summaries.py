@@ -1,6 +1,9 @@
 """
 Nodes: the summaries of sessions. Owns the tables `summaries` and `summaries_fts`.
 
+A branch has nodes of its own, which may begin before it leaves; up to there those of its
+parent count, as far as they stand for what it shares.
+
 The leaves of a session follow each other without a gap. A node belongs to one
 node a level up at most (`condensed_into`); those that belong to none, its
 frontier, cover every summarised message once, and get shallower towards the
@@ -9,7 +12,8 @@ end of the session.
 
 from __future__ import annotations
 
-from memdb.models.ids import MAX_INT, span_holds_any
+from memdb.engine.branches import runs_of
+from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
 from memdb.models.summaries import Summary
 
 TYPE_CHECKING = False
@@ -57,7 +61,7 @@ VALUES (
 """
 
 SELECT_COUNT = """/* summaries.count */
-SELECT count(*) FROM summaries WHERE session_id = :session_id
+SELECT count(*) FROM summaries WHERE session_id = :session_id AND last_seq <= :last_seq
 """
 
 UPDATE_CONDENSED = """/* summaries.condense */
@@ -98,7 +102,8 @@ SELECT
   summaries.counter,
   above.uid,
   summaries.created_ms,
-  summaries.id
+  summaries.id,
+  nullif(sessions.branch, '')
 FROM summaries
 JOIN sessions ON sessions.id = summaries.session_id
 LEFT JOIN summaries AS above ON above.id = summaries.condensed_into
@@ -154,13 +159,13 @@ SELECT_LEAF_SPAN = """/* summaries.leaf_span */
 SELECT
   (
     SELECT first_seq FROM summaries
-    WHERE session_id = :session_id AND depth = 0
+    WHERE session_id = :session_id AND depth = 0 AND last_seq <= :last_seq
     ORDER BY first_seq
     LIMIT 1
   ),
   (
     SELECT last_seq FROM summaries
-    WHERE session_id = :session_id AND depth = 0
+    WHERE session_id = :session_id AND depth = 0 AND last_seq <= :last_seq
     ORDER BY first_seq DESC
     LIMIT 1
   )
@@ -168,7 +173,7 @@ SELECT
 
 SELECT_LEAF_STARTS = """/* summaries.leaf_starts */
 SELECT first_seq FROM summaries
-WHERE session_id = :session_id AND depth = 0 AND first_seq > :after_seq
+WHERE session_id = :session_id AND depth = 0 AND first_seq > :after_seq AND first_seq <= :last_seq
 """
 
 SELECT_ABOVE = """/* summaries.above */
@@ -189,6 +194,7 @@ WHERE
   id BETWEEN :low AND :high
   AND text IS NOT NULL
   AND (CAST(:session_id AS BIGINT) IS NULL OR session_id = :session_id)
+  AND last_seq <= :last_seq
 """
 
 SELECT_FROM = """/* summaries.from */
@@ -197,6 +203,11 @@ SELECT id FROM summaries WHERE session_id = :session_id AND last_seq >= :seq ORD
 
 DELETE_FROM = """/* summaries.delete_from */
 DELETE FROM summaries WHERE session_id = :session_id AND last_seq >= :seq
+"""
+
+SELECT_BARE = """/* summaries.bare */
+SELECT min(first_seq) FROM summaries
+WHERE session_id = :session_id AND condensed_into IS NULL AND text IS NULL
 """
 
 SELECT_PRUNABLE = """/* summaries.prunable */
@@ -239,7 +250,8 @@ def _fetch(tx: Tx, found: list[Row]) -> list[Summary]:
     ids = [row[0] for row in found]
     tx.verify("summaries", ids)
     rows = tx.all(SELECT_NODES, {"ids": ids})
-    by_id = {row[-1]: Summary.make(row) for row in rows}
+    made = [Summary.make(row) for row in rows]
+    by_id = {node.row_id: node for node in made}
     return [by_id[one] for one in ids if one in by_id]
 
 
@@ -288,15 +300,44 @@ def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
     tx.words.add("summary", node.row_id)
 
 
+def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
+    """
+    Return the rows whose nodes count for a session, the newest first.
+
+    Returns:
+        (row id, the last seq that a node of it may stand for): the session itself, and
+        for a branch its parents, each up to where the nodes of the one before begin.
+    """
+    if not is_branch(session):
+        return [(session, MAX_SEQ)]
+    found = []
+    end = MAX_SEQ
+    for run in reversed(runs_of(tx, session)):
+        end = min(end, run.last_seq)
+        found.append((run.session, end))
+        span = _leaf_span(tx, run.session, end)
+        if span is not None:
+            end = span[0] - 1
+    return found
+
+
 def find(tx: Tx, session: int, uid: str) -> Summary | None:
     """Return the node called *uid* in a session, None if it has none."""
-    return _first(tx, tx.all(SELECT_BY_UID, {"session_id": session, "uid": uid}))
+    for row, end in reaches(tx, session):
+        found = _first(tx, tx.all(SELECT_BY_UID, {"session_id": row, "uid": uid}))
+        if found is not None and found.last_seq <= end:
+            return found
+    return None
 
 
 def find_span(tx: Tx, session: int, first_seq: int, last_seq: int) -> Summary | None:
     """Return the deepest node that stands for exactly this span, None if there is none."""
-    values = {"session_id": session, "first_seq": first_seq, "last_seq": last_seq}
-    return _first(tx, tx.all(SELECT_SPAN, values))
+    for row, end in reaches(tx, session):
+        values = {"session_id": row, "first_seq": first_seq, "last_seq": last_seq}
+        found = _first(tx, tx.all(SELECT_SPAN, values)) if last_seq <= end else None
+        if found is not None:
+            return found
+    return None
 
 
 def get(tx: Tx, row_id: int) -> Summary | None:
@@ -305,18 +346,38 @@ def get(tx: Tx, row_id: int) -> Summary | None:
 
 
 def list_depth(tx: Tx, session: int, depth: int) -> list[Summary]:
-    """Return all nodes of one depth, oldest first."""
+    """Return all nodes of one depth, oldest first; of a branch its own."""
     return _fetch(tx, tx.all(SELECT_AT_DEPTH, {"session_id": session, "depth": depth}))
 
 
-def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Summary]:
+def list_shared_depth(tx: Tx, session: int, depth: int) -> list[Summary]:
+    """Return all nodes of one depth that count for a session or branch, oldest first."""
+    found: list[Summary] = []
+    for row, end in reversed(reaches(tx, session)):
+        found += [node for node in list_depth(tx, row, depth) if node.last_seq <= end]
+    return found
+
+
+def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[tuple[Summary, int]]:
     """
     Return up to *limit* nodes that no other stands for and that begin up to *last_seq*.
 
     Newest first. Together with the messages behind the last leaf they cover
     each seq once.
+
+    Returns:
+        (node, the last seq that counts of it), *last_seq* but for nodes that a branch shares.
     """
-    span = leaf_span(tx, session)
+    found: list[tuple[Summary, int]] = []
+    for row, end in reaches(tx, session):
+        stop = min(end, last_seq)
+        found += [(node, stop) for node in _frontier(tx, row, stop, limit - len(found))]
+    return found
+
+
+def _frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Summary]:
+    """Return what `frontier` does, of one row."""
+    span = _leaf_span(tx, session, MAX_SEQ)
     found: list[Summary] = []
     depth = 0
     while span is not None and depth <= MAX_DEPTH and len(found) < limit:
@@ -342,14 +403,24 @@ def loose(tx: Tx, session: int, depth: int, limit: int) -> list[Summary]:
 
 def leaf_span(tx: Tx, session: int) -> tuple[int, int] | None:
     """Return the first and the last seq that leaves stand for, None without leaves."""
-    row = tx.one(SELECT_LEAF_SPAN, {"session_id": session})
+    spans = [_leaf_span(tx, row, end) for row, end in reaches(tx, session)]
+    some = [span for span in spans if span is not None]
+    return (some[-1][0], some[0][1]) if some else None
+
+
+def _leaf_span(tx: Tx, session: int, last_seq: int) -> tuple[int, int] | None:
+    """Return what `leaf_span` does, of the leaves of one row that end up to *last_seq*."""
+    row = tx.one(SELECT_LEAF_SPAN, {"session_id": session, "last_seq": last_seq})
     return None if row is None or row[0] is None else (row[0], row[1])
 
 
 def leaf_starts(tx: Tx, session: int, after_seq: int) -> set[int]:
     """Return the first seq of each leaf that begins after *after_seq*."""
-    rows = tx.all(SELECT_LEAF_STARTS, {"session_id": session, "after_seq": after_seq})
-    return {row[0] for row in rows}
+    found: set[int] = set()
+    for row, end in reaches(tx, session):
+        values = {"session_id": row, "after_seq": after_seq, "last_seq": end}
+        found.update(one[0] for one in tx.all(SELECT_LEAF_STARTS, values))
+    return found
 
 
 def above(tx: Tx, row_id: int) -> int | None:
@@ -372,8 +443,12 @@ def improvable(tx: Tx, session: int) -> list[int]:
 
 def ids_with_text(tx: Tx, low: int, high: int, session: int | None) -> set[int]:
     """Return the ids in [low, high] of summaries with a text, in *session* if one is given."""
-    values = {"low": low, "high": high, "session_id": session}
-    return {row[0] for row in tx.all(SELECT_WITH_TEXT, values)}
+    rows = [(None, MAX_SEQ)] if session is None else reaches(tx, session)
+    found: set[int] = set()
+    for row, end in rows:
+        values = {"low": low, "high": high, "session_id": row, "last_seq": end}
+        found.update(one[0] for one in tx.all(SELECT_WITH_TEXT, values))
+    return found
 
 
 def get_many(tx: Tx, ids: Iterable[int]) -> list[Summary]:
@@ -397,8 +472,11 @@ def prune(tx: Tx, session: int, limit: int) -> int:
 
 def count(tx: Tx, session: int) -> int:
     """Return how many summaries a session has."""
-    row = tx.one(SELECT_COUNT, {"session_id": session})
-    return 0 if row is None else int(row[0])
+    found = 0
+    for row_id, end in reaches(tx, session):
+        row = tx.one(SELECT_COUNT, {"session_id": row_id, "last_seq": end})
+        found += 0 if row is None else int(row[0])
+    return found
 
 
 def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
@@ -407,6 +485,12 @@ def delete_session(tx: Tx, session: int, from_seq: int = 0) -> int:
     for (row_id,) in tx.all(SELECT_FROM, values):
         tx.words.drop("summary", row_id)
     return tx.run(DELETE_FROM, values)
+
+
+def first_bare(tx: Tx, session: int) -> int | None:
+    """Return where a pruned node begins that no other stands for any more, None without one."""
+    row = tx.one(SELECT_BARE, {"session_id": session})
+    return None if row is None else row[0]
 
 
 def list_over(tx: Tx, session: int, seqs: Collection[int]) -> list[int]:

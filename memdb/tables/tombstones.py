@@ -8,7 +8,7 @@ does not come back by an import.
 
 from __future__ import annotations
 
-from memdb.models.ids import scope_range
+from memdb.models.ids import BRANCH_MARK, scope_range
 from memdb.models.record import Record
 
 TYPE_CHECKING = False
@@ -64,7 +64,10 @@ WHERE scope_no = :scope_no AND uid IN (SELECT value FROM json_each(:uids))
 
 UPDATE_REFS = """/* tombstones.hide_ref */
 UPDATE tombstones SET ref = 'sha256:' || :digest, forgotten = 1
-WHERE scope_no = :scope_no AND kind = :kind AND ref = :ref
+WHERE
+  scope_no = :scope_no
+  AND kind = :kind
+  AND (ref = :ref OR substr(ref, 1, length(:branches)) = :branches)
 """
 
 UPDATE_KIND = """/* tombstones.hide_kind */
@@ -150,7 +153,8 @@ def drop(tx: Tx, scope_no: int, uids: list[str]) -> None:
 
 def hide_ref(tx: Tx, scope_no: int, kind: str, ref: str, digest: str) -> None:
     """Let the tombstones of *ref*, which was forgotten, say its hash in place of its name."""
-    tx.run(UPDATE_REFS, {"scope_no": scope_no, "kind": kind, "ref": ref, "digest": digest})
+    values = {"scope_no": scope_no, "kind": kind, "ref": ref, "digest": digest}
+    tx.run(UPDATE_REFS, {**values, "branches": ref + BRANCH_MARK})
 
 
 def hide_kind(tx: Tx, scope_no: int, kind: str) -> None:

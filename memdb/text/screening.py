@@ -32,9 +32,7 @@ SETTINGS_OF = {
 }
 
 # Fields that name something: with a part redacted they would name something else.
-NAMES = frozenset(
-    {"key", "namespace", "source", "session", "name", "author", "external_id", "mime", "ref"}
-)
+NAMES = frozenset("key namespace source session branch name author external_id mime ref".split())
 
 # Bytes whose beginning holds NUL are no text: what looks like a key there is an accident.
 HEAD_BYTES = 4096

@@ -16,7 +16,7 @@ from memdb.models.ids import session_id
 from memdb.records import artifacts as records
 from memdb.tables import artifacts, blobs, sessions, tombstones
 from memdb.text.validate import json_object, name_value, text_value
-from memdb.transfer.lines import Codec, Item, PartFile, between, bytes_value, located
+from memdb.transfer.lines import Codec, Item, PartFile, between, bytes_value, located, place_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,7 @@ NAME = Codec(  # a name whose last versions were deleted
         "last_version": between(1, MAX_VERSION),
     },
 )
-MESSAGE = Codec("message", "session seq", needs="session seq")
+MESSAGE = Codec("message", "session branch seq", needs="session seq")
 
 
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
@@ -101,6 +101,8 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
             message = None
             if info.message_session is not None:
                 message = {"session": info.message_session, "seq": info.message_seq}
+                if info.message_branch is not None:
+                    message["branch"] = info.message_branch
             if info.size_bytes > PART_BYTES:
                 count = 0
                 for part in blobs.read_parts(tx, stored.blob_no, PART_BYTES):
@@ -220,7 +222,7 @@ def _restore(target: Target, tx: Tx, row: dict[str, Any]) -> bool:
         version = None
     number = _save(target, row, version=version)
     if row["message"] is not None:
-        session, seq = row["message"]["session"], row["message"]["seq"]
+        session, seq = place_name(row["message"]), row["message"]["seq"]
         maker = target.find_session(tx, session)
         if maker is not None:
             artifacts.set_message(tx, place, number, maker | target.seq_here(session, seq))

@@ -29,6 +29,7 @@ from memdb.transfer.lines import (
     flag_value,
     located,
     one_of,
+    place_name,
     refuse_unknown,
     unchecked,
 )
@@ -57,8 +58,8 @@ NEEDS = "text category keywords importance version active updated_ms"
 ENTRY = Codec(
     "entry",
     "category key text keywords importance pinned trust version active superseded_by session "
-    "first_seq last_seq session_only source use_count last_used_ms valid_from_ms valid_to_ms "
-    "expires_ms metadata created_ms updated_ms stored_ms uid history",
+    "branch first_seq last_seq session_only source use_count last_used_ms valid_from_ms "
+    "valid_to_ms expires_ms metadata created_ms updated_ms stored_ms uid history",
     needs=f"{NEEDS} use_count created_ms uid",
     checks=CHECKS,
 )
@@ -165,7 +166,7 @@ def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
     forgotten = target.are_forgotten(tx, uids)
     for line in lines:
         row, uid = line.fields, line.fields["uid"]
-        is_gone = bool(row.get("session_only")) and row["session"] in target.gone
+        is_gone = bool(row.get("session_only")) and target.is_gone(place_name(row))
         if is_gone or uid in forgotten:
             target.added["forgotten"] += 1
             continue
@@ -212,8 +213,9 @@ def _restore(target: Target, tx: Tx, line: dict[str, Any]) -> int:
 def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
     """Return a row with the session and seqs of this file in place of those of the import."""
     row = {**line, "session_id": None}
-    session = row.pop("session")
-    if session is not None:
+    has_session, session = row["session"] is not None, place_name(row)
+    del row["session"], row["branch"]
+    if has_session:
         row["session_id"] = target.find_session(tx, session)
         for name in ("first_seq", "last_seq"):
             if row[name] is not None:

@@ -56,6 +56,7 @@ class _Kind(Record):
 # In the order in which a chunk writes them.
 _KINDS = {
     "session": _Kind(messages.read_session, messages.write_sessions),
+    "branch": _Kind(messages.read_branch, messages.write_branches),
     "message": _Kind(messages.read_message, messages.write_messages),
     "summary": _Kind(summaries.read_summary, summaries.write_summaries),
     "entry": _Kind(entries.read_entry, entries.write_entries),
@@ -250,8 +251,7 @@ class _Sink:
         Raises:
             InvalidInput: it cannot be stored; the items before it are.
         """
-        if item.kind == "scope":
-            self.finish()
+        self._begin(item.kind)
         try:
             special = self._special.get(item.kind)
             if special is not None:
@@ -275,6 +275,13 @@ class _Sink:
             self._waiting_bytes += len(data) if isinstance(data, bytes) else CHUNK_BYTES
         elif item.kind == "item":
             self._waiting_bytes += len(line.draft.value or line.draft.data or b"")
+
+    def _begin(self, kind: str) -> None:
+        """Store what has to be there before a line of *kind*."""
+        if kind == "scope":
+            self.finish()
+        elif kind == "branch":
+            self.flush()  # what it shares has its seqs by then
 
     @property
     def full(self) -> bool:

@@ -15,12 +15,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, SecretFound
-from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range, session_no_of
+from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range, session_no_of
 from memdb.models.record import Record
 from memdb.records import dependents
 from memdb.records import sessions as session_records
 from memdb.records.scopes import find_session
-from memdb.tables import jobs, messages, sessions
+from memdb.tables import jobs, messages
 from memdb.tables.artifacts import SHARED, Place
 from memdb.text.validate import (
     choice_value,
@@ -96,7 +96,19 @@ def one_of(*choices: str) -> Check:
 
 
 # The check of a field by its name; that of a time is `time_value`. A codec overrides it.
-NAMES = ("app", "session", "name", "uid", "key", "model", "entry", "mime", "source")
+NAMES = (
+    "app",
+    "session",
+    "branch",
+    "parent",
+    "name",
+    "uid",
+    "key",
+    "model",
+    "entry",
+    "mime",
+    "source",
+)
 CHECKED_LATER = ("role", "author", "text", "parts", "external_id", "message", "user", "history")
 CHECKS: dict[str, Check] = {
     **dict.fromkeys(NAMES, name_value),
@@ -180,6 +192,12 @@ SCOPE = Codec(
         "user": text_value,  # "" for what all users of an app share
     },
 )
+
+
+def place_name(row: Mapping[str, Any]) -> str:
+    """Return the name of the session, or of the branch of it, that a line names."""
+    session: str = row["session"]
+    return session if row.get("branch") is None else BranchName(session, row["branch"])
 
 
 def refuse_unknown(kind: str, fields: dict[str, Any], names: Any) -> None:
@@ -368,7 +386,8 @@ class Target:
         added: What the import did so far, by the names of `ImportReport`.
         sessions: Sessions of the file that were stored, by name.
         last_seqs: Last seq of each exported session, by name.
-        gone: Names of the exported sessions that were forgotten here: nothing of them is stored.
+        gone: Names of the exported sessions and branches that were forgotten here: nothing
+            of them is stored.
         moved: By session and seq in the file, the seq that a message got here.
         embedded: The (space, session) pairs that got vectors.
         texts: By uid, the `digest_of` the text that an entry has in the file.
@@ -406,7 +425,7 @@ class Target:
 
     def session(self, tx: Tx, name: str) -> TargetSession:
         """Return a session, and make it if it is new."""
-        session = sessions.find(tx, self.owner.ensure(tx), name)
+        session = find_session(tx, self.owner, name)
         target = self.sessions.get(name)
         if target is None or target.id != session:  # new, or deleted since the last chunk
             fresh = session is None
@@ -418,7 +437,11 @@ class Target:
 
     def find_session(self, tx: Tx, name: str) -> int | None:
         """Return the id of a session, None if it is absent, or was forgotten here."""
-        return None if name in self.gone else find_session(tx, self.owner, name)
+        return None if self.is_gone(name) else find_session(tx, self.owner, name)
+
+    def is_gone(self, name: str) -> bool:
+        """Return whether a session of the file, or a branch of one, was forgotten here."""
+        return name in self.gone or str(name) in self.gone
 
     def are_forgotten(self, tx: Tx, uids: Iterable[str]) -> set[str]:
         """Return those of *uids* that were forgotten in this scope."""

@@ -11,22 +11,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, TooLarge
-from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import ALLOW
+from memdb.records import branches as branch_records
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.messages import Draft, count_drafts, read_draft
 from memdb.tables import jobs, messages, sessions
 from memdb.text.validate import text_value
-from memdb.transfer.lines import PAGE, Codec, Item, TargetSession, between, located, unchecked
+from memdb.transfer.lines import (
+    PAGE,
+    Codec,
+    Item,
+    TargetSession,
+    between,
+    located,
+    place_name,
+    unchecked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from memdb.engine.base import Tx
+    from memdb.models.messages import BranchInfo
     from memdb.transfer.lines import Target
 
     # By session and external id: row id, role and text of a stored message.
@@ -44,12 +55,22 @@ SESSION = Codec(
         "extracted_seq": between(1, MAX_SEQ),
     },
 )
+BRANCH = Codec(
+    "branch",
+    "session name parent after_seq last_seq extracted_seq metadata created_ms updated_ms uid",
+    needs="session name after_seq last_seq created_ms updated_ms uid",
+    checks={
+        "after_seq": between(0, MAX_SEQ),
+        "last_seq": between(0, MAX_SEQ),
+        "extracted_seq": between(1, MAX_SEQ),
+    },
+)
 MESSAGE = Codec(
     "message",
-    "session seq external_id role author text parts tokens counter created_ms metadata uid",
+    "session branch seq external_id role author text parts tokens counter created_ms metadata uid",
     needs="session role",
     exported_needs="uid created_ms tokens counter",
-    exported_only="seq tokens counter uid",
+    exported_only="branch seq tokens counter uid",
     checks={
         "tokens": between(0, MAX_INT),
         "counter": text_value,
@@ -76,15 +97,33 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
         for session, info in page:
             extracted_seq = jobs.watermark(tx, session).next_seq - 1
             yield SESSION.to_line(info, {"extracted_seq": extracted_seq or None})
-            yield from _export_messages(tx, session, info.name)
+            yield from _export_messages(tx, session, info.name, None, 0)
+        after = page[-1][0]
+    yield from _export_branches(tx, scope_no)
+
+
+def _export_branches(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
+    """Yield the branches of a scope, parents first, each with its own messages."""
+    infos: dict[int, BranchInfo] = {}
+    after, high = scope_range(scope_no)
+    while page := sessions.list_all_branches(tx, after, high, PAGE):
+        for row, session, name in page:
+            if row not in infos:
+                infos = dict(sessions.list_branches(tx, scope_no, session))
+            info = infos[row]
+            extracted_seq = jobs.watermark(tx, row).next_seq - 1
+            given = {"session": session, "after_seq": info.leaves_at}
+            yield BRANCH.to_line(info, {**given, "extracted_seq": extracted_seq or None})
+            yield from _export_messages(tx, row, session, name, info.leaves_at)
         after = page[-1][0]
 
 
-def _export_messages(tx: Tx, session: int, name: str) -> Iterator[dict[str, Any]]:
-    after = 0
+def _export_messages(
+    tx: Tx, session: int, name: str, branch: str | None, after: int
+) -> Iterator[dict[str, Any]]:
     while page := messages.list_after(tx, session, name, after, PAGE):
         for message in page:
-            yield MESSAGE.to_line(message)
+            yield MESSAGE.to_line(message, {"branch": branch})
         after = page[-1].seq
 
 
@@ -135,12 +174,53 @@ def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
             )
 
 
+def read_branch(target: Target, item: Item) -> dict[str, Any]:
+    """Return the fields of a branch line, checked and screened."""
+    screen = target.services.screen
+    row = BRANCH.from_line(screen.pass_line("session", item.fields, "session name metadata"))
+    target.last_seqs[BranchName(row["session"], row["name"])] = row["last_seq"]
+    return row
+
+
+def write_branches(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
+    """Add the branches that are new; the others stay as they are, those forgotten stay away."""
+    forgotten = target.are_forgotten(tx, [row["uid"] for row in rows])
+    for row in rows:
+        name = BranchName(row["session"], row["name"])
+        above = place_name({"session": row["session"], "branch": row["parent"]})
+        parent = target.find_session(tx, above)
+        if parent is None or row["uid"] in forgotten:
+            target.gone.add(name)
+            target.added["forgotten"] += 1
+            continue
+        into = target.sessions.get(above)
+        leaves_at = min(target.seq_here(above, row["after_seq"]), sessions.last_seq(tx, parent))
+        branch = target.find_session(tx, name)
+        fresh = branch is None
+        if branch is None:
+            place = {"name": row["session"], "branch": row["name"], "uid": row["uid"]}
+            columns = {key: row[key] for key in ("metadata", "created_ms", "updated_ms")}
+            place["leaves_at"] = leaves_at
+            branch = branch_records.restore(tx, target.owner.ensure(tx), parent, place, columns)
+        is_same = sessions.identity(tx, branch) == (row["session"], row["uid"])
+        own = is_same and (not fresh or (into is not None and into.own))
+        own = own and leaves_at == row["after_seq"]
+        if own and row["last_seq"] > sessions.last_seq(tx, branch):
+            updated_ms = max(sessions.updated_ms(tx, branch), row["updated_ms"])
+            sessions.raise_seq(tx, branch, row["last_seq"], updated_ms)
+        if own:
+            session_records.set_extracted(tx, branch, row["extracted_seq"] or 0)
+        target.sessions[name] = TargetSession(
+            branch, own=own, fresh=fresh, created=True, updated=True
+        )
+
+
 def read_message(target: Target, item: Item) -> MessageLine:
     """Return a message line, checked and screened."""
     fields = {"text": "", **item.fields}
     exported = fields.get("seq") is not None
     row = MESSAGE.from_line(fields, exported=exported)
-    session, seq = row["session"], row["seq"]
+    session, seq = place_name(row), row["seq"]
     new = NewMessage(*[row[name] for name in DRAFT_FIELDS])
     screen = target.services.screen
     action = screen.settings.secrets_in_messages
@@ -149,7 +229,9 @@ def read_message(target: Target, item: Item) -> MessageLine:
     if not exported:
         return MessageLine(item.place, session, None, draft)
     if session not in target.last_seqs:
-        raise InvalidInput(f"no line before told of the session {session!r}: put its line first")
+        kind = "branch" if row["branch"] else "session"
+        named = row["branch"] or row["session"]
+        raise InvalidInput(f"no line before told of the {kind} {named!r}: put its line first")
     if seq > target.last_seqs[session]:
         last_seq = target.last_seqs[session]
         raise InvalidInput(f"seq is {seq}, its session ends at {last_seq}: export it again")
@@ -211,7 +293,7 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
     for line in lines:
         groups.setdefault(line.session, []).append(line)
     for session, group in groups.items():
-        if session in target.gone:
+        if target.is_gone(session):
             target.added["forgotten"] += len(group)
             continue
         _Group(target, tx, target.session(tx, session)).write(group)

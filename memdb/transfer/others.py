@@ -30,6 +30,7 @@ from memdb.transfer.lines import (
     embedding_jobs,
     flag_value,
     one_of,
+    place_name,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ MAX_DIM = 65_536
 
 EMBEDDING = Codec(
     "embedding",
-    "model dim of session seq entry item place vector",
+    "model dim of session branch seq entry item place vector",
     needs="model dim of vector",
     checks={
         "dim": between(1, MAX_DIM),
@@ -98,9 +99,16 @@ def export_vectors(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 def _messages(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]:
     """Return session and seq of each message that exists, by id."""
     found = messages.uids(tx, refs)
-    names = sessions.names(tx, sorted({session_of(ref) for ref in found}))
+    held = sorted({session_of(ref) for ref in found})
+    names, branches = sessions.names(tx, held), sessions.branch_names(tx, held)
     return {
-        ref: {**NO_NAME, "session": names[session_of(ref)], "seq": seq_of(ref)} for ref in found
+        ref: {
+            **NO_NAME,
+            "session": names[session_of(ref)],
+            "branch": branches.get(session_of(ref)),
+            "seq": seq_of(ref),
+        }
+        for ref in found
     }
 
 
@@ -123,7 +131,7 @@ def _items(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]
     }
 
 
-NO_NAME = dict.fromkeys(("session", "seq", "entry", "item", "place"))
+NO_NAME = dict.fromkeys(("session", "branch", "seq", "entry", "item", "place"))
 _NAMES = {"message": _messages, "entry": _entries, "item": _items}
 
 
@@ -166,9 +174,10 @@ def _message_vectors(
     vectors = {}
     for row in rows:
         if row["of"] == "message":
-            session = target.find_session(tx, row["session"])
+            name = place_name(row)
+            session = target.find_session(tx, name)
             if session is not None:
-                vectors[session | target.seq_here(row["session"], row["seq"])] = row["vector"]
+                vectors[session | target.seq_here(name, row["seq"])] = row["vector"]
                 target.embedded.add((space_no, session))
     here = messages.uids(tx, list(vectors))
     return {ref: vector for ref, vector in vectors.items() if ref in here}
@@ -253,7 +262,7 @@ def write_state(target: Target, tx: Tx, rows: list[StateRow]) -> None:
     """Add the values whose key is new; the values of another app are left out."""
     owner, ids = target.owner, target.services.db.ids
     for row in rows:
-        if row.session in target.gone:
+        if target.is_gone(row.session):
             target.added["forgotten"] += 1
         elif row.user or target.file_app == owner.app:
             target.added["state_added"] += state_records.restore(tx, owner, row, ids)

@@ -16,7 +16,7 @@ from memdb.summaries.planning import is_next
 from memdb.tables import messages, scopes, sessions, summaries
 from memdb.text.derived import bigrams_of
 from memdb.text.validate import text_value
-from memdb.transfer.lines import PAGE, Codec, Item, between, one_of
+from memdb.transfer.lines import PAGE, Codec, Item, between, one_of, place_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 SUMMARY = Codec(
     "summary",
-    "session depth first_seq last_seq text hint quality summarizer tokens counter created_ms "
-    "source_hash",
+    "session branch depth first_seq last_seq text hint quality summarizer tokens counter "
+    "created_ms source_hash",
     needs="session depth first_seq last_seq quality summarizer tokens counter created_ms "
     "source_hash",
     checks={
@@ -52,16 +52,23 @@ COPIED = (
 
 
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
-    """Yield the summaries of a scope, session by session, leaves first."""
+    """Yield the summaries of a scope, session by session, leaves first; then of branches."""
     after, high = scope_range(scope_no)
     while page := sessions.list_by_id(tx, after, high, limit=PAGE):
         for session, _ in page:
-            for summary in _of_session(tx, session):
-                yield SUMMARY.to_line(
-                    summary,
-                    {"source_hash": messages.span_hash(tx, *_ids(session, summary))},
-                )
+            yield from _lines(tx, session)
         after = page[-1][0]
+    after, high = scope_range(scope_no)
+    while rows := sessions.list_all_branches(tx, after, high, PAGE):
+        for row, _, _ in rows:
+            yield from _lines(tx, row)
+        after = rows[-1][0]
+
+
+def _lines(tx: Tx, session: int) -> Iterator[dict[str, Any]]:
+    for summary in _of_session(tx, session):
+        source = messages.span_hash(tx, session, summary.first_seq, summary.last_seq)
+        yield SUMMARY.to_line(summary, {"source_hash": source})
 
 
 def _of_session(tx: Tx, session: int) -> Iterator[Summary]:
@@ -72,11 +79,6 @@ def _of_session(tx: Tx, session: int) -> Iterator[Summary]:
         yield from found
 
 
-def _ids(session: int, summary: Summary) -> tuple[int, int]:
-    """Return the ids of the first and the last message that a summary stands for."""
-    return session | summary.first_seq, session | summary.last_seq
-
-
 def read_summary(target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of a summary line, checked and screened."""
     return SUMMARY.from_line(target.services.screen.pass_line("summary", item.fields, "text hint"))
@@ -85,14 +87,14 @@ def read_summary(target: Target, item: Item) -> dict[str, Any]:
 def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
     """Add the summaries that are next in their session, and are of what it holds."""
     for row in sorted(rows, key=lambda row: int(row["depth"])):
-        into = target.sessions.get(row["session"])
+        into = target.sessions.get(place_name(row))
         if into is None or not into.own:
             continue
         session, span = into.id, (row["first_seq"], row["last_seq"])
         known = sessions.identity(tx, session)
         if known is None or not is_next(tx, session, known[0], row["depth"], *span):
             continue
-        if messages.span_hash(tx, session | span[0], session | span[1]) != row["source_hash"]:
+        if messages.span_hash(tx, session, *span) != row["source_hash"]:
             continue
         summary_records.insert(
             tx,

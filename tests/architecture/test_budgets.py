@@ -19,7 +19,6 @@ MAY_BE_SMALL = {
     "integrations/otel.py": "only a program with OpenTelemetry loads it",
     "jobs/health.py": "what runs work does not load it",
     "text/data_files.py": "what reads a file of the package loads nothing else",
-    "records/scopes.py": "readers load it without what writing needs",
     "records/state.py": "a module per kind of record",
     "models/transcripts.py": "only readers of transcripts load it",
     "tables/meta.py": "a module per table",

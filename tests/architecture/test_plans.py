@@ -20,6 +20,7 @@ CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 # check, rebuild and info look at everything: that is what they are for.
 WHOLE = ("maintenance.", "checks.", "meta.", "proof.", "gate.", "recovery.")
 MAY_SCAN = {
+    "branches.path": "the rows of a branch and its parents, found by their ids",
     "marker.mark": "a row per table and index of the schema",
     "query.virtual": "a row per table and index of the schema",
     "settings.get_all": "a row per field that was set",

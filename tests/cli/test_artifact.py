@@ -25,6 +25,7 @@ def test_save_golden(run_json, path, tmp_path):
         "sha256": "f78e98c990bdf53d43ad2c2e988943af1c5aabd2fe677a65e09909dbf576d65d",
         "created_ms": 1_700_000_000_000,
         "uid": "00000000-0000-7000-8000-000000000003",
+        "message_branch": None,
     }
 
 

@@ -42,6 +42,7 @@ def test_remember_golden(run_json, path):
             "updated_ms": 1_700_000_000_000,
             "stored_ms": 1_700_000_000_000,
             "uid": "00000000-0000-7000-8000-000000000003",
+            "branch": None,
         },
         "other": None,
         "reason": "nothing like it",

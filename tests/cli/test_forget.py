@@ -39,6 +39,7 @@ def test_forget_golden(run_json, told):
         "removed": {
             "messages": 1,
             "sessions": 0,
+            "branches": 0,
             "entries": 1,
             "versions": 0,
             "summaries": 0,

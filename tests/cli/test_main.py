@@ -46,6 +46,8 @@ LEAVES = [
     ("chat", "unarchive"),
     ("chat", "title"),
     ("chat", "edit"),
+    ("chat", "branch"),
+    ("chat", "branches"),
     ("chat", "delete"),
     ("remember",),
     ("recall",),

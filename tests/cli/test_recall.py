@@ -65,6 +65,7 @@ def test_recall_golden(run_json, trip):
             "namespace": None,
             "key": None,
             "revision": None,
+            "branch": None,
         },
         "explanation": None,
         "hits": [],

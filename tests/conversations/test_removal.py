@@ -444,3 +444,19 @@ def test_fork_of_a_session_that_goes_meanwhile(db: MemDB) -> None:
     """There is nothing to copy."""
     with pytest.raises(memdb.NotFound):
         db.scope("ann").session("nowhere").fork("copy")
+
+
+def test_a_context_after_a_delete_below_what_was_pruned() -> None:
+    """A pruned summary that nothing stands for any more is made again from its messages."""
+    few = memdb.Settings(summary_messages=4, summary_condense_at=3, summary_group=2)
+    with memdb.open(":memory:", settings=few) as db:
+        chat = db.scope("ann").session("tea")
+        chat.extend([{"role": "user", "text": f"tea {number}"} for number in range(30)])
+        assert chat.summaries.compact(keep_last=None).pruned
+
+        chat.delete([6])
+
+        chat.append("user", "more tea")
+        assert "more tea" in str(chat.context(200).messages)
+        assert all(one.text for one in chat.summaries.tree().summaries)
+        assert db.file.check(deep=True) == []

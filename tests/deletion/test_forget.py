@@ -291,6 +291,7 @@ def test_a_session_goes_with_all_that_is_its(db, database):
     assert receipt.removed == {
         "messages": 60,
         "sessions": 1,
+        "branches": 0,
         "entries": 1,
         "versions": 0,
         "summaries": receipt.removed["summaries"],

@@ -74,6 +74,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
         {"role": "user", "content": "x"}
     ),
     (memdb.Session, "extract"): lambda db, _: trip(db).extract(),
+    (memdb.Session, "branch"): lambda db, _: trip(db).branch("other"),
     (memdb.Session, "fork"): lambda db, _: trip(db).fork("copy"),
     (memdb.Session, "archive"): lambda db, _: trip(db).archive(keep_last=1),
     (memdb.Session, "unarchive"): lambda db, _: ann(db).session("cold").unarchive(),
@@ -129,7 +130,7 @@ READS: dict[type, str] = {
     "stats",
     memdb.Scope: "app user session sessions recall why profile state entries items artifacts "
     "find_secrets export",
-    memdb.Session: "last_seq messages last get find recall context profile summaries host state "
+    memdb.Session: "branches branch_name parent last_seq messages last get find recall context profile summaries host state "
     "tools artifacts",
     Host: "head prepare segments snapshot window",
     Summaries: "tree expand index list",

@@ -301,6 +301,11 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
         ann(db).session(S["archived_session"]).append_from({"role": "user", "content": "mine"})
     ),
     "Session.archive": lambda db, _: ann(db).session(S["session"]).archive(keep_last=0),
+    "Session.branch": lambda db, _: trip(db).branch(S["session"], 2),
+    "Session.branch theirs": lambda db, _: ann(db).session(S["archived_session"]).branch("other"),
+    "Session.branch_name": lambda db, _: trip(db).branch("mine").branch_name,
+    "Session.branches": lambda db, _: ann(db).session(S["archived_session"]).branches(),
+    "Session.parent": lambda db, _: repr(trip(db).branch("mine").parent),
     "Session.context": lambda db, _: ann(db).session(S["archived_session"]).context(300, S["text"]),
     "Session.delete": lambda db, _: ann(db).session(S["archived_session"]).delete(),
     "Session.extend": lambda db, _: ann(db).session(S["archived_session"]).extend([]),

@@ -114,6 +114,7 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
         "Session.extend",
         _in(lambda chat: chat.extend([{"role": "user", "text": SAID}])),
     ),
+    "branch": ("Session.branch", _in(lambda chat: chat.branch(KEY))),
     "fork": ("Session.fork", _in(lambda chat: chat.fork(KEY))),
     "create name": ("Host.create", _in(lambda chat: chat.host.create(), KEY)),
     "create title": ("Host.create", _in(lambda chat: chat.host.create(title=SAID), "new")),

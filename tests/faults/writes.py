@@ -281,6 +281,14 @@ def _ann(act: Callable[[Scope], object]) -> Callable[[MemDB], object]:
     return lambda db: act(db.scope("ann"))
 
 
+def _branched(chat: Session) -> None:
+    """Give a session two branches, the second of which leaves the first, with summaries."""
+    other = chat.branch("other", 12)
+    other.extend([{"role": "user", "text": f"other {number}"} for number in range(5)])
+    other.branch("third").append("user", "third")
+    other.summaries.compact(keep_last=None)
+
+
 def _in(name: str, act: Callable[[Session], object]) -> Callable[[MemDB], object]:
     return lambda db: act(db.scope("ann").session(name))
 
@@ -309,6 +317,37 @@ WRITES: dict[str, Write] = {
     "append from a provider": Write(
         ("Session.append_from",),
         _in("trip", lambda chat: chat.append_from([{"role": "model", "parts": [{"text": "a"}]}])),
+    ),
+    "branch": Write(("Session.branch",), _in("trip", lambda chat: chat.branch("other", 2))),
+    "branch of a branch": Write(
+        ("Session.branch",),
+        _in("trip", lambda chat: chat.branch("other").branch("third", 1)),
+        arrange=_in("trip", lambda chat: chat.branch("other")),
+    ),
+    "append to a branch": Write(
+        ("Session.append",),
+        _in("long", lambda chat: chat.branch("other").append("user", "more", external_id="m9")),
+        arrange=_in("long", lambda chat: chat.branch("other", 12)),
+    ),
+    "delete what is shared": Write(
+        ("Session.delete",),
+        _in("long", lambda chat: chat.branch("other").delete([2, 13])),
+        arrange=_in("long", _branched),
+    ),
+    "delete a branch": Write(
+        ("Session.delete",),
+        _in("long", lambda chat: chat.branch("other").delete(force=True)),
+        arrange=_in("long", _branched),
+    ),
+    "pop what is shared": Write(
+        ("Host.pop",),
+        _in("long", lambda chat: chat.host.pop()),
+        arrange=_in("long", lambda chat: chat.branch("other").branch("third")),
+    ),
+    "clear a branch": Write(
+        ("Host.clear",),
+        _in("long", lambda chat: chat.branch("other").host.clear()),
+        arrange=_in("long", _branched),
     ),
     "fork": Write(("Session.fork",), _in("cold", lambda chat: chat.fork("copy"))),
     "extract": Write(("Session.extract",), _in("due", lambda chat: chat.extract()), stepwise=True),
@@ -577,7 +616,8 @@ READS = {
     "Jobs": "pending",
     "MemDB": "close export_lines file jobs path query scope scopes settings stats",
     "Scope": "app artifacts entries export find_secrets items profile session sessions state user why",
-    "Session": "artifacts find get host last last_seq messages profile state summaries tools",
+    "Session": "artifacts branch_name branches find get host last last_seq messages parent profile "
+    "state summaries tools",
     "State": "all find get items keys values",
     "StoredSettings": "categories get override prompts",
     "Summaries": "expand index list tree",

@@ -135,7 +135,8 @@ SELECT_NAMES = """/* proof.names */
 SELECT
   id,
   'name, title or metadata of session ' || name,
-  coalesce(name, '') || char(10) || coalesce(title, '') || coalesce(metadata, '')
+  coalesce(name, '') || char(10) || branch || char(10) || coalesce(title, '')
+  || coalesce(metadata, '')
 FROM sessions
 UNION ALL
 SELECT scope_no << 44, 'the name of the user or the app', app || char(10) || user_name FROM scopes

@@ -8,6 +8,8 @@ removes what has lost the row that it belongs to.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import apsw
 
 from memdb.engine.sqlite.connection import open_temporary
@@ -128,7 +130,7 @@ class Found(Record):
         damaged: By table, how many do not.
         broken_trees: Tables and indexes with a page that cannot be read.
         scope_names: From an index: app, user, number.
-        session_names: From an index: number of the scope, name, id.
+        session_names: From an index: number of the scope, name, branch, id.
         space_names: From an index: model, dim, metric, number.
         meta: The facts about the file.
         has_wal: Whether a part came from its WAL.
@@ -188,7 +190,7 @@ def read_rows(path: str, *, wal: bool) -> Found:
         damaged,
         sum(tree.is_broken for tree in trees.values()),
         _names(trees, SCOPE_NAMES, (str, str, int)),
-        _names(trees, SESSION_NAMES, (int, str, int)),
+        _names(trees, SESSION_NAMES, (int, str, str, int)),
         _names(trees, SPACE_NAMES, (str, int, str, int)),
         {row[0]: row[1] for row in rows.get("meta", [])},
         file.has_wal,
@@ -282,6 +284,22 @@ INSERT OR IGNORE INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
 VALUES (:id, :scope_no, 'recovered-' || :id, :name, :now_ms, :now_ms)
 """
 
+# Where it left its session is not known but by its first message.
+INSERT_BRANCH = """/* recovery.insert_branch */
+INSERT OR IGNORE INTO sessions (
+  id, scope_no, uid, name, branch, parent_id, leaves_at, last_seq, created_ms, updated_ms
+)
+SELECT
+  :id, :scope_no, 'recovered-' || :id, :name, :branch, id, first_seq - 1, first_seq - 1, :now_ms,
+  :now_ms
+FROM sessions
+JOIN (
+  SELECT coalesce(min(id & 0xFFFFFF), 1) AS first_seq FROM messages
+  WHERE id BETWEEN :id AND :id | 0xFFFFFF
+)
+WHERE scope_no = :scope_no AND name = :name AND branch = ''
+"""
+
 INSERT_SPACE = """/* recovery.insert_space */
 INSERT OR IGNORE INTO embedding_spaces (space_no, model, dim, metric, created_ms)
 VALUES (:space_no, :model, :dim, :metric, :now_ms)
@@ -291,7 +309,7 @@ RAISE_SESSIONS = """/* recovery.raise_sessions */
 UPDATE scopes SET last_session_no = max(
   last_session_no,
   coalesce(
-    (SELECT max((id >> 24) & 0xFFFFF) FROM sessions WHERE sessions.scope_no = scopes.scope_no), 0
+    (SELECT max((id >> 24) & 0x7FFFF) FROM sessions WHERE sessions.scope_no = scopes.scope_no), 0
   )
 )
 """
@@ -332,16 +350,73 @@ SELECT
   id,
   id >> 44,
   'recovered-' || id,
-  'recovered ' || ((id >> 24) & 0xFFFFF),
+  coalesce(name, 'recovered ' || ((id >> 24) & 0x7FFFF)),
   :now_ms,
   :now_ms
 FROM (
-  SELECT (id >> 24) << 24 AS id FROM messages
-  UNION SELECT session_id FROM archive_segments
-  UNION SELECT (scope_no << 44) | (session_no << 24) FROM artifact_names WHERE session_no <> 0
-  UNION SELECT (scope_no << 44) | (session_no << 24) FROM artifacts WHERE session_no <> 0
+  SELECT (id >> 24) << 24 AS id, NULL AS name FROM messages WHERE id >> 43 & 1 = 0
+  UNION SELECT session_id, NULL FROM archive_segments WHERE session_id >> 43 & 1 = 0
+  UNION SELECT (scope_no << 44) | (session_no << 24), NULL FROM artifact_names
+  WHERE session_no <> 0
+  UNION SELECT (scope_no << 44) | (session_no << 24), NULL FROM artifacts WHERE session_no <> 0
 )
 WHERE id NOT IN (SELECT id FROM sessions) AND id >> 44 IN (SELECT scope_no FROM scopes)
+""",
+    # Of branches whose session is lost: its number is theirs, which no other session has.
+    "sessions of branches": """/* recovery.adopt_branch_sessions */
+INSERT INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
+SELECT id, id >> 44, 'recovered-' || id, name, :now_ms, :now_ms
+FROM (
+  SELECT min(id) & ~(1 << 43) AS id, name FROM sessions AS branches
+  WHERE
+    branch <> ''
+    AND (scope_no, name) NOT IN (SELECT scope_no, name FROM sessions WHERE branch = '')
+  GROUP BY scope_no, name
+  UNION
+  SELECT ((id >> 24) << 24) & ~(1 << 43), 'recovered ' || ((id >> 24) & 0x7FFFF)
+  FROM messages
+  WHERE id >> 43 & 1 = 1 AND (id >> 24) << 24 NOT IN (SELECT id FROM sessions)
+)
+WHERE id >> 44 IN (SELECT scope_no FROM scopes)
+""",
+    "sessions of messages": """/* recovery.adopt_branches */
+INSERT INTO sessions (
+  id, scope_no, uid, name, branch, parent_id, leaves_at, last_seq, created_ms, updated_ms
+)
+SELECT
+  lost.id,
+  lost.id >> 44,
+  'recovered-' || lost.id,
+  sessions.name,
+  'recovered',
+  sessions.id,
+  first_seq - 1,
+  first_seq - 1,
+  :now_ms,
+  :now_ms
+FROM (
+  SELECT (id >> 24) << 24 AS id, min(id & 0xFFFFFF) AS first_seq FROM messages
+  WHERE id >> 43 & 1 = 1
+  GROUP BY id >> 24
+) AS lost
+JOIN sessions ON sessions.id = lost.id & ~(1 << 43)
+WHERE lost.id NOT IN (SELECT id FROM sessions)
+""",
+    "parents": """/* recovery.adopt_parents */
+UPDATE sessions
+SET parent_id = (
+  SELECT id FROM sessions AS root
+  WHERE root.scope_no = sessions.scope_no AND root.name = sessions.name AND root.branch = ''
+)
+WHERE parent_id NOT IN (SELECT id FROM sessions)
+""",
+    "last seqs": """/* recovery.raise_parents */
+UPDATE sessions
+SET last_seq = max(
+  last_seq,
+  (SELECT max(leaves_at) FROM sessions AS child WHERE child.parent_id = sessions.id)
+)
+WHERE id IN (SELECT parent_id FROM sessions)
 """,
     "session numbers": RAISE_SESSIONS,
     "sessions of state": """/* recovery.adopt_state_sessions */
@@ -656,9 +731,11 @@ def adopt(tx: Tx, found: Found) -> dict[str, int]:
     for app, user_name, scope_no in found.scope_names:
         values = {"app": app, "user_name": user_name, "scope_no": scope_no, "now_ms": tx.now_ms}
         note("scopes", _run_if_accepted(tx, INSERT_SCOPE, values))
-    for scope_no, name, session in found.session_names:
+    for scope_no, name, branch, session in sorted(found.session_names, key=itemgetter(2, 3)):
         row = {"id": session, "scope_no": scope_no, "name": name, "now_ms": tx.now_ms}
-        if session >> 44 == scope_no:
+        if session >> 44 == scope_no and branch:
+            note("sessions", _run_if_accepted(tx, INSERT_BRANCH, row | {"branch": branch}))
+        elif session >> 44 == scope_no:
             note("sessions", _run_if_accepted(tx, INSERT_SESSION, row))
     for model, dim, metric, space_no in found.space_names:
         space = {"space_no": space_no, "model": model, "dim": dim, "metric": metric}

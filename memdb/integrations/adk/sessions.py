@@ -17,7 +17,6 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from memdb.integrations.adk.events import reason, to_events, to_message, to_ms
 from memdb.integrations.adk.service import Service, can_name, in_turns
-from memdb.models.ids import FORK
 
 if TYPE_CHECKING:
     from google.adk.events import Event
@@ -125,8 +124,6 @@ class MemdbSessionService(Service, BaseSessionService):
             found = []
             for scope in scopes:
                 for info in scope.sessions():
-                    if FORK in info.name:
-                        continue
                     one = scope.session(info.name).host.snapshot(last=0)
                     if one is not None and _counts(one.head):
                         found.append(_to_session(app_name, scope.user, one))

@@ -12,7 +12,6 @@ from memdb.errors import InvalidInput
 from memdb.integrations.adapter import OpenFile
 from memdb.integrations.batches import is_key
 from memdb.integrations.llamaindex.messages import to_messages, to_stored
-from memdb.models.ids import FORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -149,7 +148,7 @@ class MemdbChatStore(AsyncDBChatStore):
 
         def names() -> list[str]:
             found = self._scope.sessions()
-            return [one.name for one in found if one.message_count and FORK not in one.name]
+            return [one.name for one in found if one.message_count]
 
         return await self._file.read(names)
 

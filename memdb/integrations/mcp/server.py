@@ -17,7 +17,6 @@ from memdb.integrations.mcp import compat as graph
 from memdb.integrations.mcp.handshake import INSTRUCTIONS, SERVER, definition
 from memdb.integrations.mcp.subscriptions import Subscriptions
 from memdb.integrations.mcp.tools import content_of, halved, said
-from memdb.models.ids import FORK
 from memdb.providers.shared import missing_extra
 from memdb.text.validate import flag_value
 
@@ -145,7 +144,6 @@ class _Door:
                 "mimeType": "application/jsonl",
             }
             for one in scope.sessions()
-            if FORK not in one.name
         ]
         for one in scope.artifacts.list():
             found.append(

@@ -22,6 +22,5 @@ is given as items too. Calls run in threads of the file (`memdb.aio`);
 
 from memdb.errors import InvalidItem, SessionClosed
 from memdb.integrations.openai_agents.session import MemDBSession
-from memdb.models.ids import FORK
 
-__all__ = ["FORK", "InvalidItem", "MemDBSession", "SessionClosed"]
+__all__ = ["InvalidItem", "MemDBSession", "SessionClosed"]

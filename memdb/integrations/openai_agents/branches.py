@@ -1,7 +1,7 @@
 """
 Branches of a session of the Agents SDK, as `AdvancedSQLiteSession` has them.
 
-A branch is a session of memdb of its own, a copy up to the turn it begins at.
+They are branches of the session in memdb: shared up to the turn that they begin at.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from memdb.errors import AlreadyExists, InvalidInput
+from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.integrations.openai_agents.items import preview, refuse_blank, turn, turns_of, words_of
-from memdb.models.ids import FORK
 from memdb.text.validate import flag_value, iso_time, text_value
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from memdb.api import database
     from memdb.api.scope import Scope
     from memdb.api.session import Session
-    from memdb.models.messages import NewMessage, SessionInfo
+    from memdb.models.messages import NewMessage
 
     R = TypeVar("R")
     Item = dict[str, Any]
@@ -54,7 +53,7 @@ class Branching:
         self, turn_number: int, branch_name: str | None = None
     ) -> str:
         """
-        Copy what was said before the user's message *turn_number* to a branch; go on there.
+        Make a branch of what was said before the user's message *turn_number*; go on there.
 
         Returns its name. ValueError: there is no such turn, or the name is taken.
         """
@@ -72,7 +71,9 @@ class Branching:
                 )
             name = branch_name or f"branch_from_turn_{turn_number}_{uuid4().hex[:8]}"
             try:
-                chat.fork(self._name(name), before_seq=seqs[turn_number - 1])
+                if name == MAIN:
+                    raise AlreadyExists("branch", MAIN)  # noqa: TRY301
+                chat.branch(name, seqs[turn_number - 1] - 1, create=True)
             except AlreadyExists as error:
                 raise InvalidInput(
                     f"Branch ID {name!r} has already been used: choose another name"
@@ -116,7 +117,10 @@ class Branching:
 
         def delete(db: database.MemDB) -> None:
             self._require(db, branch_id)
-            self._scope(db).session(self._name(branch_id)).delete()
+            branch = self._session(db, branch_id)
+            with db.transaction():
+                branch.host.clear()  # others that begin in it keep what they shared
+                branch.delete(force=True)
             if self._branch == branch_id:
                 self._branch = MAIN
 
@@ -126,27 +130,38 @@ class Branching:
         """Return branch_id, message_count, user_turns, is_current, created_at; oldest first."""
 
         def read(db: database.MemDB) -> list[dict[str, Any]]:
-            found = sorted(self._branches(db), key=lambda info: (info.created_ms, info.uid))
+            main = self._scope(db).session(self.session_id)
+            head = main.host.head()
+            found: list[tuple[str, int, Session]] = []
+            if head is not None and (count := sum(1 for _ in main.messages())):
+                found.append((MAIN, count, main))
+            times = {MAIN: 0 if head is None else head.created_ms}
+            for info in main.branches():
+                found.append((info.name, info.message_count, main.branch(info.name)))
+                times[info.name] = info.created_ms
             return [
                 {
                     "branch_id": name,
-                    "message_count": info.message_count,
-                    "user_turns": len(turns_of(self._scope(db).session(info.name))),
+                    "message_count": count,
+                    "user_turns": len(turns_of(chat)),
                     "is_current": name == self._branch,
-                    "created_at": iso_time(info.created_ms),
+                    "created_at": iso_time(times[name]),
                 }
-                for info in found
-                for name in [info.name.partition(FORK)[2] or MAIN]
+                for name, count, chat in found
             ]
 
         return await self._run(read, "read")
 
     async def get_conversation_turns(self, branch_id: str | None = None) -> list[dict[str, Any]]:
         """Return turn, content (100 characters), full_content, timestamp of each turn."""
-        chat = self._chat_of(branch_id)
-        return await self._run(
-            lambda db: [turn(*found) for found in enumerate(turns_of(chat(db)), 1)], "read"
-        )
+        find = self._chat_of(branch_id)
+
+        def read(db: database.MemDB) -> list[dict[str, Any]]:
+            chat = find(db)
+            turns = [] if chat is None else turns_of(chat)
+            return [turn(*found) for found in enumerate(turns, 1)]
+
+        return await self._run(read, "read")
 
     async def find_turns_by_content(
         self, search_term: str, branch_id: str | None = None
@@ -163,26 +178,38 @@ class Branching:
         user, app = self._place
         return db.scope(user, app)
 
-    def _name(self, branch: str) -> str:
-        return self.session_id if branch == MAIN else f"{self.session_id}{FORK}{branch}"
+    def _session(self, db: database.MemDB, branch: str) -> Session:
+        """Return a branch; NotFound if it is gone."""
+        main = self._scope(db).session(self.session_id)
+        return main if branch == MAIN else main.branch(branch, create=False)
 
     def _chat(self, db: database.MemDB, branch: str) -> Session:
-        return self._scope(db).session(self._name(self._known(db, branch)))
+        return self._session(db, self._known(db, branch))
 
-    def _chat_of(self, branch_id: str | None) -> Callable[[database.MemDB], Session]:
-        """Return what finds a branch as it is called, None for the one that is current now."""
+    def _chat_of(self, branch_id: str | None) -> Callable[[database.MemDB], Session | None]:
+        """
+        Return what finds a branch as it is called, None for the one that is current now.
+
+        It finds None where there is no such branch.
+        """
         if branch_id is None:
             return partial(self._chat, branch=self._branch)
-        return lambda db: self._scope(db).session(self._name(branch_id))
+
+        def find(db: database.MemDB) -> Session | None:
+            try:
+                return self._session(db, branch_id)
+            except NotFound:
+                return None
+
+        return find
 
     def _add(self, db: database.MemDB, branch: str, new: list[NewMessage]) -> None:
         """Add to *branch*, or to "main" if another process has removed the branch."""
-        store = self._scope(db).session(self._name(branch)).host.prepare(new)
-        with db.transaction():
-            if self._known(db, branch) == branch:
-                store()
-                return
-        self._scope(db).session(self.session_id).extend(new)
+        try:
+            self._session(db, branch).extend(new)
+        except NotFound:
+            self._known(db, branch)
+            self._session(db, MAIN).extend(new)
 
     def _known(self, db: database.MemDB, branch: str) -> str:
         """Return *branch*, or "main" where another process has cleared the session since."""
@@ -193,14 +220,10 @@ class Branching:
         return MAIN
 
     def _has(self, db: database.MemDB, branch: str) -> bool:
-        name = self._name(branch)
-        return any(info.name == name for info in self._scope(db).sessions(name))
-
-    def _branches(self, db: database.MemDB) -> list[SessionInfo]:
-        """Return the sessions of all branches, "main" only with items in it."""
-        scope, name = self._scope(db), self.session_id
-        main = [info for info in scope.sessions(name) if info.name == name and info.message_count]
-        return main + scope.sessions(name + FORK)
+        try:
+            return self._session(db, branch).host.head() is not None
+        except NotFound:
+            return False
 
     def _require(self, db: database.MemDB, branch: str) -> None:
         if not self._has(db, branch):

@@ -36,7 +36,6 @@ from memdb.integrations.openai_agents.items import (
     to_message,
     words_of,
 )
-from memdb.models.ids import FORK
 from memdb.providers.shared import missing_extra
 from memdb.text.formats import items_of
 from memdb.text.tokens import Counting
@@ -327,8 +326,6 @@ class MemDBSession(Compacting):
         except ImportError as error:
             raise missing_extra("openai-agents", error) from error
         self.session_id = name_value(session_id, "session_id")
-        if FORK in session_id:
-            raise InvalidInput(f"session_id holds {FORK!r}, which parts branches from it")
         self.session_settings = coerce_session_settings(session_settings or SessionSettings())
         super().__init__(name_value(user, "user"), name_value(app, "app"))
         self._file: SharedFile | None = file_of(file, options)
@@ -347,8 +344,13 @@ class MemDBSession(Compacting):
             raise InvalidInput(f"limit is {type(most).__name__}: give an int or None")
         chat, branch = self._chat_of(branch_id), branch_id or self._branch
         key = (*self._main_key(), branch, branch_id is None) if branch != MAIN else self._main_key()
+
+        def read(db: memory.MemDB) -> tuple[list[Item], int]:
+            found = chat(db)
+            return ([], 0) if found is None else latest(found, most)
+
         with _report_closed():
-            return await self._opened().read(key, most, lambda db: latest(chat(db), most))
+            return await self._opened().read(key, most, read)
 
     async def add_items(self, items: list[Item]) -> None:
         """
@@ -387,9 +389,10 @@ class MemDBSession(Compacting):
 
         def clear(db: memory.MemDB) -> None:
             with db.transaction():
-                self._scope(db).session(self.session_id).host.clear()
-                for info in self._scope(db).sessions(self.session_id + FORK):
-                    self._scope(db).session(info.name).delete()
+                main = self._scope(db).session(self.session_id)
+                for info in reversed(main.branches()):
+                    main.branch(info.name).delete()
+                main.host.clear()
             self._branch = MAIN
 
         await self._run(clear, to_end=True)

@@ -3,8 +3,8 @@ Entries of conversations: where each stands, and moving them when a head moves.
 
 The session named after a conversation holds the path of its head, message by message, so
 that recall and other clients find what is said now. What a conversation left stands in
-a session beside it. An item per entry names its parent and the sessions it stands in; an
-entry that stands in none is gone. Every function runs in the caller's transaction.
+a branch of it that shares nothing. An item per entry names its parent and the sessions it
+stands in; an entry that stands in none is gone. Every function runs in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pydantic_ai.conversation_store import ConversationEntry
 from memdb import NewMessage, NotFound
 from memdb.integrations.batches import is_key
 from memdb.integrations.pydantic_ai.messages import to_message, to_stored
-from memdb.models.ids import FORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
     from memdb.api.session import Session
 
 ENTRIES = ("pydantic-ai", "entries")
-LEFT = f"{FORK}left"  # behind the name of a conversation: the session of what it left
+BRANCH = "left"  # of the session of a conversation: what it left
+LEFT = "\u2442left"  # behind the name of a conversation, in an item: that branch of it
 ENTRY = "pydantic_ai_entry"  # in the metadata of a message: the entry that it is of
 NUMBER = "#"  # between a session and the seq of a message that another client wrote
 
@@ -90,8 +90,10 @@ class Entries:
         self, session: str, new: Iterable[ConversationEntry], prepared: dict[str, list[NewMessage]]
     ) -> None:
         """Add new entries at the end of a session; *prepared* is what `prepare` returned."""
-        chat = self._scope.session(session)
-        for one in new:
+        entries = [*new]
+        chat = self._chat(session, create=True) if entries else None
+        for one in entries:
+            assert chat is not None
             chat.extend(prepared[one.id])
             value: dict[str, Any] = {"parent": one.parent_id, "sessions": [session]}
             self._items.put(ENTRIES, one.id, value, index=False)
@@ -100,11 +102,11 @@ class Entries:
         """
         Make a session hold the entries of *path*, in order.
 
-        What it held besides goes to the session of what the conversation left, and what
+        What it held besides goes to the branch of what the conversation left, and what
         stands there or in other conversations comes from there.
         """
-        chat, aside = self._scope.session(session), self._scope.session(session + LEFT)
-        held, left = _grouped(chat), _grouped(aside)
+        aside = session + LEFT
+        held, left = _grouped(self._chat(session)), _grouped(self._chat(aside))
         stored = {**left, **held}
         for entry_id in path:
             if entry_id not in stored:
@@ -115,14 +117,15 @@ class Entries:
         while shared < min(len(current), len(wanted)) and current[shared] == wanted[shared]:
             shared += 1
         self._add(aside, [one for one in current[shared:] if one not in wanted], stored)
-        self._drop(chat, current[shared:], stored)
-        self._add(chat, wanted[shared:], stored)
+        self._drop(session, current[shared:], stored)
+        self._add(session, wanted[shared:], stored)
         self._drop(aside, [one for one in wanted[shared:] if one in left], stored)
 
     def delete(self, session: str) -> None:
-        """Remove the sessions of a conversation, and the entries that stand nowhere else."""
-        for name in (session, session + LEFT):
-            for entry_id in _grouped(self._scope.session(name)):
+        """Remove the session of a conversation, and the entries that stand nowhere else."""
+        for name in (session + LEFT, session):
+            chat = self._chat(name)
+            for entry_id in _grouped(chat):
                 item = self._find_item(entry_id)
                 if item is None:
                     continue
@@ -130,28 +133,46 @@ class Entries:
                     self._items.delete(ENTRIES, entry_id)
                 else:
                     self._place(item, without=name)
-            if self._scope.session(name).host.head() is not None:
-                self._scope.delete(session=name)
+            if chat is not None and chat.host.head() is not None:
+                chat.delete()
 
-    def _add(self, chat: Session, ids: Iterable[str], stored: dict[str, list[Message]]) -> None:
-        """Add copies of stored entries at the end of a session."""
+    def _chat(self, name: str, *, create: bool = False) -> Session | None:
+        """
+        Return the session of a conversation, or with `LEFT` behind its name that branch.
+
+        None if the branch is not there and *create* is False.
+        """
+        chat = self._scope.session(name.removesuffix(LEFT))
+        if not name.endswith(LEFT):
+            return chat
+        if create and chat.host.head() is None:
+            chat.host.create()
+        try:
+            return chat.branch(BRANCH, 0, create=None if create else False)
+        except NotFound:
+            return None
+
+    def _add(self, name: str, ids: Iterable[str], stored: dict[str, list[Message]]) -> None:
+        """Add copies of stored entries at the end of a session or branch."""
         for entry_id in ids:
+            chat = self._chat(name, create=True)
+            assert chat is not None
             item = self._find_item(entry_id)
             if item is None:  # of another client: known by its new place from now on
                 value: dict[str, Any] = {"parent": self._parent_of(entry_id), "sessions": []}
                 item = self._items.put(ENTRIES, entry_id, value, index=False)
             chat.extend(_copies(entry_id, stored[entry_id]))
-            self._place(item, within=chat.name)
+            self._place(item, within=name)
 
-    def _drop(self, chat: Session, ids: Iterable[str], stored: dict[str, list[Message]]) -> None:
-        """Remove entries from a session."""
-        doomed = [*ids]
-        if doomed:
+    def _drop(self, name: str, ids: Iterable[str], stored: dict[str, list[Message]]) -> None:
+        """Remove entries from a session or branch."""
+        doomed, chat = [*ids], self._chat(name)
+        if doomed and chat is not None:
             chat.host.replace([one.seq for entry_id in doomed for one in stored[entry_id]])
         for entry_id in doomed:
             item = self._find_item(entry_id)
             if item is not None:
-                self._place(item, without=chat.name)
+                self._place(item, without=name)
 
     def _place(self, item: Item, *, within: str | None = None, without: str | None = None) -> None:
         sessions = [name for name in item.value["sessions"] if name not in (within, without)]
@@ -198,13 +219,13 @@ class Entries:
             return [] if found is None else [found]
         for name in item.value["sessions"]:
             if sessions is None:
-                chat = self._scope.session(name)
+                chat = self._chat(name)
                 stored: list[Message] = []
-                while message := chat.find(_external(entry_id, len(stored))):
+                while chat is not None and (message := chat.find(_external(entry_id, len(stored)))):
                     stored.append(message)
             else:
                 if name not in sessions:
-                    sessions[name] = _grouped(self._scope.session(name))
+                    sessions[name] = _grouped(self._chat(name))
                 stored = sessions[name].get(entry_id, [])
             if stored:
                 return stored
@@ -240,9 +261,9 @@ def _entry_of(message: Message) -> str:
     return f"{message.session}{NUMBER}{message.seq}"
 
 
-def _grouped(chat: Session) -> dict[str, list[Message]]:
-    """Return the messages of a session by entry, in order."""
+def _grouped(chat: Session | None) -> dict[str, list[Message]]:
+    """Return the messages of a session by entry, in order; none of None."""
     found: dict[str, list[Message]] = {}
-    for message in chat.messages():
+    for message in () if chat is None else chat.messages():
         found.setdefault(_entry_of(message), []).append(message)
     return found

@@ -20,7 +20,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 import memdb
 import memdb.aio
 from memdb.errors import InvalidItem, SessionClosed
-from memdb.integrations.openai_agents import FORK, MemDBSession
+from memdb.integrations.openai_agents import MemDBSession
 from memdb.integrations.openai_agents.items import items_of, to_message
 
 agents.set_tracing_disabled(True)
@@ -263,7 +263,7 @@ def test_a_failed_add_leaves_nothing(session, path, dump):
     assert len(run(session.get_items())) == 2
 
 
-@pytest.mark.parametrize("name", ["", "  ", 5, None, "a\0b", "x" * 1025, f"a{FORK}b"])
+@pytest.mark.parametrize("name", ["", "  ", 5, None, "a\0b", "x" * 1025])
 def test_wrong_ids_are_refused_before_anything_is_made(path, tmp_path, name):
     """ValueError, as the SDK's own code raises; no file appears."""
     with pytest.raises(ValueError):
