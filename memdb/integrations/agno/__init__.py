@@ -1,0 +1,24 @@
+"""
+agno: its database in a memdb file (extra `agno`).
+
+    agent = Agent(model=model, db=MemdbDb("agent.db"), add_history_to_context=True)
+
+`docs/agno.md` says what maps to what.
+"""
+
+from __future__ import annotations
+
+from memdb.integrations.adapter import import_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.integrations.agno.aio import MemdbAsyncDb
+    from memdb.integrations.agno.store import MemdbDb
+
+__all__ = ["MemdbAsyncDb", "MemdbDb"]
+
+
+def __getattr__(name: str) -> object:
+    """Import agno with the first class that is asked for."""
+    places = {"MemdbAsyncDb": "aio", "MemdbDb": "store"}
+    return import_class(__name__, places, name, "agno.db.json", "agno")

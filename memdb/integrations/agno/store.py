@@ -1,0 +1,261 @@
+"""
+`MemdbDb`: the tables of agno as items of a memdb file.
+
+agno's `JsonDb` has the rules of each table, and reads and writes a table as a list of rows.
+Here a row is an item; a call reads the rows that it needs, and writes those that it changed,
+in one transaction, so that any number of processes may use the file.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import wraps
+from threading import local
+from typing import TYPE_CHECKING
+
+from agno.db.json import JsonDb
+
+from memdb.integrations.adapter import Adapter
+from memdb.models.items import DeleteItem, PutItem
+from memdb.text.parts import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from memdb import Item
+    from memdb.integrations.adapter import Source
+
+    Row = dict[str, Any]
+    Place = tuple[tuple[str, ...], str]  # of an item
+
+SPACE = "agno"
+PAGE = 10_000
+PART = 5_000
+TEXT = "agno json"
+
+# The fields that name a row of a table, and those that `recall` finds it by.
+KEYS = {
+    "session": (
+        ("session_id", "agent_id", "team_id", "workflow_id"),
+        ["session_data.session_name"],
+    ),
+    "runs": (("run_id",), ["run_data.input.input_content", "run_data.content"]),
+    "memory": (("memory_id",), ["memory", "topics[*]"]),
+    "metrics": (("id",), None),
+    "eval": (("run_id",), None),
+    "knowledge": (("id",), ["name", "description"]),
+    "trace": (("trace_id",), None),
+    "span": (("span_id",), None),
+    "versions": (("table_name",), None),
+}
+
+# Tables whose rows are in a namespace of their session.
+OF_SESSIONS = ("session", "runs")
+
+# What changes something, and so is one transaction from its first read on.
+WRITES = (
+    "upsert_schema_version", "upsert_run", "cleanup_legacy_runs_field", "delete_run",
+    "delete_runs", "delete_session", "delete_sessions", "rename_session", "upsert_session",
+    "upsert_sessions", "delete_user_memory", "delete_user_memories", "upsert_user_memory",
+    "upsert_memories", "clear_memories", "calculate_metrics", "delete_knowledge_content",
+    "upsert_knowledge_content", "create_eval_run", "delete_eval_run", "delete_eval_runs",
+    "rename_eval_run", "update_eval_run_user_id", "upsert_trace", "create_span", "create_spans",
+)  # fmt: skip
+
+
+class _Call(local):
+    """What a thread's call has read: by table and key, the rows as JSON; and what it is about."""
+
+    depth = 0
+    without_runs = False
+    session_id: str | None = None
+
+    def __init__(self) -> None:
+        self.read: dict[str, dict[Place, str]] = {}
+
+
+class MemdbDb(Adapter, JsonDb):
+    """
+    A `BaseDb` of agno on a memdb file: sessions, runs, memories, metrics, evals, knowledge, traces.
+
+    Learnings, components, schedules and the tables of agno's own server are not stored: their
+    calls raise NotImplementedError, as those of `JsonDb` do.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        user: str = "default",
+        app: str = "default",
+        id: str | None = None,  # noqa: A002 (agno's word)
+        **options: Any,
+    ) -> None:
+        """
+        Use a memdb file.
+
+        Args:
+            source: A path, made where it is new; or a `memdb.MemDB` that is open.
+            user: The scope of memdb that holds the tables; agno's users are fields of its rows.
+            app: The program it belongs to.
+            id: What agno calls the database. None means one made of the path.
+            options: `session_table`, `memory_table` and others name agno's tables; the rest
+                is for `memdb.open`, with a path.
+        """
+        tables = {name: options.pop(name) for name in [*options] if name.endswith("_table")}
+        Adapter.__init__(self, source, **options)
+        JsonDb.__init__(self, db_path=self._db.path, id=id, **tables)
+        self._scope = self._db.scope(user, app)
+        self._now = _Call()
+        self._kinds = {
+            self.session_table_name: "session",
+            self.runs_table_name: "runs",
+            self.memory_table_name: "memory",
+            self.metrics_table_name: "metrics",
+            self.eval_table_name: "eval",
+            self.knowledge_table_name: "knowledge",
+            self.trace_table_name: "trace",
+            self.span_table_name: "span",
+            self.versions_table_name: "versions",
+        }
+
+    def _read_json_file(
+        self,
+        filename: str,
+        create_table_if_not_found: bool | None = True,  # noqa: ARG002, FBT001, FBT002 (agno's)
+    ) -> list[Row]:
+        """Return the rows of a table in the order in which they came: all, or a session's."""
+        items = [*self._items(filename)]
+        rows = [_unpacked(item.value) for item in items]
+        if self._now.depth:
+            self._now.read[filename] = {
+                (item.namespace, item.key): json.dumps(row)
+                for item, row in zip(items, rows, strict=True)
+            }
+        return rows
+
+    def _items(self, table: str) -> Iterator[Item]:
+        session_id = self._now.session_id
+        prefix: tuple[str, ...] = (SPACE, table)
+        if session_id is not None and self._kinds.get(table) in OF_SESSIONS:
+            prefix = (*prefix, session_id)
+        last: Item | None = None
+        while True:
+            page = self._scope.items.list(prefix, after=last, limit=PAGE, order="created")
+            yield from page
+            if len(page) < PAGE:
+                return
+            last = page[-1]
+
+    def _write_json_file(self, filename: str, data: list[Row]) -> None:
+        """Store what a call changed of the rows it read, inside its transaction."""
+        kind = self._kinds.get(filename, "")
+        fields, index = KEYS[kind]
+        if filename not in self._now.read:  # it replaces what it did not read
+            self._read_json_file(filename)
+        before = self._now.read[filename]
+        after: dict[Place, str] = {}
+        for row in data:
+            namespace: tuple[str, ...] = (SPACE, filename)
+            if kind in OF_SESSIONS:
+                namespace = (*namespace, row["session_id"])
+            key = json.dumps([row.get(name) for name in fields], ensure_ascii=False)
+            after[namespace, key] = json.dumps(row)
+        operations: list[PutItem | DeleteItem] = [
+            DeleteItem(*place) for place in before if place not in after
+        ]
+        operations += [
+            PutItem(*place, _packed(text), index=index or False)
+            for place, text in after.items()
+            if before.get(place) != text
+        ]
+        for start in range(0, len(operations), PART):
+            self._scope.items.batch(operations[start : start + PART])
+        self._now.read[filename] = after
+
+    def get_session(self, session_id: str, *args: Any, **options: Any) -> Any:
+        """Return a session as `JsonDb` does, reading its rows only."""
+        with _About(self._now, session_id):
+            return JsonDb.get_session(self, session_id, *args, **options)
+
+    def get_sessions(self, *args: Any, include_runs: bool = True, **options: Any) -> Any:
+        """Return sessions as `JsonDb` does; *include_runs* is as of agno's SQL tables."""
+        if include_runs:
+            return JsonDb.get_sessions(self, *args, **options)
+        now = self._now
+        now.without_runs = True
+        try:
+            return JsonDb.get_sessions(self, *args, **options)
+        finally:
+            now.without_runs = False
+
+    def _get_sessions_runs_data(self, session_ids: list[str]) -> Any:
+        """Return the runs of several sessions; none where a list of sessions is without them."""
+        return {} if self._now.without_runs else JsonDb._get_sessions_runs_data(self, session_ids)
+
+    def close(self) -> None:
+        """Close the file; again does nothing."""
+        Adapter.close(self)
+
+
+class _About:
+    """While it is entered, a call reads the rows of one session."""
+
+    def __init__(self, now: _Call, session_id: object) -> None:
+        self._now = now
+        self._session_id = session_id if isinstance(session_id, str) else None
+
+    def __enter__(self) -> None:
+        self._before, self._now.session_id = self._now.session_id, self._session_id
+
+    def __exit__(self, *_: object) -> None:
+        self._now.session_id = self._before
+
+
+def _packed(text: str) -> Any:
+    """Return the JSON text of a row as a value: as text where it holds what no file can."""
+    row = json.loads(text)
+    return row if storable(row) == row else {TEXT: text}
+
+
+def _unpacked(value: Row) -> Row:
+    if value.keys() == {TEXT}:
+        row: Row = json.loads(value[TEXT])
+        return row
+    return value
+
+
+def _atomic(name: str) -> Callable[..., Any]:
+    """Return a method of `JsonDb` that is one transaction, about one session if it names it."""
+    method = getattr(JsonDb, name)
+
+    @wraps(method)
+    def call(self: MemdbDb, *args: Any, **options: Any) -> Any:
+        now = self._now
+        if now.depth:
+            return method(self, *args, **options)
+        now.depth, now.read = 1, {}
+        try:
+            with self._db.transaction(), _About(now, _session_of(name, args, options)):
+                return method(self, *args, **options)
+        finally:
+            now.depth, now.read = 0, {}
+
+    return call
+
+
+def _session_of(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> object:
+    """Return the id of the only session that a call is about; None for several."""
+    if name == "upsert_session":
+        return getattr(args[0] if args else options.get("session"), "session_id", None)
+    if name in ("delete_session", "rename_session"):
+        return args[0] if args else options.get("session_id")
+    if name == "upsert_run":
+        return args[1] if len(args) > 1 else options.get("session_id")
+    return None
+
+
+for _name in WRITES:
+    if hasattr(JsonDb, _name):
+        setattr(MemdbDb, _name, _atomic(_name))
