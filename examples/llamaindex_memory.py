@@ -29,8 +29,8 @@ async def main(path: str) -> None:
             storage_context=nodes,
             embed_model=MockEmbedding(embed_dim=8),
         )
-        for question in ("We fly when?", "tram"):
-            print(db.scope("ann").recall(question, 1)[0].text)
+        for kind, question in (("message", "flight to Oslo"), ("item", "tram")):
+            print(db.scope("ann").recall(question, 1, kinds=[kind])[0].text)
 
 
 asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else ":memory:"))
