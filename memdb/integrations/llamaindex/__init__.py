@@ -1,5 +1,5 @@
 """
-LlamaIndex on one memdb file (extra `llamaindex`, llama-index-core 0.14).
+LlamaIndex on one memdb file (extra `llamaindex`, llama-index-core 0.14.24 or newer).
 
 `MemdbChatStore` keeps the messages of `Memory` in sessions that recall finds and every other
 client reads; `MemdbVectorStore` keeps nodes as items, found by the vectors of your
