@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memdb
+from memdb.agents import hooks
 from memdb.agents.places import memory_file
 
 DATA = Path(__file__).parent / "data"
@@ -35,6 +36,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEMDB_USER", "ann")
     for name in MOVED:
         monkeypatch.delenv(name, raising=False)
+    # A busy machine takes longer; that a hook ends in time is tried with processes.
+    monkeypatch.setattr(hooks, "WORK_S", 50.0)
+    monkeypatch.setattr(hooks, "END_S", 60.0)
     project = folder / "project"
     project.mkdir()
     monkeypatch.chdir(project)
