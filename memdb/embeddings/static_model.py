@@ -30,6 +30,7 @@ from memdb.models.record import Record
 from memdb.text import regex as re
 from memdb.text.data_files import read_bytes
 from memdb.text.terms import STOP_WORDS
+from memdb.text.vocabulary import NO_RANK, Vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _DIM = 128
 _LANES = struct.Struct(f"<{_DIM}I")
 _FLOATS = struct.Struct(f"<{_DIM}f")
 _OFFSET = 8
+_LONGEST_PIECE = 18
 _HEX_TO_LEVEL = bytes.maketrans(b"0123456789abcdef", bytes(range(16)))
 _BIT_TO_LEVEL = bytes.maketrans(b"01", bytes([_OFFSET - 4, _OFFSET + 4]))
 
@@ -72,11 +74,36 @@ _ASCII_FOR = str.maketrans(
 )
 
 
-class Table(Record):
-    """The table file in memory: row number by piece, weights, 4-bit rows."""
+# What `Rows` gives for a piece that is not in the table, and how many pieces it keeps.
+NO_ROW = -1
+_KEPT_PIECES = 32_768
 
-    row_of: dict[str, int]
-    longest: int
+
+class Rows(dict[str, int]):
+    """Row number by piece, `NO_ROW` without one; found in the file when it is asked for."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, pieces: Vocabulary) -> None:
+        """Look up in *pieces*."""
+        super().__init__()
+        self._pieces = pieces
+
+    def __missing__(self, piece: str) -> int:
+        """Find a piece, and keep what was found."""
+        rank = self._pieces.rank(piece.encode("utf-8", "surrogatepass"))
+        row = NO_ROW if rank == NO_RANK else rank
+        if len(self) >= _KEPT_PIECES:
+            self.clear()
+        self[piece] = row
+        return row
+
+
+class Table(Record):
+    """The table file: row number by piece, number of rows, weights, 4-bit rows."""
+
+    row_of: Rows
+    count: int
     weights: bytes
     rows: bytes
 
@@ -137,7 +164,7 @@ class StaticEmbedder:
         """
         words = words_of(text)
         row_of = table().row_of
-        return bool(words) and 2 * sum(word in row_of for word in words) >= len(words)
+        return bool(words) and 2 * sum(row_of[word] != NO_ROW for word in words) >= len(words)
 
     def _vector(self, text: str) -> bytes | None:
         """Return the vector of *text*, or None if it has no words."""
@@ -189,10 +216,9 @@ def _sum_of_pieces(word: str, table: Table) -> tuple[int, int]:
     start = 0
     prefix = ""
     while start < len(word):
-        end = min(len(word), start + table.longest)
-        while (piece := prefix + word[start:end]) not in table.row_of:
+        end = min(len(word), start + _LONGEST_PIECE)
+        while (row := table.row_of[prefix + word[start:end]]) == NO_ROW:
             end -= 1
-        row = table.row_of[piece]
         levels = table.rows[row * _DIM // 2 : (row + 1) * _DIM // 2].hex().encode()
         total += table.weights[row] * _add_levels(levels.translate(_HEX_TO_LEVEL))
         weight += table.weights[row]
@@ -237,14 +263,11 @@ def _read_table() -> Table:
     """Read the table file; its format is told in `build_static_en.py`."""
     data = read_bytes(__file__, "data/static_en.bin")
     sizes_start = data.index(b"\n") + 1
-    names_start = data.index(b"\n", sizes_start) + 1
-    count = int(data[sizes_start:names_start].split()[0])
+    count = int(data[sizes_start : data.index(b" ", sizes_start)])
     rows_start = len(data) - count * _DIM // 2
     weights_start = rows_start - count
-    names = data[names_start:weights_start].decode().split("\n")
-    row_of = dict(zip(names, range(count), strict=False))
-    longest = max(map(len, row_of))
-    return Table(row_of, longest, data[weights_start:rows_start], data[rows_start:])
+    row_of = Rows(Vocabulary(read_bytes(__file__, "data/static_en.pieces")))
+    return Table(row_of, count, data[weights_start:rows_start], data[rows_start:])
 
 
 # Rows are in the order of BERT's vocabulary, which is that of frequency in English.
@@ -258,11 +281,10 @@ def rarity(word: str) -> float:
     >>> [round(rarity(word), 2) for word in ("time", "eat", "allergic", "tungsten")]
     [0.25, 0.67, 0.99, 1.0]
     """
-    row_of = table().row_of
-    row = row_of.get(word)
-    if row is None:
+    row = table().row_of[word]
+    if row == NO_ROW:
         return 1.0
-    return min(1.0, log((row + 30) / _COMMONEST) / log(len(row_of) / _COMMONEST))
+    return min(1.0, log((row + 30) / _COMMONEST) / log(table().count / _COMMONEST))
 
 
 _ROW_BYTES = 64
@@ -277,7 +299,7 @@ _products: dict[int, bytes] = {}
 def rows_of(text: str) -> tuple[int, ...]:
     """Return the rows of the table for the words of *text*, each once, without stop words."""
     row_of = table().row_of
-    found = {row_of[word] for word in set(words_of(text)) if word in row_of}
+    found = {row_of[word] for word in set(words_of(text))}
     return tuple(found - _stop_rows())
 
 
@@ -300,7 +322,7 @@ def near_rows(
     Cost: 1 ms for 2,000 rows, and 0.3 ms for each word.
     """
     row_of, data = table().row_of, table().rows
-    asked = [word for word in words if word in row_of]
+    asked = [word for word in words if row_of[word] != NO_ROW]
     if not rows or not asked:
         return {}
     known = list(rows)
@@ -328,7 +350,7 @@ def near_rows(
 def _stop_rows() -> frozenset[int]:
     if not _stops:
         row_of = table().row_of
-        _stops.append(frozenset(row_of[word] for word in STOP_WORDS if word in row_of))
+        _stops.append(frozenset([NO_ROW, *(row_of[word] for word in STOP_WORDS)]))
     return _stops[0]
 
 

@@ -320,9 +320,9 @@ def _edits(first: str, second: str) -> int:
 
 
 def _is_english(word: str) -> bool:
-    from memdb.embeddings.static_model import table
+    from memdb.embeddings.static_model import NO_ROW, table
 
-    return word in table().row_of
+    return table().row_of[word] != NO_ROW
 
 
 def _without_piles(text: str) -> str:

@@ -8,14 +8,15 @@ import pytest
 
 from memdb.embeddings.static_model import near_rows, rows_of, table
 
-WORDS = sorted(word for word in table().row_of if not word.startswith("##"))
+ROW_OF = {piece.decode(): row for piece, row in table().row_of._pieces.ranks().items()}
+WORDS = sorted(word for word in ROW_OF if not word.startswith("##"))
 
 
 def similar_words(
     words: list[str], others: Collection[str], floor: float
 ) -> dict[str, dict[str, float]]:
     """Return what `near_rows` does, by word instead of row."""
-    row_of = table().row_of
+    row_of = ROW_OF
     names = {row_of[other]: other for other in others if other in row_of}
     return {
         word: {names[row]: value for row, value in near.items()}
@@ -25,7 +26,7 @@ def similar_words(
 
 def levels(word: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Return the components of a word's row as the table file holds them."""
-    place = table().row_of[word] * 64
+    place = ROW_OF[word] * 64
     row = np.frombuffer(table().rows[place : place + 64], np.uint8)
     return np.stack([row >> 4, row & 15], axis=1).ravel().astype(np.float64) - 8
 
@@ -90,7 +91,7 @@ def test_where_nothing_is_known_nothing_is_near(words: list[str], others: list[s
 
 def test_the_rows_of_a_text_are_those_of_its_words() -> None:
     """Each once, without stop words and what the table does not know."""
-    row_of = table().row_of
+    row_of = ROW_OF
 
     assert set(rows_of("The tea, and more TEA: zzxqvw doctor")) == {
         row_of[word] for word in ("tea", "doctor")

@@ -9,6 +9,7 @@ from math import isclose
 
 import pytest
 
+from memdb.embeddings import static_model
 from memdb.embeddings.static_model import StaticEmbedder
 
 LOADS_NOTHING = """
@@ -188,3 +189,29 @@ def test_nothing_is_loaded_before_the_first_text() -> None:
     )
 
     assert child.stdout == "static-en-1 128 [] []\n"
+
+
+def test_each_row_is_found_by_its_piece() -> None:
+    """The file of pieces has as many as there are rows, each with a row of its own."""
+    table = static_model.table()
+    names = static_model.Rows(table.row_of._pieces)._pieces.ranks()
+
+    assert len(names) == table.count == len(table.weights) == len(table.rows) // 64
+    assert [table.row_of[name.decode()] for name in names] == [*range(table.count)]
+
+
+@pytest.mark.parametrize("word", ["", "zzxqq", "\ud800", "中", "Tea", "a" * 100])
+def test_a_word_that_is_no_piece_has_no_row(word: str) -> None:
+    """Not found, whatever it is made of."""
+    assert static_model.table().row_of[word] == static_model.NO_ROW
+
+
+def test_what_is_kept_of_the_pieces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million words need no more memory than some thousands."""
+    monkeypatch.setattr(static_model, "_KEPT_PIECES", 50)
+    rows = static_model.Rows(static_model.table().row_of._pieces)
+
+    found = [rows[f"tea{number}"] for number in range(500)] + [rows["tea"]]
+
+    assert len(rows) <= 50
+    assert found[-1] == static_model.table().row_of["tea"] != static_model.NO_ROW

