@@ -90,7 +90,7 @@ def weights_of(numbers: Sequence[float]) -> list[int]:
     The share of the component's size, rounded so that what one loses the next one gets.
 
     >>> weights_of([2.0, -1.0, 0.0, 0.5, -0.5])
-    [127, 64, 0, 32, 32]
+    [128, 63, 0, 32, 32]
     """
     sums = [0.0, *accumulate(map(abs, numbers))]
     scale = TOTAL_WEIGHT / sums[-1]
