@@ -409,12 +409,13 @@ CREATE TABLE vector_groups (
   UNIQUE (space_no, kind, bucket)
 ) STRICT;
 
--- The vectors: `dim` float32, little-endian, finite, never all zero. One integer is
--- the whole key, so that some hundred of them are found in a moment. The space
--- '(given)' holds vectors that callers give with items; no model fills it.
+-- The vectors, never all zero. Of messages only the direction: `dim` signed bytes, the
+-- largest 127 or -127. Of other kinds `dim` float32, little-endian, finite. One integer is
+-- the whole key, so that some hundred of them are found in a moment. The space '(given)'
+-- holds vectors that callers give with items; no model fills it.
 CREATE TABLE vectors (
   id INTEGER PRIMARY KEY,              -- that of its group | ref & 255
-  vector BLOB NOT NULL CHECK (length(vector) % 4 = 0),
+  vector BLOB NOT NULL CHECK (length(vector) > 0),
   digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(id, vector)) STORED
 ) STRICT;
 

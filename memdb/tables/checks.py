@@ -147,7 +147,7 @@ SELECT kind || ' ' || (bucket << 8 | (vectors.id & 255))
 FROM vectors
 JOIN vector_groups ON vector_groups.id = vectors.id - (vectors.id & 255)
 JOIN embedding_spaces ON embedding_spaces.space_no = vector_groups.space_no
-WHERE length(vector) <> 4 * dim
+WHERE length(vector) <> CASE kind WHEN 'message' THEN dim ELSE 4 * dim END
 ORDER BY vectors.id
 LIMIT 20
 """

@@ -14,12 +14,16 @@ from memdb.engine.sqlite import sketches
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.sketches import (
     SketchIndex,
+    from_bytes,
     nearest_places,
     sketch_of,
+    sketch_of_bytes,
     tables_of,
+    to_bytes,
     to_planes,
     weights_of,
 )
+from memdb.engine.sqlite.vectors import cosine_distance
 from memdb.tables import spaces
 
 ALL = (0, 1 << 62)
@@ -291,3 +295,54 @@ def test_few_allowed_refs_are_measured_one_by_one(filled: tuple[SqliteEngine, st
         assert {ref for ref, _ in exact} <= allowed
         assert exact == sorted(exact, key=lambda row: (-row[1], row[0]))
         assert len({*found} & {*exact}) >= 0.6 * len(exact)  # 16 bits are few
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_a_direction_of_bytes_comes_back_the_same(dim: int) -> None:
+    """Bytes to floats and back; the cosine with the vector is nearly 1, in any length."""
+    chance = random.Random(dim)
+    for scale in (1e-9, 1.0, 1e15):
+        numbers = array("f", [scale * chance.gauss(0, 1) for _ in range(dim)])
+        stored = to_bytes(numbers.tobytes())
+        floats = from_bytes(stored)
+
+        assert (len(stored), max(map(abs, array("b", stored)))) == (dim, 127)
+        assert to_bytes(floats) == stored
+        assert cosine_distance(floats, numbers.tobytes()) < 0.001
+        assert sketch_of_bytes(stored) == sketch_of(floats)
+        assert (
+            to_bytes(array("f", [-number for number in numbers]).tobytes())
+            == array("b", [-number for number in array("b", stored)]).tobytes()
+        )
+
+
+def test_damaged_bytes_are_no_error() -> None:
+    """None, zeros and -128, which no vector has, stop neither a sketch nor an export."""
+    for stored in (b"", bytes(3), b"\x80\x7f"):
+        assert len(from_bytes(stored)) == 4 * len(stored)
+        assert len(sketch_of_bytes(stored)) == (len(stored) + 7) // 8
+    assert sketch_of_bytes(b"\x80\x7f\x01\0\xff") == b"\x06"
+
+
+def test_messages_keep_their_direction_and_others_their_floats(
+    filled: tuple[SqliteEngine, str],
+) -> None:
+    """What was given comes back to the last bit; what a model made has length 1."""
+    database, _ = filled
+    given = array("f", [3.0, 0.1, *[0.0] * 14]).tobytes()
+    with database.write() as tx:
+        for kind in ("item", "entry", "message", "summary"):
+            tx.vectors.put(1, kind, [(9_000, given)])
+        sizes = tx.all("SELECT length(vector) FROM vectors WHERE id & 255 = 9000 & 255")
+        found = {kind: tx.vectors.find(1, kind, 9_000) for kind in ("item", "entry", "message")}
+
+    assert found["item"] == found["entry"] == given
+    assert struct.unpack("<16f", found["message"] or b"")[:2] == pytest.approx(
+        (0.9995, 0.0315), abs=1e-3
+    )
+    assert max(row[0] for row in sizes) == 64
+    with database.read() as tx:
+        for kind in ("item", "entry", "message"):
+            ((ref, cosine),) = tx.vectors.nearest(1, kind, given, ALL, limit=1)
+            assert (ref, round(cosine, 6)) == (9_000, 1.0)
+            assert tx.vectors.measure(1, kind, given, [9_000]) == [(ref, cosine)]

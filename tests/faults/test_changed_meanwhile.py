@@ -198,7 +198,7 @@ def marked(db: MemDB) -> list[int]:
             "FROM vector_groups JOIN vectors ON vectors.id >> 8 = vector_groups.id >> 8 "
             "WHERE kind = 'message'"
         )
-    firsts = {ref & 0xFFFFFF: unpack("<4f", vector)[:2] for ref, vector in rows}
+    firsts = {ref & 0xFFFFFF: unpack("<4b", vector)[:2] for ref, vector in rows}
     return [seq for seq, (first, second) in sorted(firsts.items()) if first > second]
 
 

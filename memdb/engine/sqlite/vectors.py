@@ -15,7 +15,16 @@ import sys
 
 import apsw
 
-from memdb.engine.sqlite.sketches import SketchIndex, from_planes, sketch_of, to_planes
+from memdb.engine.sqlite.sketches import (
+    MAX_WEIGHED,
+    SketchIndex,
+    from_bytes,
+    from_planes,
+    sketch_of,
+    sketch_of_bytes,
+    to_bytes,
+    to_planes,
+)
 from memdb.models.ids import scope_of, scope_range
 
 TYPE_CHECKING = False
@@ -29,10 +38,13 @@ GROUP_BITS = 8
 GROUP_SIZE = 1 << GROUP_BITS
 SLOT_MASK = GROUP_SIZE - 1
 
+# The kind of which only the direction is stored, as signed bytes: there are many of it.
+AS_BYTES = "message"
+
 # Sketches are coarse, so this many times the limit are measured exactly, and at least
-# so many for each doubling of the sketches above 512. Source: bench/vectors.py.
+# so many for each doubling of the sketches above 512. Source: ADR-0003.
 CANDIDATE_FACTOR = 2
-CANDIDATES_PER_DOUBLING = 100
+CANDIDATES_PER_DOUBLING = {"weighed": 100, "counted": 50}
 
 # Up to so many times the candidates, measuring everything takes no longer.
 SMALL_FACTOR = 3
@@ -122,13 +134,23 @@ ORDER BY bucket
 """
 
 SELECT_DISTANCES = """/* vectors.distances */
-SELECT id, vec_distance_cosine(vector, :vector)
+SELECT
+  id,
+  CASE length(vector)
+    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
+    ELSE vec_distance_cosine(vector, :vector)
+  END
 FROM vectors
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_MEASURED = """/* vectors.measured */
-SELECT refs.value AS ref, vec_distance_cosine(vector, :vector) AS distance
+SELECT
+  refs.value AS ref,
+  CASE length(vector)
+    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
+    ELSE vec_distance_cosine(vector, :vector)
+  END AS distance
 FROM json_each(:refs) AS refs
 CROSS JOIN vector_groups
 CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
@@ -140,7 +162,10 @@ LIMIT :limit
 SELECT_EXACT = """/* vectors.exact */
 SELECT
   bucket << 8 | (vectors.id & 255) AS ref,
-  vec_distance_cosine(vector, :vector) AS distance
+  CASE length(vector)
+    WHEN length(:bytes) THEN vec_distance_cosine(vec_int8(vector), vec_int8(:bytes))
+    ELSE vec_distance_cosine(vector, :vector)
+  END AS distance
 FROM vector_groups
 CROSS JOIN vectors ON vectors.id BETWEEN vector_groups.id AND vector_groups.id + 255
 WHERE
@@ -164,7 +189,7 @@ WHERE NOT EXISTS (
   JOIN embedding_spaces ON embedding_spaces.space_no = vector_groups.space_no
   WHERE
     vector_groups.id = vectors.id - (vectors.id & 255)
-    AND length(vector) = 4 * dim
+    AND length(vector) = CASE kind WHEN 'message' THEN dim ELSE 4 * dim END
     AND CASE kind
       WHEN 'message' THEN EXISTS (
         SELECT 1 FROM messages WHERE messages.id = (bucket << 8 | (vectors.id & 255))
@@ -221,12 +246,13 @@ class SqliteVectors:
         """
         Store the vector of each (ref, vector), replacing an older one.
 
-        The vectors are as `to_vector` returns them. Cost: 30 µs each at 128
-        dimensions.
+        The vectors are as `to_vector` returns them. Of messages the direction is kept,
+        the others as they are. Cost: 30 µs each at 128 dimensions.
         """
         by_bucket: dict[int, dict[int, bytes]] = {}
         for ref, vector in vectors:
-            by_bucket.setdefault(ref >> GROUP_BITS, {})[ref & SLOT_MASK] = vector
+            stored = to_bytes(vector) if kind == AS_BYTES else vector
+            by_bucket.setdefault(ref >> GROUP_BITS, {})[ref & SLOT_MASK] = stored
         for bucket, members in by_bucket.items():
             place = {"space_no": space_no, "kind": kind, "bucket": bucket}
             group, sketches = self._group(place)
@@ -236,7 +262,7 @@ class SqliteVectors:
                 INSERT_VECTOR,
                 [{"id": group | slot, "vector": vector} for slot, vector in members.items()],
             )
-            sketches |= {slot: sketch_of(vector) for slot, vector in members.items()}
+            sketches |= {slot: _sketch(kind, vector) for slot, vector in members.items()}
             self._put_group({**place, "id": group}, sketches)
 
     def drop(self, kind: str, low: int, high: int, space_no: int | None = None) -> None:
@@ -274,17 +300,22 @@ class SqliteVectors:
         return 0 if row is None else int(row[0])
 
     def find(self, space_no: int, kind: str, ref: int) -> bytes | None:
-        """Return the stored vector of a row, None if it has none."""
+        """Return the vector of a row, None if it has none; see `list_page`."""
         found = self.list_page(space_no, kind, ref - 1, ref, 1)
         return found[0][1] if found else None
 
     def list_page(
         self, space_no: int, kind: str, after: int, high: int, limit: int
     ) -> list[tuple[int, bytes]]:
-        """Return (ref, vector) of up to *limit* rows with *after* < ref <= *high*, by ref."""
+        """
+        Return (ref, vector) of up to *limit* rows with *after* < ref <= *high*, by ref.
+
+        The vectors are float32, those of messages of length 1.
+        """
         span = after + 1, high
         values = {"space_no": space_no, "kind": kind, "limit": limit, **_buckets(span)}
-        return self._tx.all(SELECT_PAGE, {**values, "low": span[0], "high": high})
+        rows = self._tx.all(SELECT_PAGE, {**values, "low": span[0], "high": high})
+        return [(ref, from_bytes(stored)) for ref, stored in rows] if kind == AS_BYTES else rows
 
     def present(self, space_no: int, kind: str, refs: Iterable[int]) -> set[int]:
         """Return those of *refs* that have a vector."""
@@ -329,10 +360,11 @@ class SqliteVectors:
         few = allowed is not None and len(allowed) <= CANDIDATE_FACTOR * limit
         if not exact and not few:
             index = self._index(key, (len(vector) // 4 + 7) // 8)
-            wanted = _candidates(index.size, limit)
+            wanted = _candidates(index.size, limit, len(vector) // 4)
             if index.size > SMALL_FACTOR * wanted:
-                return self._measure(vector, index.nearest(vector, wanted, span, allowed), limit)
-        values = {**key, "vector": vector, "limit": limit}
+                ids = index.nearest(vector, wanted, span, allowed)
+                return self._measure(_query(kind, vector), ids, limit)
+        values = {**key, **_query(kind, vector), "limit": limit}
         self._load_functions()
         if allowed is None:
             return _cosines(self._tx.all(SELECT_EXACT, {**values, "low": low, "high": high}))
@@ -348,7 +380,7 @@ class SqliteVectors:
         Cost: 0.3 ms for 200.
         """
         self._load_functions()
-        values: dict[str, Any] = {"space_no": space_no, "kind": kind, "vector": vector, "limit": -1}
+        values = {"space_no": space_no, "kind": kind, "limit": -1, **_query(kind, vector)}
         return _cosines(self._tx.all(SELECT_MEASURED, {**values, "refs": [*refs]}))
 
     def rebuild(self) -> None:
@@ -356,12 +388,12 @@ class SqliteVectors:
         self._tx.run(DELETE_BAD_VECTORS)
         for group, space_no, kind, bucket, _, _ in self._groups():
             place = {"id": group, "space_no": space_no, "kind": kind, "bucket": bucket}
-            self._put_group(place, self._expected(group))
+            self._put_group(place, self._expected(kind, group))
 
     def wrong_sketches(self) -> Iterator[tuple[str, int]]:
         """Yield kind and number of each bucket whose sketches differ from its vectors."""
         for group, _, kind, bucket, slots, planes in self._groups():
-            expected = self._expected(group)
+            expected = self._expected(kind, group)
             if (slots, planes) != (bytes(expected), to_planes([*expected.values()])):
                 yield kind, bucket
 
@@ -380,10 +412,10 @@ class SqliteVectors:
         for rows in self._tx.pages(SELECT_ALL_GROUPS, {"id": -1}):
             yield from rows
 
-    def _expected(self, group: int) -> dict[int, bytes]:
+    def _expected(self, kind: str, group: int) -> dict[int, bytes]:
         """Return the sketches that follow from the vectors of a group, by slot."""
         rows = self._tx.all(SELECT_MEMBERS, {"low": group, "high": group | SLOT_MASK})
-        return {slot: sketch_of(vector) for slot, vector in rows}
+        return {slot: _sketch(kind, vector) for slot, vector in rows}
 
     def _group(self, place: dict[str, Any]) -> tuple[int | None, dict[int, bytes]]:
         """Return the id of a group and its sketches by slot; None and {} without it."""
@@ -409,21 +441,31 @@ class SqliteVectors:
         self._tx.run(INSERT_GROUP, {**place, "slots": bytes(slots), "planes": planes})
 
     def _measure(
-        self, vector: bytes, ids: dict[int, int], limit: int | None = None
+        self, query: dict[str, Any], ids: dict[int, int], limit: int
     ) -> list[tuple[int, float]]:
         """Return the cosine of the *limit* nearest of the refs *ids* that have a vector."""
         if not ids:
             return []
         self._load_functions()
-        rows = self._tx.all(SELECT_DISTANCES, {"vector": vector, "ids": [*ids]})
+        rows = self._tx.all(SELECT_DISTANCES, {**query, "ids": [*ids]})
         found = [(distance, ids[key]) for key, distance in rows if distance is not None]
         found.sort()
         return [(ref, 1 - distance) for distance, ref in found[:limit]]
 
 
-def _candidates(size: int, limit: int) -> int:
+def _sketch(kind: str, stored: bytes) -> bytes:
+    return sketch_of_bytes(stored) if kind == AS_BYTES else sketch_of(stored)
+
+
+def _query(kind: str, vector: bytes) -> dict[str, Any]:
+    """Return the parameters with a query as float32, and as the bytes that *kind* is stored in."""
+    return {"vector": vector, "bytes": to_bytes(vector) if kind == AS_BYTES else b""}
+
+
+def _candidates(size: int, limit: int, dim: int) -> int:
     """Return how many of *size* sketches are measured exactly, for the *limit* nearest."""
-    return max(CANDIDATE_FACTOR * limit, CANDIDATES_PER_DOUBLING * (size.bit_length() - 9))
+    way = "weighed" if dim <= MAX_WEIGHED else "counted"
+    return max(CANDIDATE_FACTOR * limit, CANDIDATES_PER_DOUBLING[way] * (size.bit_length() - 9))
 
 
 def _buckets(span: tuple[int, int]) -> dict[str, Any]:
@@ -438,7 +480,7 @@ def _cosines(rows: list[Row]) -> list[tuple[int, float]]:
 
 def load_vector_functions(connection: apsw.Connection) -> None:
     """
-    Give *connection* the function `vec_distance_cosine`: sqlite-vec's, or one in Python.
+    Give *connection* `vec_distance_cosine` and `vec_int8`: sqlite-vec's, or some in Python.
 
     The library is loaded by its path: importing the package `sqlite_vec` also
     imports numpy if it is installed, 110 ms. Loading is switched off again
@@ -462,6 +504,7 @@ def load_vector_functions(connection: apsw.Connection) -> None:
             2,
             deterministic=True,
         )
+        connection.create_scalar_function("vec_int8", from_bytes, 1, deterministic=True)  # type: ignore[arg-type]
 
 
 def cosine_distance(first: bytes, second: bytes) -> float:
