@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 LIMIT_S = 3.0
-# Of which this much is for work, and this much until the end: the start of Python counts too.
+# Of which this much is for work, this much until the end, and this much for Python's start.
 WORK_S = 1.5
 END_S = 2.2
+START_S = 0.5
+MIN_S = 0.2
 BUSY_TIMEOUT_S = 1.0
 
 # Set for what a hook starts: an agent inside it has hooks of its own.
@@ -136,6 +138,15 @@ class Call:
                     found += [(one, None) for one in subagents_of(path)]
         return list(dict.fromkeys(found))
 
+    def go_on_beside(self) -> None:
+        """Leave the capture to a process of its own, for a hook that was not even begun."""
+        path = self.payload.get("transcript_path")
+        if self.event not in ("", "session-start") and isinstance(path, str) and path:
+            try:
+                self._go_on([Path(path).expanduser()], None)
+            except OSError as error:
+                log_error(self.event, error, program=self.program)
+
     def _go_on(self, paths: list[Path], app: str | None) -> None:
         """Capture the rest in a process of its own, which the agent does not wait for."""
         words = [sys.executable, "-m", "memdb", "agent", "import", self.program, *map(str, paths)]
@@ -186,12 +197,15 @@ def silence(program: str) -> str:
     return "{}" if program in ("cursor", "gemini-cli") else ""
 
 
-def run_hook(event: str, program: str, file: str | None, source: Any) -> tuple[str, bool]:
+def run_hook(
+    event: str, program: str, file: str | None, source: Any, age_s: float = 0.0
+) -> tuple[str, bool]:
     """
     Do what a hook does, within its time.
 
     Args:
         source: Standard input, as a binary file.
+        age_s: How long the process runs already: on a busy machine its start takes seconds.
 
     Returns:
         What to print, and whether it ended in time. If not, its thread still runs: the
@@ -199,23 +213,39 @@ def run_hook(event: str, program: str, file: str | None, source: Any) -> tuple[s
     """
     if os.environ.get(GUARD):
         return silence(program), True
-    deadline = time.monotonic() + WORK_S
+    end_s = max(MIN_S, min(END_S, END_S + START_S - age_s))
+    deadline = time.monotonic() + end_s - (END_S - WORK_S)
     answer: list[str] = []
+    calls: list[Call] = []
 
     def work() -> None:
         try:
-            payload = _payload(source)
-            answer.append(Call(event, payload, program, file).run(deadline))
+            calls.append(Call(event, _payload(source), program, file))
+            answer.append(calls[0].run(deadline))
         except Exception as error:  # noqa: BLE001 (whatever it is, the agent goes on)
             log_error(event, error, program=program)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(END_S)
+    thread.join(end_s)
     is_done = not thread.is_alive()
     if not is_done:
         log_error(event, f"not done in {LIMIT_S:g} s", program=program)
+        if calls:
+            calls[0].go_on_beside()
     return (answer[0] if answer else silence(program)), is_done
+
+
+def process_age_s() -> float:
+    """Return how long this process runs; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/stat", "rb") as file:  # noqa: PTH123 (pathlib loads slowly)
+            fields = file.read().rpartition(b")")[2].split()
+        with open("/proc/uptime", "rb") as file:  # noqa: PTH123
+            uptime_s = float(file.read().split()[0])
+        return max(0.0, uptime_s - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
 
 
 def _payload(source: Any) -> dict[str, Any]:

@@ -258,9 +258,9 @@ def hook(event: str, program: str, memory: str | None) -> None:
     program's own name of it. Ends with 0 within three seconds, whatever happens;
     `memdb agent status` shows what went wrong.
     """
-    from memdb.agents.hooks import run_hook
+    from memdb.agents.hooks import process_age_s, run_hook
 
-    told, is_done = run_hook(event, program, memory, sys.stdin.buffer)
+    told, is_done = run_hook(event, program, memory, sys.stdin.buffer, process_age_s())
     try:
         if told:
             click.echo(told)

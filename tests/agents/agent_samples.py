@@ -39,6 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # A busy machine takes longer; that a hook ends in time is tried with processes.
     monkeypatch.setattr(hooks, "WORK_S", 50.0)
     monkeypatch.setattr(hooks, "END_S", 60.0)
+    monkeypatch.setattr(hooks, "process_age_s", lambda: 0.0)
     project = folder / "project"
     project.mkdir()
     monkeypatch.chdir(project)

@@ -17,7 +17,7 @@ from agent_samples import CLAUDE, CODEX, CURSOR, GEMINI, IDS, PROJECT, texts
 import memdb
 from memdb.agents import hooks
 from memdb.agents.brief import brief_of
-from memdb.agents.hooks import event_of, program_by, run_hook
+from memdb.agents.hooks import event_of, process_age_s, program_by, run_hook
 from memdb.agents.places import log_error, log_file, memory_file, read_errors
 
 ROOT = Path(memdb.__file__).parents[1]
@@ -346,3 +346,33 @@ def test_the_brief_shows_sources_and_dates(db: memdb.MemDB) -> None:
     assert '- 2026-05-03 The ferry: last asked "Last question." [session s1]' in text
     assert "IGNORE" not in text
     assert "subagents" not in text
+
+
+def test_a_process_that_is_old_already_leaves_the_work_to_another(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hook ends at once, and the transcript is captured beside it."""
+    import io
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(hooks, "MIN_S", 0.0)
+    monkeypatch.setattr(hooks.Call, "run", lambda *_: time.sleep(5))
+    payload = json.dumps(PAYLOADS["codex"]).encode()
+    for _ in range(100):  # the payload is not even read the first times, on a busy machine
+        told, is_done = run_hook("stop", "codex", None, io.BytesIO(payload), 1000.0)
+        assert (told, is_done) == ("", False)
+        if hooks._left_behind:
+            break
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if memory_file().exists():
+            with memdb.open(memory_file()) as db:
+                if len(texts(db, IDS[CODEX])) == 10:
+                    return
+        time.sleep(0.1)
+    pytest.fail("the transcript was not captured")
+
+
+def test_the_age_of_a_process(home: Path) -> None:
+    """It is told where the system tells it."""
+    assert 0.0 <= process_age_s() < 1_000_000
