@@ -280,7 +280,7 @@ class ItemService:
             scope_no = owner.ensure(tx)
             if draft.embedded:
                 self._ensure_space(tx)
-            return records.put(tx, scope_no, draft, self._db.ids, expected).item
+            return records.put(tx, scope_no, draft, self._db.ids, expected)
 
         return apply
 

@@ -92,7 +92,7 @@ def is_expired(stored: StoredItem, now_ms: int) -> bool:
 
 def put(
     tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected_revision: int | None = None
-) -> StoredItem:
+) -> Item:
     """
     Create or replace an item as a whole; return it as stored.
 
@@ -111,7 +111,9 @@ def put(
     if draft.ttl_ms is not None:
         row["expires_ms"] = tx.now_ms + draft.ttl_ms
     if old is not None:
-        row |= {"id": old.item.id, "revision": old.item.revision + 1}
+        kept = old.item
+        row |= {"id": kept.id, "uid": kept.uid, "created_ms": kept.created_ms}
+        row["revision"] = kept.revision + 1
         row["vector_ref"] = _first_ref(tx, scope_no, draft, old.item.id, old)
         if old.text is not None:
             tx.words.drop("item", old.item.id)
@@ -128,9 +130,7 @@ def put(
         row["vector_ref"] = _first_ref(tx, scope_no, draft, row["id"])
         items.insert(tx, row)
     _add_derived(tx, draft, row["id"], row["vector_ref"])
-    stored = items.find(tx, scope_no, draft.path, draft.key)
-    assert stored is not None
-    return stored
+    return items.to_item(row, draft.path)
 
 
 def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredItem | None:

@@ -15,6 +15,7 @@ from memdb.text.validate import MAX_NAME_CHARS, parse_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from typing import Any
 
     from memdb.engine.base import Row, Tx
     from memdb.text.values import Filter
@@ -406,6 +407,15 @@ def _to_items(tx: Tx, rows: list[Row], path: str) -> list[Item]:
             uid,
         ) in rows
     ]
+
+
+def to_item(row: dict[str, Any], path: str) -> Item:
+    """Return the item that a row for `insert` or `update` is, without reading it again."""
+    columns = "revision", "metadata", "created_ms", "updated_ms", "ttl_ms", "expires_ms", "uid"
+    revision, metadata, *rest = (row[name] for name in columns)
+    value = row["data"] if row["value"] is None else parse_json(row["value"])
+    about = parse_json(metadata, dict)
+    return Item(row["id"], labels_of(path), row["key"], value, revision, about, *rest)
 
 
 def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:
