@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from functools import wraps
+from inspect import signature
 from threading import local
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
     Place = tuple[tuple[str, ...], str]  # of an item
+    # The id of a session, and a table with the ids of its rows; None means all.
+    About = tuple[object, tuple[str, tuple[object, ...]] | None]
 
 SPACE = "agno"
 PAGE = 10_000
@@ -64,12 +67,23 @@ WRITES = (
 )  # fmt: skip
 
 
+# Calls that read the row of their first argument only, by the field that names it.
+ONE_ROW = {
+    "upsert_user_memory": ("memory", "memory_id"),
+    "upsert_trace": ("trace", "trace_id"),
+    "create_span": ("span", "span_id"),
+    "create_eval_run": ("eval", "run_id"),
+    "upsert_knowledge_content": ("knowledge", "id"),
+}
+
+
 class _Call(local):
     """What a thread's call has read: by table and key, the rows as JSON; and what it is about."""
 
     depth = 0
     without_runs = False
     session_id: str | None = None
+    only: tuple[str, tuple[object, ...]] | None = None  # a table, and ids of its rows
 
     def __init__(self) -> None:
         self.read: dict[str, dict[Place, str]] = {}
@@ -138,6 +152,12 @@ class MemdbDb(Adapter, JsonDb):
     def _items(self, table: str) -> Iterator[Item]:
         session_id = self._now.session_id
         prefix: tuple[str, ...] = (SPACE, table)
+        kind, ids = self._now.only or ("", ())
+        if kind and kind == self._kinds.get(table):
+            place = (*prefix, session_id) if kind == "runs" and session_id else prefix
+            found = (self._scope.items.find(place, _key([one])) for one in ids if one is not None)
+            yield from (item for item in found if item is not None)
+            return
         if session_id is not None and self._kinds.get(table) in OF_SESSIONS:
             prefix = (*prefix, session_id)
         last: Item | None = None
@@ -160,7 +180,7 @@ class MemdbDb(Adapter, JsonDb):
             namespace: tuple[str, ...] = (SPACE, filename)
             if kind in OF_SESSIONS:
                 namespace = (*namespace, row["session_id"])
-            key = json.dumps([row.get(name) for name in fields], ensure_ascii=False)
+            key = _key([row.get(name) for name in fields])
             after[namespace, key] = json.dumps(row)
         operations: list[PutItem | DeleteItem] = [
             DeleteItem(*place) for place in before if place not in after
@@ -176,7 +196,7 @@ class MemdbDb(Adapter, JsonDb):
 
     def get_session(self, session_id: str, *args: Any, **options: Any) -> Any:
         """Return a session as `JsonDb` does, reading its rows only."""
-        with _About(self._now, session_id):
+        with _About(self._now, (session_id, None)):
             return JsonDb.get_session(self, session_id, *args, **options)
 
     def get_sessions(self, *args: Any, include_runs: bool = True, **options: Any) -> Any:
@@ -200,17 +220,24 @@ class MemdbDb(Adapter, JsonDb):
 
 
 class _About:
-    """While it is entered, a call reads the rows of one session."""
+    """While it is entered, a call reads the rows of one session, or those of some ids."""
 
-    def __init__(self, now: _Call, session_id: object) -> None:
+    def __init__(self, now: _Call, about: About) -> None:
         self._now = now
+        session_id, self._only = about
         self._session_id = session_id if isinstance(session_id, str) else None
 
     def __enter__(self) -> None:
-        self._before, self._now.session_id = self._now.session_id, self._session_id
+        now = self._now
+        self._before = now.session_id, now.only
+        now.session_id, now.only = self._session_id, self._only
 
     def __exit__(self, *_: object) -> None:
-        self._now.session_id = self._before
+        self._now.session_id, self._now.only = self._before
+
+
+def _key(values: list[object]) -> str:
+    return json.dumps(values, ensure_ascii=False)
 
 
 def _packed(text: str) -> Any:
@@ -229,15 +256,17 @@ def _unpacked(value: Row) -> Row:
 def _atomic(name: str) -> Callable[..., Any]:
     """Return a method of `JsonDb` that is one transaction, about one session if it names it."""
     method = getattr(JsonDb, name)
+    form = signature(method)
 
     @wraps(method)
     def call(self: MemdbDb, *args: Any, **options: Any) -> Any:
         now = self._now
         if now.depth:
             return method(self, *args, **options)
+        _, *given = form.bind(self, *args, **options).arguments.values()
         now.depth, now.read = 1, {}
         try:
-            with self._db.transaction(), _About(now, _session_of(name, args, options)):
+            with self._db.transaction(), _About(now, _about(name, given)):
                 return method(self, *args, **options)
         finally:
             now.depth, now.read = 0, {}
@@ -245,15 +274,22 @@ def _atomic(name: str) -> Callable[..., Any]:
     return call
 
 
-def _session_of(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> object:
-    """Return the id of the only session that a call is about; None for several."""
+def _about(name: str, given: list[Any]) -> About:
+    """Return what a call reads of its tables: a session's rows, those of ids, or all (None)."""
+    first = given[0] if given else None
     if name == "upsert_session":
-        return getattr(args[0] if args else options.get("session"), "session_id", None)
+        return getattr(first, "session_id", None), None
     if name in ("delete_session", "rename_session"):
-        return args[0] if args else options.get("session_id")
-    if name == "upsert_run":
-        return args[1] if len(args) > 1 else options.get("session_id")
-    return None
+        return first, None
+    if name == "upsert_run" and len(given) > 1:
+        run_id = first.get("run_id") if isinstance(first, dict) else getattr(first, "run_id", None)
+        return given[1], ("runs", (run_id,))
+    if name in ONE_ROW:
+        kind, field = ONE_ROW[name]
+        return None, (kind, (getattr(first, field, None),))
+    if name == "create_spans" and isinstance(first, list):
+        return None, ("span", tuple(getattr(one, "span_id", None) for one in first))
+    return None, None
 
 
 for _name in WRITES:

@@ -359,6 +359,18 @@ def test_an_asynchronous_agent_shares_the_file(db: MemdbDb) -> None:
     assert agent(db).run("Where?").content == "I see 5 messages."
 
 
+def test_arguments_may_be_named_in_any_order(db: MemdbDb) -> None:
+    """A run that is stored again keeps its place."""
+    db.upsert_session(session=session_of(0))
+    for content in ("old", "new"):
+        run = {**run_of(0, "s0").to_dict(), "content": content}
+        db.upsert_run(run_index=3 if content == "old" else 9, session_id="s0", run=run)
+
+    (found,), _ = db.get_runs(session_id="s0", deserialize=False)
+    assert found["run_index"] == 3
+    assert found.get("run_data", found)["content"] == "new"
+
+
 def test_what_no_file_can_hold_comes_back(db: MemdbDb) -> None:
     """NUL, lone surrogates and NaN in the output of a tool do not end the agent."""
     db.upsert_session(session_of(0))
