@@ -83,9 +83,8 @@ class SharedFile:
 
         *opened* is the file if the caller opened it; None opens it at the first call.
 
-        The counter is loaded here, the built-in one once per process in 0.15 s:
-        a third of that the interpreter does nothing else, in whatever thread,
-        and later an event loop would wait for it.
+        The counter is loaded here, the built-in one once per process in 0.02 s: later an
+        event loop would wait for it.
         """
         count([""])
         self._worker = Worker(path)
@@ -308,7 +307,7 @@ class MemDBSession(Compacting):
         """
         Name a session; the file is opened at the first call.
 
-        The first of a process loads what counts tokens, in 0.15 s: make it
+        The first of a process loads what counts tokens, in 0.02 s: make it
         before the event loop serves.
 
         Args:
