@@ -58,7 +58,7 @@ class Node:
         if self._members is None:
             is_many = isinstance(self.value, (dict, list))
             node = _read_many(self._text, self.start, 0) if is_many else None
-            self._members = node._known() if node else ([], -1)
+            self._members = (node.members, node.trailing) if node else ([], -1)
         return self._members
 
     def find(self, key: Any) -> Node | None:

@@ -137,11 +137,11 @@ class MemdbChatStore(AsyncDBChatStore):
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Remove the oldest *n* active messages, and return them."""
-        return _told(await self._file.run(partial(self._take, key, n, self._drop)))
+        return _restore(await self._file.run(partial(self._take, key, n, self._drop)))
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the oldest *n* active messages, and return them."""
-        return _told(await self._file.run(partial(self._take, key, n, self._archive)))
+        return _restore(await self._file.run(partial(self._take, key, n, self._archive)))
 
     async def get_keys(self) -> list[str]:
         """Return the names of the sessions that have messages, in order."""
@@ -183,7 +183,7 @@ class MemdbChatStore(AsyncDBChatStore):
                 yield message
 
     def _list(self, key: str, status: MessageStatus | None) -> list[ChatMessage]:
-        return _told(self._walk(key, status if status is None else MessageStatus(status)))
+        return _restore(self._walk(key, status if status is None else MessageStatus(status)))
 
     def _add(self, key: str, new: list[NewMessage], status: MessageStatus) -> None:
         session = self._scope.session(key)
@@ -222,7 +222,7 @@ def _checked(messages: Iterable[ChatMessage]) -> list[NewMessage]:
     return [to_stored(one, f"messages[{place}]") for place, one in enumerate(messages)]
 
 
-def _told(stored: Iterable[Message]) -> list[ChatMessage]:
+def _restore(stored: Iterable[Message]) -> list[ChatMessage]:
     return [message for one in stored for message in to_messages(one)]
 
 
