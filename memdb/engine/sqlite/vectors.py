@@ -42,7 +42,7 @@ SLOT_MASK = GROUP_SIZE - 1
 AS_BYTES = "message"
 
 # Sketches are coarse, so this many times the limit are measured exactly, and at least
-# so many for each doubling of the sketches above 512. Source: ADR-0003.
+# so many for each doubling of the sketches above 512. Source: bench/vectors.py.
 CANDIDATE_FACTOR = 2
 CANDIDATES_PER_DOUBLING = {"weighed": 100, "counted": 50}
 
