@@ -54,11 +54,15 @@ NEEDS = {
 
 
 def is_installed(name: str) -> bool:
-    """Return whether a package can be imported, without importing it."""
+    """Return whether a package can be imported, without importing it; a folder of tests is none."""
     try:
-        return importlib.util.find_spec(name) is not None
+        spec = importlib.util.find_spec(name)
     except ModuleNotFoundError:  # of the package around it
         return False
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    here = str(Path(__file__).parent)
+    is_folder = bool(folders) and all(str(one).startswith(here) for one in folders)
+    return spec is not None and not (spec.origin is None and is_folder)
 
 
 MISSING = [name for name in NEEDS if not is_installed(name)]

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-import agents  # noqa: F401 (a row of the table only where the client is)
+import agents.memory  # noqa: F401 (a row of the table only where the client is)
 from with_together.roles import APP, HOSTILE, NAME, NAMES, USER, reads, writes
 
 from memdb.integrations.openai_agents import MemDBSession

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from with_together.roles import APP, NAME, READERS, SAID, USER, WRITERS, load_rows
+from with_together.roles import APP, NAME, USER, WRITERS, check_readers, load_rows
 
 import memdb
 
@@ -20,15 +20,9 @@ MISSING = load_rows()
 def test_every_reader_has_the_roles_of_every_writer(writer: str, tmp_path: Path) -> None:
     """User, assistant with a call, a hostile result, system text, another author."""
     path = str(tmp_path / "talk.db")
-    write, instead = WRITERS[writer]
-    write(path)
+    WRITERS[writer].write(path)
 
-    for name, read in READERS.items():
-        shown = read(path)
-        for words, role in SAID.items():
-            roles = {one for text, one in shown.items() if words in text}
-            assert roles, (name, words)
-            assert roles <= instead.get(role, {role}), (name, words)
+    check_readers(writer, path)
     with memdb.open(path) as db:
         assert db.file.check(deep=True) == []
 
