@@ -171,6 +171,14 @@ def without_original(parts: Iterable[Any]) -> list[Any]:
     return [part for part in parts if kind_of(part) != ORIGINAL]
 
 
+def parts_with_text(parts: Iterable[Any], text: str) -> list[Any]:
+    """Return parts without the original; first the *text* that stands beside them, if one does."""
+    plain = without_original(parts)
+    has_text = any(kind_of(part) == "text" for part in plain)
+    is_beside = not has_text and text != text_of(plain)
+    return [{"type": "text", "text": text}, *plain] if is_beside else plain
+
+
 def original_part(provider: str, data: Any, parts: Sequence[Part]) -> Part:
     """Return the part that keeps *data*, a message of *provider*, beside the *parts* read of it."""
     part = {"type": ORIGINAL, "provider": provider}

@@ -14,6 +14,7 @@ from memdb.text.parts import (
     kind_of,
     original_of,
     part_text,
+    parts_with_text,
     text_of,
     text_value,
     without_original,
@@ -228,10 +229,8 @@ def steps_of(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
 
 def turn_of(message: FormatMessage, shape: str) -> Turn:
     """Return a message that is no tool's as a turn; results in it are not in the turn."""
-    parts = without_original(message.parts or ())
+    parts = parts_with_text(message.parts or (), message.text)
     turn = Turn(message.role, own_form(message, shape))
-    if not any(kind_of(part) == "text" for part in parts) and message.text != text_of(parts):
-        turn.content.append({"type": "text", "text": message.text})  # text beside the parts
     for part in parts:
         if kind_of(part) == "tool_call" and message.role == "assistant":
             turn.calls.append(Call(part, shape))

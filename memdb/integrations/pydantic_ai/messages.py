@@ -24,6 +24,7 @@ from memdb.text.parts import (
     original_of,
     original_part,
     part_text,
+    parts_with_text,
     storable,
     without_original,
 )
@@ -100,7 +101,7 @@ def to_message(stored: Sequence[Message], names: dict[str, str]) -> ModelMessage
 def _retold(message: Message, names: dict[str, str]) -> dict[str, Any]:
     """Return the message that says what another client's message says."""
     parts: list[dict[str, Any]] = []
-    for part in without_original(message.parts or ()):
+    for part in parts_with_text(message.parts or (), message.text):
         kind = kind_of(part)
         if kind == "tool_result":
             parts.append(_result(part, names))

@@ -45,7 +45,7 @@ def write_by_command_line(path: str) -> None:
 
 @writes("import")
 def write_by_import(path: str) -> None:
-    lines = Path(path).with_suffix(".jsonl")
+    lines = Path(path).with_suffix(f".{NAME}.jsonl")
     lines.write_text("\n".join(json.dumps({**one, "session": NAME}) for one in OPENAI))
     with memdb.open(path) as db:
         db.import_file(str(lines), user=USER, app=APP)
@@ -66,7 +66,7 @@ def read_by_command_line(path: str) -> dict[str, str]:
 
 @reads("export")
 def read_by_export(path: str) -> dict[str, str]:
-    lines = Path(path).with_suffix(".out")
+    lines = Path(path).with_suffix(f".{NAME}.out")
     with memdb.open(path) as db:
         db.scope(USER, APP).export(str(lines))
     rows = map(json.loads, lines.read_text().splitlines())

@@ -63,7 +63,11 @@ def run_all(script: str, path: Path) -> dict[str, str]:
         for process in begun.values():
             process.kill()
             process.wait()
-    return {name: printed[name] for name, process in begun.items() if process.returncode}
+    return {
+        name: printed[name].strip().rpartition("\n")[2]
+        for name, process in begun.items()
+        if process.returncode
+    }
 
 
 @pytest.mark.slow
