@@ -4,7 +4,7 @@
 Owns `data/patterns.*.bin`, made by `data/pack_patterns.py`: one file per version of
 Python, because what a pattern compiles to belongs to it. A pattern or a Python that is in
 no file is compiled by `re`, to the same result. Compiling those of a first search takes 60 ms
-and loading them 1; `re` itself takes 4 with all that it imports. ADR-0023 has the numbers.
+and loading them 1; `re` itself takes 4 with all that it imports. ADR-0026 has the numbers.
 """
 
 from __future__ import annotations

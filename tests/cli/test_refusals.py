@@ -142,7 +142,7 @@ def test_a_database_is_not_a_source(run, trip, tmp_path, options):
     done = run("import", tmp_path / "new.db", trip, "--user", "ann", *options)
 
     assert done.exit_code == 5
-    assert "this is a database: export it first with `memdb export`" in done.stderr
+    assert "export it first with `memdb export`" in done.stderr
     assert not (tmp_path / "new.db").exists()
 
 

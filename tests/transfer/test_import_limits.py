@@ -140,9 +140,9 @@ def test_a_full_scope_takes_no_session(db: MemDB) -> None:
     """The session after the last number is TooLarge, and nothing is changed."""
     db.scope("ann").session("first").append("user", "hi")
     with db._db.write() as tx:
-        tx.run("UPDATE scopes SET last_session_no = 1048575")
+        tx.run("UPDATE scopes SET last_session_no = 524287")
 
-    with pytest.raises(TooLarge, match="number of sessions in one scope is 1,048,576"):
+    with pytest.raises(TooLarge, match="number of sessions in one scope is 524,288"):
         db.scope("ann").session("second").append("user", "hi")
 
     assert [info.name for info in db.scope("ann").sessions()] == ["first"]

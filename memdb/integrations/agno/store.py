@@ -212,7 +212,7 @@ class MemdbDb(Adapter, JsonDb):
 
     def _get_sessions_runs_data(self, session_ids: list[str]) -> Any:
         """Return the runs of several sessions; none where a list of sessions is without them."""
-        return {} if self._now.without_runs else JsonDb._get_sessions_runs_data(self, session_ids)
+        return {} if self._now.without_runs else super()._get_sessions_runs_data(session_ids)
 
     def close(self) -> None:
         """Close the file; again does nothing."""
