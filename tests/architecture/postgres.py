@@ -79,6 +79,9 @@ SCOPES_PER_PARTITION = 4
 # The list rule: a statement says `IN (SELECT value FROM json_each(:ids))`.
 LIST = re.compile(r"(\S+) IN \(SELECT value FROM json_each\(:(\w+)\)\)")
 
+# The search rule: where a text is in another; both count from 1, and find "" at once.
+SEARCH = re.compile(r"\binstr\(")
+
 # The scope rules: a statement that finds rows by the number of their scope, by
 # their session or by the summary above them gets the range of the scope's ids, by which PostgreSQL prunes.
 KEYED_BY_ID = re.compile(
@@ -255,7 +258,7 @@ def to_postgres(sql: str) -> tuple[str, list[str]]:
             names.append(match[1])
         return f"${names.index(match[1]) + 1}"
 
-    sql = LIST.sub(_to_array, sql)
+    sql = SEARCH.sub("strpos(", LIST.sub(_to_array, sql))
     sql = "".join(map(_by_scope, re.split(r"(\nUNION(?: ALL)?\n)", sql)))
     return re.sub(r"'[^']*'|(?<!:):(\w+)", to_number, sql), names
 

@@ -170,7 +170,7 @@ def partitions_of(lines: list[str]) -> dict[str, set[str]]:
 
 
 def test_every_statement_prepares(connection: Any) -> None:
-    """PostgreSQL takes each one, with the list rule and the scope rules alone."""
+    """PostgreSQL takes each one, with the list, search and scope rules alone."""
     assert prepare_all(connection) == {}
     assert len(prepared_types(connection)) > 150
 

@@ -51,7 +51,6 @@ class Shaker:
         self._write = write
         self._number = 0
         db = self._open()
-        self._before = dump(db.path)
         write.act(db)
         self._after = write.counts(dump(db.path))
         self._end(db)
@@ -75,9 +74,10 @@ class Shaker:
     ) -> tuple[BaseException | None, list[str]]:
         """Run the write on a fresh file inside *fault*; return its error, and what is wrong."""
         db = self._open()
+        before = dump(db.path)  # what is arranged has other uids in each file
         with fault(db):
             error = run(lambda: self._write.act(db))
-        return error, self._find_wrong(db, error)
+        return error, self._find_wrong(db, error, before)
 
     def count_calls(self) -> Counter[str]:
         """Return how many calls of SQLite of each kind the write makes."""
@@ -94,7 +94,7 @@ class Shaker:
         self._end(db)
         return calls
 
-    def _find_wrong(self, db: MemDB, error: BaseException | None) -> list[str]:
+    def _find_wrong(self, db: MemDB, error: BaseException | None, before: list[Any]) -> list[str]:
         """Return what is wrong with a handle and its file after a write that met a fault."""
         write = self._write
         wrong = []
@@ -103,7 +103,7 @@ class Shaker:
         if error is not None and not (of_shim or isinstance(error, memdb.MemDBError)):
             wrong.append(f"a foreign error: {error!r}")
         state = dump(db.path)
-        is_before = write.visible(state) == write.visible(self._before)
+        is_before = write.visible(state) == write.visible(before)
         if error is None and is_before and not (write.unchanging or write.optional):
             wrong.append("acknowledged and not there")
         if not (write.stepwise or is_before or write.counts(state) == self._after):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +203,7 @@ def test_calls_that_share_a_transaction_share_no_failure(files: Files) -> None:
 
 
 # Command -> argument lists behind FILE: as ann would call it, and with the names of others.
-# {entry}, {theirs}, {summary} and {folder} are filled in.
+# {entry}, {theirs}, {summary} and {folder} are filled in. {file} stands for a FILE elsewhere.
 COMMANDS: dict[str, list[list[str]]] = {
     "chat append": [["trip", "one more"], [S["session"], "mine"]],
     "chat show": [["trip"], ["long", "--budget", "100"], [S["summarised_session"]]],
@@ -267,12 +268,31 @@ COMMANDS: dict[str, list[list[str]]] = {
         [S["artifact"], "mine.md", "--session", S["session"]],
     ],
     "artifact delete": [["menu.md", "--session", "trip", "--yes"], [S["artifact"], "--yes"]],
+    "agent import": [
+        ["claude-code", "{folder}/trip.jsonl", "--file", "{file}"],
+        ["claude-code", "{folder}/theirs.jsonl", "--file", "{file}"],
+        ["claude-code", "{folder}/theirs.jsonl", "--file", "{file}", "--again"],
+        ["claude-code", "{folder}", "--file", "{file}", "--app", "/home/ann"],
+    ],
     "import": [["{folder}/lines.jsonl", "--session", "new", "--no-embed"]],
     "export": [["-"], ["{folder}/out.jsonl"], ["{folder}/out.db", "--sqlite"]],
 }
 
 # Commands without --user are about the file, or about none.
 SERVERS = {"mcp": "serves tools, see tests/integrations/with_mcp/test_isolation.py"}
+
+
+def transcript(session: str, uid: str) -> str:
+    """Return a transcript of Claude Code: one message of a session."""
+    line = {
+        "type": "user",
+        "sessionId": session,
+        "uuid": uid,
+        "cwd": "/home/ann/trip",
+        "timestamp": "2026-08-10T12:00:03.000Z",
+        "message": {"role": "user", "content": "When does the ferry to Oslo leave?"},
+    }
+    return json.dumps(line) + "\n"
 
 
 def commands(
@@ -306,11 +326,15 @@ def test_every_command_keeps_users_apart(files: Files, monkeypatch: pytest.Monke
     for folder in files.folders:
         (folder / "data.txt").write_text("data", encoding="utf-8")
         (folder / "lines.jsonl").write_text('{"role": "user", "content": "x"}\n', encoding="utf-8")
+        said = transcript("trip", "m9")
+        (folder / "trip.jsonl").write_text(said, encoding="utf-8")
+        said = transcript(S["session"], f"{S['external_id']}-0")
+        (folder / "theirs.jsonl").write_text(said, encoding="utf-8")
     filled = {"entry": home, "theirs": names.entry, "summary": names.summary}
 
     def run(path: Path, command: str, given: list[str]) -> object:
-        words = [one.format(**filled, folder=path.parent) for one in given]
-        line = [*command.split(), str(path), *words]
+        words = [one.format(**filled, folder=path.parent, file=path) for one in given]
+        line = [*command.split(), *[str(path)] * ("{file}" not in given), *words]
         done = runner.invoke(cli, line, prog_name="memdb")
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.output
