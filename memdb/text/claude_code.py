@@ -181,7 +181,8 @@ def entries_of(messages: Iterable[Message], session_id: str) -> list[Entry]:
     """
     Return messages as lines of a transcript, those of Claude Code as they were.
 
-    What another client wrote becomes lines that Claude Code can go on from.
+    What another client wrote becomes lines that Claude Code can go on from; what says
+    nothing, none.
     """
     found: list[Entry] = []
     for message in messages:
@@ -191,14 +192,14 @@ def entries_of(messages: Iterable[Message], session_id: str) -> list[Entry]:
         )
         kept = original_of(message.parts, PROVIDER) if is_own else None
         if not is_own:
-            found.append(_entry_from(message, session_id, found))
+            found.extend(_entry_from(message, session_id, found))
         elif kept is not None:
             found.append(json.loads(kept) if isinstance(kept, str) else kept)
     return found
 
 
-def _entry_from(message: Message, session_id: str, before: list[Entry]) -> Entry:
-    """Return the message of another client as a line that follows *before*."""
+def _entry_from(message: Message, session_id: str, before: list[Entry]) -> list[Entry]:
+    """Return the message of another client as a line that follows *before*, [] for a blank one."""
     when = datetime.fromtimestamp(message.created_ms / 1000, UTC)
     common = {
         "parentUuid": next((one["uuid"] for one in reversed(before) if one.get("uuid")), None),
@@ -208,7 +209,10 @@ def _entry_from(message: Message, session_id: str, before: list[Entry]) -> Entry
         "timestamp": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }
     if message.role == "system":
-        return {**common, "type": "system", "subtype": "informational", "content": message.text}
-    (*_, last) = message.to("anthropic")["messages"]
-    kind = "assistant" if last["role"] == "assistant" else "user"
-    return {**common, "type": kind, "message": last}
+        told = {"type": "system", "subtype": "informational", "content": message.text}
+        return [{**common, **told}]
+    said = message.to("anthropic")["messages"][-1:]
+    return [
+        {**common, "type": "assistant" if one["role"] == "assistant" else "user", "message": one}
+        for one in said
+    ]

@@ -9,7 +9,6 @@ Source: docs/coding-agents.md
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
 
 from memdb.models.messages import NewMessage
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_QUERY = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
+_QUERY, _QUERY_END = "<user_query>", "</user_query>"
 
 
 def read_line(line: dict[str, Any]) -> Line:
@@ -63,11 +62,25 @@ def _roles(role: str, part: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any
         yield "tool", part
         return
     text = text_value(part.get("text"))
-    if role != "user" or kind_of(part) != "text" or not _QUERY.search(text):
+    queries, rest = _cut(text) if role == "user" and kind_of(part) == "text" else ([], text)
+    if not queries:
         yield role, part
         return
-    rest = _QUERY.sub("", text).strip()
-    if rest:
-        yield "system", {"type": "text", "text": rest}
-    for match in _QUERY.finditer(text):
-        yield "user", {"type": "text", "text": match[1].strip()}
+    if rest.strip():
+        yield "system", {"type": "text", "text": rest.strip()}
+    for query in queries:
+        yield "user", {"type": "text", "text": query.strip()}
+
+
+def _cut(text: str) -> tuple[list[str], str]:
+    """Return what stands in the closed `<user_query>` of a text, and the rest of it."""
+    queries, rest, at = [], [], 0
+    # A pattern would look for the end behind each beginning: a square of those never closed.
+    while (start := text.find(_QUERY, at)) >= 0:
+        end = text.find(_QUERY_END, start)
+        if end < 0:
+            break
+        queries.append(text[start + len(_QUERY) : end])
+        rest.append(text[at:start])
+        at = end + len(_QUERY_END)
+    return queries, "".join([*rest, text[at:]])

@@ -338,12 +338,14 @@ class Counting:
         """
         Count by *counter*: a port, a built-in name, or None for the default.
 
-        The default is "cl100k_base" where tiktoken is installed, else "estimate".
+        The default is "cl100k_base" where tiktoken is installed, else "estimate"; also
+        from the first text on that needs tiktoken where it is installed but does not load.
 
         Raises:
             InvalidInput: there is no built-in counter of that name.
         """
         self._counter = counter_by_name(counter) if isinstance(counter, str) else counter
+        self._is_default = counter is None
 
     @property
     def name(self) -> str:
@@ -361,7 +363,11 @@ class Counting:
         try:
             counts = list(self._loaded().count_many(texts))
         except PortError:
-            raise
+            if not self._is_default:
+                raise
+            # For good, so that `name` is true of every count that follows.
+            self._counter = EstimateCounter()
+            return self._counter.count_many(texts)
         except Exception as error:
             raise PortError(f"counter {self.name!r}", str(error)) from error
         if len(counts) != len(texts) or not all(
@@ -378,7 +384,7 @@ class Counting:
         counts again, because the name stands beside each count.
 
         Raises:
-            PortError: the library of a counter of memdb's own is not installed.
+            PortError: the library of a named counter of memdb's own is not installed.
         """
         try:
             return self.count_many(texts), self.name

@@ -11,7 +11,7 @@ import contextlib
 import importlib
 import inspect
 import pkgutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,13 +24,18 @@ from memdb.english.facts import RuleExtractor
 from memdb.english.sentences import head_and_tail, tidy, weighted_terms, without_series
 from memdb.errors import Corrupt, InvalidInput, TooLarge
 from memdb.extraction.candidates import is_echo, without_injected
-from memdb.models.messages import Message
+from memdb.models.messages import Message, NewMessage
 from memdb.models.summaries import SourceItem
 from memdb.search import parse
 from memdb.text import (
     canonical,
+    claude_code,
+    codex,
+    cursor,
+    data_files,
     equality,
     formats,
+    gemini_cli,
     languages,
     normal_forms,
     parts,
@@ -40,11 +45,12 @@ from memdb.text import (
     secrets,
     statements,
     terms,
+    transcripts,
     validate,
     values,
 )
 from memdb.text.derived import date_spans
-from memdb.text.times import when_ms
+from memdb.text.times import iso_ms, when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ USUAL = [
         for part in ("x", "1", " ", "(", "_", "!?&", "a. ", "a_", "京", "e\u0301", "\u0301")
     ),
     *(("", part) for part in ("I ", "is ", "it's ", "may 1 ", "<recalled>")),
-    ("?", "sig"),
+    *(("?", "sig"), ("", "<user_query>")),
 ]
 RARE = [
     *(("", part) for part in ("X1", "\n", "[", "{", "<", '"', "'", "-", ".", "\u3002", "\u200b")),
@@ -68,6 +74,7 @@ RARE = [
     *(("", part) for part in ("ก", "\u05b0", "приветworld", "لا", "👍", "\U0001f3fd", "\ud800")),
     *(("", part) for part in ("I'm ", "my dog ", "would ", "not it's ", "no longer ", "and I ")),
     *(("", part) for part in ("in 2021 ", "two weeks ago ", "the day before ", "used to be now ")),
+    ("", "<user_query></user_query>"),
     *(("", part) for part in ("https://a:b@", "password=", "-----BEGIN ", "eyJ.", "sk-", "```\n")),
     *(
         (start, part)
@@ -80,6 +87,22 @@ RARE = [
 def message(text: str) -> Message:
     """Return a message as the store gives it."""
     return Message(1, "user", "Ann", text, None, 0, "estimate", None, 0, None, "s", 1, "")
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """Return lines of transcripts that say *text*, of each format that is read."""
+    said = {"role": "user", "content": text}
+    call = {"id": text, "name": text, "args": {text: text}, "result": text}
+    return [
+        {"type": "user", "uuid": "u", "sessionId": "s", "message": said, "timestamp": text},
+        {"type": "system", "content": text, "cwd": text},
+        {"type": "response_item", "payload": {"type": "message", **said}},
+        {"type": "compacted", "payload": {"message": text}},
+        {"type": text, text: text},
+        {"role": "user", "message": said},
+        {"id": text, "type": "gemini", "content": text, "toolCalls": [call],
+         "thoughts": [{"subject": text, "description": text}]},
+    ]  # fmt: skip
 
 
 ANN = frozenset({"ann"})
@@ -96,6 +119,32 @@ CALLS: dict[str, Callable[[str], object]] = {
             {"role": "user", "content": [{"type": "text", "text": text}]},
             {"role": "user", "content": [{"type": text[:50], text[:50]: text}]},
         ]
+    ),
+    "provider_messages.keep_whole": lambda text: provider_messages.keep_whole(
+        NewMessage("user", text), "other", text
+    ),
+    "provider_messages.read_bedrock": lambda text: provider_messages.read_bedrock(
+        {"role": "user", "content": [{"text": text}]}
+    ),
+    "formats.langchain_of": lambda text: formats.langchain_of(message(text)),
+    "claude_code.read_entry": lambda text: [
+        claude_code.read_entry(line, whole=whole) for line in lines(text) for whole in (True, False)
+    ],
+    "claude_code.title_of": lambda text: claude_code.title_of(
+        [{"type": "summary", "summary": text}, {"customTitle": text}]
+    ),
+    "claude_code.entries_of": lambda text: claude_code.entries_of([message(text)] * 2, "s"),
+    "codex.read_line": lambda text: [codex.read_line(line) for line in lines(text)],
+    "cursor.read_line": lambda text: [cursor.read_line(line) for line in lines(text)],
+    "gemini_cli.read_line": lambda text: [gemini_cli.read_line(line) for line in lines(text)],
+    "transcripts.format_of": lambda text: [transcripts.format_of(line) for line in lines(text)],
+    "transcripts.read_claude_code": lambda text: [
+        transcripts.read_claude_code(line) for line in lines(text)
+    ],
+    "data_files.dump_texts": lambda text: data_files.dump_texts([text, text]),
+    "times.iso_ms": iso_ms,
+    "parts.parts_with_text": lambda text: parts.parts_with_text(
+        [{"type": "thinking", "text": text}], text
     ),
     "parts.content_text": lambda text: parts.content_text([{"type": "text", "text": text}]),
     "parts.json_text": lambda text: parts.json_text({"a": text}),
@@ -167,6 +216,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "sentences.weighted_terms": lambda text: weighted_terms(text, ANN),
     "sentences.without_series": lambda text: without_series(text.splitlines()),
     # What stands upon these functions.
+    "a long line of Cursor": lambda text: cursor.read_line({"role": "user", "content": text * 20}),
     "EstimateCounter": EstimateCounter().count,
     "ExtractiveSummarizer": lambda text: SUMMARIZER.summarize(
         [SourceItem(1, 1, "Ann", "user", text)], depth=0, limit_tokens=100
@@ -196,6 +246,14 @@ WITHOUT_TEXT = {
     *("validate.iso_day", "validate.iso_time"),
     *("validate.int_value", "validate.json_list", "validate.json_object", "validate.moment_ms"),
     *("validate.optional_name", "validate.refuse_special", "validate.share_value"),
+    "provider_parts.is_bedrocks",
+    # Patterns of memdb's own: what they find in texts is tested where they are used.
+    *("regex.compile", "regex.compile_bytes", "regex.match", "regex.fullmatch", "regex.search"),
+    *("regex.findall", "regex.finditer", "regex.split", "regex.sub", "regex.digest"),
+    "regex.packed_path",
+    # Files of the package, and JSON and tokens of memdb's own.
+    *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
+    *("data_files.parse_json", "vocabulary.pack"),
     "validate.time_value",
     "validate.find_side_file_owner",
     "validate.refuse_output",
