@@ -357,7 +357,7 @@ def test_recall_finds_items_by_their_words(db: MemDB) -> None:
     assert [hit.kind for hit in ann.recall("tent")] == []
 
 
-def test_forgetting_words_takes_items_too(db: MemDB) -> None:
+def test_forgetting_words_takes_items_too(db: MemDB, tmp_path: Any) -> None:
     """Also what is not indexed; no byte is left, and an export does not bring it back."""
     ann = db.scope("ann")
     ann.items.put(("n",), "a", {"text": "Zoe lives in Bergen."})
@@ -374,9 +374,8 @@ def test_forgetting_words_takes_items_too(db: MemDB) -> None:
     assert (receipt.removed["items"], receipt.proven) == (5, True)
     assert keys(ann.items.list()) == ["kept"]
     assert ann.items.namespaces() == [("n",)]
-    path = f"{db.path}.jsonl"
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
     report = db.import_file(path)
     assert (report.items_added, report.items_known, report.forgotten) == (0, 1, 5)
 
