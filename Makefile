@@ -50,7 +50,7 @@ client-%: $(SUITES)/.venvs/%-$(RELEASE)/.installed
 	$(SUITES)/.venvs/$*-$(RELEASE)/bin/python -m pytest -m "not slow$(if $(filter yes,$(SLOW)), or slow)" -o filterwarnings=default --timeout 900 $(SUITES)/with_$*
 
 # requirements/oldest/<client>.txt pins what requirements/<client>.txt gives lower bounds of.
-.PRECIOUS: $(SUITES)/.venvs/%/.installed
+.SECONDARY: # an environment that was made stays
 $(SUITES)/.venvs/%-newest/.installed: $(SUITES)/requirements/%.txt pyproject.toml
 	$(call client_environment,$(SUITES)/.venvs/$*-newest,-r $<)
 
