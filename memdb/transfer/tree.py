@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import os
 import zipfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fnmatch import fnmatch
 
 from memdb.errors import FileError, InvalidInput
@@ -64,7 +64,10 @@ class Tree:
         self.done = 0
         self._archive: zipfile.ZipFile | None = None
         self._sizes: dict[str, int] = {}
+        # What detection asks of each file, once for all formats.
         self._first: dict[str, Any] = {}
+        self._peeked: dict[str, dict[str, Any]] = {}
+        self._characters: dict[str, bytes] = {}
         try:
             if os.path.isdir(self.path):  # noqa: PTH112
                 self._sizes = _files_below(self.path)
@@ -114,6 +117,10 @@ class Tree:
             for name in self.names
             if any(fnmatch(name.rpartition("/")[2].lower(), pattern) for pattern in patterns)
         ]
+
+    def candidates(self, *patterns: str) -> list[str]:
+        """Return the files that a format looks into: one given alone, else `named`."""
+        return [*self.names] if self.is_alone else self.named(*patterns)
 
     def size_of(self, names: list[str] | tuple[str, ...]) -> int:
         """Return how many bytes some of the files have."""
@@ -187,18 +194,20 @@ class Tree:
 
     def first_character(self, name: str) -> bytes:
         """Return the first byte of a file that is no white space; b"" if 4 KiB have none."""
-        with self.open(name, counts=False) as source:
-            return source.read(1 << 12).removeprefix(BOM).lstrip()[:1]
+        if name not in self._characters:
+            with self.open(name, counts=False) as source:
+                self._characters[name] = source.read(1 << 12).removeprefix(BOM).lstrip()[:1]
+        return self._characters[name]
 
     def peek(self, name: str) -> dict[str, Any]:
         """Return the first object of a file as `first` does; {} if there is none."""
-        if self.is_database or self.first_character(name) not in (b"{", b"["):
-            return {}
-        try:
-            value = self.first(name)
-        except InvalidInput:
-            return {}
-        return value if isinstance(value, dict) else {}
+        if name not in self._peeked:
+            value = None
+            if not self.is_database and self.first_character(name) in (b"{", b"["):
+                with suppress(InvalidInput):
+                    value = self.first(name)
+            self._peeked[name] = value if isinstance(value, dict) else {}
+        return self._peeked[name]
 
     def _advance(self, size: int) -> None:
         self.done += size

@@ -32,7 +32,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 def _claim(tree: Tree) -> list[str]:
     """Claim arrays of activities of Gemini."""
-    names = tree.names if tree.is_alone else tree.named("*.json")
+    names = tree.candidates("*.json")
     return [name for name in names if tree.peek(name).get("header") in HEADERS]
 
 

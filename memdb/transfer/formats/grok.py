@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _claim(tree: Tree) -> list[str]:
     """Claim files with conversations that have responses."""
-    names = tree.names if tree.is_alone else tree.named("*.json")
+    names = tree.candidates("*.json")
     return [name for name in names if _has_responses(tree.peek(name))]
 
 

@@ -193,22 +193,17 @@ def _bare_message(given: dict[str, Any]) -> dict[str, Any]:
 
 def _claim_export(tree: Tree) -> list[str]:
     """Claim a file that begins as an export of memdb."""
-    return [name for name in tree.named("*.jsonl", *_alone(tree)) if _kind(tree, name) == "memdb"]
+    return [name for name in tree.candidates("*.jsonl") if _kind(tree, name) == "memdb"]
 
 
 def _claim_lines(tree: Tree) -> list[str]:
     """Claim the files whose first line is a message, an entry, or has a kind of the export."""
     return [
         name
-        for name in tree.named("*.jsonl", *_alone(tree))
+        for name in tree.candidates("*.jsonl")
         for fields in [tree.peek(name)]
         if "kind" in fields or "role" in fields or {"category", "content"} <= fields.keys()
     ]
-
-
-def _alone(tree: Tree) -> tuple[str, ...]:
-    """Return the pattern that takes a file which was given by itself, whatever its name."""
-    return ("*",) if tree.is_alone else ()
 
 
 def _kind(tree: Tree, name: str) -> object:

@@ -29,7 +29,7 @@ SOURCE = "mcp-memory"
 
 def _claim(tree: Tree) -> list[str]:
     """Claim files whose first line is an entity or a relation."""
-    names = tree.names if tree.is_alone else tree.named("*.jsonl", "*.json")
+    names = tree.candidates("*.jsonl", "*.json")
     return [name for name in names if _is_line(tree.peek(name))]
 
 

@@ -26,7 +26,7 @@ KEPT = ("id", "user_id", "agent_id", "run_id", "app_id")
 
 def _claim(tree: Tree) -> list[str]:
     """Claim files whose first object is a memory, or has a list of them."""
-    names = tree.names if tree.is_alone else tree.named("*.json")
+    names = tree.candidates("*.json")
     return [name for name in names if _is_memory(_first(tree.peek(name)))]
 
 

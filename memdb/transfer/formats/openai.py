@@ -29,7 +29,7 @@ PATTERNS = ("*.json", "*.jsonl")
 
 def _claim(tree: Tree) -> list[str]:
     """Claim arrays of messages, and files whose first object has `messages`."""
-    names = tree.names if tree.is_alone else tree.named(*PATTERNS)
+    names = tree.candidates(*PATTERNS)
     return [name for name in names if _is_array(tree, name) or _has_messages(tree.peek(name))]
 
 
