@@ -196,7 +196,8 @@ def choose_format(
             raise InvalidInput(
                 f"{tree.name}: this is a database: export it first with `memdb export`"
             )
-        if columns is not None and not tree.is_database:
+        needs_database = columns is not None or chosen.name in detect.DATABASES
+        if needs_database and not tree.is_database:
             raise InvalidInput(f"{tree.path} is no SQLite file of another program: no table")
     if session is not None and not chosen.takes_session:
         raise InvalidInput(
@@ -211,7 +212,8 @@ def choose_format(
 
 def _unread(tree: Tree, names: list[str]) -> Iterator[Item]:
     """Yield an item for the files of a tree that its format does not read."""
-    rest = [name for name in tree.names if name not in set(names)]
+    read = set(names)
+    rest = [name for name in tree.names if name not in read]
     if rest:
         shown = ", ".join(rest[:SHOWN]) + (", ..." if len(rest) > SHOWN else "")
         yield left_out(tree.name, "files", f"they hold no conversations: {shown}", len(rest))
@@ -257,12 +259,11 @@ class _Sink:
             if special is not None:
                 special(item)
                 return
-            if self._target is None:
-                raise InvalidInput("nobody is named whose memory this is: give a user")
+            target = self._require_target()
             kind = _KINDS.get(item.kind)
             if kind is None:
                 raise InvalidInput(f"kind is {item.kind!r}: use one of {', '.join(_KINDS)}")
-            line = kind.read(self._target, item)
+            line = kind.read(target, item)
         except MemDBError as error:
             self.flush()
             raise located(item.place, error) from error
@@ -318,6 +319,12 @@ class _Sink:
             words = " ".join(str(fields["text"]).split())[:SAMPLE_CHARS]
             self._samples.append(f"{fields.get('role')}: {words}")
 
+    def _require_target(self) -> Target:
+        """Return the scope to fill; InvalidInput if the lines before named none."""
+        if self._target is None:
+            raise InvalidInput("nobody is named whose memory this is: give a user")
+        return self._target
+
     def _leave_out(self, item: Item) -> None:
         """Count something that the format does not import."""
         reason = item.fields["what"], item.fields["why"]
@@ -325,9 +332,7 @@ class _Sink:
 
     def _read_part(self, item: Item) -> None:
         """Keep bytes of the artifact whose line follows."""
-        if self._target is None:
-            raise InvalidInput("nobody is named whose memory this is: give a user")
-        artifacts.read_part(self._target, item)
+        artifacts.read_part(self._require_target(), item)
 
     def _take_settings(self, item: Item) -> None:
         """

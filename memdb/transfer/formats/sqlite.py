@@ -64,8 +64,6 @@ def _tables(tree: Tree) -> dict[str, frozenset[str]]:
 def _read(request: Request, table: str | None, lines: Lines) -> Iterator[Item]:
     from memdb.transfer.tree import Tree
 
-    if not request.tree.is_database:
-        raise InvalidInput(f"{request.tree.name} is no SQLite file of another program: no table")
     with as_lines(request.engine, request.tree.path, table, lines) as path, Tree(path) as made:
         yield from jsonl.read(request.replace(tree=made, names=list(made.names)))
 
