@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 
 from memdb.agents import json_text, toml_text
 from memdb.agents.places import data_folder, make_folder
 from memdb.agents.programs import is_server, own_hooks, program_of, words_for
-from memdb.errors import AlreadyExists, FileError, InvalidInput
+from memdb.errors import AlreadyExists, FileError, InvalidInput, MemDBError
 from memdb.models.record import Record
 
 TYPE_CHECKING = False
@@ -144,13 +145,13 @@ def _installed(
     value = _parsed(settings, text)
     if all(_is_there(entry, value) for entry in settings.entries):
         return Change(path, before, before, receipt)
-    is_exact = True
     created = before is None
     if any(_own_values(entry, value) for entry in settings.entries if entry.is_own):
-        clean = _uninstalled(settings, path, before, receipt)
-        is_exact = _is_untouched(text, receipt)
-        text, created = clean.after or "", clean.after is None
+        text = _uninstalled(settings, path, before, receipt).after or ""
+        created = bool(receipt and receipt["created"])
+    containers = _missing_containers(settings, text)
     ranges: list[Range] = []
+    clean = _digest(text)
     for entry in settings.entries:
         present = _own_values(entry, _parsed(settings, text))
         if not entry.is_own and _get(_parsed(settings, text), (*entry.path, entry.key)) is not None:
@@ -160,7 +161,13 @@ def _installed(
             if other is not None and not present:
                 raise AlreadyExists("server", f"{entry.key} in {path}")
         text = _with_pieces(text, _added(settings, text, entry), ranges)
-    kept = {"created": created, "sha256": _digest(text), "ranges": ranges if is_exact else None}
+    kept = {
+        "created": created,
+        "clean_sha256": clean,
+        "sha256": _digest(text),
+        "ranges": ranges,
+        "containers": containers,
+    }
     return Change(path, before, text, kept)
 
 
@@ -170,30 +177,51 @@ def _uninstalled(
     """Return the change that takes the entries out."""
     if before is None:
         return Change(path, None, None, None)
-    created = bool(receipt and receipt.get("created"))
-    if receipt is not None and _is_untouched(before, receipt):
+    created = bool(receipt and receipt["created"])
+    text = _undone(before, receipt)
+    if text is None:
         text = before
-        for offset, length in sorted(receipt["ranges"], reverse=True):
-            text = text[:offset] + text[offset + length :]
-        return Change(path, before, None if created and not text else text, None)
-    text = before
-    for entry in settings.entries:
-        if entry.is_own:
-            text = _without(settings, text, entry)
+        containers = None if receipt is None else receipt["containers"]
+        for entry in settings.entries:
+            if entry.is_own:
+                text = _without(settings, text, entry, containers)
+    is_gone = created and text != before and _is_empty(settings, text)
+    return Change(path, before, None if is_gone else text, None)
+
+
+def _undone(text: str, receipt: dict[str, Any] | None) -> str | None:
+    """Return the bytes from before an installation, None if the file was changed since."""
+    if receipt is None or receipt["sha256"] != _digest(text):
+        return None
+    for offset, length in sorted(receipt["ranges"], reverse=True):
+        text = text[:offset] + text[offset + length :]
+    return text if _digest(text) == receipt["clean_sha256"] else None
+
+
+def _is_empty(settings: SettingsFile, text: str) -> bool:
+    """Return whether a text without memdb's entries holds nothing of its user."""
+    extra = {entry.key: entry.value for entry in settings.entries if not entry.is_own}
+    notes = toml_text.comments(text) if settings.is_toml else json_text.comments(text)
     rest = _parsed(settings, text)
-    extra = {entry.key for entry in settings.entries if not entry.is_own}
-    if created and isinstance(rest, dict) and rest.keys() <= extra and text != before:
-        return Change(path, before, None, None)
-    return Change(path, before, text, None)
+    return not notes and isinstance(rest, dict) and rest.items() <= extra.items()
 
 
-def _is_untouched(text: str, receipt: dict[str, Any] | None) -> bool:
-    """Return whether a file is as an installation left it."""
-    return bool(receipt and receipt.get("ranges") and receipt["sha256"] == _digest(text))
+def _missing_containers(settings: SettingsFile, text: str) -> list[list[str]]:
+    """Return the paths of objects and lists that the entries need and *text* has not."""
+    value = _parsed(settings, text)
+    paths = [entry.path[:n] for entry in settings.entries for n in range(1, len(entry.path) + 1)]
+    return [list(path) for path in dict.fromkeys(paths) if _get(value, path) is None]
 
 
-def _without(settings: SettingsFile, text: str, entry: Entry) -> str:
-    """Return *text* without an entry, and without the containers that are empty then."""
+def _without(
+    settings: SettingsFile, text: str, entry: Entry, containers: list[list[str]] | None
+) -> str:
+    """
+    Return *text* without an entry, and without the containers that are empty then.
+
+    Args:
+        containers: Those that an installation made; None means that any may go.
+    """
     for _ in range(len(text)):
         found = _own_values(entry, _parsed(settings, text))
         if not found:
@@ -202,7 +230,11 @@ def _without(settings: SettingsFile, text: str, entry: Entry) -> str:
             return toml_text.remove(text, (*entry.path, str(entry.key)))
         text = json_text.remove(text, found[-1])
         path = entry.path
-        while path and _get(_parsed(settings, text), path) in ({}, []):
+        while (
+            path
+            and (containers is None or list(path) in containers)
+            and _get(_parsed(settings, text), path) in ({}, [])
+        ):
             text = json_text.remove(text, path)
             path = path[:-1]
     return text
@@ -273,8 +305,10 @@ def _digest(text: str) -> str:
 def _read(path: Path) -> str | None:
     """Return the text of a file with its own line ends, None without one."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
+            raise FileError(f"{path} is no file: remove it, or move the settings", str(path))
         return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:
         raise InvalidInput("it is not UTF-8: convert it first") from error
@@ -324,18 +358,43 @@ def _receipts_path() -> Path:
 
 
 def _read_receipts() -> dict[str, Any]:
+    """
+    Return what undoes the installations, by path; under "" the folders of memdb's own data.
+
+    What is damaged is as good as absent: entries are then found in the settings themselves.
+    """
     try:
-        value = json.loads(_receipts_path().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        value = json.loads(_read(_receipts_path()) or "{}")
+    except (MemDBError, ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    found = value.items() if isinstance(value, dict) else ()
+    return {path: one for path, one in found if _is_receipt(one, is_own=not path)}
+
+
+def _is_receipt(value: Any, *, is_own: bool) -> bool:
+    """Return whether a value can be a receipt."""
+    if not isinstance(value, dict) or not _is_list(value.get("folders"), str):
+        return False
+    return is_own or (
+        isinstance(value.get("created"), bool)
+        and all(isinstance(value.get(name), str) for name in ("sha256", "clean_sha256"))
+        and _is_list(value.get("ranges"), list)
+        and all(len(one) == 2 and _is_list(one, int) for one in value["ranges"])  # noqa: PLR2004
+        and _is_list(value.get("containers"), list)
+    )
+
+
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
 
 
 def _write_receipts(receipts: dict[str, Any]) -> None:
     """Keep what undoes the installations; the last one that goes takes the file with it."""
     path = _receipts_path()
-    if receipts:
+    if receipts.keys() - {""}:
+        receipts.setdefault("", {"folders": _missing_folders(path)})
         _write(path, json.dumps(receipts, indent=1) + "\n")
     elif path.exists():
         _write(path, None)
-        _remove_folders([str(path.parent)])
+        own = receipts.get("", {"folders": [str(path.parent)]})
+        _remove_folders([*own["folders"], str(path.parent)])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 200
 
 _BLANK = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _REST_OF_LINE = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/)")
 _DECODER = json.JSONDecoder()
 
@@ -161,11 +162,11 @@ def add(text: str, path: tuple[str, ...], key: str | None, value: Any) -> list[P
         if found is None:
             break
         node, missing = found, list(path[depth + 1 :])
+    place = ".".join(path[: len(path) - len(missing)]) or "the file"
     if key is None and missing:
         key = missing.pop()
         value = wrapped
     expected = list if key is None else dict
-    place = ".".join(path[: len(path) - len(missing)]) or "the file"
     if node is not None and not isinstance(node.value, expected):
         word = "list" if expected is list else "object"
         raise InvalidInput(f"{place} is no JSON {word}: mend it first")
@@ -193,15 +194,15 @@ def _insert(text: str, node: Node, key: str | None, value: Any) -> list[Piece]:
     _, begin, last = node.members[-1]
     if "\n" not in text[node.start : begin]:
         member = label + json.dumps(value, ensure_ascii=False)
-        lead = " " if node.trailing >= 0 else ", "
-        at = node.trailing + 1 if node.trailing >= 0 else last.end
-        return [Piece(at, lead + member)]
+        if node.trailing >= 0:
+            return [Piece(node.trailing + 1, f" {member},")]
+        return [Piece(last.end, f", {member}")]
     base = _indent_at(text, begin)
     member = f"\n{base}{label}{_render(value, unit, base)}"
     end = last.end if node.trailing < 0 else node.trailing + 1
     note = _REST_OF_LINE.match(text, end)
     if node.trailing >= 0:
-        return _with(newline, [Piece(note.end() if note else end, member)])
+        return _with(newline, [Piece(note.end() if note else end, f"{member},")])
     if note is None:
         return _with(newline, [Piece(end, f",{member}")])
     return _with(newline, [Piece(end, ","), Piece(note.end(), member)])
@@ -232,36 +233,50 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def remove(text: str, path: tuple[Any, ...]) -> str:
-    """Return *text* without the member at *path*, for a file that was changed since."""
+    """
+    Return *text* without the member at *path*, for a file that was changed since.
+
+    memdb writes no comments, so each is its user's: those inside the member stay in its place.
+    """
     node, parent = parse(text), None
     for label in path:
         parent = node
         node = node.find(label) if node is not None else None
     if node is None or parent is None:
         return text
-    places = [begin for _, begin, _ in parent.members]
     number = next(at for at, (_, _, one) in enumerate(parent.members) if one is node)
-    begin, end = places[number], node.end
-    if number > 0:
-        before = parent.members[number - 1][2].end
-        gap = text[before:begin]
-        if gap.strip() == ",":
-            return text[:before] + text[end:]
-        comma = before + gap.index(",")
-        line = text.rfind("\n", comma, begin)
-        start = begin if line < 0 else line
-        return text[:comma] + text[comma + 1 : start] + text[end:]
-    if len(places) > 1:
-        gap = text[end : places[1]]
-        if gap.strip() == ",":
-            return text[:begin] + text[places[1] :]
-        comma = end + gap.index(",")
-        return text[:begin] + text[end:comma] + text[comma + 1 :]
-    if parent.trailing >= 0:
-        text = text[: parent.trailing] + text[parent.trailing + 1 :]
-        inner_end = parent.end - 2
-    else:
-        inner_end = parent.end - 1
-    inner = text[parent.start + 1 : begin] + text[end:inner_end]
-    kept = inner if inner.strip() else ""
-    return text[: parent.start + 1] + kept + text[inner_end:]
+    begin, end = parent.members[number][1], node.end
+    head, tail = text[:begin], text[end:]
+    comma = _skip(text, end)
+    if text[comma : comma + 1] == ",":
+        tail = text[end:comma] + text[comma + 1 :]
+    elif number > 0:
+        comma = _skip(text, parent.members[number - 1][2].end)
+        head = text[:comma] + text[comma + 1 : begin]
+    head, tail = _cut(head, comments(text[begin:end]), tail)
+    close = parent.end - 1 - len(text)  # counted from the end, which stays
+    inner = head[parent.start + 1 :] + tail[:close]
+    if not inner.strip() and inner.count("\n") <= 1:
+        return head[: parent.start + 1] + tail[close:]
+    return head + tail
+
+
+def _cut(head: str, kept: list[str], tail: str) -> tuple[str, str]:
+    """Return what stands before and behind a piece that goes, and the line with it."""
+    before = head.rstrip(" \t")
+    behind = tail.lstrip(" \t")
+    is_line_end = behind.startswith(("\n", "\r\n"))
+    if kept:
+        newline = f"\n{_indent_at(head, len(head))}"
+        is_open = kept[-1].startswith("//") and not is_line_end
+        return head + newline.join(kept) + newline * is_open, tail
+    if before.endswith("\n") and is_line_end:
+        return before, behind[behind.index("\n") + 1 :]
+    if is_line_end:
+        return before, behind
+    return (before, tail) if behind.startswith(("}", "]")) else (head, behind)
+
+
+def comments(text: str) -> list[str]:
+    """Return the comments of a text, or of a piece of one."""
+    return [one.rstrip("\r") for one in _STRING_OR_COMMENT.findall(text) if one[0] == "/"]

@@ -15,7 +15,16 @@ from memdb.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
+
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|'
+    r"'''.*?'{3,5}|"
+    r'"(?:\\.|[^"\\\n])*"|'
+    r"'[^'\n]*'|#[^\n]*|[\n\[\]{}]|[^\"'#\n\[\]{}]+|.",
+    re.DOTALL,
+)
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -66,6 +75,8 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     """
     Return *text* without the table at *path*, for a file that was changed since.
 
+    memdb writes no comments, so each is its user's: those inside the table stay in its place.
+
     Raises:
         InvalidInput: the table stands in a way that memdb does not write.
     """
@@ -76,19 +87,61 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     if path[-1] not in inner:
         return text
     del inner[path[-1]]
-    name = r"\s*\.\s*".join(rf'["\']?{re.escape(label)}["\']?' for label in path)
-    head = re.compile(rf"(?m)^[ \t]*\[\s*{name}\s*(?:\.[^\]]*)?\][^\n]*\n?")
-    changed = text
-    while match := head.search(changed):
-        after = re.compile(r"(?m)^[ \t]*\[").search(changed, match.end())
-        start = match.start()
-        before = changed[:start]
-        if before.endswith(("\n\n", "\n\r\n")):  # the blank line that was put in with it
-            before = before[: -2 if before.endswith("\r\n") else -1]
-        changed = before + (changed[after.start() :] if after else "")
+    kept: list[str] = []
+    header: tuple[str, ...] = ()
+    for statement in _statements(text):
+        name = _path_of(statement)
+        is_header = statement.lstrip().startswith("[")
+        header = name if is_header else header
+        if not name or (name if is_header else header + name)[: len(path)] != path:
+            kept.append(statement)
+            continue
+        if is_header and kept and not kept[-1].strip():
+            kept.pop()  # the blank line that was put in with it
+        newline = "\r\n" if statement.endswith("\r\n") else "\n"
+        kept += [one + newline for one in comments(statement)]
+    changed = "".join(kept)
     if _pruned(parse(changed)) != _pruned(expected):
         raise InvalidInput(f"{'.'.join(path)} cannot be removed: remove it by hand")
     return changed
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yield the headers, values, comments and blank lines of a text, each with its line end."""
+    start = depth = 0
+    for match in _TOKEN.finditer(text):
+        depth += (match[0] in ("[", "{")) - (match[0] in ("]", "}"))
+        if match[0] == "\n" and depth == 0:
+            yield text[start : match.end()]
+            start = match.end()
+    if start < len(text):
+        yield text[start:]
+
+
+def _path_of(statement: str) -> tuple[str, ...]:
+    """Return the labels of a header or of the key of a value, () for a comment."""
+    label = ""
+    for token in _TOKEN.findall(statement.removeprefix("\ufeff")):
+        before, equals, _ = token.partition("=") if token[0] not in "\"'#" else (token, "", "")
+        if before.startswith("#") or equals:
+            label += before if equals else ""
+            break
+        label += before
+    label = label.strip()
+    value: Any = parse(label if label.startswith("[") else f"{label} = 0") if label else {}
+    labels: list[str] = []
+    while value:
+        if isinstance(value, list):
+            value = value[0]
+        else:
+            ((name, value),) = value.items()
+            labels.append(name)
+    return tuple(labels)
+
+
+def comments(text: str) -> list[str]:
+    """Return the comments of a text, or of whole statements of one."""
+    return [one.rstrip() for one in _TOKEN.findall(text) if one.startswith("#")]
 
 
 def _pruned(value: Any) -> Any:
