@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from memdb.models.entries import Entry
     from memdb.models.messages import Message, NewMessage
-    from memdb.models.types import When
+    from memdb.models.types import EntryOrder, When
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,15 +93,22 @@ class Entries:
         pinned: bool | None = None,
         inactive: bool = False,
         as_of: When | None = None,
+        after: Entry | dict[str, Any] | None = None,
+        limit: int | None = None,
+        order: EntryOrder = "id",
     ) -> list[Entry]:
-        """Return the entries by id; see `memdb.Entries.list`."""
-        return await run_in(
-            self._worker,
-            lambda: [
-                *self._sync.list(category=category, pinned=pinned, inactive=inactive, as_of=as_of)
-            ],
-            "read",
+        """Return the entries; see `memdb.Entries.list`."""
+        read = functools.partial(
+            self._sync.list,
+            category=category,
+            pinned=pinned,
+            inactive=inactive,
+            as_of=as_of,
+            after=after,
+            limit=limit,
+            order=order,
         )
+        return await run_in(self._worker, lambda: [*read()], "read")
 
 
 class Items:

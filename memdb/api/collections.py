@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Artifact, ArtifactVersion
     from memdb.models.reports import StateValue
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
-    from memdb.models.types import When
+    from memdb.models.types import ArtifactOrder, EntryOrder, When
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import Place
 
@@ -177,9 +177,12 @@ class Entries:
         pinned: bool | None = None,
         inactive: bool = False,
         as_of: When | None = None,
+        after: Entry | dict[str, Any] | None = None,
+        limit: int | None = None,
+        order: EntryOrder = "id",
     ) -> Iterator[Entry]:
         """
-        Iterate over the entries by id.
+        Iterate over the entries, a page of them with *limit*.
 
         Args:
             category: Only these; None: of every category.
@@ -188,9 +191,26 @@ class Entries:
             as_of: As the file would have answered then, by what it had been told
                 and what held at that time. What was deleted since is left out,
                 and counts of use are 0: those of the past are not kept.
+            after: The last entry of the page before, or its `to_dict()`. None means the
+                first page.
+            limit: Most entries, from 1. None means all.
+            order: By "id", the oldest first; or by when they were "updated" or
+                "created", the newest first, which does not go with *as_of*.
+
+        Raises:
+            InvalidInput: an argument is not one of these.
+
+        Cost: by id that of what it returns; by time 8 ms more per 10,000 entries.
         """
         return self._entries.list(
-            self._owner, category=category, pinned=pinned, inactive=inactive, as_of=as_of
+            self._owner,
+            category=category,
+            pinned=pinned,
+            inactive=inactive,
+            as_of=as_of,
+            after=after,
+            limit=limit,
+            order=order,
         )
 
     def page(
@@ -370,22 +390,31 @@ class Artifacts:
         *,
         session: str | None = None,
         prefix: str = "",
-        after: ArtifactVersion | None = None,
+        after: ArtifactVersion | dict[str, Any] | None = None,
         limit: int | None = None,
+        order: ArtifactOrder = "name",
     ) -> list[ArtifactVersion]:
         """
-        Return the newest version of each name, shared ones first.
+        Return the newest version of each name, shared ones first; a page with *limit*.
 
         In a session's collection its own and the `user:` names; in a scope's
         those of every session.
 
         Args:
             prefix: Only names that begin so; of shared ones with `user:`.
-            after: The last one of the page before. None means the first page.
+            after: The last one of the page before, or its `to_dict()`. None means the
+                first page.
             limit: Most names. None means all.
+            order: By session and "name", or by when the newest version was made
+                ("updated"), the last one first.
+
+        Raises:
+            InvalidInput: an argument is not one of these.
+
+        Cost: by name that of what it returns; by time 4 ms more per 1,000 names.
         """
         return self._artifacts.list(
-            self._owner, self._of(session), prefix=prefix, after=after, limit=limit
+            self._owner, self._of(session), prefix=prefix, after=after, limit=limit, order=order
         )
 
 

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from memdb.models.entries import Remembered
     from memdb.models.messages import Hits, ProfileBlock, SessionInfo, Why
     from memdb.models.reports import Receipt, SecretPlace
-    from memdb.models.types import Kind, Partition, Role, SearchBy, SecretAction, Trust, When
+    from memdb.models.types import (
+        Kind,
+        Partition,
+        Role,
+        SearchBy,
+        SecretAction,
+        SessionOrder,
+        Trust,
+        When,
+    )
     from memdb.records.scopes import ScopeRef
 
 KINDS: tuple[Kind, ...] = ("message", "entry", "artifact", "session")
@@ -47,9 +56,40 @@ class Scope:
         """Return a conversation; it is made at its first message."""
         return Session(self._services, self._owner, name_value(name, "session"))
 
-    def sessions(self, prefix: str = "") -> list[SessionInfo]:
-        """Return what there is to say about each session whose name begins so, by name."""
-        return self._services.conversations.sessions(self._owner, prefix)
+    def sessions(
+        self,
+        prefix: str = "",
+        *,
+        after: SessionInfo | dict[str, Any] | None = None,
+        limit: int | None = None,
+        order: SessionOrder = "name",
+    ) -> list[SessionInfo]:
+        """
+        Return what there is to say about each session, a page of them with *limit*.
+
+        Args:
+            prefix: Only sessions whose name begins so.
+            after: The last session of the page before, or its `to_dict()`. None means the
+                first page. A session that changed since is not looked up: its place counts.
+            limit: Most sessions, from 1. None means all.
+            order: By "name", or by when they were "updated" or "created", the newest first.
+
+        Raises:
+            InvalidInput: an argument is not one of these.
+
+        Cost: 0.1 ms per 1,000 messages of what it returns, and for an order by time
+        8 ms per 20,000 sessions of the scope.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     ann = db.scope("ann")
+        ...     _ = ann.session("trip").append("user", "Where do we sleep?")
+        ...     ann.sessions(limit=1, order="updated")[0].label
+        'Where do we sleep?'
+        """
+        return self._services.conversations.sessions(
+            self._owner, prefix, after=after, limit=limit, order=order
+        )
 
     def remember(
         self,

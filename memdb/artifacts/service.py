@@ -24,11 +24,13 @@ from memdb.text.screening import SecretScreen
 from memdb.text.validate import (
     MAX_NAME_CHARS,
     MAX_TEXT_BYTES,
+    choice_value,
     int_value,
     json_object,
     name_value,
     optional_name,
     revision_value,
+    row_after,
     text_value,
     time_value,
 )
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
     from memdb.engine.base import Engine, Tx
+    from memdb.models.types import ArtifactOrder
     from memdb.records.scopes import ScopeRef
     from memdb.tables.artifacts import Stored
 
@@ -439,24 +442,21 @@ class ArtifactService:
         session: str | None,
         *,
         prefix: str = "",
-        after: ArtifactVersion | None = None,
+        after: ArtifactVersion | dict[str, Any] | None = None,
         limit: int | None = None,
+        order: ArtifactOrder = "name",
     ) -> list[ArtifactVersion]:
         """
-        Return the newest version of each name, sorted by session and name.
+        Return the newest version of each name, as `Artifacts.list` describes it.
 
-        With a session its names and the shared ones, shared first; for None
-        those of the whole scope.
-
-        Args:
-            prefix: Only names that begin so; of shared ones with `user:`.
-            after: The last one of the page before. None means the first page.
-            limit: Most names. None means all.
+        With a session its names and the shared ones; for None those of the whole scope.
         """
         text_value(prefix, "prefix")
         most = MAX_INT if limit is None else int_value(limit, "limit", 1, MAX_INT)
-        if after is not None and not isinstance(after, ArtifactVersion):
-            raise InvalidInput(f"after is {type(after).__name__}: give the last one of a page")
+        choice_value(order, "order", ("name", "updated"))
+        by_name = order == "name"
+        fields = {"session": object, "name": str} if by_name else {"created_ms": int, "uid": str}
+        last = row_after(after, fields)
         with self._db.read() as tx:
             scope_no = owner.find(tx)
             if scope_no is None:
@@ -465,9 +465,14 @@ class ArtifactService:
             if session is not None:
                 found = sessions.find(tx, scope_no, name_value(session, "session"))
                 only = SHARED if found is None else session_no_of(found)
+            if not by_name:
+                span = (prefix, prefix + LAST_NAME), (*last,) if last else (MAX_INT, "")
+                places = artifacts.names_by_updated(tx, scope_no, only, *span, most)
+                stored = [artifacts.find(tx, place) for place in places]
+                return [newest.info for newest in stored if newest is not None]
             begin = Place(scope_no, SHARED, "")
-            if after is not None:
-                begin = self._place(tx, owner, after.session, after.name) or begin
+            if last is not None:
+                begin = self._place(tx, owner, *last) or begin
             return [*islice(_walk_names(tx, begin, prefix, only), most)]
 
 

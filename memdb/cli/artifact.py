@@ -8,17 +8,19 @@ from contextlib import nullcontext
 import click
 
 from memdb.cli.base import Noun, confirm, confirm_options, verb
+from memdb.cli.options import page_options
 from memdb.cli.output import Column, note, on_terminal, one_line, size, when
 from memdb.errors import NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
     from memdb.api.scope import Scope
     from memdb.cli.base import Call
     from memdb.models.messages import ArtifactVersion
+    from memdb.models.types import ArtifactOrder
 
 CHUNK_BYTES = 1 << 18
 
@@ -121,10 +123,20 @@ def load(
 @verb("memdb artifact list agent.db --session trip", of=artifact, name="list")
 @click.option("--session", metavar="NAME", help="Only of this conversation, and the shared ones.")
 @click.option("--prefix", metavar="TEXT", default="", help="Only names that begin so.")
-def list_(call: Call, session: str | None, prefix: str) -> None:
+@page_options("name", "updated")
+def list_(
+    call: Call,
+    session: str | None,
+    prefix: str,
+    limit: int | None,
+    order: ArtifactOrder,
+    after: dict[str, Any] | None,
+) -> None:
     """List the newest version of each artifact."""
     with call.scope() as scope:
-        found = scope.artifacts.list(session=session, prefix=prefix)
+        found = scope.artifacts.list(
+            session=session, prefix=prefix, limit=limit, order=order, after=after
+        )
     call.reply_records(found, LIST_COLUMNS, empty="No artifacts.")
 
 

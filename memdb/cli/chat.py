@@ -17,6 +17,7 @@ from memdb.cli.base import (
     session_of,
     verb,
 )
+from memdb.cli.options import page_options
 from memdb.cli.output import (
     Column,
     Counter,
@@ -39,6 +40,7 @@ from memdb.models.messages import ROLES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from memdb.api.database import MemDB
     from memdb.api.session import Session
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Message
     from memdb.models.record import Record
     from memdb.models.summaries import Expansion
-    from memdb.models.types import MessageFormat, Role, WindowStrategy
+    from memdb.models.types import MessageFormat, Role, SessionOrder, WindowStrategy
 
 LIST_COLUMNS = (
     Column("SESSION", lambda one: one.name, cut=True),
@@ -176,17 +178,25 @@ def _print_all(messages: Sequence[Message]) -> None:
     name="list",
 )
 @click.option("--search", "query", metavar="WORDS", help="Those that say it, the best first.")
-def list_(call: Call, query: str | None) -> None:
+@page_options("name", "updated", "created")
+def list_(
+    call: Call,
+    query: str | None,
+    limit: int | None,
+    order: SessionOrder,
+    after: dict[str, Any] | None,
+) -> None:
     """
     List the conversations of a user, by name.
 
     With --search those whose title or messages share words with WORDS.
     """
     with call.scope() as scope:
-        sessions = scope.sessions()
-        if query is not None:
-            by_name = {one.name: one for one in sessions}
-            hits = scope.recall(query, MOST_LISTED, by="words", group="session")
+        if query is None:
+            sessions = scope.sessions(limit=limit, order=order, after=after)
+        else:
+            by_name = {one.name: one for one in scope.sessions()}
+            hits = scope.recall(query, limit or MOST_LISTED, by="words", group="session")
             sessions = [by_name[hit.source.session] for hit in hits if hit.source.session]
     call.reply_records(sessions, LIST_COLUMNS, empty="No conversations.")
 

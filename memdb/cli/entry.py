@@ -15,6 +15,7 @@ from memdb.cli.base import (
     session_argument,
     verb,
 )
+from memdb.cli.options import page_options
 from memdb.cli.output import (
     Column,
     Line,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from memdb.api.scope import Scope
     from memdb.cli.base import Call
     from memdb.models.entries import Entry, EntryVersion, Extracted, Outcome, Remembered
+    from memdb.models.types import EntryOrder
 
 IMPORTANCE = click.IntRange(1, 10)
 ref_argument = click.argument("entry_ref", metavar="ID|KEY")
@@ -177,6 +179,7 @@ def entry() -> None:
 @click.option(
     "--newest", type=click.IntRange(1, 1000), metavar="N", help="Only the newest N, newest first."
 )
+@page_options("id", "updated", "created")
 def list_(
     call: Call,
     category: str | None,
@@ -184,10 +187,15 @@ def list_(
     pinned: bool,
     as_of: int | None,
     newest: int | None,
+    limit: int | None,
+    order: EntryOrder,
+    after: dict[str, Any] | None,
 ) -> None:
     """List the entries of a user, oldest first."""
     if newest is not None and as_of is not None:
         raise click.UsageError("--newest and --as-of exclude each other.")
+    if newest is not None and (limit, order, after) != (None, "id", None):
+        raise click.UsageError("--newest excludes --limit, --order and --after.")
     filters: dict[str, Any] = {
         "category": category,
         "pinned": pinned or None,
@@ -196,10 +204,11 @@ def list_(
     total = 0
     with call.scope() as scope:
         if newest is None:
+            filters |= {"limit": limit, "order": order, "after": after}
             entries = list(scope.entries.list(**filters, as_of=as_of))
         else:
-            page = scope.entries.page(newest, **filters)
-            entries, total = list(page.entries), page.total
+            found = scope.entries.page(newest, **filters)
+            entries, total = list(found.entries), found.total
     text = Column("TEXT", lambda one: _headline(one, as_of), cut=True)
     call.reply_records(entries, (*LIST_COLUMNS, text), empty="No entries.")
     if total > len(entries):

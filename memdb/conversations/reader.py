@@ -6,22 +6,27 @@ from __future__ import annotations
 
 from memdb.engine.branches import runs_of
 from memdb.errors import NotFound
-from memdb.models.ids import MAX_SEQ
+from memdb.models.ids import MAX_SEQ, MAX_SESSION_NO
 from memdb.records.scopes import find_session
 from memdb.tables import messages, sessions
-from memdb.text.validate import int_value, name_value, text_value
+from memdb.tables.sessions import SessionPage
+from memdb.text.validate import choice_value, int_value, name_value, row_after, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from memdb.engine.base import Engine, Tx
     from memdb.models.ids import BranchName
     from memdb.models.messages import BranchInfo, Message, SessionInfo
+    from memdb.models.types import SessionOrder
     from memdb.records.scopes import ScopeRef
 
 PAGE = 500
 LAST_SAID = 50
+LABEL_CHARS = 120
+SESSION_ORDERS = ("name", "updated", "created")
 
 
 class Conversations:
@@ -123,19 +128,41 @@ class Conversations:
             after = 0 if target is None else sessions.description(tx, target)[2]
         return self.messages(owner, session, after)
 
-    def sessions(self, owner: ScopeRef, prefix: str = "") -> list[SessionInfo]:
-        """Return every session of the scope whose name begins with *prefix*, by name."""
+    def sessions(
+        self,
+        owner: ScopeRef,
+        prefix: str = "",
+        *,
+        after: SessionInfo | dict[str, Any] | None = None,
+        limit: int | None = None,
+        order: SessionOrder = "name",
+    ) -> list[SessionInfo]:
+        """Return the sessions of the scope, as `Scope.sessions` describes it."""
         text_value(prefix, "prefix")
-        found: list[SessionInfo] = []
+        most = MAX_SESSION_NO if limit is None else int_value(limit, "limit", 1, MAX_SESSION_NO)
+        choice_value(order, "order", SESSION_ORDERS)
+        if order == "name":
+            place = row_after(after, {"name": str})
+            begin = None if place is None else (0, place[0])
+        else:
+            begin = row_after(after, {f"{order}_ms": int, "name": str})
         with self._db.read() as tx:
             scope_no = owner.find(tx)
-            while scope_no is not None:
-                after = found[-1].name if found else ""
-                page = sessions.list_page(tx, scope_no, after=after, prefix=prefix)
-                if not page:
-                    break
-                found += page
-        return found
+            if scope_no is None:
+                return []
+            found = sessions.list_page(tx, scope_no, SessionPage(prefix, order, begin, most))
+            untitled = [row_id for row_id, info in found if not info.title]
+            openings = messages.openings(tx, untitled) if untitled else {}
+        return [
+            info if info.title else info.replace(label=_first_line(openings.get(row_id, "")))
+            for row_id, info in found
+        ]
+
+
+def _first_line(text: str) -> str | None:
+    """Return the first line of a text that is not blank, shortened; None without one."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return f"{line[: LABEL_CHARS - 1]}…" if len(line) > LABEL_CHARS else line or None
 
 
 def _count(tx: Tx, branch: int, own: int) -> int:

@@ -33,6 +33,7 @@ from memdb.text.validate import (
     json_object,
     name_value,
     revision_value,
+    row_after,
 )
 
 TYPE_CHECKING = False
@@ -49,11 +50,13 @@ if TYPE_CHECKING:
         NewEntry,
         Remembered,
     )
+    from memdb.models.types import EntryOrder
     from memdb.records.scopes import ScopeRef
     from memdb.text.screening import SecretScreen
 
 PAGE = 200
 MAX_PAGE = 1_000  # entries of one page for a screen
+ORDERS = ("id", "updated", "created")
 
 
 class EntryService:
@@ -287,32 +290,63 @@ class EntryService:
         pinned: bool | None = None,
         inactive: bool = False,
         as_of: Any = None,
+        after: Entry | dict[str, Any] | None = None,
+        limit: int | None = None,
+        order: EntryOrder = "id",
     ) -> Iterator[Entry]:
-        """Yield the entries of the scope by id, as `Entries.list` describes it."""
+        """Return the entries of the scope in turn, as `Entries.list` describes it."""
         if category is not None:
             name_value(category, "category")
         at_ms = when_ms(as_of, "as_of", self._db.clock())
-        after = 0
+        left = MAX_INT if limit is None else int_value(limit, "limit", 1, MAX_INT)
+        choice_value(order, "order", ORDERS)
+        wanted = EntryFilter(self._db.clock(), category, pinned, inactive)
+        if order == "id":
+            place = row_after(after, {"id": int})
+            return self._by_id(owner, wanted, at_ms, 0 if place is None else place[0], left)
+        if at_ms is not None:
+            raise InvalidInput(f"order is {order!r} with as_of: the past is listed by id")
+        begin = row_after(after, {f"{order}_ms": int, "id": int})
+        return self._by_time(owner, wanted, order, begin or (MAX_INT, MAX_INT), left)
+
+    def _by_id(
+        self, owner: ScopeRef, wanted: EntryFilter, at_ms: int | None, after: int, left: int
+    ) -> Iterator[Entry]:
         while True:
+            size = min(PAGE, left)
             with self._db.read() as tx:
                 span = owner.span(tx)
                 if span is None:
                     return
                 low, high = max(after, span[0]), span[1]
-                filters: dict[str, Any] = {
-                    "category": category,
-                    "pinned": pinned,
-                    "inactive": inactive,
-                    "limit": PAGE,
-                }
+                filters: dict[str, Any] = {**wanted._asdict(), "limit": size}
+                now_ms = filters.pop("now_ms")
                 if at_ms is None:
-                    page = entries.list_page(tx, low, high, now_ms=self._db.clock(), **filters)
+                    page = entries.list_page(tx, low, high, now_ms=now_ms, **filters)
                 else:
                     page = past_page(tx, low, high, at_ms=at_ms, **filters)
             yield from page
-            if len(page) < PAGE:
+            left -= len(page)
+            if len(page) < size or not left:
                 return
             after = page[-1].id
+
+    def _by_time(
+        self,
+        owner: ScopeRef,
+        wanted: EntryFilter,
+        order: EntryOrder,
+        before: tuple[Any, ...],
+        left: int,
+    ) -> Iterator[Entry]:
+        """Yield entries by time: all in one read, as each page sorts those of the scope."""
+        with self._db.read() as tx:
+            span = owner.span(tx)
+            if span is None:
+                return
+            place = before[0], before[1]
+            found = entries.list_by_time(tx, span, order, place, limit=left, wanted=wanted)
+        yield from found
 
     def page(
         self,

@@ -203,6 +203,27 @@ ORDER BY name
 LIMIT :limit
 """
 
+# Several names can get a version in the same millisecond: the uid tells them apart.
+SELECT_BY_UPDATED = """/* artifacts.by_updated */
+SELECT session_no, name
+FROM artifacts
+WHERE
+  scope_no = :scope_no
+  AND (:any_session = 1 OR session_no IN (0, :session_no))
+  AND name >= :low
+  AND name < :high
+  AND (created_ms < :before_ms OR (created_ms = :before_ms AND uid < :before))
+  AND rev_version = (
+    SELECT min(newest.rev_version) FROM artifacts AS newest
+    WHERE
+      newest.scope_no = :scope_no
+      AND newest.session_no = artifacts.session_no
+      AND newest.name = artifacts.name
+  )
+ORDER BY created_ms DESC, uid DESC
+LIMIT :limit
+"""
+
 UPDATE_PLACE = """/* artifacts.move */
 UPDATE artifacts
 SET session_no = :new_session_no, name = :new_name, rev_version = rev_version - :shift
@@ -318,6 +339,32 @@ def names_between(tx: Tx, place: Place, low: str, high: str, limit: int) -> list
     values = {"scope_no": place.scope_no, "session_no": place.session_no, "after": place.name}
     rows = tx.all(SELECT_NAMES_BETWEEN, {**values, "low": low, "high": high, "limit": limit})
     return [row[0] for row in rows]
+
+
+def names_by_updated(
+    tx: Tx,
+    scope_no: int,
+    session_no: int | None,
+    names: tuple[str, str],
+    before: tuple[int, str],
+    limit: int,
+) -> list[Place]:
+    """
+    Return names by when their newest version was made, the last one first.
+
+    Args:
+        session_no: Only names of this session and shared ones. None means all.
+        names: Only names from the first of these up to the second, which is left out.
+        before: The time and uid of the version that the page before ended with.
+    """
+    values: dict[str, Any] = {
+        "scope_no": scope_no,
+        "any_session": session_no is None,
+        "limit": limit,
+    }
+    values |= {"session_no": session_no or SHARED, "low": names[0], "high": names[1]}
+    values |= {"before_ms": before[0], "before": before[1]}
+    return [Place(scope_no, *row) for row in tx.all(SELECT_BY_UPDATED, values)]
 
 
 def move(tx: Tx, place: Place, target: Place, shift: int) -> None:

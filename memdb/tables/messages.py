@@ -12,7 +12,7 @@ from __future__ import annotations
 from _operator import itemgetter  # `operator` is a module more to load
 
 from memdb.engine.branches import row_of, runs_of
-from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_range
+from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_of, session_range
 from memdb.models.messages import Message
 from memdb.text.validate import parse_json
 
@@ -188,6 +188,14 @@ SELECT id, text, metadata FROM messages
 WHERE id BETWEEN :low AND :high AND (metadata IS NOT NULL OR text IS NULL)
 """
 
+SELECT_OPENING = """/* messages.opening */
+SELECT id, substr(text, 1, 1000)
+FROM messages
+WHERE id BETWEEN :low AND :high AND role = 'user'
+ORDER BY id
+LIMIT 1
+"""
+
 SELECT_COUNT = """/* messages.count */
 SELECT count(*) FROM messages WHERE id BETWEEN :low AND :high
 """
@@ -242,6 +250,7 @@ DELETE FROM messages WHERE id BETWEEN :low AND :high
 
 AUTHOR_SAMPLE = 500
 SPAN_HASH_BYTES = 16
+OPENING_SEQS = 50
 
 
 SELECT_NEWEST_TIME = """/* messages.newest_time */
@@ -512,6 +521,23 @@ def metadata_between(tx: Tx, low: int, high: int) -> list[tuple[int, dict[str, A
     rows = tx.all(SELECT_METADATA, {"low": low, "high": high})
     filled = _filled(tx, rows, ("id", "text", "metadata"))
     return [(row_id, parse_json(metadata, dict)) for row_id, _, metadata in filled]
+
+
+def openings(tx: Tx, sessions: Collection[int]) -> dict[int, str]:
+    """
+    Return how the first message of a user begins, by session; without one a session is left out.
+
+    Only the first 50 seqs of a session are looked at. One that is in a damaged segment is
+    left out. Cost: archived ones are unpacked.
+    """
+    from memdb.engine.segments import fill  # only for listings
+
+    rows = []
+    for session in sessions:
+        values = {"low": session | 1, "high": session | OPENING_SEQS}
+        rows += tx.all(SELECT_OPENING, values)
+    filled = fill(tx, rows, ("id", "text"), lost_ok=True)
+    return {session_of(row_id): text for row_id, text in filled if text is not None}
 
 
 def count(tx: Tx, low: int, high: int) -> int:

@@ -129,6 +129,32 @@ def choice_value(value: object, field: str, choices: tuple[str, ...]) -> str:
     return value
 
 
+def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
+    """
+    Return where a page begins: the fields of the last row of the page before, in order.
+
+    Args:
+        after: That row, or what its `to_dict` gave. None means the first page.
+        fields: The fields that the order compares, each with its type.
+
+    Raises:
+        InvalidInput: a field is absent, or of another type.
+    """
+    if after is None:
+        return None
+    values = []
+    for field, kind in fields.items():
+        value = after.get(field) if isinstance(after, dict) else getattr(after, field, None)
+        if kind is str:
+            text_value(value, f"{field} of after")
+        elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise InvalidInput(
+                f"after has no {field} that is {kind.__name__}: give the last row of a page"
+            )
+        values.append(value)
+    return tuple(values)
+
+
 def json_value(value: object, field: str) -> str | None:
     """
     Return *value* as JSON text, None for None; keys keep their order.

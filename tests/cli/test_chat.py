@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -146,8 +147,27 @@ def test_list_golden(run_json, trip):
             "created_ms": 1_700_000_000_000,
             "updated_ms": 1_700_000_000_000,
             "uid": "00000000-0000-7000-8000-000000000003",
+            "label": "We fly to Oslo on 3 May.",
+            "tokens": 36,
+            "archived_count": 0,
         }
     ]
+
+
+@pytest.mark.parametrize("order", ["name", "updated", "created"])
+def test_list_in_pages(run, run_json, trip, order):
+    """--after takes the last row as --json printed it; what is no row is a usage error."""
+    for name in "abc":
+        run("chat", "append", trip, name, "x")
+    whole = run_json("chat", "list", trip, "--order", order)
+    first = run_json("chat", "list", trip, "--order", order, "--limit", 2)
+    last = json.dumps(first[-1])
+
+    rest = run_json("chat", "list", trip, "--order", order, "--after", last)
+
+    assert (first + rest, len(whole)) == (whole, 4)
+    assert run("chat", "list", trip, "--after", "trip").exit_code == 2
+    assert run("chat", "list", trip, "--after", "{}").exit_code == 5
 
 
 def test_list_piped(run, trip):

@@ -69,7 +69,7 @@ def view(db: MemDB, name: str = "trip") -> dict[str, Any]:
             for words in ("flights to Oslo", "Where does Ann book?", "北京")
             for since in (None, 100_000)
         ],
-        "sessions": ann.sessions(),
+        "sessions": [one.replace(archived_count=0) for one in ann.sessions()],
         "export": [*db.export_lines()],
     }
 
