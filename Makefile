@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Some containers set it; compiling all modules in each process doubles the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test coverage slow clients lint format fix types hooks bench peers wheel clean
+.PHONY: all demo test coverage slow clients lint format fix types hooks bench peers docs wheel release clean
 
 all: format lint types test
 
@@ -17,8 +17,14 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install --quiet --editable . --group test --group lint --group build
 	touch $(STAMP)
 
-demo: $(STAMP)
-	$(BIN)/memdb demo
+# The tour needs memdb and nothing that tests it.
+demo: .venv-demo/.installed
+	.venv-demo/bin/memdb demo
+
+.venv-demo/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" -n logical --dist worksteal
@@ -96,9 +102,29 @@ bench/peers/.venvs/%/.installed: bench/peers/requirements/%.txt
 	bench/peers/.venvs/$*/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
+# The site, in site/: a warning, a broken link or a public name that no page has is an error.
+docs: .venv-docs/.installed
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+.venv-docs/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-docs/bin/pip install --quiet --editable . --group docs
+	touch $@
+
 wheel: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
+# Everything of a release but the upload: what is in dist/ can be given to anybody.
+release: .venv-release/.installed
+	.ci/release
+
+.venv-release/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/pip install --quiet --upgrade "pip>=25.1"
+	.venv-release/bin/pip install --quiet --group release
+	touch $@
+
 clean:
-	rm -rf $(VENV) bench/peers/.venvs tests/integrations/.venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .counts
+	rm -rf $(VENV) .venv-demo .venv-docs .venv-release site bench/peers/.venvs tests/integrations/.venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .counts

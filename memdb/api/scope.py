@@ -262,8 +262,8 @@ class Scope:
                 `Settings.recall_floor` gives nothing, else all its hits
                 from a tenth of that on. By vector there is none.
 
-            A filter leaves out the kinds that it cannot apply to: *roles* finds
-            messages only. An empty list lets nothing through.
+        A filter leaves out the kinds that it cannot apply to: *roles* finds
+        messages only. An empty list lets nothing through.
 
         Returns:
             Hits whose score falls, see `Hit.score`. [] if the scope knows nothing

@@ -44,9 +44,9 @@ def test_each_test_in_a_document_exists(page):
     ] == []
 
 
-def test_the_tour_of_the_readme_leads_to_functions():
+def test_the_tour_of_the_source_leads_to_functions():
     """Each name of "Reading the source" can be imported."""
-    tour = (ROOT / "README.md").read_text(encoding="utf-8").split("## Reading the source")[1]
+    tour = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Reading the source")[1]
     names = re.findall(r"^\d\. `(memdb\.[\w.]+)`", tour, re.MULTILINE)
 
     assert len(names) == 8

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from at_once import OPENERS, PROCESSES, WRITES, run_at_once
+from pages import blocks, run_block
 from strands import Agent, tool
 from strands.models import Model
 from strands.session.repository_session_manager import RepositorySessionManager
@@ -379,3 +380,18 @@ def test_many_processes_lose_nothing(tmp_path: Path) -> None:
                 f"{number} says {n}" for n in range(WRITES)
             ]
         assert repository._db.file.check() == []
+
+
+def test_the_blocks_of_the_page_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent stores what is said, and any program of memdb finds it."""
+    monkeypatch.chdir(tmp_path)
+    agent, recall = blocks("strands.md", "python")
+    names = run_block(agent, model=Script([{"text": "Noted."}]))
+    names["repository"].close()
+
+    run_block(recall, memdb=memdb)
+    with memdb.open("agent.db") as db:
+        hits = db.scope("ann").recall("When do we fly?")
+    assert hits[0].text == "We fly to Oslo on 3 May."
