@@ -31,7 +31,7 @@ import memdb
 from memdb.evaluation import convert, dataset, measuring
 from memdb.evaluation.measuring import measure
 from memdb.search.features import read_features
-from memdb.search.parse import search_request
+from memdb.search.request import search_request
 from memdb.search.retrieve import find_messages
 from memdb.search.weights import BY_TABLE
 

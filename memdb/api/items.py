@@ -216,7 +216,7 @@ class Items:
                 *vector* is given.
         """
         from memdb.items.walk import MAX_LIMIT, list_request
-        from memdb.search.parse import search_request
+        from memdb.search.request import search_request
 
         if (query is None) == (vector is None):
             raise InvalidInput("give one of query and vector")

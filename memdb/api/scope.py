@@ -209,6 +209,7 @@ class Scope:
         scope_entries: bool = True,
         vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
+        count_use: bool = True,
     ) -> Hits:
         """
         Return what this scope knows about *query*, best first.
@@ -261,6 +262,8 @@ class Scope:
                 a kind whose best hit scores less than
                 `Settings.recall_floor` gives nothing, else all its hits
                 from a tenth of that on. By vector there is none.
+            count_use: False changes nothing in the file: no entry counts as used, and
+                embeddings that are due are left to others. For programs that show a memory.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds
         messages only. An empty list lets nothing through.
@@ -281,7 +284,7 @@ class Scope:
 
         Cost: 5 ms for 10,000 messages, whatever else the file holds.
         """
-        from memdb.search.parse import search_request
+        from memdb.search.request import search_request
 
         request = search_request(
             query,
@@ -303,6 +306,7 @@ class Scope:
             scope_entries=scope_entries,
             vector=vector,
             min_score=min_score,
+            count_use=count_use,
         )
         return self._services.recaller.recall(self._owner, request)
 
@@ -327,7 +331,7 @@ class Scope:
             NotFound: there is no such message.
             InvalidInput: an argument is out of its range.
         """
-        from memdb.search.parse import search_request
+        from memdb.search.request import search_request
 
         request = search_request(
             query,
@@ -346,6 +350,7 @@ class Scope:
         *,
         entries: Sequence[int] | None = None,
         ids: bool = False,
+        count_use: bool = True,
     ) -> ProfileBlock:
         """
         Return a text for a prompt: what is worth knowing about this user now.
@@ -360,6 +365,7 @@ class Scope:
             entries: Ids of the entries to show, in this order, in place of those
                 above; what does not hold now is left out.
             ids: Begin each line with the entry's id.
+            count_use: False changes nothing in the file, as in `recall`.
 
         Returns:
             The text, its tokens and the entries; "" where not one line fits.
@@ -367,7 +373,7 @@ class Scope:
         profiles = self._services.profiles
         if entries is not None:
             return profiles.given(self._owner, budget_tokens, entries, ids=ids)
-        return profiles.block(self._owner, budget_tokens, said, ids=ids)
+        return profiles.block(self._owner, budget_tokens, said, ids=ids, count_use=count_use)
 
     @property
     def state(self) -> State:

@@ -574,15 +574,17 @@ class Session:
         scope_entries: bool = True,
         vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
+        count_use: bool = True,
     ) -> Hits:
         """
         Return what this session knows about *query*, best first; see `Scope.recall`.
 
         Its messages, artifacts and summaries, and the entries of the scope that it
         may recall; with *scope_entries* False only the entries that come from it.
-        *min_score* is 0 to 1; None means the floor of the file.
+        *min_score* is 0 to 1; None means the floor of the file. *count_use* False changes
+        nothing in the file.
         """
-        from memdb.search.parse import search_request
+        from memdb.search.request import search_request
 
         request = search_request(
             query,
@@ -603,10 +605,13 @@ class Session:
             scope_entries=scope_entries,
             vector=vector,
             min_score=min_score,
+            count_use=count_use,
         )
         return self._services.recaller.recall(self._owner, request)
 
-    def context(self, budget_tokens: int, query: str | None = None) -> ContextWindow:
+    def context(
+        self, budget_tokens: int, query: str | None = None, *, count_use: bool = True
+    ) -> ContextWindow:
         """
         Return what to hand to a model: the whole conversation, in any budget.
 
@@ -621,6 +626,8 @@ class Session:
             query: What the model will be asked, usually the user's last words;
                 None: nothing is looked up, and the beginning of the context
                 stays the same for several turns (a prompt cache keeps hitting).
+            count_use: False changes nothing in the file: no entry counts as used, and
+                summaries and embeddings that are due are left to others.
 
         Returns:
             The messages, their tokens, and `pieces`: what each token was spent
@@ -635,7 +642,9 @@ class Session:
         Cost: 5 ms for any number of messages, with a query the time of a
         recall besides. What is not yet summarised is condensed without a model.
         """
-        return self._services.contexts.context(self._owner, self._ref, budget_tokens, query)
+        return self._services.contexts.context(
+            self._owner, self._ref, budget_tokens, query, count_use=count_use
+        )
 
     def extract(
         self,
@@ -665,11 +674,13 @@ class Session:
             self._owner, self._ref, dry_run=dry_run, limit=limit, status=progress
         )
 
-    def profile(self, budget_tokens: int, *, ids: bool = False) -> ProfileBlock:
+    def profile(
+        self, budget_tokens: int, *, ids: bool = False, count_use: bool = True
+    ) -> ProfileBlock:
         """Return `Scope.profile` for the last three messages of the user in this session."""
         said = self._services.conversations.last_said(self._owner, self._ref)
         return self._services.profiles.block(
-            self._owner, budget_tokens, said, session=self._ref, ids=ids
+            self._owner, budget_tokens, said, session=self._ref, ids=ids, count_use=count_use
         )
 
     def branch(

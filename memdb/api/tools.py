@@ -202,7 +202,7 @@ class Tools:
         """
         text_value(query, "query")
         int_value(limit, "limit", 1, MAX_HITS)
-        from memdb.search.parse import search_request
+        from memdb.search.request import search_request
 
         owner, session = self._owner, self._session
         recaller, trees = self._services.recaller, self._services.trees

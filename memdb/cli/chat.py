@@ -17,7 +17,7 @@ from memdb.cli.base import (
     session_of,
     verb,
 )
-from memdb.cli.options import page_options
+from memdb.cli.options import count_use_option, page_options
 from memdb.cli.output import (
     Column,
     Counter,
@@ -34,7 +34,7 @@ from memdb.cli.output import (
     span_of,
     when,
 )
-from memdb.cli.window import PLAIN, print_window
+from memdb.cli.window import PLAIN, print_window, refuse_both
 from memdb.models.messages import ROLES
 
 TYPE_CHECKING = False
@@ -233,8 +233,14 @@ def search(call: Call, session: str, query: str, limit: int) -> None:
     "--query", metavar="TEXT", help="What the model will be asked; without it nothing is recalled."
 )
 @shape_option
+@count_use_option
 def context(
-    call: Call, session: str, budget: int, query: str | None, shape: MessageFormat | None
+    call: Call,
+    session: str,
+    budget: int,
+    query: str | None,
+    shape: MessageFormat | None,
+    count_use: bool,
 ) -> None:
     """
     Show what a model is given of a whole conversation, in any budget.
@@ -243,9 +249,9 @@ def context(
     --query, and the newest messages come word for word. The table says what each
     token is spent on, and why; --json has each message, --shape what to send.
     """
-    _refuse_both(call, shape)
+    refuse_both(call, shape)
     with call.session(session) as found:
-        window = found.context(budget, query)
+        window = found.context(budget, query, count_use=count_use)
     call.reply(window, lambda: print_window(window, shape))
 
 
@@ -285,15 +291,10 @@ def window(
     (8,000), at least --keep-last (5). summary_buffer: within --budget (8,000),
     with summaries for what is older. none: all of them.
     """
-    _refuse_both(call, shape)
+    refuse_both(call, shape)
     with call.session(session) as found:
         chosen = found.host.window(strategy, last=last, budget_tokens=budget, keep_last=keep_last)
     call.reply(chosen, lambda: print_window(chosen, shape))
-
-
-def _refuse_both(call: Call, shape: MessageFormat | None) -> None:
-    if shape and call.as_json:
-        raise click.UsageError("--json and --shape exclude each other: --shape openai is JSON too.")
 
 
 @verb("memdb chat tree agent.db trip", "memdb chat tree agent.db trip --depth 0 --json", of=chat)

@@ -10,6 +10,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+count_use_option = click.option(
+    "--no-count-use",
+    "count_use",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Change nothing in the file: no entry counts as used.",
+)
+
+
 def page_options(*orders: str) -> Callable[[Any], Any]:
     """Return --limit, --order and --after of a list; the first of *orders* is the default."""
     options = (

@@ -13,6 +13,7 @@ from memdb.cli.base import (
     limit_option,
     verb,
 )
+from memdb.cli.options import count_use_option
 from memdb.cli.output import Column, note, one_line, print_records, print_table, when
 from memdb.models.messages import ROLES
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 @click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
 @click.option("--explain", is_flag=True, help="Show the terms of each score.")
 @click.option("--why", metavar="SESSION#SEQ", help="Show why this message is found or not.")
+@count_use_option
 @embedder_option
 def recall(
     call: Call,
@@ -80,6 +82,7 @@ def recall(
     no_rerank: bool,
     explain: bool,
     why: str | None,
+    count_use: bool,
 ) -> None:
     """
     Search messages, entries, artifacts and titles of one user.
@@ -118,6 +121,7 @@ def recall(
             partition=partition or "both",
             by=by,
             min_score=min_score,
+            count_use=count_use,
         )
     if hits.failure is not None:
         note(f"Found by words alone: {one_line(str(hits.failure))}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import click
+
 from memdb.cli.output import (
     Column,
     counted,
@@ -20,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from memdb.cli.base import Call
     from memdb.models.messages import ContextWindow, Piece
     from memdb.models.types import MessageFormat
 
@@ -120,3 +123,9 @@ def _span(piece: Piece) -> str:
 def _why(piece: Piece) -> str:
     score = "" if piece.score is None else f" ({piece.score:.2f})"
     return one_line(f"{piece.reason}{score}")
+
+
+def refuse_both(call: Call, shape: MessageFormat | None) -> None:
+    """Refuse --json beside --shape."""
+    if shape and call.as_json:
+        raise click.UsageError("--json and --shape exclude each other: --shape openai is JSON too.")

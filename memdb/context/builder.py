@@ -30,7 +30,7 @@ from memdb.records.scopes import find_session
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
-from memdb.text.validate import int_value
+from memdb.text.validate import flag_value, int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from memdb.models.messages import Hit
     from memdb.models.settings import Settings
     from memdb.records.scopes import ScopeRef
-    from memdb.search.parse import SearchRequest
+    from memdb.search.request import SearchRequest
     from memdb.search.service import Retrieved, SearchService
     from memdb.summaries.builder import Summaries
     from memdb.text.tokens import Counting
@@ -111,7 +111,13 @@ class ContextService:
         self.settings = settings
 
     def context(
-        self, owner: ScopeRef, session: str, budget_tokens: int, query: str | None = None
+        self,
+        owner: ScopeRef,
+        session: str,
+        budget_tokens: int,
+        query: str | None = None,
+        *,
+        count_use: bool = True,
     ) -> ContextWindow:
         """
         Return the messages to hand to a model; see `Session.context`.
@@ -122,15 +128,16 @@ class ContextService:
         the question was embedded.
         """
         int_value(budget_tokens, "budget_tokens", 1, MAX_BUDGET)
+        flag_value(count_use, "count_use")
         if query is None:
             with self._db.read() as tx:
                 target = find_session(tx, owner, session)
-                if target is None or not self.summaries.is_behind(tx, target):
+                if target is None or not (count_use and self.summaries.is_behind(tx, target)):
                     return self._window(tx, owner, session, budget_tokens)
             self.summaries.drain(target, DRAIN_SUMMARIES)
             with self._db.read() as tx:
                 return self._window(tx, owner, session, budget_tokens)
-        from memdb.search.parse import search_request  # 12 ms that the newest messages do without
+        from memdb.search.request import search_request  # 12 ms that the newest messages do without
 
         search = self._search()
         most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
@@ -139,6 +146,7 @@ class ContextService:
             most,
             kinds=("message", "entry"),
             session=session,
+            count_use=count_use,
         )
         # The categories are those of the entries; messages are searched besides.
         request = request.replace(categories=self.settings.context_categories)
@@ -158,9 +166,10 @@ class ContextService:
         """Return the first snapshot of the search, after what is due was made."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            summaries_due = target is not None and self.summaries.is_behind(tx, target)
+            may_write = request.count_use and target is not None
+            summaries_due = may_write and self.summaries.is_behind(tx, target or 0)
             serving = search.serving(tx, owner, request)
-            embeddings_due = search.is_behind(tx, owner, serving)
+            embeddings_due = request.count_use and search.is_behind(tx, owner, serving)
             if not (summaries_due or embeddings_due):
                 return search.retrieve(tx, owner, request, serving)
         if target is not None and summaries_due:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memdb.models.entries import Entry
     from memdb.models.messages import Hits
     from memdb.records.scopes import ScopeRef
-    from memdb.search.parse import SearchRequest
+    from memdb.search.request import SearchRequest
     from memdb.text.tokens import Counting
 
     Recall = Callable[[ScopeRef, SearchRequest], Hits]
@@ -91,13 +91,15 @@ class ProfileService:
         *,
         session: str | None = None,
         ids: bool = False,
+        count_use: bool = True,
     ) -> ProfileBlock:
         """Return the block as `Scope.profile` describes it."""
         int_value(budget_tokens, "budget_tokens", 0, MAX_BUDGET)
         query = query_of([text_value(text, "said") for text in said])
         pinned_entries = self.pinned(owner, session)
         shown = {entry.id for entry in pinned_entries}
-        found = self._find_matching(owner, query, shown, session) if query else []
+        request = self._request(query, session, count_use=count_use) if query else None
+        found = [] if request is None else self._find_matching(owner, request, shown, session)
         (frame,) = self._counting.count_many([OPENING + CLOSING])
         room = budget_tokens - frame
         if room <= 0:
@@ -174,15 +176,22 @@ class ProfileService:
             shown = [found[entry_id] for entry_id in ids]
             return [entry for entry in shown if _may_show(tx, owner, entry, session)]
 
+    def _request(self, query: str, session: str | None, *, count_use: bool) -> SearchRequest:
+        from memdb.search.request import search_request  # pinned entries need none
+
+        return search_request(
+            query,
+            MOST_RECALLED,
+            kinds=("entry",),
+            session=session,
+            categories=self._wanted,
+            count_use=count_use,
+        )
+
     def _find_matching(
-        self, owner: ScopeRef, query: str, shown: set[int], session: str | None
+        self, owner: ScopeRef, request: SearchRequest, shown: set[int], session: str | None
     ) -> list[Entry]:
         """Return the entries that match a query, by category, then best first."""
-        from memdb.search.parse import search_request  # pinned entries need none
-
-        request = search_request(
-            query, MOST_RECALLED, kinds=("entry",), session=session, categories=self._wanted
-        )
         hits = self._recall(owner, request)
         numbers = [hit.source.entry_id for hit in hits]
         ids = [number for number in numbers if number is not None and number not in shown]

@@ -26,7 +26,7 @@ from memdb.errors import InvalidInput
 from memdb.evaluation.baselines import BASELINES, COSINE, FTS5, cosine, fts5, sessions_of, texts_of
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
-from memdb.search.parse import search_request
+from memdb.search.request import search_request
 from memdb.search.service import SearchService
 from memdb.search.weights import (
     DOCUMENTS,

@@ -12,8 +12,9 @@ from memdb.models.ids import is_branch, session_of
 from memdb.models.messages import Source
 from memdb.models.record import Record
 from memdb.records.entries import page
-from memdb.search.parse import Corpus, has_metadata
+from memdb.search.parse import Corpus
 from memdb.search.rank import rank_documents, rank_messages, rank_vectors
+from memdb.search.request import has_metadata
 from memdb.search.retrieve import (
     find_entries,
     find_items,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
     from memdb.search.candidates import Candidates
-    from memdb.search.parse import Question, SearchRequest, Vector
+    from memdb.search.parse import Question, Vector
     from memdb.search.rank import Ranking
+    from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
 
     Contents = dict[int, tuple[str, Source]]

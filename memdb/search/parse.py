@@ -1,47 +1,30 @@
 """
-Parse stage: the arguments of `recall` as one checked request, and the question in parts.
+Parse stage: the question in parts.
 
-`search_request` is the only place that checks the arguments; `parse_query`
-finds words, phrases, named authors, dates and exclusions. The records of later
+`parse_query` finds words, phrases, named authors, dates and exclusions. The records of later
 stages stand here too. Pure: no SQL, no clock.
 """
 
 from __future__ import annotations
 
 from memdb.english.dates import asked_days
-from memdb.errors import InvalidInput
-from memdb.models.messages import ROLES
 from memdb.models.record import Record
-from memdb.search.weights import GROUP_DEPTH, GROUP_ROWS
 from memdb.text import regex as re
 from memdb.text.canonical import fold
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
-from memdb.text.validate import (
-    MAX_MS,
-    MIN_MS,
-    choice_value,
-    flag_value,
-    int_value,
-    json_object,
-    moment_ms,
-    name_value,
-    parse_json,
-    share_value,
-    text_value,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
-    from typing import Any
 
     from memdb.english.calendar import DateMention, DaySpan
 
     Moment = int | datetime | None
-    from memdb.engine.base import Postings, Tx
+    from memdb.engine.base import Postings
     from memdb.engine.branches import Run
     from memdb.models.entries import Entry
+    from memdb.search.request import SearchRequest
     from memdb.text.terms import Term
 
 _ASKING_WORDS = """
@@ -347,246 +330,6 @@ def _phrases(text: str) -> tuple[tuple[str, ...], ...]:
 def _only(piece: str, gone: set[str]) -> bool:
     words = query_words(_without_piles(piece))
     return bool(words) and all(word in gone for word in words)
-
-
-KINDS = ("message", "entry", "artifact", "summary", "item", "session")
-"""Every kind of record that can be searched."""
-
-DEFAULT_KINDS = ("message", "entry", "artifact", "session")
-"""The kinds that are searched if a caller names none."""
-
-WAYS = ("meaning", "words", "vector")
-GROUPS = ("session",)
-PARTITIONS = ("both", "own", "shared")
-
-FILTERED_KINDS = {
-    "categories": ("entry",),
-    "roles": ("message",),
-    "authors": ("message",),
-    "where": ("message", "entry"),
-    "partition": ("entry",),
-    "by": ("message", "entry", "item"),
-}
-"""The kinds that a filter can apply to; it leaves out the others."""
-
-MAX_LIMIT = 1_000
-MAX_QUERY_CHARS = 1_000_000
-
-
-class SearchRequest(Record):
-    """
-    A validated search, not yet bound to a scope.
-
-    Attributes:
-        text: The query, without characters that cannot be stored.
-        limit: Most hits to return.
-        kinds: In the order of `KINDS`.
-        since_ms: Only records from this time on, UTC milliseconds, inclusive.
-        until_ms: Only records before this time.
-        at_ms: Answer as the file would have at this time. None means now.
-        session: The session that asks: only its messages, artifacts and
-            summaries, and the entries that it may recall. None means all sessions;
-            then entries of a single session are left out.
-        scope_entries: With *session*: False means only entries of that session.
-        explain: Whether hits carry the terms of their score.
-        by: One of `WAYS`; "words" uses neither vectors nor neighbouring messages,
-            "vector" uses the cosine alone.
-        rerank: Whether words of similar meaning count in the best messages.
-        group: "session" returns sessions. None returns single records.
-        depth: How many records of each kind are ranked.
-        categories: Only entries of these categories. None means every category.
-        roles, authors: Only messages of these. None means all.
-        where: Only records whose metadata has these values, by top-level key.
-            None means all.
-        partition: Which entries: of the scope, of all users, or both.
-        vector: Vector of the query, of the embedder's dimension. None means that
-            the embedder makes it.
-        min_score: Least score of a hit, 0 to 1. None means the floor of the file.
-        item_filter: Returns the ids of the items of a scope that count. None means all.
-    """
-
-    text: str
-    limit: int
-    kinds: tuple[str, ...]
-    since_ms: int
-    until_ms: int
-    at_ms: int | None
-    session: str | None
-    explain: bool
-    by: str
-    rerank: bool
-    group: str | None
-    depth: int
-    scope_entries: bool = True
-    categories: tuple[str, ...] | None = None
-    roles: tuple[str, ...] | None = None
-    authors: tuple[str, ...] | None = None
-    where: dict[str, Any] | None = None
-    partition: str = "both"
-    vector: bytes | Sequence[float] | None = None
-    min_score: float | None = None
-    item_filter: Callable[[Tx, int], set[int]] | None = None
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether the request excludes a part of time."""
-        return self.since_ms > MIN_MS or self.until_ms <= MAX_MS
-
-    @property
-    def has_message_filter(self) -> bool:
-        """Whether the request excludes some messages by what stands in their rows."""
-        given = (self.roles, self.authors, self.where)
-        return self.is_timed or any(value is not None for value in given)
-
-
-def search_request(
-    query: str,
-    limit: int = 10,
-    *,
-    kinds: Sequence[str] = DEFAULT_KINDS,
-    since: Moment = None,
-    until: Moment = None,
-    session: str | None = None,
-    scope_entries: bool = True,
-    explain: bool = False,
-    by: str = "meaning",
-    rerank: bool = True,
-    group: str | None = None,
-    as_of: Moment = None,
-    categories: Sequence[str] | None = None,
-    roles: Sequence[str] | None = None,
-    authors: Sequence[str] | None = None,
-    where: Mapping[str, Any] | None = None,
-    partition: str = "both",
-    vector: bytes | Sequence[float] | None = None,
-    min_score: float | None = None,
-) -> SearchRequest:
-    """
-    Validate the arguments of a recall; see `Scope.recall` and `SearchRequest`.
-
-    Raises:
-        InvalidInput: an argument is out of range, contradicts *group*, or no
-            kind is left that all filters apply to.
-    """
-    int_value(limit, "limit", 1, MAX_LIMIT)
-    choice_value(partition, "partition", PARTITIONS)
-    filters: dict[str, Any] = {
-        "categories": _names(categories, "categories"),
-        "roles": _names(roles, "roles", ROLES),
-        "authors": _names(authors, "authors"),
-        "where": parse_json(json_object(where, "where")) or None,
-    }
-    choice_value(by, "by", WAYS)
-    if vector is not None and by == "words":
-        raise InvalidInput("vector is given with by='words': use by='meaning' or 'vector'")
-    kinds = _filtered_kinds(kinds_value(kinds), filters, partition=partition, by=by)
-    if group is not None:
-        kinds = _grouped_kinds(group, kinds, is_alone=session is None and not explain)
-    if session is not None:
-        name_value(session, "session")
-    since_ms, until_ms = moment_ms(since, "since"), moment_ms(until, "until")
-    at_ms = moment_ms(as_of, "as_of")
-    end_ms = MAX_MS + 1 if until_ms is None else until_ms
-    return SearchRequest(
-        text=query_text(query),
-        limit=limit,
-        kinds=kinds,
-        since_ms=MIN_MS if since_ms is None else since_ms,
-        until_ms=end_ms if at_ms is None else min(end_ms, at_ms + 1),
-        at_ms=at_ms,
-        session=session,
-        scope_entries=flag_value(scope_entries, "scope_entries"),
-        explain=explain,
-        by=by,
-        rerank=rerank,
-        group=group,
-        depth=limit if group is None else min(MAX_LIMIT, max(GROUP_DEPTH, GROUP_ROWS * limit)),
-        partition=partition,
-        vector=vector,
-        min_score=None if min_score is None else share_value(min_score, "min_score"),
-        **filters,
-    )
-
-
-def _filtered_kinds(
-    kinds: tuple[str, ...], filters: Mapping[str, object], *, partition: str, by: str
-) -> tuple[str, ...]:
-    """Return those of *kinds* that every filter which is given applies to."""
-    given = [name for name, value in filters.items() if value is not None]
-    given += ["partition"] if partition == "shared" else []
-    given += ["by"] if by == "vector" else []
-    left = tuple(kind for kind in kinds if all(kind in FILTERED_KINDS[name] for name in given))
-    if kinds and not left:
-        reach = "; ".join(f"{name} filters {' and '.join(FILTERED_KINDS[name])}" for name in given)
-        raise InvalidInput(
-            f"{' and '.join(given)} leave nothing of kinds {', '.join(kinds)} to search "
-            f"({reach}): leave one out, or recall twice"
-        )
-    return left
-
-
-def _grouped_kinds(group: str, kinds: tuple[str, ...], *, is_alone: bool) -> tuple[str, ...]:
-    """Return the kinds that *group* groups; InvalidInput where it cannot."""
-    if group not in GROUPS or not is_alone or "message" not in kinds:
-        raise InvalidInput(
-            f"group is {group!r}: 'session' groups messages, without session and explain"
-        )
-    return ("message", "session") if "session" in kinds else ("message",)
-
-
-def _names(
-    given: object, field: str, choices: tuple[str, ...] | None = None
-) -> tuple[str, ...] | None:
-    """Return a list of names, all of *choices* if those are given; None for None."""
-    if given is None:
-        return None
-    if not isinstance(given, (list, tuple, set, frozenset)):
-        raise InvalidInput(f"{field} is {given!r}: give a list of names")
-    if choices is not None:
-        return tuple(choice_value(name, field, choices) for name in given)
-    return tuple(name_value(name, field) for name in given)
-
-
-def kinds_value(kinds: object) -> tuple[str, ...]:
-    """Return *kinds* in the order of `KINDS`; InvalidInput for an unknown one."""
-    if not isinstance(kinds, (list, tuple, set, frozenset)):
-        raise InvalidInput(f"kinds is {kinds!r}: give a list of {', '.join(KINDS)}")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(KINDS)}")
-    return tuple(kind for kind in KINDS if kind in kinds)
-
-
-def has_metadata(metadata: Mapping[str, Any] | None, where: Mapping[str, Any]) -> bool:
-    """
-    Return whether *metadata* has every value of *where*; a number never equals a bool.
-
-    >>> has_metadata({"n": 1, "of": "tea"}, {"n": 1}), has_metadata({"n": True}, {"n": 1})
-    (True, False)
-    """
-    return metadata is not None and all(
-        key in metadata
-        and metadata[key] == value
-        and isinstance(metadata[key], bool) == isinstance(value, bool)
-        for key, value in where.items()
-    )
-
-
-def query_text(text: object) -> str:
-    """
-    Return *text* without NUL and lone surrogates, which no stored text holds.
-
-    Raises:
-        InvalidInput: it is no str, or longer than 1,000,000 characters.
-    """
-    if not isinstance(text, str):
-        raise InvalidInput(f"query is {type(text).__name__}: give a str")
-    if len(text) > MAX_QUERY_CHARS:
-        raise InvalidInput(f"query has {len(text):,} characters: ask in fewer than a million")
-    clean = text.replace("\0", " ")
-    if not clean.isascii():
-        clean = clean.encode("utf-8", "replace").decode()
-    return text_value(clean, "query")
 
 
 NO_SPAN = (0, -1)

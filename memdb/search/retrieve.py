@@ -15,7 +15,8 @@ from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range
 from memdb.records.scopes import find_session
 from memdb.search.candidates import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
-from memdb.search.parse import NO_SPAN, Corpus, Question, has_metadata, parse_query
+from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
+from memdb.search.request import has_metadata
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
 from memdb.tables import entries, items, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, query_words, word_terms
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from memdb.engine.base import Postings, Tx
     from memdb.models.entries import Entry
     from memdb.records.scopes import ScopeRef
-    from memdb.search.parse import Query, SearchRequest, Vector
+    from memdb.search.parse import Query, Vector
+    from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
 
     Keep = Callable[[Postings], Postings]

@@ -19,7 +19,8 @@ from memdb.records.scopes import find_session
 from memdb.search.embed import Embedding, embed_question
 from memdb.search.kinds import kinds_of
 from memdb.search.load import explain_nothing, explain_place, load_hits, load_sessions
-from memdb.search.parse import MAX_LIMIT, NO_SPAN
+from memdb.search.parse import NO_SPAN
+from memdb.search.request import MAX_LIMIT
 from memdb.search.retrieve import Authors, read_question
 from memdb.search.weights import FLOOR, LATE_ROWS, MAX_TERMS, SECOND_STAGE, widened
 from memdb.tables import messages
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from memdb.records.scopes import ScopeRef
     from memdb.search.kinds import Kind
     from memdb.search.late import LateInteraction
-    from memdb.search.parse import Corpus, Question, SearchRequest, Vector
+    from memdb.search.parse import Corpus, Question, Vector
     from memdb.search.rank import Ranking
+    from memdb.search.request import SearchRequest
     from memdb.search.weights import Weights
 
 
@@ -212,7 +214,7 @@ class SearchService:
         int_value(seq, "seq", 1, MAX_SEQ)
         # As deep as recall looks, so that places agree; deeper only for what is not there.
         depth = max(request.limit, SECOND_STAGE // 2)
-        request = request.replace(kinds=("message",), explain=True, depth=depth)
+        request = request.replace(kinds=("message",), explain=True, depth=depth, count_use=False)
         retrieved = self.first_read(scope, request)
         vector = None if retrieved is None else self.embed(retrieved).vector
         with self._db.read() as tx:
@@ -239,7 +241,7 @@ class SearchService:
         """
         with self._db.read() as tx:
             serving = self.serving(tx, scope, request)
-            if not self.is_behind(tx, scope, serving):
+            if not (request.count_use and self.is_behind(tx, scope, serving)):
                 return self.retrieve(tx, scope, request, serving)
         self.catch_up(scope)
         with self._db.read() as tx:
@@ -324,9 +326,9 @@ class SearchService:
         return kind.rank(question, kind.find(tx, question, corpus, vector, weights), weights)
 
     def note(self, request: SearchRequest, hits: Iterable[Hit]) -> None:
-        """Count the use of the entries among *hits*, unless they are of the past."""
+        """Count the use of the entries among *hits*, unless they are of the past or only shown."""
         used = [hit.source.entry_id for hit in hits if hit.source.entry_id is not None]
-        if used and request.at_ms is None:
+        if used and request.count_use and request.at_ms is None:
             self._note_uses(used)
 
 

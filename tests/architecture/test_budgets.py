@@ -12,7 +12,6 @@ MIN_TEST_RATIO = 1.1
 
 # Modules under MIN_CODE_LINES, each with its reason.
 MAY_BE_SMALL = {
-    "cli/options.py": "options that commands of several nouns share",
     "cli/sqlite_utils_plugin.py": "only the plugin manager of sqlite-utils loads it",
     "__main__.py": "what `python -m memdb` runs",
     "entries/categories.py": "data that all stages of remember read",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memdb.cli.recall import EVERY_KIND
-from memdb.search import parse
+from memdb.search import request
 
 READING = [
     ("recall", "tea"),
@@ -342,5 +342,5 @@ def test_times_are_those_of_the_library(run, path, since):
 
 def test_every_kind_of_the_library_can_be_asked_for():
     """Also summaries and items, which are not searched without being named."""
-    assert (*parse.KINDS[:3], "session", "summary", "item") == EVERY_KIND
-    assert {*EVERY_KIND} == {*parse.KINDS}
+    assert (*request.KINDS[:3], "session", "summary", "item") == EVERY_KIND
+    assert {*EVERY_KIND} == {*request.KINDS}
