@@ -49,6 +49,8 @@ NEEDS = {
     "llm": ["providers/test_llm*", "providers/test_summaries*"],
     "openai": ["providers/test_openai*", "providers/test_summaries*"],
     "fastembed": ["providers/test_fastembed.py", "providers/test_minilm.py"],
+    "starlette": ["web/*"],
+    "uvicorn": ["web/*"],
     "onnx": ["providers/test_fastembed.py", "providers/test_minilm.py"],
 }
 

@@ -56,6 +56,7 @@ COMMANDS = {
     "import": Loaded("transfer", "Add what SOURCE holds: a file, folder or zip"),
     "export": Loaded("transfer", "Write everything of one user as JSON lines"),
     "work": Loaded("service", "Embed and summarise what is due in FILE"),
+    "web": Loaded("web", "Show FILE in a browser, and serve its JSON API"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),
     "agent": Loaded("agent", "Be the memory of Claude Code, Codex, Cursor or Gemini CLI"),
     "space": Loaded("file", "List and drop the vectors of each embedder"),

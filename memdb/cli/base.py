@@ -288,7 +288,7 @@ class Call:
         self.shown_file = click.format_filename(self.file)
 
     @contextmanager
-    def open(self, *, create: bool = False) -> Iterator[MemDB]:
+    def open(self, *, create: bool = False, read_only: bool = False) -> Iterator[MemDB]:
         """
         Open FILE for a `with` block.
 
@@ -298,6 +298,7 @@ class Call:
 
         Args:
             create: Make it if it is absent or empty.
+            read_only: Open it with mode="read" in any case.
 
         Raises:
             FileError: it cannot be used, or is absent and *create* is False.
@@ -315,7 +316,7 @@ class Call:
             )
         _refuse_secrets("--model", self.model or "")
         embedder = embedder_named(self.embedder)
-        mode: OpenMode = "write" if create or is_writable(path) else "read"
+        mode: OpenMode = "read" if read_only or not (create or is_writable(path)) else "write"
         db = memdb.open(path, mode=mode, model=self.model, embedder=embedder)
         try:
             models = [] if self.embedder is not None else _models(db)

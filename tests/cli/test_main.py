@@ -79,6 +79,7 @@ LEAVES = [
     ("import",),
     ("export",),
     ("work",),
+    ("web",),
     ("mcp",),
     *(("agent", name) for name in ("install", "status", "import", "mcp", "hook")),
     ("space", "list"),
@@ -111,7 +112,7 @@ WHOLE = (
         "restore",
         "recover",
     ),
-    *("vacuum", "query", "pack", "bench", "agent"),
+    *("vacuum", "query", "pack", "bench", "agent", "web"),
 )
 TEXT_ONLY = [("secrets", "redact")]  # about a text, not a memory
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE and words not in TEXT_ONLY]
@@ -165,7 +166,7 @@ def test_each_command_has_an_example_and_json(run, words):
 
     assert shown.exit_code == 0
     assert f"Example:\n    memdb {' '.join(words)}" in shown.stdout
-    without = [("mcp",), ("agent", "mcp"), ("agent", "hook")]
+    without = [("mcp",), ("web",), ("agent", "mcp"), ("agent", "hook")]
     assert ("--json" in shown.stdout) == (words not in without)
 
 

@@ -77,6 +77,7 @@ INPUTS = {
     "pack verify path",
     "restore backup",
     "settings source",
+    "web token_file",  # made if it is absent, and never written over
 }
 PATHS_READ = {
     "MemDB.import_file path",

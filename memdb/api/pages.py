@@ -1,0 +1,304 @@
+"""
+What the verbs of `memdb.api.verbs` call where a method returns or takes what JSON cannot say.
+
+Lists come page by page: *after* is the place where the page before ended, as `Page.next`
+has it. `owner_of` finds what a verb is asked of.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput
+from memdb.models.items import Item
+from memdb.models.messages import ArtifactVersion
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from memdb.api.collections import Artifacts, Entries, State
+    from memdb.api.database import MemDB, StoredSettings
+    from memdb.api.items import Items
+    from memdb.api.scope import Scope
+    from memdb.api.session import Host, Session
+    from memdb.models.items import Namespace
+    from memdb.models.messages import BranchInfo
+    from memdb.models.reports import SessionHead, StateValue
+    from memdb.models.settings import Settings
+    from memdb.models.types import MessageFormat
+
+PAGE_LIMIT = 50
+MAX_PAGE_LIMIT = 500
+
+
+class Page(Record):
+    """
+    Some rows of a list.
+
+    Attributes:
+        next: What to give as *after* for the next page; None: this is the last one.
+    """
+
+    items: tuple[Any, ...]
+    next: Any = None
+
+
+def list_scopes(db: MemDB) -> list[dict[str, str]]:
+    """Return every app and user that was written to; the user "" is what all of an app share."""
+    return [{"app": scope.app, "user": scope.user} for scope in db.scopes()]
+
+
+def export_lines(
+    db: MemDB, *, user: str | None = None, app: str = "default", embeddings: bool = True
+) -> Iterator[str]:
+    """
+    Return the memory of *user* as JSON lines, as `memdb import` takes them.
+
+    Args:
+        user: None: everybody, of every app, with the settings of the file.
+        embeddings: Also write vectors; without them they are made anew.
+    """
+    return db.export_lines(user=user, app=app, embeddings=embeddings)
+
+
+def change_settings(settings: StoredSettings, *, changes: Mapping[str, Any]) -> Settings:
+    """
+    Change settings, keep them in the file, and return all of them.
+
+    Args:
+        changes: New values by the name of the setting.
+    """
+    return settings.update(**changes)
+
+
+def list_sessions(
+    scope: Scope, *, prefix: str = "", after: Any = None, limit: int = PAGE_LIMIT
+) -> Page:
+    """
+    Return the sessions whose name begins with *prefix*, by name.
+
+    Args:
+        limit: Most sessions, 1 to 500.
+    """
+    known = [one for one in scope.sessions(prefix) if after is None or one.name > after]
+    return _page(known[: limit + 1], limit, lambda one: one.name)
+
+
+def find_session(host: Host) -> SessionHead | None:
+    """Return the title, metadata, times and last seq of a session."""
+    return host.head()
+
+
+def list_messages(session: Session, *, after: Any = None, limit: int = PAGE_LIMIT) -> Page:
+    """
+    Return the messages of a session, oldest first.
+
+    Args:
+        limit: Most messages, 1 to 500.
+    """
+    found = list(session.messages(after or 0, limit + 1))
+    return _page(found, limit, lambda one: one.seq)
+
+
+def send_context(
+    session: Session, budget_tokens: int, query: str | None = None, shape: MessageFormat = "openai"
+) -> dict[str, Any]:
+    """
+    Return what `context` gives as the keyword arguments of a model's client.
+
+    Args:
+        budget_tokens: Most tokens by the file's counter.
+        query: What the model will be asked; None: nothing is looked up.
+        shape: The client.
+    """
+    return session.context(budget_tokens, query).to(shape)
+
+
+def make_branch(session: Session, name: str, after_seq: int | None = None) -> BranchInfo:
+    """
+    Make a branch of the session, and return it.
+
+    Args:
+        name: Unique in the session.
+        after_seq: The last seq that it shares, 0 for none; None means all there is.
+    """
+    session.branch(name, after_seq, create=True)
+    return next(one for one in session.branches() if one.name == name)
+
+
+def fork_session(
+    session: Session, name: str, *, before_seq: int | None = None
+) -> SessionHead | None:
+    """
+    Copy the session to a new one called *name*, and return that.
+
+    Args:
+        before_seq: Copy only what was said before this seq; None: all.
+    """
+    return session.fork(name, before_seq=before_seq).host.head()
+
+
+def list_entries(
+    entries: Entries,
+    *,
+    category: str | None = None,
+    pinned: bool | None = None,
+    inactive: bool = False,
+    after: Any = None,
+    limit: int = PAGE_LIMIT,
+) -> Page:
+    """
+    Return entries, newest first.
+
+    Args:
+        category: Only these; None: of every category.
+        pinned: Only those that are (true) or are not (false).
+        inactive: Also those that do not hold: superseded, expired, set aside.
+        limit: Most entries, 1 to 500.
+    """
+    found = entries.page(limit, after, category=category, pinned=pinned, inactive=inactive)
+    return Page(found.entries, found.next)
+
+
+def list_artifacts(
+    artifacts: Artifacts,
+    *,
+    session: str | None = None,
+    prefix: str = "",
+    after: Any = None,
+    limit: int = PAGE_LIMIT,
+) -> Page:
+    """
+    Return the newest version of each name, shared ones first.
+
+    Args:
+        session: Only those of this session, and shared ones.
+        prefix: Only names that begin so; of shared ones with `user:`.
+        limit: Most names, 1 to 500.
+    """
+    last = None
+    if after is not None:
+        last = ArtifactVersion(after[1], 1, after[0], 0, "", None, None, None, "", 0, "")
+    found = artifacts.list(session=session, prefix=prefix, after=last, limit=limit + 1)
+    return _page(found, limit, lambda one: [one.session, one.name])
+
+
+def find_artifact(
+    artifacts: Artifacts, name: str, version: int | None = None, *, session: str | None = None
+) -> ArtifactVersion | None:
+    """
+    Return what is known of a version, without its bytes.
+
+    Args:
+        version: None means the newest.
+        session: The session it belongs to; None for a `user:` name.
+    """
+    found = artifacts.versions(name, session=session)
+    return next((one for one in found if version in (None, one.version)), None)
+
+
+def save_artifact(
+    artifacts: Artifacts,
+    name: str,
+    *,
+    text: str | None = None,
+    data: bytes | None = None,
+    mime: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    message_seq: int | None = None,
+    session: str | None = None,
+    expected_version: int | None = None,
+    keep_last: int | None = None,
+) -> ArtifactVersion:
+    """
+    Save the next version of *name*.
+
+    Args:
+        text: What it holds, stored as UTF-8; or *data*.
+        data: The bytes, in base64.
+        mime: None: guessed from the name.
+        metadata: A JSON object for this version.
+        message_seq: The message of the session that made it.
+        session: The session it belongs to; None for a `user:` name.
+        keep_last: How many versions stay, this one included. None means all.
+    """
+    content = text if data is None else data
+    if content is None or (text is not None and data is not None):
+        raise InvalidInput("give one of text and data")
+    return artifacts.save(
+        name,
+        content,
+        mime=mime,
+        metadata=metadata,
+        message_seq=message_seq,
+        session=session,
+        expected_version=expected_version,
+        keep_last=keep_last,
+    )
+
+
+def list_items(
+    items: Items,
+    *,
+    prefix: Namespace = (),
+    where: Mapping[str, Any] | None = None,
+    after: Any = None,
+    limit: int = PAGE_LIMIT,
+) -> Page:
+    """
+    Return the items in a namespace and below it, by namespace and key.
+
+    Args:
+        prefix: The namespace; none for all of the scope.
+        where: Only items whose value has these fields.
+        limit: Most items, 1 to 500.
+    """
+    last = None
+    if after is not None:
+        last = Item(after[0], tuple(after[1]), after[2], None, 1, None, 0, 0, None, None, "")
+    found = items.list(prefix, where=where, after=last, limit=limit + 1)
+    return _page(found, limit, lambda one: [one.id, list(one.namespace), one.key])
+
+
+def all_state(state: State) -> dict[str, Any]:
+    """Return every value by key, of the session if it is named, else of the user."""
+    return state.all()
+
+
+def find_state(state: State, key: str) -> StateValue | None:
+    """Return a value with its revision and time."""
+    return state.find(key)
+
+
+def _page(found: list[Any], limit: int, key_of: Callable[[Any], Any]) -> Page:
+    """Return the first *limit* of the rows; the one behind them says that there are more."""
+    if len(found) <= limit:
+        return Page(tuple(found))
+    return Page(tuple(found[:limit]), key_of(found[limit - 1]))
+
+
+def owner_of(db: MemDB, kind: str, given: dict[str, Any]) -> Any:
+    """
+    Return what a row's function is asked of, by the name of its class.
+
+    Takes *user*, *app*, *session* and *branch* out of *given*.
+
+    Raises:
+        InvalidInput: a name cannot be one.
+        NotFound: there is no such branch.
+    """
+    if kind in ("MemDB", "File", "Jobs", "StoredSettings"):
+        whole = {"File": "file", "Jobs": "jobs", "StoredSettings": "settings"}
+        return getattr(db, whole[kind]) if kind in whole else db
+    user, app = given.pop("user"), given.pop("app", "default")
+    scope = db.shared(app) if user == "" else db.scope(user, app)
+    if kind in ("Scope", "Entries", "Artifacts", "Items"):
+        return scope if kind == "Scope" else getattr(scope, kind.lower())
+    name, branch = given.pop("session", None), given.pop("branch", None)
+    if kind == "State" and name is None:
+        return scope.state
+    session = scope.session(name)
+    if branch is not None:
+        session = session.branch(branch, create=False)
+    return session if kind == "Session" else getattr(session, kind.lower())

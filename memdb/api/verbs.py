@@ -1,0 +1,307 @@
+"""
+The table of what a program can ask of a file over HTTP: one row per verb.
+
+`memdb.web` makes its routes, its OpenAPI document and docs/api.md of it. A row names a
+method of the Python API, or a function of `memdb.api.pages` where the method returns or
+takes what JSON cannot say. Parameters, their types and their texts are those of the
+function, so that the three never differ.
+"""
+
+from __future__ import annotations
+
+from memdb.api import pages
+from memdb.api.collections import Artifacts, Entries, State, Summaries
+from memdb.api.database import File, Jobs, MemDB, StoredSettings
+from memdb.api.items import Items
+from memdb.api.scope import Scope
+from memdb.api.session import Host, Session
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+class Verb(Record):
+    """
+    One row of the table.
+
+    Attributes:
+        noun: The path below /api/v1.
+        method: Of HTTP.
+        call: A method of the API, or a function; its first parameter is what it is asked of.
+        example: Arguments of a call that works on the file of the tests.
+        writes: Whether it changes the file; a server with --read-only lacks it.
+        at: Parameters that name a thing, in the query also where others stand in the body.
+        names: Parameters that are called otherwise here, by their name here.
+        revision: The parameter that `If-Match` gives. None means that it takes none.
+        fixed: Arguments that every call gets.
+        without: Parameters that a request cannot give.
+        creates: Whether it makes something new, so that it takes an `Idempotency-Key`.
+        is_slow: Whether it may take longer than seconds.
+    """
+
+    noun: str
+    method: str
+    call: Callable[..., Any]
+    example: Mapping[str, Any] = {}
+    writes: bool = False
+    at: tuple[str, ...] = ()
+    names: Mapping[str, str] = {}
+    revision: str | None = None
+    fixed: Mapping[str, Any] = {}
+    without: tuple[str, ...] = ()
+    creates: bool = False
+    is_slow: bool = False
+
+
+ENTRY = {"id": "entry_id"}
+SUMMARY = {"id": "summary_id"}
+TRIP = {"user": "ann", "session": "trip"}
+ANN = {"user": "ann"}
+NO_CALLBACKS = ("progress", "status")
+
+VERBS = (
+    Verb("file", "GET", File.info),
+    Verb("check", "GET", File.check, {"deep": True}, is_slow=True),
+    Verb("rebuild", "POST", File.rebuild, writes=True, is_slow=True),
+    Verb("vacuum", "POST", File.vacuum, writes=True, is_slow=True),
+    Verb("spaces", "GET", File.spaces),
+    Verb("stats", "GET", MemDB.stats),
+    Verb("scopes", "GET", pages.list_scopes),
+    Verb("query", "POST", MemDB.query, {"sql": "SELECT 1 AS one"}),
+    Verb("export", "GET", pages.export_lines, ANN, is_slow=True),
+    Verb("settings", "GET", StoredSettings.get),
+    Verb(
+        "settings", "PATCH", pages.change_settings, {"changes": {"entry_quota": 500}}, writes=True
+    ),
+    Verb("prompts", "GET", StoredSettings.prompts),
+    Verb("categories", "GET", StoredSettings.categories),
+    Verb("jobs", "GET", Jobs.pending),
+    Verb("jobs", "POST", Jobs.run, writes=True, without=NO_CALLBACKS, is_slow=True),
+    Verb("sessions", "GET", pages.list_sessions, ANN),
+    Verb(
+        "sessions",
+        "POST",
+        Host.create,
+        {"user": "ann", "session": "new", "title": "New"},
+        writes=True,
+        creates=True,
+    ),
+    Verb("session", "GET", pages.find_session, TRIP),
+    Verb(
+        "session",
+        "PATCH",
+        Host.update,
+        {**TRIP, "title": "Oslo in May"},
+        writes=True,
+        without=("expected",),
+    ),
+    Verb("messages", "GET", pages.list_messages, TRIP),
+    Verb(
+        "messages",
+        "POST",
+        Session.extend,
+        {**TRIP, "messages": [{"role": "user", "text": "Two nights."}]},
+        writes=True,
+        creates=True,
+    ),
+    Verb("message", "GET", Session.get, {**TRIP, "seq": 1}),
+    Verb(
+        "message",
+        "POST",
+        Session.append,
+        {**TRIP, "role": "user", "text": "We fly on 3 May."},
+        writes=True,
+        creates=True,
+    ),
+    Verb(
+        "message",
+        "PATCH",
+        Host.edit,
+        {**TRIP, "seq": 1, "message": {"role": "user", "text": "We sail to Oslo."}},
+        writes=True,
+        at=("seq",),
+    ),
+    Verb("context", "GET", Session.context, {**TRIP, "budget_tokens": 2000, "query": "Oslo?"}),
+    Verb("context/sent", "GET", pages.send_context, {**TRIP, "budget_tokens": 2000}),
+    Verb("window", "GET", Host.window, {**TRIP, "last": 5}, without=NO_CALLBACKS),
+    Verb("branches", "GET", Session.branches, TRIP),
+    Verb(
+        "branches",
+        "POST",
+        pages.make_branch,
+        {**TRIP, "name": "rail", "after_seq": 1},
+        writes=True,
+        creates=True,
+    ),
+    Verb("fork", "POST", pages.fork_session, {**TRIP, "name": "copy"}, writes=True, creates=True),
+    Verb("extract", "POST", Session.extract, TRIP, writes=True, without=NO_CALLBACKS, is_slow=True),
+    Verb("archive", "POST", Session.archive, TRIP, writes=True, without=NO_CALLBACKS, is_slow=True),
+    Verb(
+        "unarchive",
+        "POST",
+        Session.unarchive,
+        TRIP,
+        writes=True,
+        without=NO_CALLBACKS,
+        is_slow=True,
+    ),
+    Verb("segments", "GET", Host.segments, TRIP),
+    Verb("tree", "GET", Summaries.tree, TRIP),
+    Verb("summaries", "GET", Summaries.list, TRIP),
+    Verb("expand", "GET", Summaries.expand, {**TRIP, "id": "1-2"}, names=SUMMARY),
+    Verb(
+        "summary",
+        "PATCH",
+        Summaries.rewrite,
+        {**TRIP, "id": "1-8", "text": "Ann plans a trip."},
+        writes=True,
+        at=("id",),
+        names=SUMMARY,
+        is_slow=True,
+    ),
+    Verb("summary", "DELETE", Summaries.drop, {**TRIP, "id": "1-8"}, writes=True, names=SUMMARY),
+    Verb(
+        "compact", "POST", Summaries.compact, TRIP, writes=True, without=NO_CALLBACKS, is_slow=True
+    ),
+    Verb("recall", "GET", Scope.recall, {**ANN, "query": "Oslo"}, without=("vector",)),
+    Verb("why", "GET", Scope.why, {**TRIP, "query": "Oslo", "seq": 1}),
+    Verb("profile", "GET", Scope.profile, {**ANN, "budget_tokens": 500}),
+    Verb("secrets", "GET", Scope.find_secrets, ANN, is_slow=True),
+    Verb("delete", "POST", Scope.delete, {**ANN, "session": "old"}, writes=True, is_slow=True),
+    Verb("forget", "POST", Scope.forget, {**ANN, "session": "old"}, writes=True, is_slow=True),
+    Verb("entries", "GET", pages.list_entries, ANN),
+    Verb(
+        "entries",
+        "POST",
+        Scope.remember,
+        {**ANN, "text": "Ann has a dog."},
+        writes=True,
+        creates=True,
+    ),
+    Verb("entry", "GET", Entries.get, {**ANN, "id": 1}, names=ENTRY),
+    Verb("entry/find", "GET", Entries.find, {**ANN, "key": "home"}),
+    Verb(
+        "entry",
+        "PATCH",
+        Entries.update,
+        {**ANN, "id": 1, "importance": 8},
+        writes=True,
+        at=("id",),
+        names=ENTRY,
+        revision="expected_version",
+    ),
+    Verb(
+        "entry",
+        "DELETE",
+        Entries.delete,
+        {**ANN, "id": 1},
+        writes=True,
+        names=ENTRY,
+        revision="expected_version",
+    ),
+    Verb("entry/pin", "POST", Entries.pin, {**ANN, "id": 1}, writes=True, at=("id",), names=ENTRY),
+    Verb(
+        "entry/unpin", "POST", Entries.unpin, {**ANN, "id": 1}, writes=True, at=("id",), names=ENTRY
+    ),
+    Verb(
+        "entry/active",
+        "PUT",
+        Entries.set_active,
+        {**ANN, "id": 1, "active": False},
+        writes=True,
+        at=("id",),
+        names=ENTRY,
+    ),
+    Verb(
+        "entry/trust",
+        "PUT",
+        Entries.set_trust,
+        {**ANN, "id": 1, "trust": "untrusted"},
+        writes=True,
+        at=("id",),
+        names=ENTRY,
+    ),
+    Verb(
+        "entry/supersede",
+        "POST",
+        Entries.supersede,
+        {**ANN, "id": 1, "new_id": 2},
+        writes=True,
+        at=("id",),
+        names={"id": "old_id"},
+    ),
+    Verb("entry/history", "GET", Entries.history, {**ANN, "id": 1}, names=ENTRY),
+    Verb("entry/replaced", "GET", Entries.replaced, {**ANN, "id": 1}, names=ENTRY),
+    Verb("entry/decisions", "GET", Entries.decisions, {**ANN, "id": 1}, names=ENTRY),
+    Verb("artifacts", "GET", pages.list_artifacts, ANN),
+    Verb("artifact", "GET", pages.find_artifact, {**TRIP, "name": "plan.md"}),
+    Verb("artifact/versions", "GET", Artifacts.versions, {**TRIP, "name": "plan.md"}),
+    Verb(
+        "artifact",
+        "PUT",
+        pages.save_artifact,
+        {**TRIP, "name": "plan.md", "text": "Day 1: Oslo"},
+        writes=True,
+        at=("session", "name"),
+        revision="expected_version",
+    ),
+    Verb(
+        "artifact/rename",
+        "POST",
+        Artifacts.rename,
+        {**TRIP, "name": "plan.md", "new_name": "route.md"},
+        writes=True,
+        at=("session", "name"),
+        revision="expected_version",
+    ),
+    Verb("artifact", "DELETE", Artifacts.delete, {**TRIP, "name": "plan.md"}, writes=True),
+    Verb("items", "GET", pages.list_items, ANN),
+    Verb(
+        "item",
+        "GET",
+        Items.get,
+        {**ANN, "namespace": ["notes"], "key": "k1"},
+        without=("refresh",),  # a read changes nothing
+    ),
+    Verb(
+        "item",
+        "PUT",
+        Items.put,
+        {**ANN, "namespace": ["notes"], "key": "k1", "value": {"text": "Pack."}},
+        writes=True,
+        at=("namespace", "key"),
+        without=("vectors",),
+        revision="expected_revision",
+    ),
+    Verb(
+        "item",
+        "DELETE",
+        Items.delete,
+        {**ANN, "namespace": ["notes"], "key": "k1"},
+        writes=True,
+        revision="expected_revision",
+    ),
+    Verb("namespaces", "GET", Items.namespaces, ANN),
+    Verb("state", "GET", pages.all_state, TRIP),
+    Verb("state/value", "GET", pages.find_state, {**TRIP, "key": "city"}),
+    Verb(
+        "state/value",
+        "PUT",
+        State.put,
+        {**TRIP, "key": "city", "value": "Bergen"},
+        writes=True,
+        at=("key",),
+        revision="expected_revision",
+    ),
+    Verb(
+        "state/value",
+        "DELETE",
+        State.delete,
+        {**TRIP, "key": "city"},
+        writes=True,
+        revision="expected_revision",
+    ),
+)

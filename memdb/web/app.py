@@ -1,0 +1,247 @@
+"""
+Assembly of `memdb web`: the application, the port, the server and its end.
+
+`make_app` gives the ASGI application of an open file. `serve` binds it to 127.0.0.1 and
+runs until it is stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import urllib.request
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.parse import unquote
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route as Path
+
+from memdb import __version__
+from memdb.errors import InvalidInput, MemDBError
+from memdb.web import openapi
+from memdb.web.errors import Refused, from_error, problem
+from memdb.web.guard import API, COOKIE, HOST, MAX_HEADER_BYTES, STATIC, VIEWS, Access, Guard
+from memdb.web.parameters import read_json
+from memdb.web.routes import Api, encode
+from memdb.web.static_files import StaticFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from memdb.api.database import MemDB
+
+DEFAULT_PORT = 8642
+MOST_PORTS = 20
+ID_CHARS = 10
+# Without letters and digits that are read for one another.
+ALPHABET = "abcdefghijkmnopqrstuvwxyz"
+KEEP_ALIVE_S = 30
+SHUTDOWN_S = 5
+PROBE_S = 2.0
+EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+
+
+def file_id(db: MemDB) -> str:
+    """Return ten letters that name the file in links: of its uid, so that they survive a move."""
+    uid = db.file.info().meta.get("file_uid", db.path)
+    number = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big")
+    letters = ""
+    while len(letters) < ID_CHARS:
+        number, place = divmod(number, len(ALPHABET))
+        letters += ALPHABET[place]
+    return letters
+
+
+class App:
+    """The server of one open file: its API, its guard, and what opens it."""
+
+    def __init__(self, db: MemDB, *, read_only: bool = False, token: str | None = None) -> None:
+        """Serve *db*, to a browser that has the link and to programs that have *token*."""
+        self.db = db
+        self.read_only = read_only
+        self.id = file_id(db)
+        self.access = Access(token)
+        self.api = Api(db, read_only=read_only)
+        self.static = StaticFiles()
+        document = openapi.document(self.api.routes)
+        self._document = json.dumps(document, default=str).encode()
+        name = os.path.basename(db.path)  # noqa: PTH119
+        self.name = name
+        self.guard = Guard(self._starlette(), self.access, file_id=self.id, name=name)
+
+    @property
+    def address(self) -> str:
+        """The address of the page."""
+        return f"{self.guard.origin}{self.guard.base}"
+
+    def new_link(self) -> str:
+        """Return an address that signs a browser in, once, within two minutes."""
+        return f"{self.address}#k={self.access.new_secret()}"
+
+    def _starlette(self) -> Starlette:
+        nouns = [
+            Path(f"/{API}/{noun}", self._answer(noun), methods=EVERY_METHOD)
+            for noun in self.api.routes
+        ]
+        views = [Path(f"/{view}", self.static.index) for view in VIEWS]
+        return Starlette(
+            routes=[
+                *nouns,
+                Path(f"/{API}/openapi.json", self._openapi),
+                Path("/session", self._session, methods=["GET", "POST", "DELETE"]),
+                Path(f"/{STATIC}{{path:path}}", self.static.file),
+                *views,
+            ],
+            exception_handlers={
+                404: _no_route,
+                405: _wrong_method,
+                Refused: _failed,
+                MemDBError: _failed,
+                Exception: _failed,
+            },
+        )
+
+    def _answer(self, noun: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await self.api.answer(noun, request)
+
+        return answer
+
+    async def _openapi(self, request: Request) -> Response:  # noqa: ARG002
+        return Response(self._document, 200, media_type="application/json")
+
+    async def _session(self, request: Request) -> Response:
+        """Sign in with the secret of the link, say what is served, or sign out."""
+        if request.method == "POST":
+            return await self._sign_in(request)
+        if request.method == "DELETE":
+            self.access.sign_out(request.scope.get("memdb.cookie", ""))
+            return Response(
+                status_code=204, headers={"Set-Cookie": self._cookie("", "; Max-Age=0")}
+            )
+        about = {
+            "file": self.name,
+            "id": self.id,
+            "read_only": self.read_only,
+            "version": __version__,
+        }
+        return encode(about)
+
+    async def _sign_in(self, request: Request) -> Response:
+        given = read_json(await request.body())
+        secret = given.get("secret") if isinstance(given, dict) else None
+        cookie = self.access.exchange(secret) if isinstance(secret, str) else None
+        if cookie is None:
+            return problem("sign_in", "the link was used already, or is over two minutes old")
+        return Response(status_code=204, headers={"Set-Cookie": self._cookie(cookie)})
+
+    def _cookie(self, value: str, more: str = "") -> str:
+        # Path matters: a cookie with Path=/ is handed to every other port of 127.0.0.1.
+        return f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Path={self.guard.base}{more}"
+
+
+async def _no_route(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return problem("no_route", f"there is nothing at {request.url.path[:200]}")
+
+
+async def _wrong_method(request: Request, error: Exception) -> Response:
+    headers = getattr(error, "headers", None)
+    return problem("method", f"{request.method} is not served here", headers=headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    return from_error(error)
+
+
+def bind(port: int, app: App, note: Callable[[str], None]) -> socket.socket:
+    """
+    Return a socket on 127.0.0.1 at *port*, or at the next that is free; 0 takes any.
+
+    Args:
+        note: Gets a sentence about each port that is taken.
+
+    Raises:
+        InvalidInput: this very file is served there, or no port is free.
+    """
+    last = port + MOST_PORTS
+    for number in range(port, min(last, 65535) + 1):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if os.name == "posix":  # elsewhere it would share the port of another server
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, number))
+            listener.listen(128)
+        except OSError:
+            listener.close()
+        else:
+            app.guard.port = listener.getsockname()[1]
+            return listener
+        served = who_serves(number)
+        if served is not None and served[0] == app.id:
+            raise InvalidInput(
+                f"{served[1]} is served at http://{HOST}:{number}/f/{app.id}/ already: press "
+                "Enter in its terminal for a link, or give --port"
+            )
+        what = "another program" if served is None else served[1]
+        note(f"Port {number} serves {what}; trying {number + 1}.")
+    raise InvalidInput(f"no port from {port} to {last} is free: give --port")
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: its address and its header are the answer."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Return no request."""
+
+
+def who_serves(port: int) -> tuple[str, str] | None:
+    """Return id and name of the file that a memdb serves on *port*; None for another program."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay)
+    try:
+        with opener.open(f"http://{HOST}:{port}/", timeout=PROBE_S):
+            return None
+    except HTTPError as error:
+        with error:
+            name, place = error.headers.get("Memdb-File"), error.headers.get("Location", "")
+        return None if name is None else (place.strip("/").removeprefix("f/"), unquote(name))
+    except (OSError, ValueError):
+        return None
+
+
+class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
+    """uvicorn on a socket that is bound already; signals are left to the command line."""
+
+    def __init__(self, app: App) -> None:
+        """Serve *app*."""
+        config = uvicorn.Config(
+            app.guard,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=2 * MAX_HEADER_BYTES,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+        )
+        super().__init__(config)
+
+
+def serve(app: App, listener: socket.socket) -> None:
+    """Answer requests on *listener* until a signal comes; calls that run are finished."""
+    app.db.file.warm()
+    server = Server(app)
+    try:
+        server.run(sockets=[listener])
+    finally:
+        app.api.close()
+        listener.close()

@@ -1,0 +1,124 @@
+"""
+Errors as `application/problem+json`: status, code, what failed, and what to do.
+
+The codes are those of `memdb.errors`; the table from a code to a status stands here once.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from memdb.errors import InvalidInput, MemDBError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+# Status and advice by the code of an error; a subclass without a row has that of its base.
+CODES: dict[str, tuple[int, str]] = {
+    "invalid": (422, "Correct the field and send it again."),
+    "secret": (422, "Take the secret out, or give secrets=redact."),
+    "not_found": (404, "List what there is, and check the name."),
+    "conflict": (409, "Read it again and decide."),
+    "exists": (409, "Choose another name, or read what is there."),
+    "version": (409, "Read what was added, and send it again with the new number."),
+    "file": (500, "Run `memdb check FILE` in a terminal."),
+    "read_only": (403, "The file is open for reading only; start `memdb web` without --read-only."),
+    "schema_new": (500, "Upgrade memdb, then start `memdb web` again."),
+    "storage": (500, "Try again; if it stays so, run `memdb check FILE`."),
+    "busy": (503, "Another process writes. Try again in a second."),
+    "interrupted": (503, "Try again."),
+    "full": (507, "Free some space on the disk, then try again. Nothing was written."),
+    "corrupt": (500, "Restore a backup: `memdb restore BACKUP FILE`."),
+    "closed": (410, "The file was closed. Start `memdb web` again."),
+    "unsupported": (501, "This file cannot do that."),
+    "port": (502, "A model or embedder failed. What was stored is safe; try again later."),
+    "unavailable": (503, "A model or embedder gave no answer. Try again later."),
+    "internal": (500, "This is a bug: please report it."),
+    # Of the server itself.
+    "sign_in": (401, "Press Enter in the terminal of `memdb web` for a new link."),
+    "foreign": (403, "Open the link that `memdb web` printed; other pages may not ask."),
+    "no_route": (404, "See openapi.json for what there is."),
+    "method": (405, "See openapi.json for the methods of this path."),
+    "other_file": (410, "Another file is served here. Start `memdb web` with the file you mean."),
+    "replaced": (410, "The file was replaced. Start `memdb web` again."),
+    "stale": (412, "It changed since you read it. Read it again, then decide."),
+    "body_size": (413, "Send at most 1 MB; use the command line for more."),
+    "content_type": (415, "Send Content-Type: application/json."),
+    "host": (421, "Use the address that `memdb web` printed."),
+    "no_revision": (
+        428,
+        "Send If-Match with the ETag that you read, or If-None-Match: * for a new one.",
+    ),
+    "header_size": (431, "Send shorter headers, or clear the cookies of 127.0.0.1."),
+    "streams": (503, "Too many downloads are open. Try again in a second."),
+}
+RETRY_AFTER_S = "1"
+BUSY = 503
+MAX_DETAIL_CHARS = 2000
+
+
+class Refused(Exception):
+    """A request that the server itself refuses; the handler of errors answers it."""
+
+    def __init__(self, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        """Refuse with the row *code* of `CODES`."""
+        super().__init__(detail)
+        self.code = code
+        self.headers = dict(headers or {})
+
+
+def problem(
+    code: str,
+    detail: str,
+    *,
+    status: int | None = None,
+    facts: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return the answer for the row *code* of `CODES`."""
+    usual, todo = CODES[code]
+    body = {
+        **(facts or {}),
+        "type": "about:blank",
+        "status": status or usual,
+        "code": code,
+        "detail": detail[:MAX_DETAIL_CHARS],
+        "todo": todo,
+    }
+    response = Response(
+        json.dumps(body, default=str), status or usual, media_type="application/problem+json"
+    )
+    response.headers.update(headers or {})
+    if response.status_code == BUSY:
+        response.headers["Retry-After"] = RETRY_AFTER_S
+    return response
+
+
+def from_error(error: Exception, fields: Iterable[str] = ()) -> Response:
+    """
+    Return the answer for what a call raised.
+
+    Args:
+        fields: Parameters of the call: the one that the error's sentence begins with is named.
+    """
+    if isinstance(error, Refused):
+        return problem(error.code, str(error), headers=error.headers)
+    if not isinstance(error, MemDBError):
+        return problem("internal", f"{type(error).__name__}: {error}")
+    row = _row_of(type(error))
+    facts = {**error.facts(), "code": error.code}
+    detail = str(error)
+    if isinstance(error, InvalidInput):
+        word = detail.partition(" ")[0].partition("[")[0]
+        facts["field"] = facts.get("field") or (word if word in {*fields} else None)
+    return problem(row, detail, facts=facts)
+
+
+def _row_of(kind: type) -> str:
+    """Return the row of an error class: its own code, or that of the nearest base."""
+    codes = [getattr(one, "code", "") for one in kind.__mro__]
+    return next((code for code in codes if code in CODES), "internal")

@@ -1,0 +1,326 @@
+"""
+The guard of `memdb web`: it stands before routing and checks every request.
+
+Host, method, size, credential, origin and content type are checked, and every answer gets
+the headers of the policy. `Access` holds the one-time secret, the cookies and the token,
+each as a hash in memory. A page of another site cannot read an answer (no CORS headers,
+`Cross-Origin-Resource-Policy`), nor change anything (equal Origin, `application/json`),
+nor get here by a name that it controls (Host).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from starlette.responses import RedirectResponse
+
+from memdb.web.errors import Refused, from_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HOST = "127.0.0.1"
+ALIASES = ("localhost", "[::1]")
+COOKIE = "memdb"
+SECRET_BYTES = 32
+SECRET_S = 120
+MAX_COOKIES = 100
+MAX_BODY_BYTES = 1 << 20
+MAX_HEADER_BYTES = 16 << 10
+
+READS = ("GET", "HEAD")
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+VIEWS = (
+    "",
+    "conversations",
+    "search",
+    "entries",
+    "artifacts",
+    "context",
+    "health",
+    "map",
+)
+API = "api/v1"
+STATIC = "s/"
+PLAIN_PAGE = "read"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+NO_FEATURES = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "camera",
+        "display-capture",
+        "fullscreen",
+        "geolocation",
+        "gyroscope",
+        "microphone",
+        "midi",
+        "payment",
+        "publickey-credentials-get",
+        "usb",
+        "screen-wake-lock",
+    )
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": NO_FEATURES,
+    "cache-control": "no-store",
+}
+
+
+class Access:
+    """Who may ask: a secret that works once, cookies that came of it, a token for programs."""
+
+    def __init__(
+        self, token: str | None = None, *, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Let programs in that send *token*; None: none are."""
+        self._token = None if token is None else _digest(token)
+        self._clock_s = clock_s
+        self._secret: tuple[bytes, float] | None = None
+        self._cookies: dict[bytes, None] = {}
+
+    def new_secret(self) -> str:
+        """Return a secret that works once, for two minutes; the one before works no more."""
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        self._secret = _digest(secret), self._clock_s() + SECRET_S
+        return secret
+
+    def exchange(self, secret: str) -> str | None:
+        """Return a new cookie for the secret; None if it is wrong, used or too old."""
+        kept = self._secret
+        if kept is None or not hmac.compare_digest(kept[0], _digest(secret)):
+            return None
+        self._secret = None
+        if self._clock_s() > kept[1]:
+            return None
+        cookie = secrets.token_urlsafe(SECRET_BYTES)
+        self._cookies[_digest(cookie)] = None
+        while len(self._cookies) > MAX_COOKIES:
+            del self._cookies[next(iter(self._cookies))]
+        return cookie
+
+    def is_cookie(self, cookie: str) -> bool:
+        """Return whether a cookie came of a secret and was not signed out."""
+        return _digest(cookie) in self._cookies
+
+    def is_token(self, token: str) -> bool:
+        """Return whether *token* is that of programs."""
+        return self._token is not None and hmac.compare_digest(self._token, _digest(token))
+
+    def sign_out(self, cookie: str) -> None:
+        """Forget a cookie."""
+        self._cookies.pop(_digest(cookie), None)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+class TooLong(Exception):
+    """A body went over the limit while it was read."""
+
+
+class Guard:
+    """
+    The outermost layer: checks a request, then hands it on with the base cut off its path.
+
+    What it hands on has `scope["memdb.base"]`, "" for a program that came without the base,
+    and `scope["memdb.cookie"]`, the cookie that let it in.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, *, file_id: str, name: str) -> None:
+        """Guard *app*; *name* is that of the file, for a second start on the port."""
+        self._app = app
+        self._access = access
+        self.base = f"/f/{file_id}/"
+        self._name = quote(name)
+        self.port = 0
+
+    @property
+    def origin(self) -> str:
+        """The one origin that may ask."""
+        return f"http://{HOST}:{self.port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        guarded = _with_headers(send)
+        headers = _headers_of(scope)
+        try:
+            redirect = self._admit(scope, headers)
+        except Refused as error:
+            await from_error(error)(scope, receive, guarded)
+            return
+        if redirect is not None:
+            await redirect(scope, receive, guarded)
+            return
+        await self._app(scope, _limited(receive), guarded)
+
+    def _admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+        """
+        Check a request, and cut the base off its path; return a redirect if it goes elsewhere.
+
+        Raises:
+            Refused: it may not go on.
+        """
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+            raise Refused("header_size", f"the headers are over {MAX_HEADER_BYTES:,} bytes")
+        if headers.get("host") != [f"{HOST}:{self.port}"]:
+            return self._to_our_host(scope, headers.get("host", []))
+        method = scope["method"]
+        if method not in (*READS, *WRITES):
+            raise Refused("method", f"{method} is not served here", {"Allow": "GET"})
+        origins = headers.get("origin", [])
+        if origins and origins != [self.origin]:
+            raise Refused("foreign", "the request comes from another page")
+        if scope["path"] == "/":
+            return RedirectResponse(self.base, 303, {"Memdb-File": self._name})
+        path = self._cut(scope)
+        is_open = scope["memdb.base"] != "" and _is_open(path, method)
+        if not is_open:
+            self._check_credential(scope, headers, path)
+        if method in WRITES:
+            is_page = is_open or "memdb.cookie" in scope
+            if is_page and origins != [self.origin]:
+                raise Refused("foreign", "a write must come from the page itself")
+            _check_body(headers)
+        return None
+
+    def _to_our_host(self, scope: Scope, hosts: list[str]) -> Response:
+        """Return a redirect from another name of this computer."""
+        name, _, port = (hosts or [""])[0].rpartition(":")
+        if len(hosts) != 1 or name not in ALIASES or port != str(self.port):
+            raise Refused("host", "the request names another host")
+        if scope["method"] not in READS:
+            raise Refused("host", "a write goes to the address that was printed")
+        path = quote(scope["path"], safe="/")
+        query = scope["query_string"].decode("latin-1")
+        return RedirectResponse(f"{self.origin}{path}{'?' * bool(query)}{query}", 307)
+
+    def _cut(self, scope: Scope) -> str:
+        """Cut the base off the path of *scope*, and return the rest."""
+        path: str = scope["path"]
+        if path.startswith(self.base):
+            scope["memdb.base"], rest = self.base, path[len(self.base) :]
+        elif path.startswith(f"/{API}/"):
+            scope["memdb.base"], rest = "", path[1:]
+        elif path.startswith("/f/"):
+            raise Refused("other_file", "this link is of another file")
+        else:
+            raise Refused("no_route", "there is nothing at this address")
+        scope["path"] = f"/{rest}"
+        scope["raw_path"] = quote(scope["path"], safe="/").encode()
+        return rest
+
+    def _check_credential(self, scope: Scope, headers: Mapping[str, list[str]], path: str) -> None:
+        """Refuse a request without a valid credential; note the cookie that it has."""
+        given = headers.get("authorization", [])
+        if given:
+            kind, _, token = given[0].partition(" ")
+            if len(given) != 1 or kind.lower() != "bearer" or not self._access.is_token(token):
+                raise _unknown("the token is not that of --token-file")
+            return
+        if scope["memdb.base"] == "":
+            raise _unknown("send Authorization: Bearer with the token of --token-file")
+        cookie = next(filter(self._access.is_cookie, _cookies(headers)), None)
+        if cookie is None:
+            raise _unknown("this browser is not signed in")
+        scope["memdb.cookie"] = cookie
+        sites = headers.get("sec-fetch-site", [])
+        is_typed = path == PLAIN_PAGE and sites == ["none"]  # or opened anew
+        if sites and sites != ["same-origin"] and not is_typed:
+            raise Refused("foreign", "the request comes from another site")
+        if not sites and headers.get("origin") != [self.origin]:
+            raise Refused("foreign", "the browser does not say where the request comes from")
+
+
+def _is_open(path: str, method: str) -> bool:
+    """Return whether anybody may have it: the shell without data, and signing in."""
+    if path == "session":
+        return method == "POST"
+    return method in READS and (path in VIEWS or path.startswith(STATIC))
+
+
+def _unknown(detail: str) -> Refused:
+    return Refused("sign_in", detail, {"WWW-Authenticate": "Bearer"})
+
+
+def _check_body(headers: Mapping[str, list[str]]) -> None:
+    """Refuse the body of a write that is no JSON by its type, or too long."""
+    kinds = headers.get("content-type", [])
+    kind, _, options = (kinds or [""])[0].partition(";")
+    charset = options.strip().lower().replace('"', "")
+    is_json = kind.strip().lower() == "application/json" and charset in ("", "charset=utf-8")
+    if len(kinds) != 1 or not is_json:
+        raise Refused("content_type", "a write is JSON")
+    length = headers.get("content-length", ["0"])[0]
+    if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        raise _too_large()
+
+
+def _too_large() -> Refused:
+    return Refused("body_size", f"the body is over {MAX_BODY_BYTES:,} bytes")
+
+
+def _headers_of(scope: Scope) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return found
+
+
+def _cookies(headers: Mapping[str, list[str]]) -> list[str]:
+    """Return the values of our cookie; another port of the host may have set one too."""
+    pairs = [pair.strip() for line in headers.get("cookie", []) for pair in line.split(";")]
+    return [pair.removeprefix(f"{COOKIE}=") for pair in pairs if pair.startswith(f"{COOKIE}=")]
+
+
+def _limited(receive: Receive) -> Receive:
+    """Return *receive*, which refuses a body that gets too long."""
+    total = 0
+
+    async def counted() -> Message:
+        nonlocal total
+        message = await receive()
+        total += len(message.get("body", b""))
+        if total > MAX_BODY_BYTES:
+            raise _too_large()
+        return message
+
+    return counted
+
+
+def _with_headers(send: Send) -> Send:
+    """Return *send*, which adds the headers of the policy to those of an answer."""
+
+    async def add(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = {name.lower() for name, _ in message["headers"]}
+            own = [
+                (name.encode(), value.encode())
+                for name, value in HEADERS.items()
+                if name.encode() not in given
+            ]
+            message = {**message, "headers": [*message["headers"], *own]}
+        await send(message)
+
+    return add

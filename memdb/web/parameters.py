@@ -1,0 +1,360 @@
+"""
+Parameters of verbs: their JSON schemas, from the annotations of what a verb calls.
+
+The same schema stands in the OpenAPI document and checks what a request gives, so that a
+value of a wrong type is refused before a call begins. Texts come from the docstrings.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from typing import TYPE_CHECKING, Any, get_args
+
+from memdb.errors import InvalidInput
+from memdb.models import types
+from memdb.models.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from memdb.api.verbs import Verb
+
+# What a browser can hold as a number without rounding it.
+MAX_EXACT_INT = (1 << 53) - 1
+MAX_DEPTH = 64
+
+INTEGER = {"type": "integer", "minimum": -MAX_EXACT_INT, "maximum": MAX_EXACT_INT}
+STRING = {"type": "string"}
+OBJECT = {"type": "object"}
+SIMPLE: dict[str, dict[str, Any]] = {
+    "str": STRING,
+    "int": INTEGER,
+    "float": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "bytes": {"type": "string", "contentEncoding": "base64"},
+    "Any": {},
+    "object": {},
+    "None": {"type": "null"},
+    "Namespace": {"type": "array", "items": STRING},
+    "NewMessage": OBJECT,
+}
+UNIONS: dict[str, list[dict[str, Any]]] = {
+    "When": [INTEGER, STRING],
+    "Ttl": [{"type": "number"}, STRING],
+}
+# Which parameters choose the thing that a call is asked of, by its class.
+USER = {"user": "str", "app": "str"}
+SESSION = {**USER, "session": "str", "branch": "str | None"}
+IDENTITIES: dict[str, dict[str, str]] = {
+    **{kind: {} for kind in ("MemDB", "File", "Jobs", "StoredSettings")},
+    **dict.fromkeys(("Scope", "Entries", "Artifacts", "Items"), USER),
+    **dict.fromkeys(("Session", "Host", "Summaries"), SESSION),
+    "State": {**USER, "session": "str | None"},
+}
+IDENTITY_TEXTS = {
+    "user": 'Whose memory; "" is what all users of the app share.',
+    "app": "The program it belongs to.",
+    "session": "Name of the session.",
+    "branch": "A branch of the session; without it the session itself.",
+}
+MISSING = object()
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+_ARTICLES = {
+    "string": "a text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+class Parameter(Record):
+    """
+    One parameter of a verb.
+
+    Attributes:
+        name: What requests call it.
+        argument: What the function calls it.
+        schema: JSON schema of its values.
+        place: "query" or "body".
+        text: What it means; "" if its name says it.
+        default: None also if it is required.
+    """
+
+    name: str
+    argument: str
+    schema: dict[str, Any]
+    required: bool
+    place: str
+    text: str
+    default: Any = None
+
+
+def owner_kind(verb: Verb) -> str:
+    """Return the name of the class that a verb is asked of."""
+    if "." in verb.call.__qualname__:
+        return verb.call.__qualname__.split(".")[0]
+    return str(next(iter(inspect.signature(verb.call).parameters.values())).annotation)
+
+
+def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
+    """Return the parameters of a verb: whose memory first, then those of its function."""
+    texts = argument_texts(inspect.getdoc(verb.call) or "")
+    own = list(inspect.signature(verb.call).parameters.values())[1:]
+    identities = {
+        name: kind
+        for name, kind in IDENTITIES[owner_kind(verb)].items()
+        if all(one.name != name for one in own)
+    }
+    renamed = {argument: name for name, argument in verb.names.items()}
+    found = [
+        Parameter(
+            name,
+            name,
+            schema_of(kind, nullable=False),
+            name != "app" and "None" not in kind,
+            "query",
+            IDENTITY_TEXTS[name],
+            "default" if name == "app" else None,
+        )
+        for name, kind in identities.items()
+    ]
+    in_query = verb.method in ("GET", "DELETE")
+    for one in own:
+        skipped = {*verb.without, *verb.fixed, verb.revision}
+        if one.name in skipped or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            continue
+        name = renamed.get(one.name, one.name)
+        place = "query" if in_query or name in verb.at else "body"
+        kind = "Any" if one.name == "after" and is_paged(verb) else str(one.annotation)
+        required = one.default is one.empty
+        found.append(
+            Parameter(
+                name,
+                one.name,
+                STRING if kind == "Any" and place == "query" else schema_of(kind),
+                required,
+                place,
+                texts.get(one.name, ""),
+                None if required or one.default is ... else one.default,
+            )
+        )
+    return tuple(found)
+
+
+def is_paged(verb: Verb) -> bool:
+    """Return whether a verb answers page by page."""
+    return str(inspect.signature(verb.call).return_annotation) == "Page"
+
+
+def argument_texts(doc: str) -> dict[str, str]:
+    """Return what the "Args:" section of a docstring says, by parameter."""
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    for line in doc.partition("Args:\n")[2].splitlines():
+        if line and not line.startswith("    "):
+            break
+        if not line:
+            names = []
+            continue
+        head = re.match(r" {4}([\w*, ]+): (.*)", line)
+        if head and not line.startswith("     "):
+            names = [name.strip().lstrip("*") for name in head[1].split(",")]
+            texts |= dict.fromkeys(names, head[2])
+        else:
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+    return texts
+
+
+def schema_of(annotation: str, *, nullable: bool = True) -> dict[str, Any]:
+    """
+    Return the JSON schema of an annotation as the API writes them.
+
+    Args:
+        nullable: Whether null is a value, where the annotation has None.
+    """
+    pieces = [one for one in split_annotation(annotation, "|") if one != "EllipsisType"]
+    if not nullable:
+        pieces = [one for one in pieces if one != "None"]
+    schemas: list[dict[str, Any]] = []
+    for piece in pieces:
+        schemas += [one for one in _schemas_of(piece) if one not in schemas]
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+
+def _schemas_of(piece: str) -> list[dict[str, Any]]:
+    if piece in SIMPLE or piece in UNIONS:
+        return UNIONS.get(piece) or [SIMPLE[piece]]
+    outer, _, inner = piece.partition("[")
+    inner = inner.removesuffix("]")
+    if outer == "Literal":
+        return [{"type": "string", "enum": [one.strip(" '\"") for one in inner.split(",")]}]
+    if outer == "tuple" and "..." not in inner:
+        items = [schema_of(one) for one in split_annotation(inner, ",")]
+        size = {"minItems": len(items), "maxItems": len(items)}
+        return [{"type": "array", "items": items[0], **size}]
+    if outer in ("Sequence", "Iterable", "list", "tuple"):
+        return [{"type": "array", "items": schema_of(inner.removesuffix(", ..."))}]
+    if outer in ("Mapping", "dict"):
+        return [OBJECT]
+    words = get_args(getattr(types, piece, None))
+    if not words:
+        raise TypeError(f"no JSON schema for {piece!r}")
+    return [{"type": "string", "enum": list(words)}]
+
+
+def split_annotation(text: str, mark: str) -> list[str]:
+    """Cut *text* at each *mark* that stands outside of brackets."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == mark and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [piece.strip() for piece in pieces]
+
+
+def read_query(parameter: Parameter, values: Sequence[str]) -> Any:
+    """
+    Return the value of a parameter in a query.
+
+    Args:
+        values: As they stand there, once or repeated for a list.
+
+    Raises:
+        InvalidInput: they are not of its type.
+    """
+    schema = parameter.schema
+    schemas = schema.get("anyOf", [schema])
+    lists = [one for one in schemas if one.get("type") == "array"]
+    if lists and (len(schemas) == 1 or len(values) > 1 or len(_but_null(schemas)) == 1):
+        inner = parameter.replace(schema=lists[0]["items"])
+        return check_value([read_query(inner, [one]) for one in values], schema, parameter.name)
+    if len(values) > 1:
+        raise InvalidInput(f"{parameter.name} is given {len(values)} times: give it once")
+    for one in _but_null(schemas):
+        value = _from_text(values[0], one)
+        if value is not MISSING:
+            return check_value(value, schema, parameter.name)
+    raise InvalidInput(f"{parameter.name} is {_short(values[0])}: give {_wanted(schema)}")
+
+
+def _but_null(schemas: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in schemas if one.get("type") != "null"]
+
+
+def _from_text(text: str, schema: Mapping[str, Any]) -> Any:
+    """Return *text* as a value of the type, `MISSING` if it cannot be one."""
+    kind = schema.get("type")
+    if kind == "integer":
+        return int(text) if re.fullmatch(r"-?[0-9]{1,16}", text) else MISSING
+    if kind == "number":
+        is_number = re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{1,30})?", text)
+        return float(text) if is_number else MISSING
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text, MISSING)
+    if kind == "object":
+        return read_json(text)
+    if kind == "array":
+        return [_from_text(text, schema["items"])]
+    return text
+
+
+def read_json(text: str | bytes) -> Any:
+    """
+    Return what JSON text says.
+
+    Raises:
+        InvalidInput: it is no JSON, holds NaN or an integer that others round, or is nested
+            too deeply.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the JSON cannot be read: {error}") from error
+    _check_depth(value)
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inside = [one for one in level if isinstance(one, (dict, list))]
+        level = [
+            inner for one in inside for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return
+    raise InvalidInput(f"the JSON is nested more than {MAX_DEPTH} deep: make it flatter")
+
+
+def check_value(value: Any, schema: Mapping[str, Any], field: str) -> Any:
+    """
+    Return *value* as the call takes it: bytes for base64.
+
+    Raises:
+        InvalidInput: it is not of the schema; the error names *field*.
+    """
+    schemas = schema.get("anyOf", [schema])
+    chosen = next((one for one in schemas if _is_of(value, one)), None)
+    if chosen is None:
+        raise InvalidInput(f"{field} is {_short(value)}: give {_wanted(schema)}")
+    if "enum" in chosen and value not in chosen["enum"]:
+        raise InvalidInput(f"{field} is {_short(value)}: use {', '.join(chosen['enum'])}")
+    if chosen.get("type") == "array":
+        return _check_list(value, chosen, field)
+    if chosen.get("type") == "integer" and abs(value) > MAX_EXACT_INT:
+        raise InvalidInput(f"{field} is {value}: it is out of range")
+    if chosen.get("contentEncoding") == "base64":
+        try:
+            return a2b_base64(value, strict_mode=True)
+        except (Base64Error, ValueError) as error:
+            raise InvalidInput(f"{field} is no base64: {error}") from error
+    return value
+
+
+def _check_list(value: list[Any], schema: Mapping[str, Any], field: str) -> Any:
+    count = len(value)
+    if not schema.get("minItems", 0) <= count <= schema.get("maxItems", count):
+        raise InvalidInput(f"{field} has {count} elements: give {schema['minItems']}")
+    items = schema.get("items", {})
+    checked = [check_value(one, items, f"{field}[{at}]") for at, one in enumerate(value)]
+    return tuple(checked) if "minItems" in schema else checked
+
+
+def _is_of(value: Any, schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type")
+    if kind is None:
+        return True
+    if isinstance(value, bool) and kind in ("integer", "number"):
+        return False
+    return isinstance(value, _TYPES[kind])
+
+
+def _wanted(schema: Mapping[str, Any]) -> str:
+    kinds = [_ARTICLES[one["type"]] for one in _but_null(schema.get("anyOf", [schema]))]
+    return " or ".join(dict.fromkeys(kinds))
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else f"{shown[:40]}…"  # noqa: PLR2004

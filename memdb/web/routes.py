@@ -1,0 +1,420 @@
+"""
+Routes of the JSON API, made from the table of verbs.
+
+A request is read by the schemas of its verb, the call runs in a thread, and the answer is
+what the Python call returns, as `to_dict` gives it. Lists come page by page, revisions as
+ETags, and what iterates as JSON lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import inspect
+import json
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from starlette.responses import Response, StreamingResponse
+
+from memdb.api.pages import MAX_PAGE_LIMIT, Page, owner_of
+from memdb.api.verbs import VERBS
+from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
+from memdb.models.record import Record
+from memdb.web.errors import Refused, from_error
+from memdb.web.parameters import (
+    check_value,
+    is_paged,
+    owner_kind,
+    parameters_of,
+    read_json,
+    read_query,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from typing import Any
+
+    from starlette.requests import Request
+
+    from memdb.api.database import MemDB
+    from memdb.api.verbs import Verb
+    from memdb.web.parameters import Parameter
+
+READ_THREADS = 4
+MAX_KEPT_ANSWERS = 1_000
+MAX_KEY_CHARS = 200
+FIRST_FAILURE = 400
+MAX_STREAMS = 4
+CHUNK_BYTES = 1 << 16
+CHUNK_S = 0.05
+
+
+class Route:
+    """One row of the table with what is derived from it."""
+
+    def __init__(self, verb: Verb, current: Verb | None) -> None:
+        """Serve *verb*; *current* is the verb that reads what it changes."""
+        self.verb = verb
+        self.kind = owner_kind(verb)
+        self.parameters = parameters_of(verb)
+        self.names = {one.name: one for one in self.parameters}
+        self.is_paged = is_paged(verb)
+        self.answers = str(inspect.signature(verb.call).return_annotation)
+        self.current = None if current is None else Route(current, None)
+
+    def read(self, query: str, body: bytes) -> dict[str, Any]:
+        """
+        Return the arguments of a request.
+
+        Raises:
+            InvalidInput: a parameter is unknown, missing, or of a wrong type.
+        """
+        try:
+            pairs = parse_qsl(
+                query, keep_blank_values=True, strict_parsing=bool(query), errors="strict"
+            )
+        except ValueError as error:
+            raise InvalidInput(f"the query cannot be read: {error}") from error
+        given: dict[str, list[str]] = {}
+        for name, value in pairs:
+            given.setdefault(name, []).append(value)
+        arguments = {
+            name: read_query(self._parameter(name, "query"), values)
+            for name, values in given.items()
+        }
+        for name, value in self._fields(body).items():
+            parameter = self._parameter(name, "body")
+            if value is None and not _takes_null(parameter):
+                continue
+            arguments[name] = check_value(value, parameter.schema, name)
+        for parameter in self.parameters:
+            if parameter.required and parameter.name not in arguments:
+                raise InvalidInput(f"{parameter.name} is missing: {parameter.text or 'give it'}")
+        return arguments
+
+    def _fields(self, body: bytes) -> dict[str, Any]:
+        if not body:
+            return {}
+        fields = read_json(body)
+        if not isinstance(fields, dict):
+            raise InvalidInput("the body is no JSON object")
+        return fields
+
+    def _parameter(self, name: str, place: str) -> Parameter:
+        found = self.names.get(name)
+        if found is None or found.place != place:
+            allowed = [one.name for one in self.parameters if one.place == place]
+            raise InvalidInput(
+                f"{name} is no parameter in the {place} here: use {', '.join(allowed) or 'none'}"
+            )
+        return found
+
+    def call(self, db: MemDB, arguments: Mapping[str, Any], **more: Any) -> Any:
+        """Call the function of the verb; parameters of other verbs are passed over."""
+        given = {
+            self.names[name].argument: value
+            for name, value in arguments.items()
+            if name in self.names
+        }
+        owner = owner_of(db, self.kind, given)
+        return self.verb.call(owner, **given, **self.verb.fixed, **more)
+
+
+def _takes_null(parameter: Parameter) -> bool:
+    schemas = parameter.schema.get("anyOf", [parameter.schema])
+    return any(one.get("type", "null") == "null" for one in schemas)
+
+
+def find_routes(*, read_only: bool) -> dict[str, dict[str, Route]]:
+    """Return the routes by path and method; none that writes for *read_only*."""
+    reads = {verb.noun: verb for verb in VERBS if verb.method == "GET"}
+    found: dict[str, dict[str, Route]] = {}
+    for verb in VERBS:
+        if verb.writes and read_only:
+            continue
+        current = None
+        if verb.revision is not None:
+            current = reads.get(verb.noun) or reads[verb.noun.split("/")[0]]
+        found.setdefault(verb.noun, {})[verb.method] = Route(verb, current)
+    return found
+
+
+class Cursors:
+    """Opaque names of the next page, signed and bound to the filter of the list."""
+
+    def __init__(self) -> None:
+        """Sign with a key of this server: a cursor ends with it."""
+        self._key = secrets.token_bytes(32)
+
+    def seal(self, place: Any, noun: str, arguments: Mapping[str, Any]) -> str:
+        """Return the name of the page behind *place*."""
+        data = json.dumps(place).encode()
+        return urlsafe_b64encode(self._sign(data, noun, arguments) + data).decode().rstrip("=")
+
+    def unseal(self, cursor: str, noun: str, arguments: Mapping[str, Any]) -> Any:
+        """
+        Return the place that a cursor names.
+
+        Raises:
+            InvalidInput: it is not of this list, of this filter or of this server.
+        """
+        try:
+            raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        except ValueError:
+            raw = b""
+        data = raw[16:]
+        if not hmac.compare_digest(raw[:16], self._sign(data, noun, arguments)):
+            raise InvalidInput("after is not of this list and filter: begin at the first page")
+        return json.loads(data)
+
+    def _sign(self, data: bytes, noun: str, arguments: Mapping[str, Any]) -> bytes:
+        bound = {name: value for name, value in arguments.items() if name not in ("after", "limit")}
+        text = json.dumps([noun, bound], sort_keys=True, default=str).encode()
+        return hmac.new(self._key, text + b"\0" + data, hashlib.sha256).digest()[:16]
+
+
+class Api:
+    """Answers the requests of one open file."""
+
+    def __init__(self, db: MemDB, *, read_only: bool) -> None:
+        """Serve *db*."""
+        self.db = db
+        self.routes = find_routes(read_only=read_only)
+        self._cursors = Cursors()
+        self._readers = ThreadPoolExecutor(READ_THREADS, "memdb-read")
+        self._slow = ThreadPoolExecutor(2, "memdb-slow")
+        self._writers = ThreadPoolExecutor(2, "memdb-write")
+        self._streams = 0
+        self._kept: dict[tuple[str, ...], tuple[bytes, asyncio.Future[Response]]] = {}
+
+    def close(self) -> None:
+        """Wait for the calls that run, and take no more."""
+        for pool in (self._readers, self._slow, self._writers):
+            pool.shutdown(cancel_futures=True)
+
+    async def run(
+        self, call: Callable[[], Any], *, writes: bool = False, slow: bool = False
+    ) -> Any:
+        """Run *call* in a thread; a reader never waits for a writer."""
+        pool = self._slow if slow else self._writers if writes else self._readers
+        return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+    async def answer(self, noun: str, request: Request) -> Response:
+        """Answer a request for a noun of the table."""
+        methods = self.routes[noun]
+        method = "GET" if request.method == "HEAD" else request.method
+        route = methods.get(method)
+        if route is None:
+            allowed = ", ".join(methods)
+            raise Refused("method", f"{noun} takes {allowed}", {"Allow": allowed})
+        body = await request.body()
+        if method == "GET" and body:
+            raise InvalidInput("a GET takes no body: use the query")
+        key = request.headers.get("idempotency-key")
+        if key is not None and route.verb.creates:
+            return await self._answer_once(key, route, request, body)
+        return await self._answer(route, request, body)
+
+    async def _answer(self, route: Route, request: Request, body: bytes) -> Response:
+        query = request.scope["query_string"].decode("latin-1")
+        headers = request.headers
+
+        def call() -> Response:
+            try:
+                return self._respond(route, query, body, headers)
+            except VersionConflict as error:
+                if route.verb.revision is None:
+                    return from_error(error)
+                return from_error(Refused("stale", str(error)))
+            except (MemDBError, Refused) as error:
+                return from_error(error, route.names)
+
+        verb = route.verb
+        return await self.run(call, writes=verb.writes, slow=verb.is_slow)  # type: ignore[no-any-return]
+
+    def _respond(
+        self, route: Route, query: str, body: bytes, headers: Mapping[str, str]
+    ) -> Response:
+        arguments = route.read(query, body)
+        bound = dict(arguments)
+        limit = arguments.get("limit")
+        if route.is_paged:
+            if limit is not None and not 1 <= limit <= MAX_PAGE_LIMIT:
+                raise InvalidInput(f"limit is {limit}: use 1 to {MAX_PAGE_LIMIT}")
+            if "after" in arguments:
+                after = self._cursors.unseal(arguments["after"], route.verb.noun, bound)
+                arguments = {**arguments, "after": after}
+        more = {}
+        if route.current is not None:
+            more[str(route.verb.revision)] = self._expected(route.current, arguments, headers)
+        result = route.call(self.db, arguments, **more)
+        if isinstance(result, Iterator):
+            return self._stream(result)
+        if result is None and "| None" in route.answers:
+            raise NotFound(route.verb.noun, _last(bound))
+        if isinstance(result, Page):
+            place = result.next
+            cursor = None if place is None else self._cursors.seal(place, route.verb.noun, bound)
+            return encode(list_of(result.items, cursor))
+        if isinstance(result, (list, tuple)):
+            return encode(list_of(result, None))
+        tag = etag_of(result)
+        return encode(plain(result), {} if tag is None else {"ETag": tag})
+
+    def _expected(
+        self, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> int:
+        """
+        Return the revision that `If-Match` names, 0 for one that must be new.
+
+        Raises:
+            Refused: there is no such header, or it names another revision.
+            NotFound: there is nothing to change.
+        """
+        match = headers.get("if-match")
+        if match is None:
+            if headers.get("if-none-match") != "*":
+                raise Refused("no_revision", "this changes what you may not have seen")
+            return 0
+        found = current.call(self.db, arguments)
+        if found is None:
+            raise NotFound(current.verb.noun, _last(arguments))
+        tag = etag_of(found)
+        if match.strip() not in ("*", tag):
+            raise Refused("stale", f"it is at {tag}, not at {match[:80]}", {"ETag": str(tag)})
+        return revision_of(found) or 0
+
+    def _stream(self, lines: Iterator[Any]) -> Response:
+        """Return JSON lines as they are made."""
+        if self._streams >= MAX_STREAMS:
+            raise Refused("streams", f"{self._streams} downloads are open")
+        return StreamingResponse(self._chunks(lines), media_type="application/jsonl")
+
+    async def _chunks(self, lines: Iterator[Any]) -> AsyncIterator[bytes]:
+        """Yield the lines in chunks; one thread reads them all, in one snapshot."""
+        pool = ThreadPoolExecutor(1, "memdb-stream")
+        loop = asyncio.get_running_loop()
+        self._streams += 1
+        count = 0
+        try:
+            while True:
+                chunk, added = await loop.run_in_executor(pool, _next_chunk, lines)
+                count += added
+                if chunk:
+                    yield chunk
+                if not chunk:
+                    break
+            yield to_json({"kind": "end", "complete": True, "lines": count}) + b"\n"
+        except MemDBError as error:
+            failed = {"kind": "end", "complete": False, "lines": count, "code": error.code}
+            yield to_json(failed) + b"\n"
+        finally:
+            self._streams -= 1
+            pool.submit(getattr(lines, "close", int))  # in the thread that reads
+            pool.shutdown(wait=False)
+
+    async def _answer_once(self, key: str, route: Route, request: Request, body: bytes) -> Response:
+        """
+        Answer a request that makes something; the same key again gives the same answer.
+
+        Raises:
+            InvalidInput: the key is too long, or came with another request.
+        """
+        if not 1 <= len(key) <= MAX_KEY_CHARS:
+            raise InvalidInput(f"Idempotency-Key has {len(key)} characters: use 1 to 200")
+        query = request.scope["query_string"]
+        content = hashlib.sha256(query + b"\0" + body).digest()
+        place = route.verb.noun, key
+        kept = self._kept.get(place)
+        if kept is not None:
+            if kept[0] != content:
+                raise InvalidInput("Idempotency-Key came with another request: use a new one")
+            answer = await asyncio.shield(kept[1])
+            again = Response(answer.body, answer.status_code, dict(answer.headers))
+            again.headers["Idempotency-Replayed"] = "true"
+            return again
+        waiting: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._kept[place] = content, waiting
+        try:
+            answer = await asyncio.shield(asyncio.ensure_future(self._answer(route, request, body)))
+        except BaseException as error:
+            del self._kept[place]
+            waiting.set_exception(error)
+            waiting.exception()  # nobody else may wait for it
+            raise
+        waiting.set_result(answer)
+        if answer.status_code >= FIRST_FAILURE:
+            del self._kept[place]
+        while len(self._kept) > MAX_KEPT_ANSWERS:
+            del self._kept[next(iter(self._kept))]
+        return answer
+
+
+def _last(arguments: Mapping[str, Any]) -> str:
+    """Return the value that names the thing, for an error."""
+    return str(list(arguments.values())[-1]) if arguments else ""
+
+
+def _next_chunk(lines: Iterator[Any]) -> tuple[bytes, int]:
+    """Return the next lines and how many, up to 64 kB or what 50 ms give."""
+    parts: list[bytes] = []
+    size, end_s = 0, monotonic() + CHUNK_S
+    for line in lines:
+        data = line.encode() if isinstance(line, str) else to_json(plain(line))
+        parts.append(data)
+        size += len(data)
+        if size >= CHUNK_BYTES or monotonic() >= end_s:
+            break
+    return b"".join(part + b"\n" for part in parts), len(parts)
+
+
+def list_of(items: Sequence[Any], cursor: str | None) -> dict[str, Any]:
+    """Return the JSON of a list: its items, and how to go on."""
+    return {"items": [inner(one) for one in items], "next": cursor, "complete": cursor is None}
+
+
+def inner(value: Any) -> Any:
+    """Return an element of an answer as JSON values."""
+    return value.to_dict() if isinstance(value, Record) else value
+
+
+def plain(value: Any) -> Any:
+    """Return what a call returned as a JSON object; what is none stands under "value"."""
+    if isinstance(value, Record):
+        return value.to_dict()
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def revision_of(value: Any) -> int | None:
+    """Return the version or revision of a record, None if it has none."""
+    found = getattr(value, "version", None) or getattr(value, "revision", None)
+    return found if isinstance(found, int) else None
+
+
+def etag_of(value: Any) -> str | None:
+    """Return the ETag of a record: its uid and its revision; None if it has none."""
+    revision = revision_of(value)
+    if revision is None:
+        return None
+    uid = getattr(value, "uid", "")
+    return f'"{uid}-{revision}"' if uid else f'"{revision}"'
+
+
+def to_json(value: Any) -> bytes:
+    """Return *value* as JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def encode(value: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer with *value* as JSON."""
+    return Response(to_json(value), 200, dict(headers or {}), "application/json")

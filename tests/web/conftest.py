@@ -1,0 +1,50 @@
+"""Fixtures of the tests of `memdb web`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from web_site import Site, fill, opened, served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the bytes of the file of the examples."""
+    path = tmp_path_factory.mktemp("web") / "trip.db"
+    fill(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def make_site(tmp_path: Path, filled: bytes) -> Iterator[Callable[..., Site]]:
+    """Return a function that serves a copy of the file of the examples."""
+    with ExitStack() as stack:
+
+        def make(name: str = "trip.db", *, mode: str = "write", **options: Any) -> Site:
+            path = tmp_path / name
+            path.write_bytes(filled)
+            db = stack.enter_context(opened(path, mode=mode))
+            return stack.enter_context(served(db, **options))
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def reading_site(tmp_path_factory: pytest.TempPathFactory, filled: bytes) -> Iterator[Site]:
+    """Return a served copy for all tests of a module that only read."""
+    path = tmp_path_factory.mktemp("reading") / "trip.db"
+    path.write_bytes(filled)
+    with opened(path) as db, served(db) as site:
+        yield site
+
+
+@pytest.fixture
+def site(make_site: Callable[..., Site]) -> Site:
+    """Return a served copy of the file of the examples."""
+    return make_site()
