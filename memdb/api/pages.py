@@ -1,47 +1,30 @@
 """
 What the verbs of `memdb.api.verbs` call where a method returns or takes what JSON cannot say.
 
-Lists come page by page: *after* is the place where the page before ended, as `Page.next`
-has it. `owner_of` finds what a verb is asked of.
+`owner_of` finds what a verb is asked of.
 """
 
 from __future__ import annotations
 
 from memdb.errors import InvalidInput
+from memdb.models.ids import MAX_SEQ
 from memdb.models.items import Item
-from memdb.models.messages import ArtifactVersion
-from memdb.models.record import Record
+from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from memdb.api.collections import Artifacts, Entries, State
+    from memdb.api.collections import Artifacts, State
     from memdb.api.database import MemDB, StoredSettings
     from memdb.api.items import Items
-    from memdb.api.scope import Scope
     from memdb.api.session import Host, Session
     from memdb.models.items import Namespace
-    from memdb.models.messages import BranchInfo
+    from memdb.models.messages import ArtifactVersion, BranchInfo, Message
     from memdb.models.reports import SessionHead, StateValue
     from memdb.models.settings import Settings
     from memdb.models.types import MessageFormat
-
-PAGE_LIMIT = 50
-MAX_PAGE_LIMIT = 500
-
-
-class Page(Record):
-    """
-    Some rows of a list.
-
-    Attributes:
-        next: What to give as *after* for the next page; None: this is the last one.
-    """
-
-    items: tuple[Any, ...]
-    next: Any = None
 
 
 def list_scopes(db: MemDB) -> list[dict[str, str]]:
@@ -72,33 +55,28 @@ def change_settings(settings: StoredSettings, *, changes: Mapping[str, Any]) -> 
     return settings.update(**changes)
 
 
-def list_sessions(
-    scope: Scope, *, prefix: str = "", after: Any = None, limit: int = PAGE_LIMIT
-) -> Page:
-    """
-    Return the sessions whose name begins with *prefix*, by name.
-
-    Args:
-        limit: Most sessions, 1 to 500.
-    """
-    known = [one for one in scope.sessions(prefix) if after is None or one.name > after]
-    return _page(known[: limit + 1], limit, lambda one: one.name)
-
-
 def find_session(host: Host) -> SessionHead | None:
     """Return the title, metadata, times and last seq of a session."""
     return host.head()
 
 
-def list_messages(session: Session, *, after: Any = None, limit: int = PAGE_LIMIT) -> Page:
+def list_messages(
+    session: Session,
+    *,
+    first_seq: int = 1,
+    after: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+) -> Iterator[Message]:
     """
     Return the messages of a session, oldest first.
 
     Args:
-        limit: Most messages, 1 to 500.
+        first_seq: Begin at this one.
+        after: The last message of the page before. None means the first page.
+        limit: Most messages. None means all.
     """
-    found = list(session.messages(after or 0, limit + 1))
-    return _page(found, limit, lambda one: one.seq)
+    int_value(first_seq, "first_seq", 1, MAX_SEQ)
+    return session.messages(first_seq - 1 if after is None else after["seq"], limit)
 
 
 def send_context(
@@ -112,7 +90,7 @@ def send_context(
         query: What the model will be asked; None: nothing is looked up.
         shape: The client.
     """
-    return session.context(budget_tokens, query).to(shape)
+    return session.context(budget_tokens, query, count_use=False).to(shape)
 
 
 def make_branch(session: Session, name: str, after_seq: int | None = None) -> BranchInfo:
@@ -137,51 +115,6 @@ def fork_session(
         before_seq: Copy only what was said before this seq; None: all.
     """
     return session.fork(name, before_seq=before_seq).host.head()
-
-
-def list_entries(
-    entries: Entries,
-    *,
-    category: str | None = None,
-    pinned: bool | None = None,
-    inactive: bool = False,
-    after: Any = None,
-    limit: int = PAGE_LIMIT,
-) -> Page:
-    """
-    Return entries, newest first.
-
-    Args:
-        category: Only these; None: of every category.
-        pinned: Only those that are (true) or are not (false).
-        inactive: Also those that do not hold: superseded, expired, set aside.
-        limit: Most entries, 1 to 500.
-    """
-    found = entries.page(limit, after, category=category, pinned=pinned, inactive=inactive)
-    return Page(found.entries, found.next)
-
-
-def list_artifacts(
-    artifacts: Artifacts,
-    *,
-    session: str | None = None,
-    prefix: str = "",
-    after: Any = None,
-    limit: int = PAGE_LIMIT,
-) -> Page:
-    """
-    Return the newest version of each name, shared ones first.
-
-    Args:
-        session: Only those of this session, and shared ones.
-        prefix: Only names that begin so; of shared ones with `user:`.
-        limit: Most names, 1 to 500.
-    """
-    last = None
-    if after is not None:
-        last = ArtifactVersion(after[1], 1, after[0], 0, "", None, None, None, "", 0, "")
-    found = artifacts.list(session=session, prefix=prefix, after=last, limit=limit + 1)
-    return _page(found, limit, lambda one: [one.session, one.name])
 
 
 def find_artifact(
@@ -243,22 +176,23 @@ def list_items(
     *,
     prefix: Namespace = (),
     where: Mapping[str, Any] | None = None,
-    after: Any = None,
-    limit: int = PAGE_LIMIT,
-) -> Page:
+    after: Mapping[str, Any] | None = None,
+    limit: int = 100,
+) -> list[Item]:
     """
     Return the items in a namespace and below it, by namespace and key.
 
     Args:
         prefix: The namespace; none for all of the scope.
         where: Only items whose value has these fields.
-        limit: Most items, 1 to 500.
+        after: The last item of the page before. None means the first page.
+        limit: Most items.
     """
     last = None
     if after is not None:
-        last = Item(after[0], tuple(after[1]), after[2], None, 1, None, 0, 0, None, None, "")
-    found = items.list(prefix, where=where, after=last, limit=limit + 1)
-    return _page(found, limit, lambda one: [one.id, list(one.namespace), one.key])
+        place = after["id"], tuple(after["namespace"]), after["key"]
+        last = Item(*place, None, 1, None, 0, 0, None, None, "")
+    return items.list(prefix, where=where, after=last, limit=limit)
 
 
 def all_state(state: State) -> dict[str, Any]:
@@ -269,13 +203,6 @@ def all_state(state: State) -> dict[str, Any]:
 def find_state(state: State, key: str) -> StateValue | None:
     """Return a value with its revision and time."""
     return state.find(key)
-
-
-def _page(found: list[Any], limit: int, key_of: Callable[[Any], Any]) -> Page:
-    """Return the first *limit* of the rows; the one behind them says that there are more."""
-    if len(found) <= limit:
-        return Page(tuple(found))
-    return Page(tuple(found[:limit]), key_of(found[limit - 1]))
 
 
 def owner_of(db: MemDB, kind: str, given: dict[str, Any]) -> Any:

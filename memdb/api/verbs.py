@@ -39,6 +39,7 @@ class Verb(Record):
         fixed: Arguments that every call gets.
         without: Parameters that a request cannot give.
         creates: Whether it makes something new, so that it takes an `Idempotency-Key`.
+        page: Of a list that comes page by page, the fields of a row that say where it stands.
         is_slow: Whether it may take longer than seconds.
     """
 
@@ -53,6 +54,7 @@ class Verb(Record):
     fixed: Mapping[str, Any] = {}
     without: tuple[str, ...] = ()
     creates: bool = False
+    page: tuple[str, ...] = ()
     is_slow: bool = False
 
 
@@ -60,6 +62,7 @@ ENTRY = {"id": "entry_id"}
 SUMMARY = {"id": "summary_id"}
 TRIP = {"user": "ann", "session": "trip"}
 ANN = {"user": "ann"}
+UNCOUNTED = {"count_use": False}  # looking changes nothing
 NO_CALLBACKS = ("progress", "status")
 
 VERBS = (
@@ -80,7 +83,7 @@ VERBS = (
     Verb("categories", "GET", StoredSettings.categories),
     Verb("jobs", "GET", Jobs.pending),
     Verb("jobs", "POST", Jobs.run, writes=True, without=NO_CALLBACKS, is_slow=True),
-    Verb("sessions", "GET", pages.list_sessions, ANN),
+    Verb("sessions", "GET", Scope.sessions, ANN, page=("name", "updated_ms", "created_ms")),
     Verb(
         "sessions",
         "POST",
@@ -98,7 +101,7 @@ VERBS = (
         writes=True,
         without=("expected",),
     ),
-    Verb("messages", "GET", pages.list_messages, TRIP),
+    Verb("messages", "GET", pages.list_messages, TRIP, page=("seq",)),
     Verb(
         "messages",
         "POST",
@@ -124,7 +127,13 @@ VERBS = (
         writes=True,
         at=("seq",),
     ),
-    Verb("context", "GET", Session.context, {**TRIP, "budget_tokens": 2000, "query": "Oslo?"}),
+    Verb(
+        "context",
+        "GET",
+        Session.context,
+        {**TRIP, "budget_tokens": 2000, "query": "Oslo?"},
+        fixed=UNCOUNTED,
+    ),
     Verb("context/sent", "GET", pages.send_context, {**TRIP, "budget_tokens": 2000}),
     Verb("window", "GET", Host.window, {**TRIP, "last": 5}, without=NO_CALLBACKS),
     Verb("branches", "GET", Session.branches, TRIP),
@@ -166,13 +175,20 @@ VERBS = (
     Verb(
         "compact", "POST", Summaries.compact, TRIP, writes=True, without=NO_CALLBACKS, is_slow=True
     ),
-    Verb("recall", "GET", Scope.recall, {**ANN, "query": "Oslo"}, without=("vector",)),
+    Verb(
+        "recall",
+        "GET",
+        Scope.recall,
+        {**ANN, "query": "Oslo"},
+        without=("vector",),
+        fixed=UNCOUNTED,
+    ),
     Verb("why", "GET", Scope.why, {**TRIP, "query": "Oslo", "seq": 1}),
-    Verb("profile", "GET", Scope.profile, {**ANN, "budget_tokens": 500}),
+    Verb("profile", "GET", Scope.profile, {**ANN, "budget_tokens": 500}, fixed=UNCOUNTED),
     Verb("secrets", "GET", Scope.find_secrets, ANN, is_slow=True),
     Verb("delete", "POST", Scope.delete, {**ANN, "session": "old"}, writes=True, is_slow=True),
     Verb("forget", "POST", Scope.forget, {**ANN, "session": "old"}, writes=True, is_slow=True),
-    Verb("entries", "GET", pages.list_entries, ANN),
+    Verb("entries", "GET", Entries.list, ANN, page=("id", "updated_ms", "created_ms")),
     Verb(
         "entries",
         "POST",
@@ -236,7 +252,7 @@ VERBS = (
     Verb("entry/history", "GET", Entries.history, {**ANN, "id": 1}, names=ENTRY),
     Verb("entry/replaced", "GET", Entries.replaced, {**ANN, "id": 1}, names=ENTRY),
     Verb("entry/decisions", "GET", Entries.decisions, {**ANN, "id": 1}, names=ENTRY),
-    Verb("artifacts", "GET", pages.list_artifacts, ANN),
+    Verb("artifacts", "GET", Artifacts.list, ANN, page=("session", "name", "created_ms", "uid")),
     Verb("artifact", "GET", pages.find_artifact, {**TRIP, "name": "plan.md"}),
     Verb("artifact/versions", "GET", Artifacts.versions, {**TRIP, "name": "plan.md"}),
     Verb(
@@ -258,7 +274,7 @@ VERBS = (
         revision="expected_version",
     ),
     Verb("artifact", "DELETE", Artifacts.delete, {**TRIP, "name": "plan.md"}, writes=True),
-    Verb("items", "GET", pages.list_items, ANN),
+    Verb("items", "GET", pages.list_items, ANN, page=("id", "namespace", "key")),
     Verb(
         "item",
         "GET",

@@ -148,7 +148,8 @@ def _problem() -> dict[str, Any]:
 
 
 def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
-    kind = "application/jsonl" if route.answers.startswith("Iterator[") else "application/json"
+    is_lines = route.answers.startswith("Iterator[") and not route.verb.page
+    kind = "application/jsonl" if is_lines else "application/json"
     content = {kind: {"schema": answer_schema(route, schemas)}}
     return {"description": "What the call returns", "content": content}
 
@@ -156,12 +157,10 @@ def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
 def answer_schema(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an answer; the records that it names are added to *schemas*."""
     answers = route.answers
-    if answers.startswith("Iterator["):
+    if answers.startswith("Iterator[") and not route.verb.page:
         return {"type": "object"}
     parts = [one for one in split_annotation(answers, "|") if one != "None"]
     kind = parts[0] if parts else "None"
-    if kind == "Page":
-        return _list({})
     outer, _, inner = kind.partition("[")
     if outer in LISTS:
         return _list(type_schema(inner.removesuffix("]").removesuffix(", ..."), schemas))

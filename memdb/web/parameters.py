@@ -140,13 +140,13 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
             continue
         name = renamed.get(one.name, one.name)
         place = "query" if in_query or name in verb.at else "body"
-        kind = "Any" if one.name == "after" and is_paged(verb) else str(one.annotation)
+        kind = "str" if verb.page and one.name == "after" else str(one.annotation)
         required = one.default is one.empty
         found.append(
             Parameter(
                 name,
                 one.name,
-                STRING if kind == "Any" and place == "query" else schema_of(kind),
+                schema_of(kind),
                 required,
                 place,
                 texts.get(one.name, ""),
@@ -154,11 +154,6 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
             )
         )
     return tuple(found)
-
-
-def is_paged(verb: Verb) -> bool:
-    """Return whether a verb answers page by page."""
-    return str(inspect.signature(verb.call).return_annotation) == "Page"
 
 
 def argument_texts(doc: str) -> dict[str, str]:

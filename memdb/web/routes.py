@@ -23,14 +23,13 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response, StreamingResponse
 
-from memdb.api.pages import MAX_PAGE_LIMIT, Page, owner_of
+from memdb.api.pages import owner_of
 from memdb.api.verbs import VERBS
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
 from memdb.models.record import Record
 from memdb.web.errors import Refused, from_error
 from memdb.web.parameters import (
     check_value,
-    is_paged,
     owner_kind,
     parameters_of,
     read_json,
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
     from memdb.web.parameters import Parameter
 
 READ_THREADS = 4
+PAGE_LIMIT = 50
+MAX_PAGE_LIMIT = 500
 MAX_KEPT_ANSWERS = 1_000
 MAX_KEY_CHARS = 200
 FIRST_FAILURE = 400
@@ -65,7 +66,6 @@ class Route:
         self.kind = owner_kind(verb)
         self.parameters = parameters_of(verb)
         self.names = {one.name: one for one in self.parameters}
-        self.is_paged = is_paged(verb)
         self.answers = str(inspect.signature(verb.call).return_annotation)
         self.current = None if current is None else Route(current, None)
 
@@ -175,8 +175,7 @@ class Cursors:
         return json.loads(data)
 
     def _sign(self, data: bytes, noun: str, arguments: Mapping[str, Any]) -> bytes:
-        bound = {name: value for name, value in arguments.items() if name not in ("after", "limit")}
-        text = json.dumps([noun, bound], sort_keys=True, default=str).encode()
+        text = json.dumps([noun, arguments], sort_keys=True, default=str).encode()
         return hmac.new(self._key, text + b"\0" + data, hashlib.sha256).digest()[:16]
 
 
@@ -243,14 +242,8 @@ class Api:
         self, route: Route, query: str, body: bytes, headers: Mapping[str, str]
     ) -> Response:
         arguments = route.read(query, body)
-        bound = dict(arguments)
-        limit = arguments.get("limit")
-        if route.is_paged:
-            if limit is not None and not 1 <= limit <= MAX_PAGE_LIMIT:
-                raise InvalidInput(f"limit is {limit}: use 1 to {MAX_PAGE_LIMIT}")
-            if "after" in arguments:
-                after = self._cursors.unseal(arguments["after"], route.verb.noun, bound)
-                arguments = {**arguments, "after": after}
+        if route.verb.page:
+            return self._page(route, arguments)
         more = {}
         if route.current is not None:
             more[str(route.verb.revision)] = self._expected(route.current, arguments, headers)
@@ -258,15 +251,24 @@ class Api:
         if isinstance(result, Iterator):
             return self._stream(result)
         if result is None and "| None" in route.answers:
-            raise NotFound(route.verb.noun, _last(bound))
-        if isinstance(result, Page):
-            place = result.next
-            cursor = None if place is None else self._cursors.seal(place, route.verb.noun, bound)
-            return encode(list_of(result.items, cursor))
+            raise NotFound(route.verb.noun, _last(arguments))
         if isinstance(result, (list, tuple)):
             return encode(list_of(result, None))
         tag = etag_of(result)
         return encode(plain(result), {} if tag is None else {"ETag": tag})
+
+    def _page(self, route: Route, arguments: dict[str, Any]) -> Response:
+        """Return a page of a list; a row more is read, to say whether there are more."""
+        noun, limit = route.verb.noun, arguments.pop("limit", PAGE_LIMIT)
+        if not 1 <= limit <= MAX_PAGE_LIMIT:
+            raise InvalidInput(f"limit is {limit}: use 1 to {MAX_PAGE_LIMIT}")
+        after = arguments.pop("after", None)
+        place = None if after is None else self._cursors.unseal(after, noun, arguments)
+        found = list(route.call(self.db, arguments, after=place, limit=limit + 1))
+        if len(found) <= limit:
+            return encode(list_of(found, None))
+        last = {name: getattr(found[limit - 1], name) for name in route.verb.page}
+        return encode(list_of(found[:limit], self._cursors.seal(last, noun, arguments)))
 
     def _expected(
         self, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]

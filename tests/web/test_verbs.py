@@ -98,7 +98,7 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET secrets": lambda db: list(ann(db).find_secrets()),
     "POST delete": lambda db: ann(db).delete(session="old"),
     "POST forget": lambda db: ann(db).forget(session="old"),
-    "GET entries": lambda db: ann(db).entries.page().entries,
+    "GET entries": lambda db: list(ann(db).entries.list()),
     "POST entries": lambda db: ann(db).remember("Ann has a dog."),
     "GET entry": lambda db: ann(db).entries.get(first_entry(db)),
     "GET entry/find": lambda db: ann(db).entries.find("home"),
