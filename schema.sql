@@ -64,7 +64,8 @@ CREATE TABLE scopes (
 -- An ordered run of messages in a scope. `last_seq` only grows: a number that
 -- was given to a message is never given to another one, also after deletes.
 -- A branch is one more row with the name of its session. It shares the messages of
--- its parent up to `leaves_at`; its own have higher seqs, under its own id (ADR-0023).
+-- its parent up to `leaves_at`, and of other rows the spans in `shares`; its own have
+-- the other seqs after `leaves_at`, under its own id (ADR-0023).
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY CHECK (id & 0xFFFFFF = 0),
   scope_no INTEGER NOT NULL REFERENCES scopes (scope_no) ON DELETE RESTRICT,
@@ -73,6 +74,7 @@ CREATE TABLE sessions (
   branch TEXT NOT NULL DEFAULT '',     -- '': the session itself
   parent_id INTEGER REFERENCES sessions (id) ON DELETE RESTRICT,   -- NULL: it is no branch
   leaves_at INTEGER NOT NULL DEFAULT 0 CHECK (leaves_at BETWEEN 0 AND 0xFFFFFF),
+  shares TEXT,                         -- JSON array of [first seq, last seq, row id]; NULL: none
   title TEXT,                          -- NULL: never given one
   last_seq INTEGER NOT NULL DEFAULT 0 CHECK (last_seq BETWEEN 0 AND 0xFFFFFF),
   metadata TEXT,                       -- JSON object; NULL: none
@@ -81,13 +83,14 @@ CREATE TABLE sessions (
   bigrams TEXT,                        -- derived from title: CJK bigrams; NULL: no such characters
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
     row_digest(
-      id, scope_no, uid, name, branch, parent_id, leaves_at, title, last_seq, metadata,
+      id, scope_no, uid, name, branch, parent_id, leaves_at, shares, title, last_seq, metadata,
       created_ms, updated_ms
     )
   ) STORED,
   UNIQUE (scope_no, name, branch),
   CHECK (id >> 44 = scope_no),
   CHECK ((branch = '') = (parent_id IS NULL) AND (parent_id IS NULL) = (id >> 43 & 1 = 0)),
+  CHECK (shares IS NULL OR parent_id IS NOT NULL),
   CHECK (parent_id IS NULL OR parent_id < id),   -- so that no path has an end in itself
   CHECK (last_seq >= leaves_at)
 ) STRICT;

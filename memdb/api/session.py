@@ -219,7 +219,7 @@ class Host:
         """
         Remove the newest message, with summaries that stand for it, and return it.
 
-        None without any. Its seq is not given out again.
+        None without any. Its seq is not given out again. Other branches that share it keep it.
 
         Args:
             expected_seq: Its seq as you know it, 0 for none: if it is another
@@ -244,7 +244,8 @@ class Host:
 
         For hosts that shorten a conversation themselves. The messages go with
         their words, vectors and the summaries from the first of them on; what
-        was remembered from them stays, which `forget` would remove too.
+        was remembered from them stays, which `forget` would remove too. Other branches
+        that share them keep them, with what was remembered.
 
         Args:
             seqs: Of what goes; those without a message are passed over.
@@ -259,7 +260,11 @@ class Host:
         return self._services.writer.replace(self._owner, self._name, seqs, instead, expected_seq)
 
     def clear(self) -> bool:
-        """Remove every message; what was saved and remembered stays. False without any."""
+        """
+        Remove every message; what was saved and remembered stays. False without any.
+
+        Other branches keep what they share.
+        """
         return self._services.writer.clear(self._owner, self._name)
 
     def erase(self, seq: int) -> bool:
@@ -691,9 +696,9 @@ class Session:
 
         A branch shares the messages up to *after_seq* with this session (or branch), and
         goes on with its own. Reading, context, recall, summaries and export of a branch
-        cover exactly those. A shared message is stored and found once; deleting or editing
-        it changes every branch that shares it, but `host.pop`, `host.replace` and
-        `host.clear` change this one alone.
+        cover exactly those. A shared message is stored and found once; deleting, forgetting
+        or editing it changes every branch that shares it. `host.pop`, `host.replace` and
+        `host.clear` take what they name from this one alone; all else stays shared.
 
         Args:
             name: Unique in the session. 1 to 1,024 characters.

@@ -124,12 +124,13 @@ class ArchiveService:
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             runs = [] if target is None else runs_of(tx, target)
-            return tuple(
-                span
+            found = {
+                (run.session, span.first_seq): span
                 for run in runs
                 for span in archive.spans(tx, run.session)
-                if span.first_seq <= run.last_seq
-            )
+                if span.first_seq <= run.last_seq and span.last_seq >= run.first_seq
+            }
+        return tuple(found.values())
 
     def has_more(self, owner: ScopeRef, session: str, count: int) -> bool:
         """Return whether more than *count* messages of a session are outside the archive."""

@@ -125,8 +125,14 @@ class Conversations:
         """Yield the messages of a branch that it shares with no parent, oldest first."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
-            after = 0 if target is None else sessions.description(tx, target)[2]
-        return self.messages(owner, session, after)
+        after = 0
+        while target is not None:
+            with self._db.read() as tx:
+                page = messages.list_own(tx, target, session, after, MAX_SEQ, PAGE)
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].seq
 
     def sessions(
         self,
@@ -167,4 +173,5 @@ def _first_line(text: str) -> str | None:
 
 def _count(tx: Tx, branch: int, own: int) -> int:
     """Return how many messages the path of a branch holds, *own* of which are its own."""
-    return own + sum(messages.count(tx, *run.span) for run in runs_of(tx, branch)[:-1])
+    shared = [run for run in runs_of(tx, branch) if run.session != branch]
+    return own + sum(messages.count(tx, *run.span) for run in shared)

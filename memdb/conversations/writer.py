@@ -181,7 +181,7 @@ class MessageService:
             target, newest = _newest(tx, owner, session, expected_seq)
             if target is None or newest is None:
                 return None
-            branches.keep_others(tx, target, [newest.seq], self._db.ids)
+            branches.keep_others(tx, target, [newest.seq])
             records.remove(tx, target, [newest.seq])
             self.insert(tx, target, session, drafts)
             return newest
@@ -209,7 +209,7 @@ class MessageService:
         with self._db.write() as tx:
             target, _ = _newest(tx, owner, session, expected_seq)
             if target is not None and gone:
-                branches.keep_others(tx, target, gone, self._db.ids)
+                branches.keep_others(tx, target, gone)
                 records.remove(tx, target, gone)
             return self.append(owner, session, drafts)
 
@@ -219,7 +219,7 @@ class MessageService:
             target, newest = _newest(tx, owner, session, None)
             if target is None or newest is None:
                 return False
-            branches.keep_others(tx, target, range(1, newest.seq + 1), self._db.ids)
+            branches.keep_others(tx, target, range(1, newest.seq + 1))
             records.remove_all(tx, target)
             sessions.touch(tx, target)
             return True

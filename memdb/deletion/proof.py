@@ -7,8 +7,9 @@ caller's transaction.
 
 from __future__ import annotations
 
-from memdb.models.ids import MAX_INT, branch_of
+from memdb.models.ids import MAX_INT, MAX_SEQ, branch_of
 from memdb.records import archive as archive_records
+from memdb.records import branches
 from memdb.tables import (
     archive,
     artifacts,
@@ -25,7 +26,7 @@ from memdb.text.validate import json_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from memdb.deletion.selectors import Part, Selection
     from memdb.engine.base import Probes, Row, Tx
@@ -46,8 +47,9 @@ def collect(
         probes.add((summary.text, summary.hint), summary=True)
     for part in selection.parts:
         probes.add(_of_messages(tx, part))
+    going = {session for session, _ in selection.whole}
     for session, name in selection.whole:
-        probes.add(_of_session(tx, session, name))
+        probes.add(_of_session(tx, session, name, going))
         probes.add(_of_summaries(tx, session), summary=True)
     for entry_id in selection.entries:
         probes.add(_of_entry(tx, entry_id))
@@ -69,13 +71,17 @@ def _of_messages(tx: Tx, part: Part) -> Iterator[str | bytes | None]:
         yield from _of_message(one)
 
 
-def _of_session(tx: Tx, session: int, name: str) -> Iterator[str | bytes | None]:
-    """Yield what a whole session says: its name, title and messages."""
+def _of_session(
+    tx: Tx, session: int, name: str, going: Collection[int]
+) -> Iterator[str | bytes | None]:
+    """Yield what a whole session says: its name, title and messages, without what others show."""
     title, metadata, after = sessions.description(tx, session)
     yield from (branch_of(name) or name, title, metadata)
-    while page := messages.list_after(tx, session, name, after, PAGE):
+    shown = branches.others_show(tx, session, going)
+    while page := messages.list_own(tx, session, name, after, MAX_SEQ, PAGE):
         for one in page:
-            yield from _of_message(one)
+            if not any(first <= one.seq <= last for first, last in shown):
+                yield from _of_message(one)
         after = page[-1].seq
     yield from (one.data for one in archive.after(tx, session, 0, MAX_INT))
 

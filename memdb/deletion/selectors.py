@@ -7,7 +7,7 @@ the caller's transaction.
 
 from __future__ import annotations
 
-from memdb.engine.branches import rows_sharing, runs_of, sharing, split_seqs
+from memdb.engine.branches import descendants, rows_sharing, runs_of, split_seqs
 from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import (
     BRANCH_MARK,
@@ -277,7 +277,7 @@ def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> S
     """
     scope_no = scope_of(session)
     whole = [(session, selector.session)]
-    children = [row for row, _ in sharing(tx, session, 0)]
+    children = descendants(tx, session)
     named = sessions.branch_names(tx, children) if children else {}
     whole += [(row, BranchName(selector.session, named[row])) for row in children]
     if children and is_branch(session) and not selector.force:

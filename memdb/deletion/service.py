@@ -19,7 +19,7 @@ from memdb.models.record import Record
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
 from memdb.records import artifacts as artifact_records
-from memdb.records import dependents
+from memdb.records import branches, dependents
 from memdb.records import entries as entry_records
 from memdb.records import items as item_records
 from memdb.records import messages as message_records
@@ -430,13 +430,13 @@ def _remove_versions(tx: Tx, selection: Selection) -> None:
 def _count(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
     """Return how many of each kind go."""
     sessions = [session for session, _ in selection.whole]
-    branches = sum(map(is_branch, sessions))
+    branch_count = sum(map(is_branch, sessions))
     parts = sum(len(part.seqs) for part in selection.parts)
     state = [state_rows.list_values(tx, owner.app, owner.user, name) for name in selection.state]
     return {
-        "messages": parts + sum(messages.count(tx, *session_range(one)) for one in sessions),
-        "sessions": len(sessions) - branches,
-        "branches": branches,
+        "messages": parts + sum(_count_messages(tx, one, sessions) for one in sessions),
+        "sessions": len(sessions) - branch_count,
+        "branches": branch_count,
         "entries": len(selection.entries),
         "versions": len(selection.versions),
         "summaries": sum(len(summary_rows.texts(tx, one)) for one in sessions),
@@ -444,6 +444,13 @@ def _count(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
         "items": len(selection.items),
         "state": sum(map(len, state)),
     }
+
+
+def _count_messages(tx: Tx, session: int, going: list[int]) -> int:
+    """Return how many messages of a row go: without those that branches show which stay."""
+    kept = branches.others_show(tx, session, going) if is_branch(session) else []
+    stays = sum(messages.count(tx, session | first, session | last) for first, last in kept)
+    return messages.count(tx, *session_range(session)) - stays
 
 
 def _count_rewritten(tx: Tx, selection: Selection, plans: dict[int, Rewriting]) -> Counts:

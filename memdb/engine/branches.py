@@ -1,26 +1,29 @@
 """
 Paths of branches: which rows hold the messages that a branch shares and those of its own.
 
-A branch is a row of `sessions` with a parent and the last seq that it shares with it. So
-its path is a list of runs: the parent's path up to there, then its own messages, whose
-seqs are higher. A session without parent is its own path, and nothing is read for it.
+A branch is a row of `sessions` with a parent and the last seq up to which it shares all
+that the parent's path has. What it shares after that, once its path and its parent's
+differ in between, stands in its `shares`: spans of messages of other rows. All else after
+that seq is its own. A session without parent is its own path, and nothing is read for it.
 """
 
 from __future__ import annotations
 
+from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ, is_branch
 from memdb.models.record import Record
+from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from memdb.engine.base import Tx
 
 # The branch first, its session last; `last_seq` is how far each counts for the one before.
 SELECT_PATH = """/* branches.path */
-WITH RECURSIVE path (depth, id, parent_id, branch, leaves_at, last_seq) AS (
-  SELECT 0, id, parent_id, branch, leaves_at, 16777215 FROM sessions WHERE id = :id
+WITH RECURSIVE path (depth, id, parent_id, branch, leaves_at, shares, last_seq) AS (
+  SELECT 0, id, parent_id, branch, leaves_at, shares, 16777215 FROM sessions WHERE id = :id
   UNION ALL
   SELECT
     path.depth + 1,
@@ -28,17 +31,28 @@ WITH RECURSIVE path (depth, id, parent_id, branch, leaves_at, last_seq) AS (
     sessions.parent_id,
     sessions.branch,
     sessions.leaves_at,
+    sessions.shares,
     path.leaves_at
   FROM path
   JOIN sessions ON sessions.id = path.parent_id AND path.parent_id < path.id
 )
-SELECT id, branch, leaves_at, last_seq FROM path ORDER BY depth
+SELECT id, branch, leaves_at, last_seq, shares FROM path ORDER BY depth
 """
 
-SELECT_CHILDREN = """/* branches.children */
-SELECT id, leaves_at FROM sessions
-WHERE parent_id = :id AND id > :id AND leaves_at >= :seq
-ORDER BY id
+SELECT_NAMES = """/* branches.names */
+SELECT id, branch FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+# Of the session that a row belongs to. A parent is before its branches.
+SELECT_ALL = """/* branches.all */
+SELECT branches.id, branches.parent_id, branches.leaves_at, branches.shares
+FROM sessions
+JOIN sessions AS branches
+  ON branches.scope_no = sessions.scope_no
+  AND branches.name = sessions.name
+  AND branches.branch <> ''
+WHERE sessions.id = :id
+ORDER BY branches.id
 """
 
 
@@ -60,35 +74,103 @@ class Run(Record):
         return self.session | self.first_seq, self.session | self.last_seq
 
 
+class Branch(Record):
+    """
+    A branch as its row has it.
+
+    Attributes:
+        leaves_at: The last seq up to which it shares all that its parent's path has.
+        shares: What it shares after that, by the rows that hold it, oldest first.
+    """
+
+    id: int
+    parent_id: int
+    leaves_at: int
+    shares: tuple[Run, ...]
+
+
+def regions_of(tx: Tx, session: int) -> list[Run]:
+    """
+    Return the rows of a path with the seqs that each one answers for, oldest first.
+
+    That is a session and the branches that leave each other; summaries of a seq belong to
+    its row here. Of what a branch shares beyond `leaves_at`, another row holds the messages.
+    """
+    return [region for region, _ in _path(tx, session)]
+
+
 def runs_of(tx: Tx, session: int) -> list[Run]:
     """
-    Return the runs of a path, oldest first; none overlaps another.
+    Return the runs of a path, oldest first: which row holds which messages. None overlaps.
 
     One run if *session* is no branch; [] for a branch that is gone. The last run is that
-    of *session* itself, and has no end.
+    of *session* itself, and has no end. A row has several if other rows hold what is between.
     """
+    path = _path(tx, session)
+    if not any(shares for _, shares in path):
+        return [region for region, _ in path]
+    runs = [run for region, shares in path for run in _divide(region, shares)]
+    known = {region.session: region.branch for region, _ in path}
+    others = sorted({run.session for run in runs}.difference(known))
+    if others:
+        known |= dict(tx.all(SELECT_NAMES, {"ids": others}))
+    return [run.replace(branch=known.get(run.session, "")) for run in runs]
+
+
+def _path(tx: Tx, session: int) -> list[tuple[Run, tuple[Run, ...]]]:
+    """Return the regions of a path, each with the `shares` of its row, oldest first."""
     if not is_branch(session):
-        return [Run(session, 1, MAX_SEQ)]
-    runs: list[Run] = []
+        return [(Run(session, 1, MAX_SEQ), ())]
+    found: list[tuple[Run, tuple[Run, ...]]] = []
     end = MAX_SEQ
-    for row_id, branch, leaves_at, last_seq in tx.all(SELECT_PATH, {"id": session}):
+    for row_id, branch, leaves_at, last_seq, shares in tx.all(SELECT_PATH, {"id": session}):
         end = min(end, last_seq)
         if leaves_at < end:
-            runs.append(Run(row_id, leaves_at + 1, end, branch))
-    runs.reverse()
-    return runs
+            found.append((Run(row_id, leaves_at + 1, end, branch), _read(shares)))
+    found.reverse()
+    return found
+
+
+def _read(shares: str | None) -> tuple[Run, ...]:
+    """
+    Return `sessions.shares` as runs.
+
+    Raises:
+        Corrupt: it is damaged.
+    """
+    if shares is None:
+        return ()
+    try:
+        return tuple(Run(session, first, last) for first, last, session in parse_json(shares, list))
+    except (TypeError, ValueError):
+        raise Corrupt("what a branch shares is damaged: run `memdb check`") from None
+
+
+def _divide(region: Run, shares: tuple[Run, ...]) -> Iterator[Run]:
+    """Yield the runs of a region: its own messages, and between them what it shares."""
+    first_seq = region.first_seq
+    for share in shares:
+        if share.first_seq > region.last_seq:
+            break
+        if first_seq < share.first_seq:
+            yield region.replace(first_seq=first_seq, last_seq=share.first_seq - 1)
+        yield share.replace(last_seq=min(share.last_seq, region.last_seq))
+        first_seq = share.last_seq + 1
+    if first_seq <= region.last_seq:
+        yield region.replace(first_seq=first_seq)
 
 
 def split_seqs(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, list[int]]]:
-    """Return which row holds which of *seqs* of a path: (row id, rising seqs), oldest first."""
+    """Return which row holds which of *seqs* of a path: (row id, rising seqs), each row once."""
     rising = sorted(set(seqs))
     if not is_branch(session):
         return [(session, rising)] if rising else []
-    parts = [
-        (run.session, [seq for seq in rising if run.first_seq <= seq <= run.last_seq])
-        for run in runs_of(tx, session)
-    ]
-    return [part for part in parts if part[1]]
+    parts: dict[int, list[int]] = {}
+    for run in runs_of(tx, session):
+        some = [seq for seq in rising if run.first_seq <= seq <= run.last_seq]
+        if some:
+            parts.setdefault(run.session, []).extend(some)
+    return list(parts.items())
 
 
 def row_of(tx: Tx, session: int, seq: int) -> int:
@@ -102,29 +184,93 @@ def row_of(tx: Tx, session: int, seq: int) -> int:
 
 def holds(runs: Iterable[Run], branch: str | None, seq: int | None) -> bool:
     """Return whether a path holds message *seq* of *branch*; None: any of it."""
-    return any(run.branch == (branch or "") and (seq or 0) <= run.last_seq for run in runs)
+    name = branch or ""
+    return any(
+        run.branch == name and (seq is None or run.first_seq <= seq <= run.last_seq) for run in runs
+    )
 
 
-def sharing(tx: Tx, session: int, from_seq: int) -> list[tuple[int, int]]:
+def within(runs: Iterable[Run], spans: Sequence[tuple[int, int]]) -> list[Run]:
     """
-    Return the branches that share messages of a row from *from_seq* on, parents first.
+    Return the parts of *runs* that lie in *spans*; both rise, and neither overlaps itself.
 
-    Returns:
-        (id, the last seq that it shares) of each, also of branches of branches.
+    >>> [(one.first_seq, one.last_seq) for one in within([Run(0, 2, 6)], [(1, 2), (5, 9)])]
+    [(2, 2), (5, 6)]
     """
-    found: list[tuple[int, int]] = []
-    open_rows = [(session, MAX_SEQ)]
-    while open_rows:
-        row, most = open_rows.pop(0)
-        children = tx.all(SELECT_CHILDREN, {"id": row, "seq": from_seq})
-        some = [(child, min(most, leaves_at)) for child, leaves_at in children]
-        found += some
-        open_rows += some
+    found = []
+    place = 0
+    for run in runs:
+        while place < len(spans) and spans[place][1] < run.first_seq:
+            place += 1
+        for first, last in spans[place:]:
+            if first > run.last_seq:
+                break
+            low, high = max(first, run.first_seq), min(last, run.last_seq)
+            found.append(run.replace(first_seq=low, last_seq=high))
     return found
+
+
+def without(runs: Iterable[Run], spans: Sequence[tuple[int, int]]) -> list[Run]:
+    """
+    Return the parts of *runs* that `within` leaves out.
+
+    >>> [(one.first_seq, one.last_seq) for one in without([Run(0, 2, 6)], [(1, 2), (5, 9)])]
+    [(3, 4)]
+    """
+    ends = [0, *(last for _, last in spans)]
+    starts = [*(first for first, _ in spans), MAX_SEQ + 1]
+    gaps = [(end + 1, start - 1) for end, start in zip(ends, starts, strict=True)]
+    return within(runs, [(first, last) for first, last in gaps if first <= last])
+
+
+def branches_of(tx: Tx, session: int) -> list[Branch]:
+    """Return every branch of the session that a row belongs to, parents first."""
+    return [
+        Branch(row_id, parent_id, leaves_at, _read(shares))
+        for row_id, parent_id, leaves_at, shares in tx.all(SELECT_ALL, {"id": session})
+    ]
+
+
+def descendants(tx: Tx, session: int) -> list[int]:
+    """Return the branches that leave a session or branch, and those that leave them."""
+    found = {session}
+    below = []
+    for branch in branches_of(tx, session):
+        if branch.parent_id in found and branch.id != session:
+            found.add(branch.id)
+            below.append(branch.id)
+    return below
 
 
 def rows_sharing(tx: Tx, session: int, seqs: Sequence[int]) -> list[tuple[int, list[int]]]:
     """Return a row and its rising *seqs*, then each branch with those of them that it shares."""
-    shared = sharing(tx, session, seqs[0]) if seqs else []
-    parts = [(row, [seq for seq in seqs if seq <= most]) for row, most in shared]
-    return [(session, list(seqs)), *parts]
+    if not seqs:
+        return [(session, [])]
+    from memdb.engine.segments import spans_of  # 1 ms that reading does not need
+
+    spans = list(spans_of(seqs))
+    shown = {session: [Run(session, *span) for span in spans]}
+    for branch in branches_of(tx, session):
+        if branch.id != session:
+            above = within(shown.get(branch.parent_id, ()), [(1, branch.leaves_at)])
+            own = [share for share in branch.shares if share.session == session]
+            if runs := above + within(own, spans):
+                shown[branch.id] = runs
+    return [
+        (row, [seq for run in runs for seq in range(run.first_seq, run.last_seq + 1)])
+        for row, runs in shown.items()
+    ]
+
+
+def sharing(tx: Tx, session: int, from_seq: int) -> list[int]:
+    """Return the branches whose path has seqs of a row from *from_seq* on, parents first."""
+    shown = {session: MAX_SEQ}  # how far each path goes in the row
+    found = []
+    for branch in branches_of(tx, session):
+        if branch.id != session:
+            own = [share.last_seq for share in branch.shares if share.session == session]
+            most = max(min(shown.get(branch.parent_id, 0), branch.leaves_at), *own, 0)
+            shown[branch.id] = most
+            if most >= from_seq:
+                found.append(branch.id)
+    return found

@@ -1,15 +1,19 @@
 """
-Branch records: heads of a session that share its messages up to a seq.
+Branch records: heads of a session that share its messages.
 
-The one way to make a branch, and to let it share less. A branch is a row of `sessions`;
-`memdb.records.sessions` removes it. Every function joins the caller's transaction.
+The one way to make a branch, and to let it share less: a message is never copied. If the
+head that holds it gives it up, it moves to the oldest branch that shows it, and the others
+share it from there. A branch is a row of `sessions`; `memdb.records.sessions` removes it.
+Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
 
-from memdb.engine.branches import runs_of, sharing
+from memdb.engine.branches import branches_of, regions_of, runs_of, within, without
+from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
-from memdb.models.ids import BranchName, is_branch
+from memdb.models.ids import MAX_SEQ, BranchName
+from memdb.models.record import Record
 from memdb.records import dependents, messages
 from memdb.records import summaries as summary_records
 from memdb.records.scopes import find_session
@@ -18,16 +22,25 @@ from memdb.tables import messages as message_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from memdb.engine.base import Tx
+    from memdb.engine.branches import Run
     from memdb.models.messages import Finding
     from memdb.models.protocols import Ids
     from memdb.records.scopes import ScopeRef
 
-# Messages that are copied together.
-COPIED = 500
+# Every seq that there can be.
+ALL_SEQS = [(1, MAX_SEQ)]
+
+
+class Place(Record):
+    """Where a branch leaves, and the messages that it shares after that; see `Branch`."""
+
+    parent_id: int
+    leaves_at: int
+    shares: list[Run]
 
 
 def insert(
@@ -81,48 +94,152 @@ def restore(
     return branch
 
 
+def restore_shares(tx: Tx, branch: int, shares: Iterable[Run]) -> None:
+    """
+    Let a branch that was restored share spans of other rows, without those it cannot share.
+
+    Args:
+        shares: Of rows that are older than the branch, where these have them here.
+    """
+    (here,) = [one for one in branches_of(tx, branch) if one.id == branch]
+    kept: list[Run] = []
+    after = here.leaves_at
+    for run in sorted(shares, key=lambda run: run.first_seq):
+        if run.session < branch and after < run.last_seq:
+            kept.append(run.replace(first_seq=max(run.first_seq, after + 1)))
+            after = run.last_seq
+    sessions.move(tx, branch, here.parent_id, here.leaves_at, kept)
+
+
+def raise_seq(tx: Tx, branch: int) -> None:
+    """Let what is added to a branch have higher seqs than all that its session has."""
+    rows = [branch, *sessions.roots(tx, [branch]).values()]
+    rows += [one.id for one in branches_of(tx, branch)]
+    last_seq = max(sessions.last_seq(tx, row) for row in rows)
+    sessions.raise_seq(tx, branch, last_seq, sessions.updated_ms(tx, branch))
+
+
 def _parent_at(tx: Tx, session: int, seq: int) -> int:
-    """Return the row of a path that holds *seq*; that of the session itself for 0."""
-    return next((run.session for run in runs_of(tx, session) if seq <= run.last_seq), session)
+    """Return the row of a path that answers for *seq*; that of the session itself for 0."""
+    regions = regions_of(tx, session)
+    return next((one.session for one in regions if seq <= one.last_seq), session)
 
 
 def check(tx: Tx) -> Iterator[Finding]:
-    """Yield branches that leave where their parent has no seq, or hold messages before that."""
+    """
+    Yield branches with a wrong place.
+
+    They leave where their parent has no seq, hold messages before that, or share what other
+    rows of their session cannot hold.
+    """
     yield from checks.by_rule(tx, "branch_place", rebuildable=False)
+    wrong = (
+        f"{branch} of {name}"
+        for row, name, branch in sessions.list_sharing(tx)
+        if not _can_share(tx, row)
+    )
+    yield from checks.by_hash("branch_shares", "branch", wrong)
 
 
-def keep_others(tx: Tx, session: int, seqs: Sequence[int], ids: Ids) -> None:
+def _can_share(tx: Tx, branch: int) -> bool:
+    """Return whether the rows that a branch shares with are there, and hold what it does not."""
+    every = {one.id: one for one in branches_of(tx, branch)}
+    rows = {*every, *sessions.roots(tx, [branch]).values()}
+    after = every[branch].leaves_at
+    for run in every[branch].shares:
+        span = branch | run.first_seq, branch | run.last_seq
+        is_place = after < run.first_seq <= run.last_seq and run.session in rows
+        if not is_place or run.session >= branch or message_rows.count(tx, *span):
+            return False
+        after = run.last_seq
+    return True
+
+
+def keep_others(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     """
-    Make sure that removing the rising *seqs* from a session or branch changes no other one.
+    Take the rising *seqs* from the path of a session or branch, and from no other one.
 
-    What it shares from the first of them on becomes its own, but for *seqs*; what others
-    share of its own from there on becomes theirs.
+    Those that it holds and no other one shows are left for the caller to remove.
     """
-    first = seqs[0]
-    own_from = max(first, runs_of(tx, session)[-1].first_seq)
-    for branch in [row for row, _ in sharing(tx, session, own_from)]:
-        _detach(tx, branch, own_from, (), ids)
-    if is_branch(session):
-        without = seqs if isinstance(seqs, range) else frozenset(seqs)
-        _detach(tx, session, first, without, ids)
+    first, spans = seqs[0], list(spans_of(seqs))
+    parent = _parent_at(tx, session, first - 1)
+    places: dict[int, Place] = {}
+    for one in branches_of(tx, session):
+        leaves_here = one.parent_id == session and one.leaves_at >= first
+        if leaves_here or (one.id == session and one.leaves_at >= first):
+            later = within(runs_of(tx, one.id), [(first, MAX_SEQ)])
+            shares = [run for run in later if run.session != one.id]
+            places[one.id] = Place(parent, first - 1, shares)
+        elif one.id == session or any(run.session == session for run in one.shares):
+            places[one.id] = Place(one.parent_id, one.leaves_at, list(one.shares))
+    mine = places.pop(session, None)
+    if mine is not None:
+        _write(tx, session, mine.replace(shares=without(mine.shares, spans)))
+    _hand_over(tx, session, spans, places)
 
 
-def _detach(tx: Tx, branch: int, first_seq: int, without: Container[int], ids: Ids) -> None:
-    """Copy what a branch shares from *first_seq* on to it; seqs, times and words stay."""
-    runs = runs_of(tx, branch)
-    last_seq = max((run.last_seq for run in runs if run.session != branch), default=0)
-    if last_seq < first_seq:
+def others_show(tx: Tx, session: int, going: Collection[int]) -> list[tuple[int, int]]:
+    """Return the rising spans of a row that branches show which are not *going*."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(
+        (run.first_seq, run.last_seq)
+        for one in branches_of(tx, session)
+        if one.id not in going
+        for run in one.shares
+        if run.session == session
+    ):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def leave_to_others(tx: Tx, session: int, going: Collection[int]) -> None:
+    """Give what a row holds and branches that are not *going* show to these."""
+    places = {
+        one.id: Place(one.parent_id, one.leaves_at, list(one.shares))
+        for one in branches_of(tx, session)
+        if one.id not in going and any(run.session == session for run in one.shares)
+    }
+    _hand_over(tx, session, ALL_SEQS, places)
+
+
+def _hand_over(
+    tx: Tx, session: int, spans: Sequence[tuple[int, int]], places: dict[int, Place]
+) -> None:
+    """Move the messages of a row in *spans* to the branches of *places* that show them."""
+    moves: dict[int, list[tuple[int, int]]] = {}
+    for home in sorted(places):
+        held = [run for run in places[home].shares if run.session == session]
+        taken = [(run.first_seq, run.last_seq) for run in within(held, spans)]
+        if taken:
+            moves[home] = taken
+            for row, place in places.items():
+                places[row] = place.replace(shares=_redirected(place.shares, session, taken, home))
+    for row, place in places.items():
+        _write(tx, row, place.replace(shares=[run for run in place.shares if run.session != row]))
+    for home, taken in moves.items():
+        messages.move(tx, session, home, taken)
+
+
+def _redirected(
+    shares: list[Run], session: int, spans: list[tuple[int, int]], home: int
+) -> list[Run]:
+    """Return *shares* with what they take from a row in *spans* taken from *home*."""
+    of_row = [run for run in shares if run.session == session]
+    if not of_row:
+        return shares
+    kept = [run for run in shares if run.session != session] + without(of_row, spans)
+    kept += [run.replace(session=home) for run in within(of_row, spans)]
+    return sorted(kept, key=lambda run: run.first_seq)
+
+
+def _write(tx: Tx, branch: int, place: Place) -> None:
+    """Let a branch have another place; if it is another one, it is summarised anew."""
+    (before,) = [one for one in branches_of(tx, branch) if one.id == branch]
+    if (before.leaves_at, list(before.shares)) == (place.leaves_at, place.shares):
         return
-    name = sessions.names(tx, [branch])[branch]
-    copies = []
-    after = first_seq - 1
-    while page := message_rows.list_after(tx, branch, name, after, COPIED):
-        copies += [one for one in page if one.seq <= last_seq and one.seq not in without]
-        after = page[-1].seq
-        if after >= last_seq:
-            break
     summary_records.remove(tx, branch)
     summary_records.queue_session(tx, branch)
-    sessions.move(tx, branch, _parent_at(tx, branch, first_seq - 1), first_seq - 1)
-    drafts = [messages.to_draft(one) for one in copies]
-    messages.place(tx, branch, drafts, ids, None, [one.seq for one in copies])
+    sessions.move(tx, branch, place.parent_id, place.leaves_at, place.shares)

@@ -20,7 +20,16 @@ from memdb.models.settings import ALLOW, SUMMARIZE_EVERY
 from memdb.records import archive, spaces
 from memdb.records import dependents as tombstone_records
 from memdb.records import summaries as summary_records
-from memdb.tables import checks, jobs, messages, sessions, tombstones
+from memdb.tables import (
+    artifacts,
+    checks,
+    entries,
+    entry_history,
+    jobs,
+    messages,
+    sessions,
+    tombstones,
+)
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of, date_spans
@@ -48,6 +57,9 @@ if TYPE_CHECKING:
 
 
 NEW_FIELDS = frozenset(NewMessage._fields)
+
+# Messages that move to another row together.
+MOVED = 500
 
 
 class Draft(Record):
@@ -298,8 +310,33 @@ def place(
     return rows
 
 
-def to_draft(message: Message) -> Draft:
-    """Return a stored message as a draft of a copy, which gets a uid of its own."""
+def move(tx: Tx, session: int, to: int, spans: Sequence[tuple[int, int]]) -> None:
+    """
+    Let another row hold the messages of a row in *spans*; seqs, uids, times and words stay.
+
+    What was learnt from them, and what they saved, refers to them in their new place.
+
+    Raises:
+        Corrupt: one is archived, and its segment is damaged.
+    """
+    name = sessions.names(tx, [to])[to]
+    for first, last in spans:
+        after = first - 1
+        while page := messages.list_own(tx, session, name, after, last, MOVED):
+            seqs = [message.seq for message in page]
+            _remove_rows(tx, session, seqs)
+            place(tx, to, [_to_draft(message) for message in page], _no_uid, None, seqs)
+            after = seqs[-1]
+        entries.move_source(tx, session, to, first, last)
+        entry_history.move_source(tx, session, to, first, last)
+        artifacts.move_messages(tx, session, to, first, last)
+
+
+def _no_uid(_now_ms: int) -> str:
+    raise AssertionError("a message that moves has a uid")
+
+
+def _to_draft(message: Message) -> Draft:
     return Draft(
         message.role,
         message.author,
@@ -308,7 +345,7 @@ def to_draft(message: Message) -> Draft:
         message.external_id,
         json_object(message.metadata, "metadata"),
         message.created_ms,
-        None,
+        message.uid,
         bigrams_of(message.text),
         "",
         message.tokens,

@@ -8,10 +8,10 @@ transaction.
 
 from __future__ import annotations
 
-from memdb.engine.branches import sharing
+from memdb.engine.branches import descendants
 from memdb.errors import NotFound
 from memdb.models.ids import BRANCH_MARK, branch_of, is_branch, session_no_of
-from memdb.records import artifacts, dependents, entries, messages
+from memdb.records import artifacts, branches, dependents, entries, messages
 from memdb.records.scopes import find_session
 from memdb.tables import checks, jobs, sessions, state
 from memdb.text.derived import bigrams_of
@@ -98,12 +98,16 @@ def remove(tx: Tx, owner: ScopeRef, name: str) -> bool:
 
     Entries told in it stay, without the link, but for those that only this
     session recalls. A tombstone says that the session was there. Its branches go too,
-    and with a branch those that leave from it.
+    and with a branch those that leave from it; what others show of them becomes theirs.
     """
     session = find_session(tx, owner, name)
     if session is None:
         return False
-    for branch, _ in reversed(sharing(tx, session, 0)):
+    going = [session, *descendants(tx, session)]
+    if is_branch(session):
+        for row in going:
+            branches.leave_to_others(tx, row, going)
+    for branch in reversed(going[1:]):
         _remove_row(tx, branch)
     if not is_branch(session):
         artifacts.remove_session(tx, owner.ensure(tx), session_no_of(session))

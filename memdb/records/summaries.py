@@ -71,7 +71,7 @@ def remove(tx: Tx, session: int, from_seq: int = 0) -> int:
 
     0 means all. Branches that share one of these messages lose their own, and are queued.
     """
-    for branch, _ in sharing(tx, session, max(from_seq, 1)):
+    for branch in sharing(tx, session, max(from_seq, 1)):
         if _remove_own(tx, branch, 0):
             queue_session(tx, branch)
     return _remove_own(tx, session, from_seq)

@@ -8,6 +8,7 @@ kind, chosen by `kinds_of`, not another way through the stages.
 
 from __future__ import annotations
 
+from memdb.engine.branches import holds
 from memdb.models.ids import is_branch, session_of
 from memdb.models.messages import Source
 from memdb.models.record import Record
@@ -86,7 +87,8 @@ def _message_corpora(tx: Tx, question: Question) -> list[Corpus]:
     spans = [span]
     if question.session is not None:
         spans = [run.span for run in question.runs]
-        span, total = (spans[0][0], spans[-1][1]), sessions.last_seq(tx, question.session)
+        span = min(low for low, _ in spans), max(high for _, high in spans)
+        total = sessions.last_seq(tx, question.session)
     request = question.request
     if request.has_message_filter or len(spans) > 1:
         allowed: set[int] = set()
@@ -151,13 +153,14 @@ def _entry_corpus(
 
 
 def _beyond_path(tx: Tx, question: Question) -> set[int]:
-    """Return the entries that a parent of the branch that asks told after the branch left."""
+    """Return the entries of the path's rows whose messages are not on the path of the branch."""
     of_scope = question.request.scope_entries
+    branches = {run.session: run.branch for run in question.runs}
     return {
         entry_id
-        for run in question.runs[:-1]
-        for entry_id, seq, session_only in entries.list_places(tx, run.session)
-        if (seq or 0) > run.last_seq and (session_only or not of_scope)
+        for row, branch in branches.items()
+        for entry_id, seq, session_only in entries.list_places(tx, row)
+        if (session_only or not of_scope) and not holds(question.runs, branch, seq)
     }
 
 

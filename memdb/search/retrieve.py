@@ -72,7 +72,7 @@ def read_question(
     span = NO_SPAN if scope_no is None else scope_range(scope_no)
     total = 0 if scope_no is None else sessions.total(tx, scope_no)
     runs = tuple(runs_of(tx, session)) if session else ()
-    talk = (runs[0].span[0], runs[-1].span[1]) if runs else span
+    talk = (min(run.span[0] for run in runs), runs[-1].span[1]) if runs else span
     query = _parse(tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms)
     query = query.replace(user=frozenset(query_words(scope.user)).intersection(query.words))
     terms = word_terms(query.content, MAX_TERMS)

@@ -9,7 +9,7 @@ plans gets the same summaries.
 from __future__ import annotations
 
 from memdb.conversations.tool_calls import has_open_call, units
-from memdb.engine.branches import runs_of
+from memdb.engine.branches import regions_of
 from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
 from memdb.summaries.summarizer import items_of_messages, items_of_summaries
@@ -81,8 +81,8 @@ def plan(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list
     [] when nothing is due. Make them in this order, then plan again. What a branch
     shares is due first, with its parent, so that both have the same summaries of it.
     """
-    for run in runs_of(tx, session):
-        row = run.session
+    for region in regions_of(tx, session):
+        row = region.session
         found = _leaves(tx, row, name, settings, most) or _condensed(tx, row, settings, most)
         if found:
             return found

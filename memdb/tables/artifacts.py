@@ -8,7 +8,7 @@ comes back, also after everything under the name was deleted.
 
 from __future__ import annotations
 
-from memdb.models.ids import MASKS, MAX_INT
+from memdb.models.ids import MASKS, MAX_INT, scope_of
 from memdb.models.messages import ArtifactVersion
 from memdb.models.record import Record
 from memdb.text.validate import parse_json
@@ -129,6 +129,16 @@ WHERE
   AND session_no = :session_no
   AND name = :name
   AND rev_version = :rev_version
+"""
+
+SELECT_MADE_BETWEEN = """/* artifacts.made_between */
+SELECT scope_no, session_no, name, rev_version FROM artifacts
+WHERE scope_no = :scope_no AND message_id BETWEEN :low AND :high
+"""
+
+UPDATE_MESSAGES = """/* artifacts.move_messages */
+UPDATE artifacts SET message_id = message_id + :shift
+WHERE scope_no = :scope_no AND message_id BETWEEN :low AND :high
 """
 
 UPDATE_LAST_VERSION = """/* artifacts.raise_version */
@@ -392,6 +402,15 @@ def set_message(tx: Tx, place: Place, version: int, message_id: int) -> None:
     """Note which message made a version; it may be gone (for imports)."""
     values = {**place.key(), "rev_version": MAX_INT - version, "message_id": message_id}
     tx.run(UPDATE_MESSAGE, values)
+
+
+def move_messages(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
+    """Let versions that these messages of a row made refer to another row, which holds them now."""
+    values = {"low": session | first_seq, "high": session | last_seq, "scope_no": scope_of(session)}
+    made = tx.all(SELECT_MADE_BETWEEN, values)
+    if made:
+        tx.verify("artifacts", made)
+        tx.run(UPDATE_MESSAGES, {**values, "shift": to - session})
 
 
 def raise_version(tx: Tx, name_id: int, version: int) -> None:

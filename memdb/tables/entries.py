@@ -324,6 +324,11 @@ UPDATE entries SET session_id = NULL, first_seq = NULL, last_seq = NULL
 WHERE session_id = :session_id
 """
 
+UPDATE_SOURCE = """/* entries.move_source */
+UPDATE entries SET session_id = :to
+WHERE session_id = :session_id AND first_seq >= :first_seq AND last_seq <= :last_seq
+"""
+
 SELECT_SESSION_ONLY = """/* entries.session_only */
 SELECT id FROM entries WHERE session_id = :session_id AND session_only = 1 ORDER BY id
 """
@@ -563,6 +568,13 @@ def forget_session(tx: Tx, session: int) -> None:
     """Cut the link to a session that goes away; what the entries say stays."""
     tx.verify("entries", [row[0] for row in tx.all(SELECT_OF_SESSION, {"session_id": session})])
     tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
+
+
+def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
+    """Let entries told by these messages of a row refer to another row, which holds them now."""
+    tx.verify("entries", [row[0] for row in tx.all(SELECT_OF_SESSION, {"session_id": session})])
+    values = {"session_id": session, "to": to, "first_seq": first_seq, "last_seq": last_seq}
+    tx.run(UPDATE_SOURCE, values)
 
 
 def delete(tx: Tx, entry_id: int) -> bool:

@@ -173,6 +173,11 @@ WHERE session_id = :session_id
 """
 
 
+UPDATE_SOURCE = """/* entry_history.move_source */
+UPDATE entry_history SET session_id = :to
+WHERE session_id = :session_id AND first_seq >= :first_seq AND last_seq <= :last_seq
+"""
+
 SELECT_TEXTS_FROM = """/* entry_history.texts_from */
 SELECT entry_id, version, text, keywords, metadata, first_seq, last_seq
 FROM entry_history
@@ -223,6 +228,12 @@ def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
 def forget_session(tx: Tx, session: int) -> None:
     """Cut the link to a session that goes away; what was said stays."""
     tx.run(UPDATE_FORGET_SESSION, {"session_id": session})
+
+
+def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
+    """Let old versions told by these messages of a row refer to another row, as `entries` does."""
+    values = {"session_id": session, "to": to, "first_seq": first_seq, "last_seq": last_seq}
+    tx.run(UPDATE_SOURCE, values)
 
 
 def _to_version(row: Row) -> EntryVersion:

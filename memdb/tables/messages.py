@@ -413,6 +413,14 @@ def list_after(
     return _to_messages(tx, tx.all(SELECT_AFTER, {**values, **MASKS}))
 
 
+def list_own(
+    tx: Tx, row: int, session_name: str, after_seq: int, last_seq: int, limit: int
+) -> list[Message]:
+    """Return up to *limit* messages up to *last_seq* that a row itself holds, as `list_after`."""
+    values = {"after": row + after_seq, "high": row | last_seq, "session_name": session_name}
+    return _to_messages(tx, tx.all(SELECT_AFTER, {**values, "limit": limit, **MASKS}))
+
+
 def last(
     tx: Tx, session: int, session_name: str, count: int, before_seq: int | None = None
 ) -> list[Message]:

@@ -21,14 +21,15 @@ from memdb.models.ids import (
 )
 from memdb.models.messages import BranchInfo, SessionInfo
 from memdb.models.record import Record
-from memdb.text.validate import MAX_NAME_CHARS, parse_json
+from memdb.text.validate import MAX_NAME_CHARS, json_list, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from typing import Any
 
     from memdb.engine.base import Row, Tx
+    from memdb.engine.branches import Run
     from memdb.models.reports import SessionHead
 
 # No name sorts after it: names have 1,024 characters at most.
@@ -186,6 +187,13 @@ ORDER BY id
 LIMIT :limit
 """
 
+SELECT_SHARING = """/* sessions.sharing */
+SELECT id, name, branch FROM sessions
+WHERE id > :after AND shares IS NOT NULL
+ORDER BY id
+LIMIT 500
+"""
+
 SELECT_PARENT = """/* sessions.parent */
 SELECT parent.branch
 FROM sessions
@@ -208,7 +216,9 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND branch <> ''
 """
 
 UPDATE_PLACE = """/* sessions.move */
-UPDATE sessions SET parent_id = :parent_id, leaves_at = :leaves_at WHERE id = :id
+UPDATE sessions
+SET parent_id = :parent_id, leaves_at = :leaves_at, shares = :shares
+WHERE id = :id
 """
 
 SELECT_NEWEST = """/* sessions.newest */
@@ -410,6 +420,12 @@ def list_all_branches(tx: Tx, after: int, high: int, limit: int) -> list[tuple[i
     ]
 
 
+def list_sharing(tx: Tx) -> Iterator[tuple[int, str, str]]:
+    """Yield (id, session, branch) of every branch of the file that has `shares`, by id."""
+    for rows in tx.pages(SELECT_SHARING, {"after": 0}):
+        yield from ((row[0], row[1], row[2]) for row in rows)
+
+
 def parent_name(tx: Tx, branch: int) -> str:
     """Return the name of the branch that a branch leaves; "" for the session itself."""
     row = tx.one(SELECT_PARENT, {"id": branch})
@@ -426,10 +442,12 @@ def branch_names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
     return dict(tx.all(SELECT_BRANCH_NAMES, {"ids": ids}))
 
 
-def move(tx: Tx, branch: int, parent: int, leaves_at: int) -> None:
-    """Let a branch leave from *parent* after *leaves_at*, which is before where it left."""
+def move(tx: Tx, branch: int, parent: int, leaves_at: int, shares: Iterable[Run]) -> None:
+    """Let a branch leave from *parent* after *leaves_at*, and share *shares* after that."""
     tx.verify("sessions", [branch])
-    tx.run(UPDATE_PLACE, {"id": branch, "parent_id": parent, "leaves_at": leaves_at})
+    spans = json_list([[one.first_seq, one.last_seq, one.session] for one in shares], "shares")
+    values = {"id": branch, "parent_id": parent, "leaves_at": leaves_at, "shares": spans}
+    tx.run(UPDATE_PLACE, values)
 
 
 def find(tx: Tx, scope_no: int, name: str, branch: str = "") -> int | None:
@@ -449,21 +467,21 @@ def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, Sessi
         return None
     row_id, name, title, last, newest, metadata, created_ms, updated_ms, uid = row
     tx.verify("sessions", [row_id])
-    newest = newest or _newest_shared(tx, row_id)
+    if is_branch(row_id):
+        newest = _newest_on_path(tx, row_id)
     from memdb.models.reports import SessionHead as Head  # only for hosts
 
     found = Head(name, title, last, newest, parse_json(metadata, dict), created_ms, updated_ms, uid)
     return int(row_id), found
 
 
-def _newest_shared(tx: Tx, session: int) -> int:
-    """Return the seq of the newest message that a branch shares, 0 for none."""
-    if is_branch(session):
-        for run in reversed(runs_of(tx, session)):
-            low, high = run.span
-            row = tx.one(SELECT_NEWEST, {"low": low, "high": high, "seq_mask": MAX_SEQ})
-            if row is not None and row[0] is not None:
-                return int(row[0])
+def _newest_on_path(tx: Tx, session: int) -> int:
+    """Return the seq of the newest message of a branch, also of one that it shares; 0 for none."""
+    for run in reversed(runs_of(tx, session)):
+        low, high = run.span
+        row = tx.one(SELECT_NEWEST, {"low": low, "high": high, "seq_mask": MAX_SEQ})
+        if row is not None and row[0] is not None:
+            return int(row[0])
     return 0
 
 

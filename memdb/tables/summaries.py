@@ -12,7 +12,7 @@ end of the session.
 
 from __future__ import annotations
 
-from memdb.engine.branches import runs_of
+from memdb.engine.branches import regions_of
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
 from memdb.models.summaries import Summary
 
@@ -312,10 +312,10 @@ def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
         return [(session, MAX_SEQ)]
     found = []
     end = MAX_SEQ
-    for run in reversed(runs_of(tx, session)):
-        end = min(end, run.last_seq)
-        found.append((run.session, end))
-        span = _leaf_span(tx, run.session, end)
+    for region in reversed(regions_of(tx, session)):
+        end = min(end, region.last_seq)
+        found.append((region.session, end))
+        span = _leaf_span(tx, region.session, end)
         if span is not None:
             end = span[0] - 1
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memdb.engine.branches import Run, branches_of
 from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range
 from memdb.models.messages import NewMessage
@@ -20,7 +21,7 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records.messages import Draft, count_drafts, read_draft
 from memdb.tables import jobs, messages, sessions
-from memdb.text.validate import text_value
+from memdb.text.validate import int_value, optional_name, text_value
 from memdb.transfer.lines import (
     PAGE,
     Codec,
@@ -43,6 +44,27 @@ if TYPE_CHECKING:
     # By session and external id: row id, role and text of a stored message.
     Stored = dict[str, dict[str, tuple[int, str, str]]]
 
+
+def _shares_value(value: object, field: str) -> list[tuple[int, int, str | None]] | None:
+    """Return what a branch shares of other branches: [first seq, last seq, branch] of each."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(
+        isinstance(one, list) and len(one) == SHARE_FIELDS for one in value
+    ):
+        raise InvalidInput(f"{field} is no list of [first seq, last seq, branch]")
+    return [
+        (
+            int_value(first, field, 1, MAX_SEQ),
+            int_value(last, field, 1, MAX_SEQ),
+            optional_name(branch, field),
+        )
+        for first, last, branch in value
+    ]
+
+
+SHARE_FIELDS = 3
+
 SESSION = Codec(
     "session",
     "name title last_seq extracted_seq metadata created_ms updated_ms uid",
@@ -57,10 +79,12 @@ SESSION = Codec(
 )
 BRANCH = Codec(
     "branch",
-    "session name parent after_seq last_seq extracted_seq metadata created_ms updated_ms uid",
+    "session name parent after_seq shares last_seq extracted_seq metadata created_ms updated_ms "
+    "uid",
     needs="session name after_seq last_seq created_ms updated_ms uid",
     checks={
         "after_seq": between(0, MAX_SEQ),
+        "shares": _shares_value,
         "last_seq": between(0, MAX_SEQ),
         "extracted_seq": between(1, MAX_SEQ),
     },
@@ -97,7 +121,7 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
         for session, info in page:
             extracted_seq = jobs.watermark(tx, session).next_seq - 1
             yield SESSION.to_line(info, {"extracted_seq": extracted_seq or None})
-            yield from _export_messages(tx, session, info.name, None, 0)
+            yield from _export_messages(tx, session, info.name, None)
         after = page[-1][0]
     yield from _export_branches(tx, scope_no)
 
@@ -113,15 +137,23 @@ def _export_branches(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
             info = infos[row]
             extracted_seq = jobs.watermark(tx, row).next_seq - 1
             given = {"session": session, "after_seq": info.leaves_at}
+            given["shares"] = _shares_of(tx, row, {key: one.name for key, one in infos.items()})
             yield BRANCH.to_line(info, {**given, "extracted_seq": extracted_seq or None})
-            yield from _export_messages(tx, row, session, name, info.leaves_at)
+            yield from _export_messages(tx, row, session, name)
         after = page[-1][0]
 
 
+def _shares_of(tx: Tx, branch: int, names: dict[int, str]) -> list[Any] | None:
+    """Return the `shares` of a branch as its line has them, None for none."""
+    shares = [run for one in branches_of(tx, branch) if one.id == branch for run in one.shares]
+    return [[run.first_seq, run.last_seq, names.get(run.session)] for run in shares] or None
+
+
 def _export_messages(
-    tx: Tx, session: int, name: str, branch: str | None, after: int
+    tx: Tx, session: int, name: str, branch: str | None
 ) -> Iterator[dict[str, Any]]:
-    while page := messages.list_after(tx, session, name, after, PAGE):
+    after = 0
+    while page := messages.list_own(tx, session, name, after, MAX_SEQ, PAGE):
         for message in page:
             yield MESSAGE.to_line(message, {"branch": branch})
         after = page[-1].seq
@@ -202,9 +234,12 @@ def write_branches(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
             columns = {key: row[key] for key in ("metadata", "created_ms", "updated_ms")}
             place["leaves_at"] = leaves_at
             branch = branch_records.restore(tx, target.owner.ensure(tx), parent, place, columns)
+            branch_records.restore_shares(tx, branch, _shares_here(target, tx, row))
         is_same = sessions.identity(tx, branch) == (row["session"], row["uid"])
         own = is_same and (not fresh or (into is not None and into.own))
         own = own and leaves_at == row["after_seq"]
+        if row["shares"] and fresh and not own:  # others may share its own messages, beside theirs
+            branch_records.raise_seq(tx, branch)
         if own and row["last_seq"] > sessions.last_seq(tx, branch):
             updated_ms = max(sessions.updated_ms(tx, branch), row["updated_ms"])
             sessions.raise_seq(tx, branch, row["last_seq"], updated_ms)
@@ -213,6 +248,18 @@ def write_branches(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
         target.sessions[name] = TargetSession(
             branch, own=own, fresh=fresh, created=True, updated=True
         )
+
+
+def _shares_here(target: Target, tx: Tx, row: dict[str, Any]) -> list[Run]:
+    """Return what a branch line shares of others, by the rows and seqs that these have here."""
+    found = []
+    for first, last, branch in row["shares"] or ():
+        name = place_name({"session": row["session"], "branch": branch})
+        holder = None if target.is_gone(name) else target.find_session(tx, name)
+        if holder is not None:
+            span = target.seq_here(name, first), target.seq_here(name, last)
+            found.append(Run(holder, *span))
+    return found
 
 
 def read_message(target: Target, item: Item) -> MessageLine:

@@ -60,6 +60,7 @@ READ_MORE = {
     "messages.spans": "a deep check reads everything",
     "entries.list_pinned": JOINED,
     "sessions.branches": JOINED,
+    "sessions.sharing": "check reads the whole file",
     "sessions.cards": JOINED,
     "sessions.head": JOINED,
     "sessions.infos": JOINED,

@@ -311,7 +311,7 @@ def test_a_shared_message_goes_from_every_head(db: MemDB, archived: bool) -> Non
 
 
 def test_a_host_that_shortens_one_head_leaves_the_others(db: MemDB) -> None:
-    """`pop`, `replace` and `clear` copy what others still share, with the same seqs."""
+    """`pop`, `replace` and `clear` take away what they name, and only from the one head."""
     chat = fill(db)
     one = chat.branch("one", 4)
     two = one.branch("two")
@@ -330,6 +330,140 @@ def test_a_host_that_shortens_one_head_leaves_the_others(db: MemDB) -> None:
     assert texts(two) == ["m1", "m2", "m3", "m4"]
     assert one.append("user", "again").seq == 5
     assert db.file.check(deep=True) == []
+
+
+SHORTEN: dict[str, Any] = {
+    "a branch replaces": lambda chat: chat.branch("one").host.replace([2]),
+    "a session replaces": lambda chat: chat.host.replace([2]),
+    "a branch of a branch replaces": lambda chat: chat.branch("two").host.replace([2]),
+    "a session clears": lambda chat: chat.host.clear(),
+    "a branch clears": lambda chat: chat.branch("one").host.clear(),
+    "a session pops": lambda chat: [chat.host.pop() for _ in range(5)],
+    "a branch pops": lambda chat: [chat.branch("one").host.pop() for _ in range(3)],
+}
+
+
+def branched(db: MemDB) -> list[Session]:
+    """Return a session, a branch, a branch of it and another one; all share m1 to m4."""
+    chat = fill(db)
+    one = chat.branch("one", 4)
+    one.append("user", "new")
+    two = one.branch("two")
+    two.append("user", "newer")
+    return [chat, one, two, chat.branch("three", 5)]
+
+
+@pytest.mark.parametrize("case", SHORTEN)
+@pytest.mark.parametrize("archived", [False, True])
+def test_what_a_host_does_not_name_stays_shared(db: MemDB, case: str, archived: bool) -> None:
+    """It is stored and found once, and edited, deleted and forgotten on every head."""
+    heads = branched(db)
+    before = [[one.seq for one in head.messages()] for head in heads]
+    if archived:
+        heads[2].archive(keep_last=0)
+    SHORTEN[case](heads[0])
+    after = [[one.seq for one in head.messages()] for head in heads]
+
+    assert sum(a != b for a, b in zip(after, before, strict=True)) == 1
+    stored = {one.uid for head in heads for one in head.messages()}
+    assert db.file.info().counts["messages"] == len(stored)
+    for seq in range(1, 5):
+        of = [head for head in heads if seq in [one.seq for one in head.messages()]]
+        assert len({head.get(seq).uid for head in of}) == 1, "one message, whoever shows it"
+        of[-1].host.edit(seq, {"role": "user", "text": f"kumquat{seq}"})
+        assert {head.get(seq).text for head in of} == {f"kumquat{seq}"}
+        (hit,) = db.scope("ann").recall(f"kumquat{seq}", kinds=("message",), by="words")
+        assert heads[0].branch(hit.source.branch).get(seq) if hit.source.branch else True
+        (of[0].forget if seq % 2 else of[-1].delete)([seq])
+        assert not any(seq in [one.seq for one in head.messages()] for head in heads)
+    db.jobs.run()
+    assert db.file.check(deep=True) == []
+
+
+def test_the_same_message_forgotten_on_another_head(file_db: MemDB) -> None:
+    """A proof finds no copy; what says the same words for itself is named with its branch."""
+    ann = file_db.scope("ann")
+    chat = ann.session("s")
+    for number in (1, 2, 3):
+        chat.append("user", f"kumquat{number} said")
+    other = chat.branch("b")
+    other.host.replace([1])
+    receipt = ann.forget(session="s", seqs=[2], prove=True)
+    assert receipt.proven
+    assert texts(other) == ["kumquat3 said"]
+
+    other.append("user", "Something with a kumquat3 said twice")
+    other.append("user", "kumquat3 said")
+    receipt = ann.forget(session="s", seqs=[3], prove=True)
+    assert receipt.proof is not None
+    assert set(receipt.proof.said_in) == {"message s (b)#4"}
+    receipt = ann.forget(query="something kumquat3 twice", prove=True)
+    assert receipt.proven
+    chat.append("user", "kumquat3 said")
+    receipt = chat.forget(query="kumquat3 said", prove=True)
+    assert receipt.proof is not None
+    assert receipt.proof.still_said_in == ("message s (b)#5",)
+
+
+def test_what_was_learnt_and_saved_goes_along_with_a_message(db: MemDB) -> None:
+    """A message that moves to a branch takes its facts and files along, and they go with it."""
+    ann = db.scope("ann")
+    chat, one, *_ = branched(db)
+    learnt = ann.remember("Ann likes tea.", session="talk", seq=2).entry
+    chat.artifacts.save("plan.md", "the plan", message_seq=2)
+    chat.host.replace([2])
+
+    moved = ann.entries.get(learnt.id)
+    assert (moved.session, moved.branch, moved.first_seq) == ("talk", "one", 2)
+    (version,) = chat.artifacts.list()
+    assert (version.message_branch, version.message_seq) == ("one", 2)
+    receipt = one.forget([2], artifacts=True)
+    assert (receipt.removed["entries"], receipt.removed["artifacts"]) == (1, 1)
+    assert db.file.check(deep=True) == []
+
+
+@pytest.mark.parametrize("way", ["delete", "forget"])
+def test_a_branch_that_goes_leaves_what_others_show(file_db: MemDB, way: str) -> None:
+    """Its messages that only others show too are theirs then; the rest of it goes."""
+    chat, one, two, three = branched(file_db)
+    chat.host.clear()
+    assert texts(one) == ["m1", "m2", "m3", "m4", "new"]
+    rest = [texts(three)]
+    given = {"prove": True} if way == "forget" else {}
+    two.delete()
+
+    counted = one.delete(dry_run=True).removed["messages"]
+    receipt = getattr(one, way)(**given)
+
+    assert counted == receipt.removed["messages"] == 1
+    assert receipt.proven is (way == "forget")
+    assert [texts(three)] == rest == [["m1", "m2", "m3", "m4", "m5"]]
+    assert file_db.file.info().counts["messages"] == 5
+    assert file_db.file.check(deep=True) == []
+
+
+def test_shares_come_back_from_an_export(db: MemDB, tmp_path: Path) -> None:
+    """Also into a session that holds other messages: nothing is lost, and nothing double."""
+    chat, *_ = branched(db)
+    chat.host.replace([2, 6])
+    path = tmp_path / "a.jsonl"
+    db.scope("ann").export(path)
+
+    with memdb.open(str(tmp_path / "b.db")) as other:
+        copy = other.scope("ann").session("talk")
+        copy.append("user", "was here")
+        other.import_file(path)
+        assert texts(copy) == ["was here", "m1", "m3", "m4", "m5"]
+        for name, held in (("one", "1234"), ("two", "1234"), ("three", "12345")):
+            here = set(texts(copy.branch(name, create=False)))
+            assert {f"m{number}" for number in held} <= here
+        stored = {
+            one.uid
+            for head in ("", "one", "two", "three")
+            for one in (copy.branch(head) if head else copy).messages()
+        }
+        assert other.file.info().counts["messages"] == len(stored)
+        assert other.file.check(deep=True) == []
 
 
 def test_deleting_goes_down_the_tree(db: MemDB) -> None:

@@ -37,6 +37,7 @@ FINAL = {
     "artifact_without_session": "DELETE FROM sessions",
     "state_without_session": "INSERT INTO state (app, user_name, session, key, value, updated_ms) VALUES ('default', 'ann', 'gone', 'k', '1', 0)",
     "branch_place": "INSERT INTO sessions (id, scope_no, uid, name, branch, parent_id, leaves_at, last_seq, created_ms, updated_ms) SELECT id | (1 << 43), scope_no, 'b', name, 'b', id, last_seq + 5, last_seq + 5, 0, 0 FROM sessions WHERE name = 'trip'",
+    "branch_shares": "INSERT INTO sessions (id, scope_no, uid, name, branch, parent_id, leaves_at, shares, last_seq, created_ms, updated_ms) SELECT id | (1 << 43), scope_no, 'b', name, 'b', id, 0, json_array(json_array(1, 1, id + (7 << 24))), 5, 0, 0 FROM sessions WHERE name = 'trip'",
     "entry_without_session": "UPDATE entries SET session_only = 1, session_id = NULL",
     "message_hash": "UPDATE messages SET author = 'Eve' WHERE author IS NULL",
     "entry_hash": "UPDATE entries SET importance = 1",

@@ -289,6 +289,14 @@ def _branched(chat: Session) -> None:
     other.summaries.compact(keep_last=None)
 
 
+def _sharing(chat: Session) -> None:
+    """Let two branches share messages of each other and of their session, after a gap."""
+    chat.branch("other", 12).append("user", "other")
+    chat.branch("third", 12).append("user", "third")
+    chat.host.replace([3])
+    chat.summaries.compact(keep_last=None)
+
+
 def _in(name: str, act: Callable[[Session], object]) -> Callable[[MemDB], object]:
     return lambda db: act(db.scope("ann").session(name))
 
@@ -343,6 +351,36 @@ WRITES: dict[str, Write] = {
         ("Host.pop",),
         _in("long", lambda chat: chat.host.pop()),
         arrange=_in("long", lambda chat: chat.branch("other").branch("third")),
+    ),
+    "replace a message of a branch": Write(
+        ("Host.replace",),
+        _in("long", lambda chat: chat.branch("other").host.replace([3, 13], _many("new"))),
+        arrange=_in("long", _branched),
+    ),
+    "replace a message that branches share": Write(
+        ("Host.replace",),
+        _in("long", lambda chat: chat.host.replace([3, 5], _many("new"))),
+        arrange=_in("long", _branched),
+    ),
+    "pop a message that branches share": Write(
+        ("Host.pop",),
+        _in("long", lambda chat: chat.branch("other").host.pop()),
+        arrange=_in("long", _branched),
+    ),
+    "clear a session that branches share": Write(
+        ("Host.clear",),
+        _in("long", lambda chat: chat.host.clear()),
+        arrange=_in("long", _branched),
+    ),
+    "delete a branch that others share with": Write(
+        ("Session.delete",),
+        _in("long", lambda chat: chat.branch("other").delete()),
+        arrange=_in("long", _sharing),
+    ),
+    "forget a message that is shared after a gap": Write(
+        ("Session.forget",),
+        _in("long", lambda chat: chat.branch("third").forget([4, 5])),
+        arrange=_in("long", _sharing),
     ),
     "clear a branch": Write(
         ("Host.clear",),

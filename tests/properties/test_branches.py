@@ -70,8 +70,9 @@ class Play:
         """Do one random thing."""
         heads = sorted(self.model.heads)
         head = self.random.choice(heads)
-        acts = [self.append] * 6 + [self.branch] * 2 + [self.delete, self.pop, self.replace]
+        acts = [self.append] * 6 + [self.branch] * 2 + [self.delete, self.pop] + [self.replace] * 2
         acts += [self.compact, self.archive, self.edit, self.drop, self.forget, self.embed]
+        acts += [self.clear] if self.random.random() < 0.3 else []
         self.random.choice(acts)(head)
 
     def append(self, head: str) -> None:
@@ -126,7 +127,6 @@ class Play:
         held = self.model.heads[head]
         assert (popped and popped.text) == (held[-1].text if held else None)
         self.model.heads[head] = held[:-1]
-        self._copy(head, held[-1:])
 
     def replace(self, head: str) -> None:
         """Shorten one head alone."""
@@ -140,30 +140,14 @@ class Play:
             [one.seq for one in gone], [{"role": "user", "text": text}]
         )
         self.model.heads[head] = [one for one in self.model.heads[head] if id(one) not in ids]
-        self._copy(head, gone)
         self.model.last[head] += 1
         assert new.seq == self.model.last[head]
         self.model.heads[head].append(Said(new.seq, text))
 
-    def _copy(self, head: str, gone: list[Said]) -> None:
-        """Share nothing with this head from the first of *gone* on: it may be copied."""
-        if not gone:
-            return
-        first = min(one.seq for one in gone)
-        self.model.heads[head] = [
-            one if one.seq < first else Said(one.seq, one.text) for one in self.model.heads[head]
-        ]
-        self._join()
-
-    def _join(self) -> None:
-        """Let heads share the objects that they share in the file: those of one uid."""
-        by_uid: dict[str, Said] = {}
-        for name in self.model.heads:
-            uids = {one.seq: one.uid for one in self.chat(name).messages()}
-            self.model.heads[name] = [
-                by_uid.setdefault(uids[one.seq], Said(one.seq, one.text))
-                for one in self.model.heads[name]
-            ]
+    def clear(self, head: str) -> None:
+        """Empty one head alone."""
+        assert self.chat(head).host.clear() == bool(self.model.heads[head])
+        self.model.heads[head] = []
 
     def compact(self, head: str) -> None:
         """Make the summaries that are due."""
@@ -267,7 +251,9 @@ class Play:
         for hit in mine:
             chat = self.chat(hit.source.branch or "")
             assert chat.get(hit.source.seq or 0).text == hit.text
-        # What no head holds any more is stored all the same where a parent was left earlier.
+        # Heads share a message by its uid, and no copy of it is left that no head shows.
+        shared = [one for held in self.model.heads.values() for one in held]
+        assert len(every) == len({id(one) for one in shared})
         texts = sorted(one.text for one in every.values() if word in one.text.split())
         assert sorted(hit.text for hit in mine) == texts
 

@@ -54,7 +54,7 @@ WHERE
   id IN (SELECT value FROM json_each(:ids))
   AND (
     digest <> row_digest(
-      id, scope_no, uid, name, branch, parent_id, leaves_at, title, last_seq, metadata,
+      id, scope_no, uid, name, branch, parent_id, leaves_at, shares, title, last_seq, metadata,
       created_ms, updated_ms
     )
     OR created_ms NOT BETWEEN -62135596800000 AND 253402300799999

@@ -172,7 +172,7 @@ SELECT 0, 'counter', counter FROM (SELECT DISTINCT counter FROM messages)
 """
 
 SELECT_SESSION_NAME = """/* proof.session_name */
-SELECT name FROM sessions WHERE id = :id
+SELECT name, branch FROM sessions WHERE id = :id
 """
 
 SELECT_SUMMARIES = """/* proof.summaries */
@@ -583,7 +583,8 @@ def _place(tx: Tx, kind: str, row_id: int) -> str:
     """Return the name of a place in the own scope."""
     if kind == "message":
         name = tx.one(SELECT_SESSION_NAME, {"id": session_of(row_id)})
-        return f"message {name[0] if name else '?'}#{seq_of(row_id)}"
+        branch = f" ({name[1]})" if name and name[1] else ""
+        return f"message {name[0] if name else '?'}{branch}#{seq_of(row_id)}"
     return f"{kind} {row_id}" if kind in ("entry", "summary") else kind
 
 
