@@ -113,7 +113,7 @@ def _runs(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _span(piece: Piece) -> str:
-    if piece.first_seq is None:
+    if piece.first_seq is None or piece.kind == "entry":
         return piece.ref or ""
     if piece.first_seq == piece.last_seq:
         return f"{piece.first_seq}"

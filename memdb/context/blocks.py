@@ -12,6 +12,7 @@ from __future__ import annotations
 from itertools import accumulate, islice
 
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS
+from memdb.models.ids import branch_of
 from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
 from memdb.text.sanitize import prompt_line
@@ -41,6 +42,8 @@ BARE = ("", "")
 # A text that holds an end mark cannot end its block: the mark is broken there.
 _MARKS = tuple((mark, mark.replace("<", "< ")) for _, mark in (SUMMARIES, RECALLED))
 
+SYSTEM_REASON = "system text, always whole"
+
 # Marks an omitted range.
 OMITTED = "[Messages {first}-{last} are not shown here.]"
 
@@ -62,6 +65,28 @@ class Block(Record):
     def tokens(self) -> int:
         """Tokens of the message, its overhead included."""
         return self.message.tokens + MESSAGE_OVERHEAD_TOKENS
+
+    def pieces_at(self, place: int) -> list[Piece]:
+        """Return the pieces of a block that is message *place* of a context."""
+        return [piece.replace(message=place) for piece in self.pieces]
+
+
+def message_piece(
+    kind: str, message: Message, tokens: int, reason: str, place: tuple[int, str]
+) -> Piece:
+    """Return the piece of a stored message; *place*: its number in the context, its session."""
+    number, session = place
+    return Piece(
+        kind,
+        message.seq,
+        message.seq,
+        tokens,
+        reason,
+        text=message.text,
+        message=number,
+        session=str(session),
+        branch=branch_of(session) or None,
+    )
 
 
 def quoted(text: str) -> str:
@@ -102,8 +127,16 @@ def block(lines: Sequence[Line], frame: tuple[str, str], counting: Counting, ses
     if total - sum(costs) < MESSAGE_OVERHEAD_TOKENS:  # lines together cost less than one by one
         costs = _scaled(costs, max(total - frame_tokens(frame, counting), 0))
     rest = total - sum(costs)
-    around = Piece("frame", None, None, rest, "marks where remembered text begins and ends")
-    pieces = [line.piece.replace(tokens=cost) for line, cost in zip(lines, costs, strict=True)]
+    reason = "marks where remembered text begins and ends"
+    around = Piece("frame", None, None, rest, reason, text=f"{frame[0]}{frame[1]}")
+    pieces = [
+        line.piece.replace(tokens=cost, text=line.text)
+        if line.piece.session is not None or line.piece.kind == "entry"
+        else line.piece.replace(
+            tokens=cost, text=line.text, session=str(session), branch=branch_of(session) or None
+        )
+        for line, cost in zip(lines, costs, strict=True)
+    ]
     return Block(message, (around, *pieces))
 
 
@@ -221,18 +254,32 @@ def _entry_line(hit: Hit) -> Line:
     source = hit.source
     piece = Piece(
         "entry",
-        None,
-        None,
+        source.seq,
+        source.seq,
         0,
         f"entry {hit.rank} for the question",
         str(source.entry_id),
         hit.score,
+        session=source.session,
+        branch=source.branch,
     )
     return Line(f"({prompt_line(source.category or '')}) {prompt_line(hit.text)}", piece)
 
 
 def _pinned_line(entry: Entry) -> Line:
-    piece = Piece("entry", None, None, 0, "pinned: in every context", str(entry.id))
+    by = "entry" if entry.pinned else "category"
+    why = "pinned" if entry.pinned else f"its category {entry.category} is pinned"
+    piece = Piece(
+        "entry",
+        entry.first_seq,
+        entry.last_seq,
+        0,
+        f"{why}: in every context",
+        str(entry.id),
+        session=entry.session,
+        branch=entry.branch,
+        pinned=by,
+    )
     return Line(f"({prompt_line(entry.category)}) {prompt_line(entry.text)}", piece)
 
 
@@ -244,8 +291,10 @@ def _message_line(hit: Hit) -> Line:
         source.seq,
         0,
         f"message {hit.rank} for the question",
-        None,
+        str(source),
         hit.score,
+        session=source.session,
+        branch=source.branch,
     )
     who = f" {source.author}" if source.author else ""
     day = iso_day(source.created_ms or 0)

@@ -13,9 +13,11 @@ from __future__ import annotations
 from memdb.context.blocks import (
     LEAST_MESSAGES,
     MOST_MESSAGES,
+    SYSTEM_REASON,
     TOKENS_PER_HIT,
     Excerpts,
     Recalled,
+    message_piece,
     note,
     omitted_tokens,
 )
@@ -426,27 +428,30 @@ class _Plan:
     def _joined(self, cover: Block | None, recalled: Block | None, tail: Tail) -> ContextWindow:
         """Return all parts in order, with their pieces."""
         shown: list[Message] = list(self._head.messages)
+        name = self._place[1]
         pieces = [
-            Piece("system", one.seq, one.seq, cost, "system text, always whole")
-            for one, cost in zip(self._head.messages, self._head.costs, strict=True)
+            message_piece("system", one, cost, SYSTEM_REASON, (place, name))
+            for place, (one, cost) in enumerate(
+                zip(self._head.messages, self._head.costs, strict=True)
+            )
         ]
         blocks = [one for one in (cover, recalled) if one is not None]
         for one in blocks:
+            pieces += one.pieces_at(len(shown))
             shown.append(one.message)
-            pieces += one.pieces
         if tail.messages and tail.messages[0].role != "user" and not blocks:
             opening = note(OPENING, self._counting, self._place[1])
-            shown.append(opening)
             cost = opening.tokens + MESSAGE_OVERHEAD_TOKENS
-            pieces.append(
-                Piece("frame", None, None, cost, "model APIs want a user's message first")
-            )
+            reason, at = "model APIs want a user's message first", len(shown)
+            pieces.append(Piece("frame", None, None, cost, reason, text=OPENING, message=at))
+            shown.append(opening)
+        first = len(shown)
         shown += tail.messages
         newest = len(tail.messages) - 1
         for place, (message, cost) in enumerate(zip(tail.messages, tail.costs, strict=True)):
             reason = "the newest message" if place == newest else "fresh tail, word for word"
             if message.seq in self._shortened:
                 reason += ", shortened: it is over the budget"
-            pieces.append(Piece("message", message.seq, message.seq, cost, reason))
+            pieces.append(message_piece("message", message, cost, reason, (first + place, name)))
         tokens = sum(piece.tokens for piece in pieces)
         return ContextWindow(tuple(shown), tokens, self._budget, tuple(pieces))

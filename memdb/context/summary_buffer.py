@@ -9,12 +9,13 @@ tokens in the session, so that every process returns the same window.
 
 from __future__ import annotations
 
+from memdb.context.blocks import SYSTEM_REASON, message_piece
 from memdb.context.coverage import Coverage
 from memdb.context.truncation import shorten
 from memdb.conversations.tool_calls import unit_starts
 from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens
 from memdb.errors import TooLarge
-from memdb.models.messages import ContextWindow, Piece
+from memdb.models.messages import ContextWindow
 from memdb.summaries.planning import head_seq
 from memdb.tables import messages, sessions
 
@@ -113,7 +114,7 @@ def summary_buffer(
     views = tail
     if sum(cost_tokens(one, counting) for one in tail) > room:
         views = shorten(tail, room, counting, budget_tokens)
-    return _window(session.head, cover, views, tail, counting, budget_tokens)
+    return _window(place[1], session.head, cover, views, tail, counting, budget_tokens)
 
 
 def _head(tx: Tx, place: tuple[int, str]) -> list[Message]:
@@ -151,6 +152,7 @@ def _newest(
 
 
 def _window(
+    session: str,
     head: list[Message],
     cover: Block | None,
     views: list[Message],
@@ -159,16 +161,17 @@ def _window(
     budget_tokens: int,
 ) -> ContextWindow:
     shown = list(head)
-    pieces = [_piece("system", one, counting, "system text, always whole") for one in head]
+    pieces = [
+        message_piece("system", one, cost_tokens(one, counting), SYSTEM_REASON, (place, session))
+        for place, one in enumerate(head)
+    ]
     if cover is not None:
+        pieces += cover.pieces_at(len(shown))
         shown.append(cover.message)
-        pieces += cover.pieces
     for view in views:
         reason = "newest messages" if view in tail else "newest messages, shortened to the budget"
-        pieces.append(_piece("message", view, counting, reason))
+        cost, place = cost_tokens(view, counting), (len(shown), session)
+        pieces.append(message_piece("message", view, cost, reason, place))
+        shown.append(view)
     tokens = sum(piece.tokens for piece in pieces)
-    return ContextWindow((*shown, *views), tokens, budget_tokens, tuple(pieces))
-
-
-def _piece(kind: str, message: Message, counting: Counting, reason: str) -> Piece:
-    return Piece(kind, message.seq, message.seq, cost_tokens(message, counting), reason)
+    return ContextWindow(tuple(shown), tokens, budget_tokens, tuple(pieces))

@@ -96,11 +96,19 @@ class Piece(Record):
     Attributes:
         kind: "system", "summary", "digest", "omitted", "entry", "recalled",
             "message", or "frame" for the words around summaries and excerpts.
-        first_seq: With *last_seq* the span it tells; None for entries and frames.
+        first_seq: With *last_seq* the span it tells; of an entry the messages that it was
+            learnt from. None for frames, and if that is not known.
         tokens: By the file's counter; those of all pieces add up to the context's.
         reason: Why it won its place, in a short sentence.
-        ref: Id of the summary or entry, where it is one.
+        ref: Id of the summary or entry, or the place of a recalled message ("trip#12").
+            None for others.
         score: How well it matches the query, where that decided.
+        text: What is sent for it: of a message its text, of a frame the words around.
+        message: Which of the context's messages holds it, from 0.
+        session: The session of *first_seq*. None means that there is none.
+        branch: The branch of that session. None means the session itself.
+        pinned: Of an entry that is in every context "entry" if it is pinned itself,
+            "category" if its category is. None for others.
     """
 
     kind: str
@@ -110,6 +118,11 @@ class Piece(Record):
     reason: str
     ref: str | None = None
     score: float | None = None
+    text: str = ""
+    message: int = 0
+    session: str | None = None
+    branch: str | None = None
+    pinned: str | None = None
 
 
 class ContextWindow(Record):

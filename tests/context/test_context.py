@@ -842,3 +842,62 @@ def test_a_long_newest_message_leaves_room_for_what_is_recalled() -> None:
 
     kinds_shown = [piece.kind for piece in window.pieces]
     assert {"entry", "recalled"} <= {*kinds_shown}
+
+
+def test_each_piece_has_its_text_and_where_it_comes_from(db: MemDB) -> None:
+    """Every kind of piece: what is sent for it, in which message, and the way back."""
+    ann, chat = db.scope("ann"), db.scope("ann").session("trip")
+    chat.append("system", "You are a guide.")
+    chat.extend(
+        [{"role": "user", "text": f"Line {n} about Oslo and its boats."} for n in range(90)]
+    )
+    ann.remember("Ann is allergic to nuts.", category="profile", session="trip", seq=3)
+    ann.remember("Ann sails in Oslo.", category="events", pinned=True)
+    ann.remember("Oslo has boats to the islands.", category="events", session="trip", seq=(4, 5))
+
+    window = chat.context(900, "boats in Oslo")
+    kinds = {piece.kind for piece in window.pieces}
+
+    assert kinds >= {"system", "frame", "summary", "entry", "recalled", "message"}
+    for piece in window.pieces:
+        message = window.messages[piece.message]
+        assert piece.text
+        if piece.kind == "frame":
+            assert piece.session is None
+            assert all(half in message.text for half in piece.text.splitlines())
+        elif piece.kind in ("system", "message"):
+            assert (piece.text, piece.first_seq) == (message.text, message.seq)
+        else:
+            assert piece.text in message.text
+        if piece.kind not in ("frame", "entry"):
+            assert piece.session == "trip"
+            assert chat.get(piece.first_seq or 0).session == "trip"
+        if piece.kind == "recalled":
+            assert piece.ref == f"trip#{piece.first_seq}"
+            assert chat.get(piece.first_seq or 0).text in piece.text
+    assert {piece.message for piece in window.pieces} == {*range(len(window.messages))}
+    entries = {piece.text.split(") ")[1]: piece for piece in window.pieces if piece.kind == "entry"}
+    nuts, sails = entries["Ann is allergic to nuts."], entries["Ann sails in Oslo."]
+    boats = entries["Oslo has boats to the islands."]
+    assert (nuts.pinned, nuts.session, nuts.first_seq) == ("category", "trip", 3)
+    assert "its category profile is pinned" in nuts.reason
+    assert (sails.pinned, sails.session, sails.first_seq) == ("entry", None, None)
+    assert (boats.pinned, boats.session, boats.first_seq) == (None, "trip", 4)
+
+
+def test_pieces_of_a_summary_buffer_have_their_text_too(db: MemDB) -> None:
+    """The strategy that makes pieces besides `context`."""
+    chat = db.scope("ann").session("trip")
+    chat.append("system", "You are a guide.")
+    chat.extend(
+        [{"role": "user", "text": f"Line {n} about Oslo and its boats."} for n in range(90)]
+    )
+
+    window = chat.host.window("summary_buffer", budget_tokens=700)
+
+    assert {piece.kind for piece in window.pieces} >= {"system", "summary", "message"}
+    assert all(piece.text for piece in window.pieces)
+    for piece in window.pieces:
+        message = window.messages[piece.message]
+        if piece.kind in ("system", "message"):
+            assert (piece.text, piece.session) == (message.text, "trip")
