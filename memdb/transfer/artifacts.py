@@ -11,12 +11,21 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, MemDBError
+from memdb.errors import InvalidInput
 from memdb.models.ids import session_id
 from memdb.records import artifacts as records
 from memdb.tables import artifacts, blobs, sessions, tombstones
 from memdb.text.validate import json_object, name_value, text_value
-from memdb.transfer.lines import Codec, Item, PartFile, between, bytes_value, located, place_name
+from memdb.transfer.lines import (
+    REFUSALS,
+    Codec,
+    Item,
+    PartFile,
+    between,
+    bytes_value,
+    located,
+    place_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +156,6 @@ def read_artifact(target: Target, item: Item) -> Item:
             f"{row['parts'] or 0} lines with parts of it should be before it, and there are "
             f"{parts.count}: export it again"
         )
-    parts.rewind()
     data = parts if row["parts"] else row[given[0]]
     message = row["message"]
     if not exported:
@@ -157,6 +165,13 @@ def read_artifact(target: Target, item: Item) -> Item:
             raise InvalidInput("message is not an object with session and seq: export it again")
         row["message"] = MESSAGE.from_line(message)
     return Item(item.place, item.kind, {**row, "name": _full_name(row), "data": data})
+
+
+def named_message(line: Item) -> tuple[str, str | None] | None:
+    """Return the session and message that a hand-written line names; None for none."""
+    row = line.fields
+    is_named = row["version"] is None and row["message"] is not None
+    return (row["session"], row["message"]) if is_named else None
 
 
 def read_name(_target: Target, item: Item) -> dict[str, Any]:
@@ -188,7 +203,7 @@ def write_artifacts(target: Target, tx: Tx, lines: list[Item]) -> None:
         write = _save_next if line.fields["version"] is None else _restore
         try:
             added = write(target, tx, line.fields)
-        except MemDBError as error:
+        except REFUSALS as error:
             raise located(line.place, error) from error
         target.added["artifacts_added" if added else "artifacts_known"] += 1
 
@@ -257,6 +272,8 @@ def _save(
 ) -> int:
     """Save the bytes of a line, and return the number of the version."""
     columns = {name: row[name] for name in ("mime", "metadata", "created_ms", "uid")}
+    if isinstance(row["data"], PartFile):
+        row["data"].rewind()
     saved = target.services.artifacts.save(
         target.owner,
         row["session"],

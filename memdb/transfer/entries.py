@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memdb.entries.validation import TRUST, content_columns, validate
-from memdb.errors import InvalidInput, MemDBError
+from memdb.errors import InvalidInput
 from memdb.models.entries import EntryChanges, EntryVersion, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
 from memdb.records import entries as records
@@ -22,6 +22,7 @@ from memdb.tables import entries, entry_history
 from memdb.text.validate import name_value, optional_name, time_value
 from memdb.transfer.lines import (
     PAGE,
+    REFUSALS,
     Codec,
     Item,
     between,
@@ -108,6 +109,14 @@ def read_entry(target: Target, item: Item) -> Item:
     optional_name(new.session, "session")
     uid = _derived_uid(fields, created_ms or 0)
     return Item(item.place, item.kind, {"uid": uid, "new": new, "message": message})
+
+
+def named_message(line: Item) -> tuple[str, str | None] | None:
+    """Return the session and message that a hand-written line names; None for none."""
+    new = line.fields.get("new")
+    if new is None or (new.session is None and line.fields["message"] is None):
+        return None
+    return new.session, line.fields["message"]
 
 
 def _derived_uid(fields: dict[str, Any], created_ms: int) -> str:
@@ -255,7 +264,7 @@ def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool
         if uid in known:
             return False
         done = target.services.entries.add(target.owner, new.replace(uid=uid))
-    except MemDBError as error:
+    except REFUSALS as error:
         raise located(line.place, error) from error
     known[uid] = done.entry.id
     return True

@@ -12,7 +12,7 @@ import os
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, MemDBError, SecretFound
+from memdb.errors import FileError, InvalidInput, SecretFound
 from memdb.models.record import Record
 from memdb.models.reports import ImportReport, LeftOut
 from memdb.models.settings import read_settings
@@ -20,16 +20,17 @@ from memdb.records.scopes import ScopeRef
 from memdb.tables import scopes, settings
 from memdb.text.validate import flag_value, optional_name, text_value
 from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries
-from memdb.transfer.formats.base import LEFT_OUT, Request, left_out
-from memdb.transfer.lines import SCOPE, Item, Target, located
+from memdb.transfer.formats.base import LEFT_OUT, Request, left_out, without_place
+from memdb.transfer.lines import REFUSALS, SCOPE, Group, Item, PartFile, Target, located
 from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from memdb.engine.base import Tx
     from memdb.models.reports import TableColumns
-    from memdb.transfer.formats.base import Format
+    from memdb.transfer.formats.base import Format, Read
     from memdb.transfer.lines import TransferServices
 
 BEFORE = "The lines before it are stored"
@@ -40,6 +41,11 @@ NOTHING = "Nothing is stored"
 SHOWN = 5
 SAMPLES = 3
 SAMPLE_CHARS = 80
+
+# Reasons that a report lists one by one; a table may have a fault in each row.
+MAX_REASONS = 100
+FURTHER = "further records"
+FURTHER_WHY = "they have faults like those before"
 
 # Holds the write lock for 0.06 s; half as many cost a quarter more per line.
 CHUNK_ITEMS = 2000
@@ -108,8 +114,9 @@ def import_file(
 
     Raises:
         FileError: *path* cannot be read.
-        InvalidInput: a line or message cannot be stored; the error names it.
-            What is before it is stored, and stays.
+        InvalidInput: nothing of it can be stored, a line of a memdb export cannot, or the
+            file breaks off; the error names the place. What is before it is stored, and
+            stays. Any other record that cannot be stored is in the report.
         SecretFound: one holds a secret, and the settings refuse it.
 
     Cost: 50 µs per message with index and exact token count, 35 µs from a memdb
@@ -126,26 +133,32 @@ def import_file(
             tree, has_owner=owner is not None, session=session, format=format, columns=columns
         )
         request = Request(tree, names, session, columns, services.db)
-        sink = _Sink(services, owner, dry_run=dry_run)
+        sink = _Sink(services, owner, chosen, dry_run=dry_run)
         total = tree.size_of(names)
-        try:
-            for item in chosen.read(request):
-                sink.add(item)
-                if sink.full:
-                    sink.flush()
-                    if progress is not None:
-                        progress(min(tree.done, total), total)
-        except (_Explained, SecretFound):
-            raise
-        except InvalidInput as error:
-            sink.flush()
-            raise _Explained(f"{error}. {sink.kept}: mend it and import again") from error
+        for item in _explained(chosen.read(request), sink):
+            sink.add(item)
+            if sink.full:
+                sink.flush()
+                if progress is not None:
+                    progress(min(tree.done, total), total)
         sink.finish()
         for item in _unread(tree, names):
             sink.add(item)
         if progress is not None:
             progress(total, total)
-    return sink.report(chosen.name)
+    return sink.report()
+
+
+def _explained(found: Read, sink: _Sink) -> Read:
+    """Yield what a format finds; an error says what of it is stored by then."""
+    try:
+        yield from found
+    except InvalidInput as error:
+        sink.flush()
+        raise InvalidInput(f"{error}. {sink.kept}: mend it and import again") from error
+    except FileError as error:
+        sink.flush()
+        raise FileError(f"{error}. {sink.kept}", error.path) from error
 
 
 def require_format(
@@ -213,24 +226,47 @@ def choose_format(
 def _unread(tree: Tree, names: list[str]) -> Iterator[Item]:
     """Yield an item for the files of a tree that its format does not read."""
     read = set(names)
-    rest = [name for name in tree.names if name not in read]
-    if rest:
+    reasons = {name: "they hold no conversations" for name in tree.names if name not in read}
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for name, why in {**reasons, **tree.refused}.items():
+        by_reason[why].append(name)
+    for why, rest in by_reason.items():
         shown = ", ".join(rest[:SHOWN]) + (", ..." if len(rest) > SHOWN else "")
-        yield left_out(tree.name, "files", f"they hold no conversations: {shown}", len(rest))
+        yield left_out(tree.name, "files", f"{why}: {shown}", len(rest))
+
+
+# The session and the external id of the message that a hand-written line names, None for none.
+_NAMED = {"entry": entries.named_message, "artifact": artifacts.named_message}
+
+
+class _Checked(Record):
+    """
+    A group whose items can be stored, as far as is known without writing.
+
+    Attributes:
+        lines: The kind of each, and what `_Kind.read` made of it.
+    """
+
+    place: str
+    items: tuple[Item, ...]
+    lines: list[tuple[str, Any]]
 
 
 class _Sink:
-    """Stores items in chunks; call `finish` after the last one."""
+    """Stores groups in chunks; call `finish` after the last one."""
 
     def __init__(
-        self, services: TransferServices, owner: ScopeRef | None, *, dry_run: bool
+        self, services: TransferServices, owner: ScopeRef | None, chosen: Format, *, dry_run: bool
     ) -> None:
         """Store for *owner*, None means for the scopes that the items name; or only count."""
         self.added: Counter[str] = Counter()
+        self._format = chosen
         self._dry_run = dry_run
-        self._left_out: dict[tuple[str, str], int] = {}
+        self._report = Refusals()
         self._samples: list[str] = []
-        self._sessions: set[str | None] = set()  # of a dry run
+        self._sessions: set[str] = set()  # of a dry run, before its entries are counted
+        self._counted: set[str | None] = set()  # of a dry run
+        self._taken: dict[tuple[str, str], bytes] = {}  # of a dry run
         self._special: dict[str, Callable[[Item], None]] = {
             LEFT_OUT: self._leave_out,
             "settings": self._take_settings,
@@ -242,40 +278,74 @@ class _Sink:
         self._owner = owner
         self._target = None if owner is None else Target(services, owner, owner.app, self.added)
         self._scope: dict[str, Any] | None = None
-        self._lines: defaultdict[str, list[Any]] = defaultdict(list)
-        self._waiting = 0
+        self._waiting: list[_Checked] = []
+        self._waiting_lines = 0
         self._waiting_bytes = 0
 
-    def add(self, item: Item) -> None:
+    def add(self, given: Item | Group) -> None:
         """
-        Check an item; it is stored with its chunk.
+        Check an item or a group; it is stored with its chunk, or left out as a whole.
 
         Raises:
-            InvalidInput: it cannot be stored; the items before it are.
+            InvalidInput: it cannot be stored, and the format is strict; what is before it is.
+            SecretFound: it holds a secret, and the settings refuse it.
         """
-        self._begin(item.kind)
-        try:
-            special = self._special.get(item.kind)
-            if special is not None:
-                special(item)
+        group = given if isinstance(given, Group) else Group(given.place, (given,))
+        if group.reason is not None:
+            self._refuse(group.place, InvalidInput(f"{group.place}: {group.reason}"))
+            return
+        lines: list[tuple[str, Any]] = []
+        size = 0
+        for item in group.items:
+            try:
+                line = self._read(item)
+            except REFUSALS as error:
+                self._refuse(group.place, located(item.place, error))
                 return
-            target = self._require_target()
-            kind = _KINDS.get(item.kind)
-            if kind is None:
-                raise InvalidInput(f"kind is {item.kind!r}: use one of {', '.join(_KINDS)}")
-            line = kind.read(target, item)
-        except MemDBError as error:
+            if line is not None:
+                lines.append((item.kind, line))
+                size += _size_of(item.kind, line)
+        for item in group.items:
+            if item.kind == LEFT_OUT:
+                self._leave_out(item)
+        if not lines:
+            return
+        self._waiting.append(_Checked(group.place, group.items if self._dry_run else (), lines))
+        self._waiting_lines += len(lines)
+        self._waiting_bytes += size
+
+    def _read(self, item: Item) -> Any:
+        """Return an item, checked, as its kind is written; None for one that no row is made of."""
+        if item.kind == LEFT_OUT:
+            return None
+        self._begin(item.kind)
+        special = self._special.get(item.kind)
+        if special is not None:
+            special(item)
+            return None
+        target = self._require_target()
+        kind = _KINDS.get(item.kind)
+        if kind is None:
+            raise InvalidInput(f"kind is {item.kind!r}: use one of {', '.join(_KINDS)}")
+        return kind.read(target, item)
+
+    def _refuse(self, place: str, error: InvalidInput) -> None:
+        """
+        Leave a group out.
+
+        Raises:
+            InvalidInput: the format is strict.
+            SecretFound: the group holds a secret.
+        """
+        if self._target is not None:
+            self._target.parts = PartFile()
+        if isinstance(error, SecretFound):
             self.flush()
-            raise located(item.place, error) from error
-        self._lines[item.kind].append(line)
-        self._waiting += 1
-        if self._dry_run:
-            self._count(item)
-        if item.kind == "artifact":
-            data = line.fields["data"]
-            self._waiting_bytes += len(data) if isinstance(data, bytes) else CHUNK_BYTES
-        elif item.kind == "item":
-            self._waiting_bytes += len(line.draft.value or line.draft.data or b"")
+            raise error
+        if self._format.is_strict:
+            self.flush()
+            raise InvalidInput(f"{error}. {self.kept}: mend it and import again") from error
+        self._report.refuse(place, without_place(place, str(error)))
 
     def _begin(self, kind: str) -> None:
         """Store what has to be there before a line of *kind*."""
@@ -287,20 +357,27 @@ class _Sink:
     @property
     def full(self) -> bool:
         """Whether a chunk is waiting."""
-        return self._waiting >= CHUNK_ITEMS or self._waiting_bytes >= CHUNK_BYTES
+        return self._waiting_lines >= CHUNK_ITEMS or self._waiting_bytes >= CHUNK_BYTES
 
     @property
     def kept(self) -> str:
         """What an error says of the lines before it."""
         return BEFORE if self._has_stored else NOTHING
 
-    def report(self, format_name: str) -> ImportReport:
-        """Return what was added, or would be, and what was left out."""
-        left = [LeftOut(what, why, count) for (what, why), count in self._left_out.items()]
+    def report(self) -> ImportReport:
+        """
+        Return what was added, or would be, and what was left out.
+
+        Raises:
+            InvalidInput: nothing can be stored: each record is broken.
+        """
+        first = self._report.first
+        if first is not None and not (self._has_stored or self._dry_run):
+            raise InvalidInput(f"{': '.join(first)}. {NOTHING}: mend it and import again")
         return ImportReport(
-            format_name,
+            self._format.name,
             **self.added,
-            left_out=tuple(left),
+            left_out=self._report.listed(),
             dry_run=self._dry_run,
             samples=tuple(self._samples),
         )
@@ -309,8 +386,8 @@ class _Sink:
         """Count an item of a dry run, as if nothing of it were here; keep the first messages."""
         fields = item.fields
         name = fields.get("name") if item.kind == "session" else fields.get("session")
-        if item.kind in ("session", "message") and name not in self._sessions:
-            self._sessions.add(name)
+        if item.kind in ("session", "message") and name not in self._counted:
+            self._counted.add(name)
             self.added["sessions"] += 1
         counter = _COUNTERS.get(item.kind)
         if counter is not None:
@@ -327,8 +404,7 @@ class _Sink:
 
     def _leave_out(self, item: Item) -> None:
         """Count something that the format does not import."""
-        reason = item.fields["what"], item.fields["why"]
-        self._left_out[reason] = self._left_out.get(reason, 0) + item.fields["count"]
+        self._report.leave_out(item.fields["what"], item.fields["why"], item.fields["count"])
 
     def _read_part(self, item: Item) -> None:
         """Keep bytes of the artifact whose line follows."""
@@ -357,50 +433,124 @@ class _Sink:
 
     def flush(self) -> None:
         """
-        Store the waiting lines in one transaction.
+        Store the waiting groups, in one transaction if all of them can be.
 
         Raises:
-            InvalidInput: a line cannot be stored. The lines of its chunk that
-                were stored before it stay.
+            InvalidInput: a group cannot be stored, and the format is strict. The groups
+                before it are.
         """
-        target, lines, scope = self._target, self._lines, self._scope
-        if target is None or not (lines or scope):
+        waiting, self._waiting = self._waiting, []
+        self._waiting_lines = self._waiting_bytes = 0
+        if self._target is None or not (waiting or self._scope):
             return
         if self._dry_run:
-            lines.clear()
             self._scope = None
-            self._waiting = self._waiting_bytes = 0
+            kept = [group for group in waiting if self._is_new(self._target, group)]
+            for group in kept:
+                self._try(self._target, group)
+        else:
+            self._store(self._target, waiting)
+
+    def _is_new(self, target: Target, group: _Checked) -> bool:
+        """Say whether no message of a group of a dry run has the id of another; count those."""
+        lines = [line for kind, line in group.lines if kind == "message"]
+        try:
+            messages.refuse_taken(target, lines, self._taken)
+        except InvalidInput as error:
+            self._refuse(group.place, error)
+            return False
+        self._sessions.update(str(line.session) for line in lines)
+        return True
+
+    def _try(self, target: Target, group: _Checked) -> None:
+        """Count a group of a dry run, unless it names a session or message that is absent."""
+        try:
+            for kind, line in group.lines:
+                named = _NAMED[kind](line) if kind in _NAMED else None
+                if named is not None and named not in self._taken:
+                    with self._services.db.read() as tx:
+                        session, message = named
+                        if message is not None:
+                            target.named_message(tx, session, message)
+                        elif session not in self._sessions:
+                            target.require_session(tx, session)
+        except REFUSALS as error:
+            self._refuse(group.place, located(group.place, error))
             return
-        if "message" in lines:
-            lines["message"] = messages.count_messages(target, lines["message"])
-        failure: InvalidInput | None = None
-        with self._services.db.write() as tx:
-            try:
-                if scope is not None and target.owner.find(tx) is None:
-                    scopes.ensure(
-                        tx, scope["app"], scope["user"], scope["uid"], scope["created_ms"]
-                    )
-                for name, kind in _KINDS.items():
-                    if name in lines:
-                        kind.write(target, tx, lines[name])
-            except InvalidInput as error:
-                failure = error
-        self._has_stored = True
-        lines.clear()
-        self._scope = None
-        self._waiting = self._waiting_bytes = 0
-        if isinstance(failure, SecretFound):
-            raise failure
-        if failure is not None:
-            raise _Explained(f"{failure}. {REST}: mend it and import again") from failure
+        for item in group.items:
+            self._count(item)
+
+    def _store(self, target: Target, waiting: list[_Checked]) -> None:
+        """Store groups in one transaction; where one cannot be, each half of them."""
+        lines: defaultdict[str, list[Any]] = defaultdict(list)
+        for group in waiting:
+            for kind, line in group.lines:
+                lines[kind].append(line)
+        names = {line.session for line in lines["message"]}
+        names |= {row["name"] for row in lines["session"]}
+        saved = target.save_state(names)
+        try:
+            if lines["message"]:
+                lines["message"] = messages.count_messages(target, lines["message"])
+            with self._services.db.write() as tx:
+                self._write(target, tx, lines)
+        except REFUSALS as error:
+            target.restore_state(saved)
+            if len(waiting) > 1:
+                half = len(waiting) // 2
+                self._store(target, waiting[:half])
+                self._store(target, waiting[half:])
+                return
+            if self._format.is_strict and not isinstance(error, SecretFound):
+                raise InvalidInput(f"{error}. {REST}: mend it and import again") from error
+            self._refuse(waiting[0].place, located(waiting[0].place, error))
+        else:
+            self._has_stored = True
+            self._scope = None
+
+    def _write(self, target: Target, tx: Tx, lines: dict[str, list[Any]]) -> None:
+        """Add the lines, those of each kind together."""
+        scope = self._scope
+        if scope is not None and target.owner.find(tx) is None:
+            scopes.ensure(tx, scope["app"], scope["user"], scope["uid"], scope["created_ms"])
+        for name, kind in _KINDS.items():
+            if lines.get(name):
+                kind.write(target, tx, lines[name])
 
     def finish(self) -> None:
-        """Store the waiting lines, and end the embedding jobs that the imported vectors did."""
+        """Store the waiting groups, and end the embedding jobs that the imported vectors did."""
         self.flush()
         if self._target is not None and self._target.embedded and not self._dry_run:
             with self._services.db.write() as tx:
                 others.settle_sessions(self._target, tx)
 
 
-class _Explained(InvalidInput):
-    """An error whose message says what is stored."""
+def _size_of(kind: str, line: Any) -> int:
+    """Return about how many bytes of a row a chunk has to hold."""
+    if kind == "artifact":
+        data = line.fields["data"]
+        return len(data) if isinstance(data, bytes) else CHUNK_BYTES
+    return len(line.draft.value or line.draft.data or b"") if kind == "item" else 0
+
+
+class Refusals:
+    """What an import left out: by what it is and why, up to a number; then only counted."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.first: tuple[str, str] | None = None  # place and reason of a broken record
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def refuse(self, place: str, why: str) -> None:
+        """Count a record that is broken."""
+        self.first = self.first or (place, why)
+        what = place if len(self._counts) < MAX_REASONS else FURTHER
+        self.leave_out(what, why if what is place else FURTHER_WHY, 1)
+
+    def leave_out(self, what: str, why: str, count: int) -> None:
+        """Count something that the format does not import."""
+        self._counts[what, why] = self._counts.get((what, why), 0) + count
+
+    def listed(self) -> tuple[LeftOut, ...]:
+        """Return what was left out, in the order in which it came."""
+        return tuple(LeftOut(what, why, count) for (what, why), count in self._counts.items())

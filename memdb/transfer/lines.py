@@ -10,11 +10,12 @@ from __future__ import annotations
 import binascii
 import math
 from base64 import b64decode
+from copy import copy
 from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, SecretFound
+from memdb.errors import Conflict, InvalidInput, NotFound, SecretFound
 from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range, session_no_of
 from memdb.models.record import Record
 from memdb.records import dependents
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     # Takes a value that is not None and its name; returns what is stored.
     Check = Callable[[Any, str], Any]
 
+# What a record is to blame for. Any other error is that of the file, the disk or a service.
+REFUSALS = (InvalidInput, NotFound, Conflict)
+
 # A number below this is a time in seconds (the year 5138), else in milliseconds.
 MAX_SECONDS = 100_000_000_000
 
@@ -60,6 +64,9 @@ MAX_SECONDS = 100_000_000_000
 EXPORT_VERSION = 1
 
 SPOOL_BYTES = 8 << 20
+
+# What of a `Target` a transaction changes that may be rolled back.
+ROLLED_BACK = ("items", "matched", "repeated", "embedded", "open_links")
 
 PAGE = 500  # rows that an export reads at a time
 
@@ -78,6 +85,21 @@ class Item(Record):
     place: str
     kind: str
     fields: dict[str, Any]
+
+
+class Group(Record):
+    """
+    Items that are stored together or left out together: a conversation, a row, a note.
+
+    Attributes:
+        place: Where it is in the file: "conversation 3", or "a.json, conversation 3".
+        items: What it holds.
+        reason: Why it cannot be read; None means that it can.
+    """
+
+    place: str
+    items: tuple[Item, ...]
+    reason: str | None = None
 
 
 def unchecked(value: Any, _field: str) -> Any:
@@ -211,7 +233,8 @@ def located(place: str, error: MemDBError) -> InvalidInput:
     """Return *error* as one that begins with the place in the file."""
     if isinstance(error, SecretFound):
         return SecretFound(f"{place}: {error.field}", error.kinds)
-    return InvalidInput(f"{place}: {error}")
+    reason = str(error)
+    return InvalidInput(reason if reason.startswith(place) else f"{place}: {reason}")
 
 
 def flag_value(value: object, field: str) -> int:
@@ -419,6 +442,30 @@ class Target:
         self.matched: dict[Place, int] = {}
         self.parts = PartFile()
 
+    def save_state(self, names: Iterable[str]) -> dict[str, Any]:
+        """
+        Return what a transaction changes here, for `restore_state` if it is rolled back.
+
+        Args:
+            names: Of the sessions that it writes to.
+        """
+        saved: dict[str, Any] = {name: copy(getattr(self, name)) for name in ROLLED_BACK}
+        saved["added"] = copy(self.added)
+        saved["sessions"] = {name: copy(self.sessions.get(name)) for name in names}
+        return saved
+
+    def restore_state(self, saved: dict[str, Any]) -> None:
+        """Go back to what `save_state` returned."""
+        for name in ROLLED_BACK:
+            setattr(self, name, saved[name])
+        self.added.clear()
+        self.added.update(saved["added"])
+        for name, session in saved["sessions"].items():
+            if session is None:
+                self.sessions.pop(name, None)
+            else:
+                self.sessions[name] = session
+
     def span(self, tx: Tx) -> tuple[int, int]:
         """Return the first and last id that the scope can hold; make the scope if it is new."""
         return scope_range(self.owner.ensure(tx))
@@ -438,6 +485,11 @@ class Target:
     def find_session(self, tx: Tx, name: str) -> int | None:
         """Return the id of a session, None if it is absent, or was forgotten here."""
         return None if self.is_gone(name) else find_session(tx, self.owner, name)
+
+    def require_session(self, tx: Tx, name: str) -> None:
+        """Return if a session is here; InvalidInput if it is absent."""
+        if self.find_session(tx, name) is None:
+            raise InvalidInput(f"there is no session {name!r}: put a line of it first")
 
     def is_gone(self, name: str) -> bool:
         """Return whether a session of the file, or a branch of one, was forgotten here."""

@@ -28,6 +28,7 @@ from memdb.transfer.lines import (
     Item,
     TargetSession,
     between,
+    digest_of,
     located,
     place_name,
     unchecked,
@@ -306,6 +307,38 @@ def count_messages(target: Target, lines: list[MessageLine]) -> list[MessageLine
     ]
 
 
+def refuse_taken(
+    target: Target, lines: list[MessageLine], taken: dict[tuple[str, str], bytes]
+) -> None:
+    """
+    Compare lines with the file, and with those before them, as a dry run has to.
+
+    Args:
+        taken: By session and external id, a digest of the message; the lines are added.
+
+    Raises:
+        InvalidInput: an external id belongs to a different message.
+    """
+    with target.services.db.read() as tx:
+        stored = _stored_externals(target, tx, lines)
+    for line in lines:
+        external_id = line.draft.external_id
+        if external_id is None or line.seq is not None:
+            continue
+        content = line.draft.role, line.draft.text
+        digest = digest_of("\0".join(content))
+        twin = stored.get(line.session, {}).get(external_id, (0, *content))
+        if taken.setdefault((line.session, external_id), digest) != digest or twin[1:] != content:
+            raise _taken_by_another(line)
+
+
+def _taken_by_another(line: MessageLine) -> InvalidInput:
+    return InvalidInput(
+        f"{line.place}: external_id {line.draft.external_id!r} belongs to a different message "
+        f"of session {line.session!r}: give this one another"
+    )
+
+
 def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Stored:
     """Return the stored messages that have the external ids of hand-written lines."""
     given: dict[str, list[str]] = {}
@@ -334,7 +367,7 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
 
     Raises:
         InvalidInput: an external id belongs to a different message, or a session
-            is full. What is before that line is added.
+            is full.
     """
     groups: dict[str, list[MessageLine]] = {}
     for line in lines:
@@ -358,22 +391,12 @@ class _Group:
         self._by_uid: dict[str, int] = {}
 
     def write(self, lines: list[MessageLine]) -> None:
-        """Add the lines that are new; those before one that cannot be stored are added too."""
+        """Add the lines that are new."""
         lines = self._without_forgotten(lines)
         self._load(lines)
-        fresh: list[tuple[MessageLine, int | None]] = []
-        failure: InvalidInput | None = None
-        for line in lines:
-            try:
-                if not self._is_stored(line):
-                    fresh.append((line, self._free_seq(line)))
-            except InvalidInput as error:
-                failure = error
-                break
+        fresh = [(line, self._free_seq(line)) for line in lines if not self._is_stored(line)]
         self._insert(fresh)
         self._target.added["messages_added"] += len(fresh)
-        if failure is not None:
-            raise failure
         self._target.added["messages_known"] += len(lines) - len(fresh)
 
     def _without_forgotten(self, lines: list[MessageLine]) -> list[MessageLine]:
@@ -416,10 +439,7 @@ class _Group:
             self._by_external[draft.external_id] = (0, draft.role, draft.text)
             return False
         if twin[1:] != (draft.role, draft.text):
-            raise InvalidInput(
-                f"{line.place}: external_id {draft.external_id!r} belongs to a different message "
-                f"of session {line.session!r}: give this one another"
-            )
+            raise _taken_by_another(line)
         if line.seq is not None:
             self._move(line.session, line.seq, twin[0])
         return True

@@ -255,6 +255,14 @@ def parse_line(number: int, line: bytes) -> Any:
     raise InvalidInput(f"line {number}: no JSON ({problem}): write one object per line")
 
 
+def value_or_error(number: int, line: bytes) -> Any | InvalidInput:
+    """Return the value of a line of JSON, or the error that says why it is none."""
+    try:
+        return parse_line(number, line)
+    except InvalidInput as error:
+        return error
+
+
 def first_value(source: Source) -> Any:
     """
     Return the first object of *source*: of its first line, of its array, or all of it.

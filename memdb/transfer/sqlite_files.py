@@ -85,9 +85,7 @@ def as_lines(
             ):
                 left = FREE_BYTES + MAX_RATIO * most
                 for line in lines(source, most):
-                    left -= file.write(
-                        json.dumps(line, ensure_ascii=False, default=plain_text) + "\n"
-                    )
+                    left -= file.write(json.dumps(line, default=plain_text) + "\n")
                     if left < 0:
                         raise _too_much(path)
             yield name
@@ -138,9 +136,12 @@ def _open_foreign(path: str) -> Database:
         raise InvalidInput(f"{path} is a memdb file: export it first with `memdb export`")
     quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")  # noqa: PTH100
     try:
-        return Database(sqlite3.connect(f"file:{quoted}?mode=ro", uri=True))
+        handle = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True)
     except sqlite3.Error as error:
         raise FileError(f"{path} cannot be read ({error}): check the path", path) from error
+    # One text that is no UTF-8 is left out with its record, and does not end the import.
+    handle.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    return Database(handle)
 
 
 def read_rows(

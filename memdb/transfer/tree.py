@@ -46,6 +46,7 @@ class Tree:
         is_alone: It is one file, neither a folder nor an archive.
         is_database: It is a SQLite file.
         done: Bytes that were read so far.
+        refused: Files that are not read, each with the reason.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -62,6 +63,7 @@ class Tree:
         self.is_alone = False
         self.is_database = False
         self.done = 0
+        self.refused: dict[str, str] = {}
         self._archive: zipfile.ZipFile | None = None
         self._sizes: dict[str, int] = {}
         # What detection asks of each file, once for all formats.
@@ -70,7 +72,7 @@ class Tree:
         self._characters: dict[str, bytes] = {}
         try:
             if os.path.isdir(self.path):  # noqa: PTH112
-                self._sizes = _files_below(self.path)
+                self._sizes = self._files_below(self.path)
             else:
                 self._list_file()
         except OSError as error:
@@ -94,12 +96,41 @@ class Tree:
             return
         self._archive = zipfile.ZipFile(self.path)
         members = [member for member in self._archive.infolist() if not member.is_dir()]
-        self._sizes = {
-            member.filename: member.file_size
-            for member in sorted(members, key=lambda member: member.filename)
-            if not _is_hidden(member.filename)
-        }
+        for member in sorted(members, key=lambda member: member.filename):
+            name = member.filename
+            if name.startswith("/") or ".." in name.split("/"):
+                self.refused[name] = "their names lead out of the archive"
+            elif not _is_hidden(name):
+                if name in self._sizes:
+                    self.refused[name] = "the archive has them again, and the last one is read"
+                self._sizes[name] = member.file_size
         _refuse_many(self.name, len(self._sizes))
+
+    def _files_below(self, folder: str) -> dict[str, int]:
+        """Return the name below *folder* and the size of each file; links are not followed."""
+        sizes = {}
+
+        def refuse(path: str, why: str) -> None:
+            self.refused[os.path.relpath(path, folder).replace(os.sep, "/")] = why
+
+        def unreadable(error: OSError) -> None:
+            refuse(error.filename, f"they cannot be read ({error.strerror})")
+
+        for parent, folders, names in os.walk(folder, onerror=unreadable):
+            folders[:] = sorted(one for one in folders if not _is_hidden(one))
+            for name in sorted([*folders, *names]):
+                whole = os.path.join(parent, name)  # noqa: PTH118
+                if _is_hidden(name):
+                    continue
+                if os.path.islink(whole):  # noqa: PTH114
+                    refuse(whole, "links are not followed")
+                elif os.path.isfile(whole):  # noqa: PTH113
+                    below = os.path.relpath(whole, folder).replace(os.sep, "/")
+                    sizes[below] = os.stat(whole).st_size  # noqa: PTH116
+                elif name not in folders:
+                    refuse(whole, "they are no plain files")
+            _refuse_many(folder, len(sizes))
+        return sizes
 
     def __enter__(self) -> Self:
         """Return the tree itself."""
@@ -203,28 +234,16 @@ class Tree:
         """Return the first object of a file as `first` does; {} if there is none."""
         if name not in self._peeked:
             value = None
-            if not self.is_database and self.first_character(name) in (b"{", b"["):
-                with suppress(InvalidInput):
+            # What is wrong with a file says the one who reads it; of several the others are read.
+            kinds = (InvalidInput,) if len(self.names) == 1 else (InvalidInput, FileError)
+            with suppress(*kinds):
+                if not self.is_database and self.first_character(name) in (b"{", b"["):
                     value = self.first(name)
             self._peeked[name] = value if isinstance(value, dict) else {}
         return self._peeked[name]
 
     def _advance(self, size: int) -> None:
         self.done += size
-
-
-def _files_below(folder: str) -> dict[str, int]:
-    """Return the name below *folder* and the size of each file; links are not followed."""
-    sizes = {}
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not _is_hidden(one))
-        for name in sorted(names):
-            whole = os.path.join(parent, name)  # noqa: PTH118
-            if os.path.isfile(whole) and not os.path.islink(whole) and not _is_hidden(name):  # noqa: PTH113, PTH114
-                below = os.path.relpath(whole, folder).replace(os.sep, "/")
-                sizes[below] = os.stat(whole).st_size  # noqa: PTH116
-        _refuse_many(folder, len(sizes))
-    return sizes
 
 
 def _refuse_many(name: str, count: int) -> None:

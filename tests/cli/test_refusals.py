@@ -117,11 +117,12 @@ def test_an_import_that_fails_says_that_the_file_is_sound(run, path, monkeypatch
 def test_an_invalid_line_is_told_by_the_error_alone(run, path, tmp_path):
     """Running it again would not help, so nothing says so."""
     source = tmp_path / "a.jsonl"
-    source.write_text('{"role": "user", "text": "hi", "session": "s"}\n{"role": 1}\n')
+    head = '{"kind": "memdb", "export": 1}\n'
+    source.write_text(head + '{"role": "user", "text": "hi", "session": "s"}\n{"role": 1}\n')
     done = run("import", path, source, "--user", "ann")
 
     assert done.exit_code == 5
-    assert "line 2" in done.stderr
+    assert "line 3" in done.stderr
     assert "The lines before it are stored" in done.stderr
     assert "same command" not in done.stderr
 

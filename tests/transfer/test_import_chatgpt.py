@@ -238,19 +238,19 @@ def test_a_bad_node(
     """The report says what is wrong with the tree."""
     conversation["mapping"]["q2"] |= changes
 
-    report = db.import_file(document([conversation]), user="ann")
-
-    assert error in report.left_out[0].why
+    with pytest.raises(memdb.InvalidInput, match=f"^conversation 1: .*{error}.*Nothing is stored"):
+        db.import_file(document([conversation]), user="ann")
     assert db.scope("ann").sessions() == []
 
 
 def test_a_role_nobody_knows(conversation: dict[str, Any], db: MemDB, document: Document) -> None:
     """The report names conversation and role."""
-    conversation["mapping"]["a2"]["message"]["author"]["role"] = "bird"
+    bad = json.loads(json.dumps({**conversation, "id": "c2"}))
+    bad["mapping"]["a2"]["message"]["author"]["role"] = "bird"
 
-    report = db.import_file(document([conversation]), user="ann")
+    report = db.import_file(document([bad, conversation]), user="ann")
 
-    assert (report.left_out[0].what, report.messages_added) == ("conversation 1", 0)
+    assert (report.left_out[0].what, report.messages_added) == ("conversation 1", 4)
     assert "role is 'bird'" in report.left_out[0].why
 
 

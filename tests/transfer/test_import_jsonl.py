@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,17 +192,20 @@ def test_blank_lines_and_a_mark_at_the_start(db: MemDB, tmp_path: Path, told: To
     ],
 )
 def test_a_bad_line(bad: Any, error: str, db: MemDB, lines: Lines, told: Told) -> None:
-    """The error names the line, the lines before it stay, and the next run goes on."""
+    """It is left out with its place and reason, the others stay, and the next run goes on."""
     good = [{"role": "user", "text": "one", "id": "m1"}, {"role": "user", "text": "two"}]
-    with pytest.raises(memdb.InvalidInput, match=f"^line 3: .*{error}"):
-        db.import_file(lines(*good, bad), user="ann", session="chat")
+    last = {"role": "user", "text": "last"}
+    trial = db.import_file(lines(*good, bad, last), user="ann", session="chat", dry_run=True)
+    first = db.import_file(lines(*good, bad, last), user="ann", session="chat")
     between = told(db, "chat", "text")
-    report = db.import_file(
-        lines(*good, {"role": "user", "text": "mended"}), user="ann", session="chat"
-    )
+    mended = {"role": "user", "text": "mended"}
+    report = db.import_file(lines(*good, mended, last), user="ann", session="chat")
 
-    assert between == [("one",), ("two",)]
-    assert (report.messages_added, report.messages_known) == (1, 2)
+    assert [one.what for one in first.left_out] == ["line 3"]
+    assert re.search(error, first.left_out[0].why)
+    assert [one.what for one in trial.left_out] == ["line 3"]
+    assert between == [("one",), ("two",), ("last",)]
+    assert (report.messages_added, report.messages_known) == (1, 3)
 
 
 def test_text_that_is_not_utf8(db: MemDB, tmp_path: Path, told: Told) -> None:
@@ -209,8 +213,10 @@ def test_text_that_is_not_utf8(db: MemDB, tmp_path: Path, told: Told) -> None:
     path = tmp_path / "latin.jsonl"
     path.write_bytes(b'{"role":"user","text":"one"}\n{"role":"user","text":"caf\xe9"}\n')
 
-    with pytest.raises(memdb.InvalidInput, match="line 2: not UTF-8"):
-        db.import_file(path, user="ann", session="chat")
+    report = db.import_file(path, user="ann", session="chat")
+
+    assert [one.what for one in report.left_out] == ["line 2"]
+    assert "not UTF-8 at byte 27" in report.left_out[0].why
     assert told(db, "chat", "text") == [("one",)]
 
 

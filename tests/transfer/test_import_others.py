@@ -299,7 +299,7 @@ def test_a_table(separator: str, db: MemDB, tmp_path: Path, told: Told) -> None:
     [
         ("who,what\na,b\n", "no column with the text of messages"),
         ("text,time\na,yesterday\n", "time is 'yesterday'"),
-        ("text\n\0\n", "holds NUL"),
+        ("text\n\0\n", "row 1 .line 2.: text holds a NUL"),
     ],
 )
 def test_tables_that_are_none(text: str, error: str, db: MemDB, tmp_path: Path) -> None:
@@ -309,3 +309,98 @@ def test_tables_that_are_none(text: str, error: str, db: MemDB, tmp_path: Path) 
     with pytest.raises(memdb.InvalidInput, match=error):
         db.import_file(tmp_path / "a.csv", user="ann")
     assert db.scope("ann").sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "why"),
+    [
+        ("text,role\nHello, world,user\nok,user\n", "row 1 (line 2)", "it has 3 cells and the hea"),
+        ("text,time\nok,\nno,02.03.2024\n", "row 2 (line 3)", "time is '02.03.2024'"),
+        ('text,id\n"ok\nok",1\nno,1\n', "row 2 (line 4)", "external_id '1' belongs to a diff"),
+    ],
+    ids=["cells", "time", "id"],
+)
+def test_a_row_that_is_broken(text: str, place: str, why: str, db: MemDB, tmp_path: Path) -> None:
+    """It is left out with its row and line, and the others are stored."""
+    (tmp_path / "a.csv").write_text(text)
+    report = db.import_file(tmp_path / "a.csv", user="ann")
+
+    assert report.messages_added == 1
+    assert report.left_out[0].what == place
+    assert report.left_out[0].why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('text\nfirst\n"He said hi\nsecond\nthird\n', r"a.csv: row 2 \(line 3\): its quote is not"),
+        ("text,text\na,b\n", "a.csv has two columns 'text'"),
+        ("\n", "a.csv is empty: it has no row with names"),
+        ("a\n1\n", "no column with the text of messages: call one .*; it has a"),
+        ('text\n"a"b\n', r"a.csv: row 1 \(line 2\) is no CSV"),
+    ],
+    ids=["quote", "column", "empty", "no text", "quote in a cell"],
+)
+def test_a_table_that_is_none_stores_nothing(
+    text: str, error: str, db: MemDB, tmp_path: Path
+) -> None:
+    """Alone it is refused before anything is stored; beside others it is left out."""
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "a.csv").write_text(text)
+    with pytest.raises(memdb.InvalidInput, match=error):
+        db.import_file(tmp_path / "alone" / "a.csv", user="ann")
+    assert db.scope("ann").sessions() == []
+
+    (tmp_path / "alone" / "b.csv").write_text("text\nok\n")
+    report = db.import_file(tmp_path / "alone", user="ann")
+    assert (report.messages_added, report.left_out[0].what) == (1, "a.csv")
+
+
+def test_a_large_cell_and_other_columns(db: MemDB, tmp_path: Path) -> None:
+    """A cell may be as long as any message; columns that mean nothing here are named."""
+    (tmp_path / "a.csv").write_text(f"text,mood\n{'x' * 200_000},good\n")
+    report = db.import_file(tmp_path / "a.csv", user="ann")
+
+    assert len(db.scope("ann").session("a").get(1).text) == 200_000
+    assert [(one.what, one.count) for one in report.left_out] == [("columns", 1)]
+    assert report.left_out[0].why == "they are no fields of a message: mood"
+
+
+def test_files_that_are_not_read(db: MemDB, tmp_path: Path) -> None:
+    """Links, pipes and names that lead out of an archive are counted, each with the reason."""
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    (folder / "a.md").write_text("Pack.")
+    (folder / "link.md").symlink_to(folder / "a.md")
+    (folder / "loop").symlink_to(folder)
+    os.mkfifo(folder / "pipe.md")
+    left = db.import_file(folder, user="ann").left_out
+
+    assert [(one.count, one.why) for one in left] == [
+        (2, "links are not followed: link.md, loop"),
+        (1, "they are no plain files: pipe.md"),
+    ]
+    with zipfile.ZipFile(tmp_path / "v.zip", "w") as archive:
+        for name in ("../../evil.md", "x/../y.md", "/abs.md", "a.md", ".obsidian/hidden.md"):
+            archive.writestr(name, "Pack.")
+    report = db.import_file(tmp_path / "v.zip", user="ann")
+
+    assert report.artifacts_added == 1
+    assert [(one.count, one.why) for one in report.left_out] == [
+        (3, "their names lead out of the archive: ../../evil.md, /abs.md, x/../y.md")
+    ]
+
+
+def test_odd_observations(db: MemDB, tmp_path: Path) -> None:
+    """They are counted, a relation without a type is left out, and the graph lacks both."""
+    odd = {**GRAPH[0], "observations": ["likes tea", "", None, 5]}
+    nameless = {**GRAPH[2], "relationType": ""}
+    (tmp_path / "m.jsonl").write_text(lines_of(odd, nameless, GRAPH[1]))
+    report = imported_twice(db, tmp_path / "m.jsonl")
+    graph = db.scope("ann").artifacts.load("user:knowledge-graph.jsonl").text
+
+    assert [(one.what, one.count) for one in report.left_out] == [
+        ("observations", 3),
+        ("line 2", 1),
+    ]
+    assert [json.loads(line) for line in graph.splitlines()] == [GRAPH[0], GRAPH[1]]

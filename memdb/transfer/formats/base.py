@@ -2,16 +2,18 @@
 What every format of an import is: a name, the files that are its own, and their items.
 
 A format is a module of this package with a `FORMAT`. It reads what it was given and yields
-items in the words of the export; `memdb.transfer.importer` checks and stores them.
+items in the words of the export, alone or in groups that belong together: a conversation, a
+row, a note. `memdb.transfer.importer` checks and stores them. A group that cannot be read or
+stored is left out as a whole, with its place and the reason, and the others are imported.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, MemDBError, SecretFound
+from memdb.errors import FileError, InvalidInput
 from memdb.models.record import Record
-from memdb.transfer.lines import Item, located
+from memdb.transfer.lines import REFUSALS, Group, Item
 from memdb.transfer.source import MAX_ELEMENT_BYTES, json_problem, too_long
 
 if TYPE_CHECKING:
@@ -19,11 +21,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Engine
+    from memdb.errors import MemDBError
     from memdb.models.reports import TableColumns
     from memdb.transfer.tree import Tree
 
+    Read = Iterator[Item | Group]
+
 # The kind of an item that says what an import leaves out.
 LEFT_OUT = "left_out"
+
+# What reading a value of another shape than the format's raises.
+MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, OverflowError)
 
 
 class Request(Record):
@@ -53,17 +61,19 @@ class Format(Record):
         name: As `format=` takes it.
         label: What it is, for messages: "an export of ChatGPT".
         claim: Returns the files of a tree that are of this format; [] means it is another.
-        read: Yields the items of a request.
+        read: Yields the items and groups of a request.
         names_owner: Its lines say whose memory they are.
         takes_session: Its messages may lack a session.
+        is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
     """
 
     name: str
     label: str
     claim: Callable[[Tree], list[str]]
-    read: Callable[[Request], Iterator[Item]]
+    read: Callable[[Request], Read]
     names_owner: bool = False
     takes_session: bool = False
+    is_strict: bool = False
 
 
 def left_out(place: str, what: str, why: str, count: int = 1) -> Item:
@@ -71,33 +81,94 @@ def left_out(place: str, what: str, why: str, count: int = 1) -> Item:
     return Item(place, LEFT_OUT, {"what": what, "why": why, "count": count})
 
 
-def elements(request: Request, names: Iterable[str], noun: str) -> Iterator[tuple[str, Any]]:
+def refused(place: str, error: Exception) -> Group:
+    """Return the group of a record that cannot be read, with the reason."""
+    if isinstance(error, REFUSALS):
+        return Group(place, (), without_place(place, str(error)))
+    if isinstance(error, FileError):
+        return Group(place, (), str(error))
+    return Group(place, (), "it has not the shape of this format: export it again")
+
+
+def without_place(place: str, reason: str) -> str:
+    """Return what an error says behind the place that it begins with."""
+    for known in (place, place.rpartition(", ")[2]):
+        if known and reason.startswith((f"{known}:", f"{known},")):
+            return reason.removeprefix(known).lstrip(":, ")
+    return reason
+
+
+def elements(
+    request: Request, names: Iterable[str], noun: str
+) -> Iterator[tuple[str, Any | MemDBError]]:
     """
     Yield place and value of each element of the JSON arrays in some files.
 
-    A file that is one JSON object is its only element.
+    A file that is one JSON object is its only element. If a file of several breaks off, the
+    last value of it is the error, and the next file follows.
 
     Raises:
-        InvalidInput: a file is no JSON.
+        FileError, InvalidInput: the only file breaks off, or is no JSON.
     """
+    for name in names:
+        number = 0
+        try:
+            for number, value in _values(request.tree, name):
+                yield request.tree.place(name, f"{noun} {number}"), value
+        except (InvalidInput, FileError) as error:
+            shown = request.tree.shown(name)
+            whole = f"{shown}: {without_place(shown, str(error))}"
+            if len(request.names) == 1:
+                raise InvalidInput(whole) if isinstance(error, InvalidInput) else error from error
+            place = request.tree.place(name, f"{noun} {number + 1} and what follows it")
+            yield place, InvalidInput(without_place(place, whole))
+
+
+def _values(tree: Tree, name: str) -> Iterator[tuple[int, Any]]:
+    """Yield number and value of the elements of a file, or the object that it is."""
     import json
 
-    for name in names:
-        head = request.tree.first_character(name)
-        with request.tree.open(name) as source:
-            if head != b"{":
-                for number, value in source.elements():
-                    yield request.tree.place(name, f"{noun} {number}"), value
-                continue
-            data = source.read(MAX_ELEMENT_BYTES + 1)
-            if len(data) > MAX_ELEMENT_BYTES:
-                raise too_long(source.name, MAX_ELEMENT_BYTES)
-            try:
-                yield request.tree.place(name, f"{noun} 1"), json.loads(data.decode("utf-8-sig"))
-            except (ValueError, RecursionError) as error:
-                raise InvalidInput(
-                    f"{source.name} is no JSON ({json_problem(error)}): get the file again"
-                ) from error
+    head = tree.first_character(name)
+    with tree.open(name) as source:
+        if head != b"{":
+            yield from source.elements()
+            return
+        data = source.read(MAX_ELEMENT_BYTES + 1)
+        if len(data) > MAX_ELEMENT_BYTES:
+            raise too_long(source.name, MAX_ELEMENT_BYTES)
+        try:
+            value = json.loads(data.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"no JSON ({json_problem(error)}): get the file again") from error
+    yield 1, value
+
+
+def nested(
+    found: Iterable[tuple[str, Any]], noun: str, list_of: Callable[[Any], list[Any] | None]
+) -> Iterator[tuple[str, Any]]:
+    """
+    Yield the elements of lists in place of the values that hold them.
+
+    Args:
+        list_of: Returns the list in a value; None means that the value is an element.
+    """
+    for place, value in found:
+        inner = None if isinstance(value, Exception) else list_of(value)
+        if inner is None:
+            yield place, value
+            continue
+        before = place.rpartition(", ")[0]
+        for number, one in enumerate(inner, start=1):
+            yield f"{before}, {noun} {number}" if before else f"{noun} {number}", one
+
+
+def read_bytes(tree: Tree, name: str) -> bytes:
+    """Return a file as bytes; InvalidInput if it has more than 64 MB."""
+    with tree.open(name) as source:
+        data = source.read(MAX_ELEMENT_BYTES + 1)
+    if len(data) > MAX_ELEMENT_BYTES:
+        raise too_long(tree.shown(name), MAX_ELEMENT_BYTES)
+    return data
 
 
 def read_text(tree: Tree, name: str) -> str:
@@ -107,38 +178,34 @@ def read_text(tree: Tree, name: str) -> str:
     Raises:
         InvalidInput: it is not UTF-8, holds NUL, or has more than 64 MB.
     """
-    with tree.open(name) as source:
-        data = source.read(MAX_ELEMENT_BYTES + 1)
-    if len(data) > MAX_ELEMENT_BYTES:
-        raise too_long(tree.shown(name), MAX_ELEMENT_BYTES)
+    data = read_bytes(tree, name)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInput(
-            f"{tree.shown(name)} is not UTF-8 ({error.reason}): convert it"
+            f"{tree.shown(name)} is not UTF-8 ({error.reason} in line {line}): convert it"
         ) from error
     if "\0" in text:
-        raise InvalidInput(f"{tree.shown(name)} is no text: it holds NUL")
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InvalidInput(f"{tree.shown(name)} is no text: it holds NUL in line {line}")
     return text
 
 
-def whole_or_left_out(
-    found: Iterable[tuple[str, Any]], read: Callable[[str, Any], Iterator[Item]]
-) -> Iterator[Item]:
+def groups(
+    found: Iterable[tuple[str, Any | MemDBError]], read: Callable[[str, Any], Iterable[Item]]
+) -> Iterator[Group]:
     """
-    Yield the items of each value; one that is broken is left out as a whole, with the reason.
+    Yield a group for each value; one that is broken has the reason and no items.
 
     Args:
-        found: Place and value of each.
-        read: Yields the items of one; InvalidInput means that it is broken.
+        found: Place and value of each; a value may be the error that stands in its place.
+        read: Yields the items of one; an error means that it is broken.
     """
     for place, value in found:
         try:
-            items = list(read(place, value))
-        except SecretFound:
-            raise
-        except MemDBError as error:
-            reason = str(located(place, error)).removeprefix(f"{place}: ")
-            yield left_out(place, place, reason)
-            continue
-        yield from items
+            if isinstance(value, Exception):
+                raise value
+            yield Group(place, tuple(read(place, value)))
+        except (*REFUSALS, FileError, *MISSHAPEN, RecursionError) as error:
+            yield refused(place, error)

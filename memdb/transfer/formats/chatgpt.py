@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.formats.base import Format, elements, groups, left_out
 from memdb.transfer.lines import Item, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 FILES = ("conversations.json", "conversations-*.json", "conversation.json")
@@ -50,9 +50,9 @@ def _claim(tree: Tree) -> list[str]:
     return []
 
 
-def _read(request: Request) -> Iterator[Item]:
+def _read(request: Request) -> Read:
     found = elements(request, request.names, "conversation")
-    yield from whole_or_left_out(found, _conversation)
+    yield from groups(found, _conversation)
 
 
 def _conversation(place: str, conversation: Any) -> Iterator[Item]:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.formats.base import Format, elements, groups, left_out
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 # What the types of Claude's artifacts are called elsewhere; others are plain text.
@@ -55,9 +55,9 @@ def _is_about(tree: Tree, name: str) -> bool:
     return "conversations_memory" in fields or {"docs", "prompt_template"} <= fields.keys()
 
 
-def _read(request: Request) -> Iterator[Item]:
+def _read(request: Request) -> Read:
     found = elements(request, request.names, "conversation")
-    yield from whole_or_left_out(found, _element)
+    yield from groups(found, _element)
 
 
 def _element(place: str, value: Any) -> Iterator[Item]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import csv
 import io
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import Format, left_out, read_text
+from memdb.transfer.formats.base import Format, groups, left_out, read_bytes, refused
 from memdb.transfer.lines import Item, any_time
+from memdb.transfer.source import BOM, MAX_ELEMENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 PATTERNS = ("*.csv", "*.tsv")
@@ -43,42 +45,99 @@ def _claim(tree: Tree) -> list[str]:
     return tree.named(*PATTERNS)
 
 
-def _read(request: Request) -> Iterator[Item]:
+def _read(request: Request) -> Read:
     for name in request.names:
-        text = read_text(request.tree, name)
-        first = text.partition("\n")[0]
-        separator = max(SEPARATORS, key=first.count)
-        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
         try:
-            columns = _columns(rows.fieldnames or ())
-            if "text" not in columns:
-                raise InvalidInput(
-                    f"{request.tree.shown(name)} has no column with the text of messages: call one "
-                    f"{' or '.join(COLUMNS['text'])}; it has {', '.join(rows.fieldnames or ())}"
-                )
-            session = request.session or name.rpartition("/")[2].rpartition(".")[0]
-            for number, row in enumerate(rows, start=1):
-                yield _item(
-                    request.tree.place(name, f"row {number}"), row, columns, session, number
-                )
-        except csv.Error as error:
-            raise InvalidInput(f"{request.tree.shown(name)} is no CSV ({error})") from error
+            header, rows = _parse(request.tree, name)
+            columns = _columns(request.tree.shown(name), header)
+        except InvalidInput as error:
+            if len(request.names) == 1:
+                raise
+            yield refused(name, error)
+            continue
+        session = request.session or name.rpartition("/")[2].rpartition(".")[0]
+        found = (
+            (request.tree.place(name, f"row {number} (line {line})"), (number, row))
+            for number, (line, row) in enumerate(rows, start=1)
+        )
+        yield from groups(found, partial(_item, header, columns, session))
+        others = [one for one in header if one not in columns.values() and one.strip()]
+        if others:
+            why = f"they are no fields of a message: {', '.join(others)}"
+            yield left_out(name, "columns", why, len(others))
 
 
-def _columns(header: Any) -> dict[str, str]:
+def _parse(tree: Tree, name: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the header and the other rows of a table, each with the line it begins in."""
+    text = read_bytes(tree, name).removeprefix(BOM).decode(errors="surrogateescape")
+    first = text.partition("\n")[0]
+    separator = max(SEPARATORS, key=first.count)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    found: list[tuple[int, list[str]]] = []
+    before = csv.field_size_limit(MAX_ELEMENT_BYTES)
+    begun = 1
+    try:
+        for row in rows:
+            if row:
+                found.append((begun, row))
+            begun = rows.line_num + 1
+    except csv.Error as error:
+        place = f"{tree.shown(name)}: row {max(len(found), 0)} (line {begun})"
+        if "end of data" in str(error):
+            raise InvalidInput(
+                f"{place}: its quote is not closed: all that follows would be one cell"
+            ) from error
+        raise InvalidInput(f"{place} is no CSV ({error}): double a quote in a cell") from error
+    finally:
+        csv.field_size_limit(before)
+    if not found:
+        raise InvalidInput(f"{tree.shown(name)} is empty: it has no row with names of columns")
+    return found[0][1], found[1:]
+
+
+def _columns(shown: str, header: list[str]) -> dict[str, str]:
     """Return the column for each field of a message that has one."""
-    plain = {"".join(char for char in str(one).lower() if char.isalnum()): one for one in header}
+    plain: dict[str, str] = {}
+    for one in header:
+        name = "".join(char for char in one.lower() if char.isalnum())
+        if name in plain:
+            raise InvalidInput(f"{shown} has two columns {one!r}: rename one, or take it out")
+        if name:
+            plain[name] = one
     chosen = {
         field: next((plain[name] for name in names if name in plain), None)
         for field, names in COLUMNS.items()
     }
-    return {field: column for field, column in chosen.items() if column is not None}
+    columns = {field: column for field, column in chosen.items() if column is not None}
+    if "text" not in columns:
+        raise InvalidInput(
+            f"{shown} has no column with the text of messages: call one "
+            f"{' or '.join(COLUMNS['text'])}; it has {', '.join(filter(None, header)) or 'none'}"
+        )
+    return columns
 
 
-def _item(place: str, row: Any, columns: dict[str, str], session: str, number: int) -> Item:
-    values = {field: (row.get(column) or "").strip() for field, column in columns.items()}
+def _item(
+    header: list[str],
+    columns: dict[str, str],
+    session: str,
+    place: str,
+    numbered: tuple[int, list[str]],
+) -> Iterator[Item]:
+    """Yield the message of a row."""
+    number, cells = numbered
+    if len(cells) > len(header):
+        raise InvalidInput(
+            f"it has {len(cells)} cells and the header {len(header)}: put quotes around a text "
+            "with a separator"
+        )
+    if not all(_is_text(cell) for cell in cells):
+        raise InvalidInput("it is not UTF-8: convert the file")
+    row = dict(zip(header, cells, strict=False))
+    values = {field: row.get(column, "").strip() for field, column in columns.items()}
     if not values["text"]:
-        return left_out(place, "rows", "they have no text")
+        yield left_out(place, "rows", "they have no text")
+        return
     role = role_of(values.get("role", "user").lower() or "user")
     fields: dict[str, Any] = {
         "session": values.get("session") or session,
@@ -91,7 +150,16 @@ def _item(place: str, row: Any, columns: dict[str, str], session: str, number: i
         fields["author"] = author
     if values.get("created_ms"):
         fields["created_ms"] = _time(values["created_ms"])
-    return Item(place, "message", fields)
+    yield Item(place, "message", fields)
+
+
+def _is_text(cell: str) -> bool:
+    """Say whether the bytes of a cell were UTF-8."""
+    try:
+        cell.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _time(text: str) -> int | None:

@@ -14,14 +14,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.formats.base import Format, elements, groups, left_out
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 HEADERS = ("Gemini Apps", "Bard")
@@ -36,12 +36,12 @@ def _claim(tree: Tree) -> list[str]:
     return [name for name in names if tree.peek(name).get("header") in HEADERS]
 
 
-def _read(request: Request) -> Iterator[Item]:
+def _read(request: Request) -> Read:
     found = sorted(
         elements(request, request.names, "activity"),
         key=lambda one: str(one[1].get("time")) if isinstance(one[1], dict) else "",
     )
-    yield from whole_or_left_out(found, _activity)
+    yield from groups(found, _activity)
 
 
 def _activity(place: str, value: Any) -> Iterator[Item]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.formats.base import Format, elements, groups, left_out, nested
 from memdb.transfer.lines import Item, any_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 
@@ -32,23 +32,25 @@ def _has_responses(fields: dict[str, Any]) -> bool:
     return isinstance(first, dict) and {"conversation", "responses"} <= first.keys()
 
 
-def _read(request: Request) -> Iterator[Item]:
-    yield from whole_or_left_out(_conversations(request), _conversation)
+def _read(request: Request) -> Read:
+    found = elements(request, request.names, "export")
+    yield from groups(nested(found, "conversation", _conversations), _conversation)
 
 
-def _conversations(request: Request) -> Iterator[tuple[str, Any]]:
-    for _, value in elements(request, request.names, "export"):
-        for number, conversation in enumerate(value.get("conversations") or [], start=1):
-            yield f"conversation {number}", conversation
+def _conversations(value: Any) -> list[Any] | None:
+    given = value.get("conversations") if isinstance(value, dict) else None
+    return given if isinstance(given, list) else None
 
 
 def _conversation(place: str, value: Any) -> Iterator[Item]:
     about = value.get("conversation") if isinstance(value, dict) else None
     if not isinstance(about, dict) or not isinstance(about.get("id"), str):
         raise InvalidInput("the conversation has no id: export it again")
+    if not isinstance(value.get("responses"), list):
+        raise InvalidInput("the conversation has no responses: export it again")
     name = about["id"]
     found = []
-    for number, one in enumerate(value.get("responses") or [], start=1):
+    for number, one in enumerate(value["responses"], start=1):
         response = one.get("response", one) if isinstance(one, dict) else None
         where = f"{place}, response {number}"
         if not isinstance(response, dict) or not isinstance(response.get("message"), str):

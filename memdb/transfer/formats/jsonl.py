@@ -9,13 +9,14 @@ category and no role (flowcraft's long_term/*.jsonl), else a message:
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, MemDBError
+from memdb.errors import InvalidInput
 from memdb.text.provider_messages import read_messages, role_of
 from memdb.text.validate import int_value
-from memdb.transfer.formats.base import Format
+from memdb.transfer.formats.base import Format, groups
 from memdb.transfer.lines import EXPORT_VERSION, Item, any_time, located
 from memdb.transfer.source import parse_line
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 # Other words for fields of a message, the usual one first.
@@ -52,26 +53,37 @@ BARE_FIELDS = (
 )
 
 
-def read(request: Request) -> Iterator[Item]:
-    """
-    Yield the items that the lines of some files describe.
+def _read(request: Request) -> Read:
+    found = ((place, (number, line)) for place, number, line in _lines(request))
+    yield from groups(found, partial(_items, request.session))
 
-    Raises:
-        InvalidInput: a line is no JSON object, or not a line of a known form.
-    """
+
+def _read_export(request: Request) -> Read:
+    """Yield the items of each line alone: what cannot be read stops the import."""
+    for place, number, line in _lines(request):
+        try:
+            items = [*_items(request.session, place, (number, line))]
+        except InvalidInput as error:
+            raise located(place, error) from error
+        yield from items
+
+
+def _lines(request: Request) -> Iterator[tuple[str, int, bytes]]:
+    """Yield place, number and bytes of the lines of some files."""
     for name in request.names:
         with request.tree.open(name) as source:
             for number, line in source.lines():
-                place = request.tree.place(name, f"line {number}")
-                try:
-                    items = [*_items(parse_line(number, line), request.session, number, line)]
-                except MemDBError as error:
-                    raise located(place, error) from error
-                for kind, fields in items:
-                    yield Item(place, kind, fields)
+                yield request.tree.place(name, f"line {number}"), number, line
 
 
-def _items(
+def _items(session: str | None, place: str, numbered: tuple[int, bytes]) -> Iterator[Item]:
+    """Yield the items of a line."""
+    number, line = numbered
+    for kind, fields in read_line(parse_line(number, line), session, number, line):
+        yield Item(place, kind, fields)
+
+
+def read_line(
     given: Any, session: str | None, number: int, line: bytes
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield kind and fields of what a line describes: several messages, where roles mix."""
@@ -212,7 +224,13 @@ def _kind(tree: Tree, name: str) -> object:
 
 FORMATS = {
     "memdb": Format(
-        "memdb", "a memdb export", _claim_export, read, names_owner=True, takes_session=True
+        "memdb",
+        "a memdb export",
+        _claim_export,
+        _read_export,
+        names_owner=True,
+        takes_session=True,
+        is_strict=True,
     ),
-    "jsonl": Format("jsonl", "JSON lines", _claim_lines, read, takes_session=True),
+    "jsonl": Format("jsonl", "JSON lines", _claim_lines, _read, takes_session=True),
 }

@@ -5,15 +5,18 @@ The logs.db of simonw's llm: threads of messages (0.36 and later) and responses 
 from __future__ import annotations
 
 import json
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from memdb.transfer.formats.sqlite import database_format
-from memdb.transfer.sqlite_files import plain_text, read_rows, utc_time
+from memdb.transfer.sqlite_files import ROW, plain_text, read_rows, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from memdb.transfer.formats.sqlite import Records
     from memdb.transfer.sqlite_files import Database
 
 NEEDS = {
@@ -24,62 +27,68 @@ NEEDS = {
 THREADS = {"threads", "turns", "messages", "parts", "fragments"}
 
 
-def _lines(source: Database, most: int) -> Iterator[dict[str, Any]]:
-    yield from _responses(source, most)
+def _records(source: Database, most: int) -> Records:
+    for row in read_rows(source, "responses", (), most):
+        yield f"response {row[ROW]}", partial(_response, row)
     if {*source.table_names()} >= THREADS:
         yield from _threads(source, most)
 
 
-def _responses(source: Database, most: int) -> Iterator[dict[str, Any]]:
-    """Yield prompt and response of each call, by conversation."""
-    for row in read_rows(source, "responses", (), most):
-        line: dict[str, Any] = {"session": plain_text(row["conversation_id"] or row["id"])}
-        if row["datetime_utc"]:
-            line["created_ms"] = utc_time(row["datetime_utc"])
-        for role, name in (("system", "system"), ("user", "prompt"), ("assistant", "response")):
-            if row[name]:
-                author = {"author": plain_text(row["model"])} if role == "assistant" else {}
-                yield {**line, **author, "role": role, "text": plain_text(row[name])} | {
-                    "external_id": f"llm/{row['id']}/{name}"
-                }
+def _response(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield prompt and response of a call."""
+    line: dict[str, Any] = {"session": plain_text(row["conversation_id"] or row["id"])}
+    if row["datetime_utc"]:
+        line["created_ms"] = utc_time(row["datetime_utc"])
+    for role, name in (("system", "system"), ("user", "prompt"), ("assistant", "response")):
+        if row[name]:
+            author = {"author": plain_text(row["model"])} if role == "assistant" else {}
+            yield {**line, **author, "role": role, "text": plain_text(row[name])} | {
+                "external_id": f"llm/{row['id']}/{name}"
+            }
 
 
-def _threads(source: Database, most: int) -> Iterator[dict[str, Any]]:
-    """Yield each thread with the messages from its root to its tip, in the time of their turn."""
+def _threads(source: Database, most: int) -> Records:
+    """Yield a record per thread."""
     messages = {row["hash"]: row for row in read_rows(source, "messages", (), most)}
     fragments = {row["id"]: row["content"] for row in read_rows(source, "fragments", (), most)}
     parts: dict[str, list[dict[str, Any]]] = {}
-    rows = read_rows(source, "parts", (), most)
-    for row in sorted(rows, key=lambda one: (one["message_hash"], one["position"])):
-        parts.setdefault(row["message_hash"], []).append(_part(row, fragments))
+    for row in read_rows(source, "parts", (), most):
+        parts.setdefault(row["message_hash"], []).append(row)
     turns: dict[str, list[dict[str, Any]]] = {}
     for row in read_rows(source, "turns", (), most):
         turns.setdefault(row["thread_id"], []).append(row)
-    for thread in read_rows(source, "threads", (), most):
+
+    def lines(thread: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        turn_of = _turns_of(turns.get(thread["id"], []), messages)
         name = plain_text(thread["id"])
         session: dict[str, Any] = {"kind": "session", "name": name}
         if thread["name"]:
             session["title"] = plain_text(thread["name"])
         yield session
-        turn_of = _turns_of(turns.get(thread["id"], []), messages)
-        for place, key in enumerate(_path(thread["tip_message_hash"], messages), start=1):
-            turn = turn_of.get(key, {})
-            found = parts.get(key, [])
-            line: dict[str, Any] = {
-                "kind": "message",
-                "session": name,
-                "role": plain_text(messages[key]["role"]),
-                "external_id": f"llm/{key}/{place}",
-            }
-            if all(part["type"] == "text" for part in found):
-                line["text"] = "\n".join(part["text"] for part in found)
-            else:
-                line["parts"] = found
-            if turn.get("datetime_utc"):
-                line["created_ms"] = utc_time(turn["datetime_utc"])
-            if line["role"] == "assistant" and turn.get("model"):
-                line["author"] = plain_text(turn["model"])
-            yield line
+        for number, key in enumerate(_path(thread["tip_message_hash"], messages), start=1):
+            rows = sorted(parts.get(key, []), key=itemgetter("position"))
+            about = {"session": name, "external_id": f"llm/{key}/{number}"}
+            found = [_part(row, fragments) for row in rows]
+            yield {**_message(messages[key], found, turn_of.get(key, {})), **about}
+
+    for thread in read_rows(source, "threads", (), most):
+        yield f"thread {thread[ROW]}", partial(lines, thread)
+
+
+def _message(
+    row: dict[str, Any], parts: list[dict[str, Any]], turn: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a message with the time and the model of its turn."""
+    line: dict[str, Any] = {"kind": "message", "role": plain_text(row["role"])}
+    if all(part["type"] == "text" for part in parts):
+        line["text"] = "\n".join(part["text"] for part in parts)
+    else:
+        line["parts"] = parts
+    if turn.get("datetime_utc"):
+        line["created_ms"] = utc_time(turn["datetime_utc"])
+    if line["role"] == "assistant" and turn.get("model"):
+        line["author"] = plain_text(turn["model"])
+    return line
 
 
 def _path(tip: Any, messages: dict[Any, dict[str, Any]]) -> list[Any]:
@@ -136,4 +145,4 @@ def _part(row: dict[str, Any], fragments: dict[Any, Any]) -> dict[str, Any]:
     return {"type": "other", "kind": plain_text(kind), "data": payload, "provider": "llm"}
 
 
-FORMATS = {"llm": database_format("llm", "the logs.db of llm", NEEDS, _lines)}
+FORMATS = {"llm": database_format("llm", "the logs.db of llm", NEEDS, _records)}

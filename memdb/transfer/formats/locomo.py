@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from memdb.english.calendar import MONTHS
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format
+from memdb.transfer.formats.base import Format, groups
 from memdb.transfer.lines import Item
 from memdb.transfer.source import read_object
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 TURN_MS = 60_000
@@ -45,9 +45,11 @@ def _claim(tree: Tree) -> list[str]:
     return [*tree.names] if is_talk else []
 
 
-def _read(request: Request) -> Iterator[Item]:
+def _read(request: Request) -> Read:
     with request.tree.open(request.names[0]) as source:
-        yield from read(read_object(source))
+        talk = _talk_of(read_object(source))
+    found = ((f"session_{number}", number) for number in _numbers(talk))
+    yield from groups(found, lambda _, number: _session(talk, number))
 
 
 def read(conversation: dict[str, Any]) -> Iterator[Item]:
@@ -57,18 +59,32 @@ def read(conversation: dict[str, Any]) -> Iterator[Item]:
     Raises:
         InvalidInput: a speaker, a time or a turn is not as in LoCoMo.
     """
+    talk = _talk_of(conversation)
+    for number in _numbers(talk):
+        yield from _session(talk, number)
+
+
+def _talk_of(conversation: dict[str, Any]) -> dict[str, Any]:
     talk = conversation.get("conversation", conversation)
-    roles = {talk.get("speaker_a"): "user", talk.get("speaker_b"): "assistant"}
-    numbers = sorted(
+    if not isinstance(talk, dict):
+        raise InvalidInput("conversation is no object: get the file again")
+    return talk
+
+
+def _numbers(talk: dict[str, Any]) -> list[int]:
+    return sorted(
         int(match[1])
         for key, turns in talk.items()
         if (match := _SESSION.fullmatch(key)) and isinstance(turns, list)
     )
-    for number in numbers:
-        name = f"session_{number}"
-        start_ms = _start_ms(name, talk.get(f"{name}_date_time"))
-        for place, turn in enumerate(talk[name]):
-            yield _item(name, place, turn, roles, start_ms)
+
+
+def _session(talk: dict[str, Any], number: int) -> Iterator[Item]:
+    roles = {talk.get("speaker_a"): "user", talk.get("speaker_b"): "assistant"}
+    name = f"session_{number}"
+    start_ms = _start_ms(name, talk.get(f"{name}_date_time"))
+    for place, turn in enumerate(talk[name]):
+        yield _item(name, place, turn, roles, start_ms)
 
 
 def _item(name: str, place: int, turn: Any, roles: dict[Any, str], start_ms: int) -> Item:

@@ -6,16 +6,19 @@ Its summaries are not taken: memdb condenses the same messages by itself.
 
 from __future__ import annotations
 
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from memdb.transfer.formats.base import LEFT_OUT
 from memdb.transfer.formats.sqlite import database_format
-from memdb.transfer.sqlite_files import plain_text, read_rows, utc_time
+from memdb.transfer.sqlite_files import ROW, plain_text, read_rows, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from memdb.transfer.formats.sqlite import Records
     from memdb.transfer.sqlite_files import Database
 
 NEEDS = {
@@ -26,35 +29,48 @@ NEEDS = {
 WHY = "memdb makes its own of the same messages"
 
 
-def _lines(source: Database, most: int) -> Iterator[dict[str, Any]]:
+def _records(source: Database, most: int) -> Records:
+    """Yield a record per conversation: its session and its messages."""
     names: dict[object, str] = {}
+    said: dict[object, list[dict[str, Any]]] = {}
+    for row in read_rows(source, "messages", (), most):
+        said.setdefault(row["conversation_id"], []).append(row)
     for row in read_rows(source, "conversations", (), most):
         name = plain_text(row.get("session_key") or row["session_id"])
         if name in names.values():  # a session that was begun anew keeps its name there
             name = f"{name} {row['conversation_id']}"
         names[row["conversation_id"]] = name
-        session: dict[str, Any] = {"kind": "session", "name": name}
-        if row["title"]:
-            session["title"] = plain_text(row["title"])
-        if row["created_at"]:
-            session["created_ms"] = utc_time(row["created_at"])
-        yield session
-    rows = read_rows(source, "messages", (), most)
-    for row in sorted(rows, key=lambda one: (str(one["conversation_id"]), one["seq"])):
-        if row["conversation_id"] in names and row["content"]:
-            yield {
-                "kind": "message",
-                "session": names[row["conversation_id"]],
-                "role": plain_text(row["role"]),
-                "text": plain_text(row["content"]),
-                "external_id": f"lcm/{row['message_id']}",
-                "created_ms": utc_time(row["created_at"]),
-            }
+        messages = said.get(row["conversation_id"], [])
+        yield f"conversation {row[ROW]}", partial(_conversation, name, row, messages)
     count = source["summaries"].count
     if count:
-        yield {"kind": LEFT_OUT, "what": "summaries", "why": WHY, "count": count}
+        line = {"kind": LEFT_OUT, "what": "summaries", "why": WHY, "count": count}
+        yield "summaries", lambda: [line]
+
+
+def _conversation(
+    name: str, row: dict[str, Any], messages: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    session: dict[str, Any] = {"kind": "session", "name": name}
+    if row["title"]:
+        session["title"] = plain_text(row["title"])
+    if row["created_at"]:
+        session["created_ms"] = utc_time(row["created_at"])
+    yield session
+    for message in sorted(messages, key=itemgetter("seq")):
+        if message["content"]:
+            yield {
+                "kind": "message",
+                "session": name,
+                "role": plain_text(message["role"]),
+                "text": plain_text(message["content"]),
+                "external_id": f"lcm/{message['message_id']}",
+                "created_ms": utc_time(message["created_at"]),
+            }
 
 
 FORMATS = {
-    "lossless-claw": database_format("lossless-claw", "the lcm.db of lossless-claw", NEEDS, _lines)
+    "lossless-claw": database_format(
+        "lossless-claw", "the lcm.db of lossless-claw", NEEDS, _records
+    )
 }

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format, elements, whole_or_left_out
+from memdb.transfer.formats.base import Format, elements, groups, nested
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 LISTS = ("results", "memories")  # where the memories stand, if not in an array
@@ -41,18 +41,15 @@ def _is_memory(value: Any) -> bool:
     return isinstance(value, dict) and "id" in value and isinstance(value.get("memory"), str)
 
 
-def _read(request: Request) -> Iterator[Item]:
-    yield from whole_or_left_out(_memories(request), _memory)
+def _read(request: Request) -> Read:
+    found = elements(request, request.names, "memory")
+    yield from groups(nested(found, "memory", _memories), _memory)
 
 
-def _memories(request: Request) -> Iterator[tuple[str, Any]]:
-    for place, value in elements(request, request.names, "memory"):
-        lists = [value[name] for name in LISTS if isinstance(value, dict) and name in value]
-        if not lists:
-            yield place, value
-            continue
-        for number, memory in enumerate(lists[0], start=1):
-            yield f"{place.rpartition(' ')[0]} {number}", memory
+def _memories(value: Any) -> list[Any] | None:
+    """Return the memories of an answer; None for what is a memory itself."""
+    lists = [value[name] for name in LISTS if isinstance(value, dict) and name in value]
+    return lists[0] if lists and isinstance(lists[0], list) else None
 
 
 def _memory(place: str, value: Any) -> Iterator[Item]:

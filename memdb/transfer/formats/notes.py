@@ -8,17 +8,18 @@ Front matter, title, tags and links go into the version's metadata.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format, left_out, read_text
+from memdb.transfer.formats.base import Format, groups, read_text
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 MARKDOWN = ("*.md", "*.markdown")
@@ -44,27 +45,24 @@ def _claim_text(tree: Tree) -> list[str]:
     return tree.named(*TEXT)
 
 
-def _read(request: Request) -> Iterator[Item]:
+def _read(request: Request) -> Read:
     tree = request.tree
     texts = set(tree.named(*TEXT))
-    for name in request.names:
-        try:
-            text = read_text(tree, name)
-        except InvalidInput as error:
-            if tree.is_alone:
-                raise
-            yield left_out(name, name, str(error))
-            continue
-        is_markdown = name not in texts
-        front, body = split_front_matter(text) if is_markdown else ({}, "")
-        fields = {
-            "name": f"user:{name}" if tree.is_alone else f"user:{tree.name}/{name}",
-            "text": text,
-            "mime": "text/markdown" if is_markdown else "text/plain",
-            "created_ms": _time(front) or tree.changed_ms(name),
-            "metadata": _metadata(front, body) or None,
-        }
-        yield Item(name, "artifact", fields)
+    found = ((name, name not in texts) for name in request.names)
+    yield from groups(found, partial(_note, tree))
+
+
+def _note(tree: Tree, name: str, is_markdown: bool) -> Iterator[Item]:  # noqa: FBT001
+    text = read_text(tree, name)
+    front, body = split_front_matter(text) if is_markdown else ({}, "")
+    fields = {
+        "name": f"user:{name}" if tree.is_alone else f"user:{tree.name}/{name}",
+        "text": text,
+        "mime": "text/markdown" if is_markdown else "text/plain",
+        "created_ms": _time(front) or tree.changed_ms(name),
+        "metadata": _metadata(front, body) or None,
+    }
+    yield Item(name, "artifact", fields)
 
 
 def _time(front: dict[str, Any]) -> int | None:

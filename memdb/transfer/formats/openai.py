@@ -12,16 +12,16 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format, elements, left_out, whole_or_left_out
+from memdb.transfer.formats.base import Format, elements, groups, left_out
 from memdb.transfer.formats.jsonl import provider_messages
 from memdb.transfer.lines import Item
-from memdb.transfer.source import parse_line
+from memdb.transfer.source import value_or_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from memdb.transfer.formats.base import Request
+    from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
 PATTERNS = ("*.json", "*.jsonl")
@@ -43,15 +43,22 @@ def _has_messages(fields: dict[str, Any]) -> bool:
     return isinstance(first, dict) and "role" in first
 
 
-def _read(request: Request) -> Iterator[Item]:
+def _read(request: Request) -> Read:
     for name in request.names:
         title = request.session or name.rpartition("/")[2].rpartition(".")[0] or name
         if _is_array(request.tree, name):
-            messages = [message for _, message in elements(request, [name], "message")]
-            found = iter([(request.tree.shown(name), {"session": title, "messages": messages})])
+            found = iter([_whole(request, name, title)])
         else:
             found = _conversations(request, name, title)
-        yield from whole_or_left_out(found, _conversation)
+        yield from groups(found, _conversation)
+
+
+def _whole(request: Request, name: str, title: str) -> tuple[str, Any]:
+    """Return place and value of the conversation that a file is, or the error in its place."""
+    messages = [message for _, message in elements(request, [name], "message")]
+    broken = [one for one in messages if isinstance(one, Exception)]
+    value = broken[0] if broken else {"session": title, "messages": messages}
+    return request.tree.shown(name), value
 
 
 def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[str, Any]]:
@@ -60,10 +67,8 @@ def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[st
     if tree.first_character(name) == b"{" and _is_lines(tree, name):
         with tree.open(name) as source:
             for number, line in source.lines():
-                yield (
-                    tree.place(name, f"line {number}"),
-                    _named(parse_line(number, line), title, number),
-                )
+                place = tree.place(name, f"line {number}")
+                yield place, _named(value_or_error(number, line), title, number)
         return
     for number, (place, value) in enumerate(elements(request, [name], "conversation"), 1):
         yield place, _named(value, title, number)
@@ -105,9 +110,8 @@ def _conversation(place: str, value: Any) -> Iterator[Item]:
                 content = json.dumps(given, sort_keys=True).encode()
                 digest = blake2b(content, digest_size=6).hexdigest()
                 fields["external_id"] = f"{number}-{digest}"
-            yield Item(
-                f"{place}, message {number}", "message", {**fields, "session": value["session"]}
-            )
+            about = {**fields, "session": value["session"]}
+            yield Item(f"{place}, message {number}", "message", about)
 
 
 FORMATS = {"openai": Format("openai", "messages of OpenAI", _claim, _read, takes_session=True)}

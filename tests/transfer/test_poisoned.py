@@ -1,0 +1,170 @@
+"""One record that cannot be read or stored never stops the others, whatever is wrong with it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from import_samples import SAMPLES
+
+import memdb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from memdb import ImportReport, MemDB
+
+WORDS = ("anorak", "beaker", "canoe")
+POISONS: dict[str, Any] = {
+    "NUL": lambda text: f"{text}\0",
+    "surrogate": lambda text: f"{text}\ud800",
+    "empty": lambda _: "",
+    "long": lambda text: text + "x" * 2000,
+    "number": lambda _: 5,
+    "null": lambda _: None,
+    "list": lambda _: [["x"]],
+    "object": lambda _: {"x": 1},
+}
+QUICK = ("NUL", "object")  # the others are tried by `make slow`
+NO_JSON = {"csv": (), "markdown": ("number", "null", "list", "object"),
+           "llm": ("list", "object"), "langgraph": ("list", "object")}  # fmt: skip
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where in a value texts, lists and objects stand."""
+    if at and isinstance(value, (str, list, dict)):
+        yield at
+    if isinstance(value, (dict, list)):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(one, (*at, key))
+
+
+def poisoned(record: Any, at: tuple[Any, ...], poison: str) -> Any:
+    """Return a record with something else at a place."""
+    changed = copy.deepcopy(record)
+    inside = changed
+    for key in at[:-1]:
+        inside = inside[key]
+    before = inside[at[-1]]
+    inside[at[-1]] = POISONS[poison](before if isinstance(before, str) else "")
+    return changed
+
+
+def all_texts(db: MemDB, user: str = "ann") -> str:
+    """Return all that a file holds of a user, as one text."""
+    return "\n".join(db.export_lines(user=user, embeddings=False))
+
+
+def imported(db: MemDB, path: Path, user: str) -> tuple[ImportReport, ImportReport, str]:
+    """Return the report of a dry run, that of an import, and what is stored then."""
+    trial = db.import_file(path, user=user, dry_run=True)
+    report = db.import_file(path, user=user)
+    return trial, report, all_texts(db, user)
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[MemDB]:
+    """Return a file for all records; each has a user of its own."""
+    with memdb.open(":memory:", embedder=None) as db:
+        yield db
+        assert db.file.check() == []
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_imported_once(name: str, tmp_path: Path) -> None:
+    """All of its records, and a second time nothing."""
+    make, write = SAMPLES[name]
+    path = write(tmp_path, [make(word) for word in WORDS])
+    with memdb.open(":memory:", embedder=None) as db:
+        report = db.import_file(path, user="ann")
+        again = db.import_file(path, user="ann").to_dict()
+
+        assert report.format == name
+        assert all(word in all_texts(db) for word in WORDS)
+        assert [field for field, count in again.items() if field.endswith("_added") and count] == []
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(
+    "poison",
+    [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in POISONS],
+)
+def test_a_poisoned_record_is_left_out_alone(
+    name: str, poison: str, memory: MemDB, tmp_path: Path
+) -> None:
+    """The others are stored, the report names its place, and a dry run says the same."""
+    if poison in NO_JSON.get(name, ()):
+        pytest.skip("such a file cannot hold it")
+    make, write = SAMPLES[name]
+    before, bad, after = (make(word) for word in WORDS)
+    for number, at in enumerate(places(bad)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        record = poisoned(bad, at, poison)
+        path = write(folder, [before, record, after])
+        trial, report, stored = imported(memory, path, f"{name} {poison} {number}")
+
+        assert report.format == name
+        assert WORDS[0] in stored, (at, report)
+        assert WORDS[2] in stored, (at, report)
+        assert trial.left_out == report.left_out, at
+        assert WORDS[1] in stored or report.left_out, (at, report)
+
+
+def test_a_shard_that_is_cut_off(db: MemDB, tmp_path: Path) -> None:
+    """What is before the cut and the other shards are stored; zip, shard and place are named."""
+    make, _ = SAMPLES["chatgpt"]
+    texts = [json.dumps([make(word), make(f"{word}2")]) for word in WORDS]
+    texts[1] = texts[1][:-50]
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        for number, text in enumerate(texts):
+            archive.writestr(f"conversations-00{number}.json", text)
+    report = db.import_file(tmp_path / "export.zip", user="ann")
+
+    (left,) = [one for one in report.left_out if "conversations-001" in one.what]
+    assert report.sessions == 5
+    assert left.what == "conversations-001.json, conversation 2 and what follows it"
+    assert "export.zip/conversations-001.json: element 2 is no JSON" in left.why
+
+
+def test_a_file_alone_that_is_cut_off(db: MemDB, tmp_path: Path) -> None:
+    """The error names file and record, and what is stored by then."""
+    make, _ = SAMPLES["claude"]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([make(word) for word in WORDS])[:-50])
+
+    with pytest.raises(memdb.InvalidInput) as raised:
+        db.import_file(path, user="ann")
+    assert str(raised.value).startswith("conversations.json: element 3 is no JSON")
+    assert "The lines before it are stored" in str(raised.value)
+    assert len(db.scope("ann").sessions()) == 2
+
+
+def test_an_id_twice_in_a_file(db: MemDB, tmp_path: Path) -> None:
+    """Only the conversation that has it a second time, with other words, is left out."""
+    make, write = SAMPLES["chatgpt"]
+    first, second, third = (make(word) for word in WORDS)
+    second = json.loads(json.dumps(second).replace("beaker-a", "anorak-a"))
+    second["id"] = first["id"]
+    path = write(tmp_path, [first, second, third])
+    trial = db.import_file(path, user="ann", dry_run=True)
+    report = db.import_file(path, user="ann")
+
+    assert [one.what for one in report.left_out if one.what[-1].isdigit()] == ["conversation 2"]
+    assert (trial.left_out, trial.sessions, report.sessions) == (report.left_out, 2, 2)
+    assert "belongs to a different message" in report.left_out[-1].why
+
+
+def test_many_faults_are_counted(db: MemDB, tmp_path: Path) -> None:
+    """A report does not grow with a file: after a hundred reasons it counts."""
+    rows = "".join(f"x{number},no time\n" for number in range(250))
+    (tmp_path / "a.csv").write_text(f"text,time\ngood,\n{rows}")
+    report = db.import_file(tmp_path / "a.csv", user="ann")
+
+    assert report.messages_added == 1
+    assert len(report.left_out) == 101
+    assert report.left_out[-1].count == 150
