@@ -275,6 +275,11 @@ class MemDB:
     stats = later(database.MemDB.stats, "read")
 
     @property
+    def closed(self) -> bool:
+        """Whether the file was closed; every other call then raises Closed."""
+        return self.sync.closed
+
+    @property
     def jobs(self) -> Jobs:
         """Background work: do what is due now, or in a thread."""
         return Jobs(self._sync.jobs, self._worker)

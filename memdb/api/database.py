@@ -500,6 +500,11 @@ class MemDB:
         return self._db.path
 
     @property
+    def closed(self) -> bool:
+        """Whether `close` was called; every other call then raises Closed."""
+        return self._db.is_closed
+
+    @property
     def jobs(self) -> Jobs:
         """Background work: do what is due now, or in a thread."""
         if self._jobs is None:

@@ -325,6 +325,10 @@ class Engine(Protocol):
         """Return a context whose writes are committed together or not at all; it may be nested."""
 
     @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+
+    @property
     def writing(self) -> bool:
         """Whether this thread is inside `with engine.write()`."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import memdb
 from memdb.aio.batching import Kind, Worker, over
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Source = str | os.PathLike[str] | MemDB | AsyncMemDB
 
 T = TypeVar("T")
+M = TypeVar("M", bound="Callable[..., Any]")
 
 
 class Adapter:
@@ -65,11 +66,30 @@ class Adapter:
         return error
 
     def _call(self, work: Callable[[], T]) -> T:
-        """Return what *work* gives, done in this thread, with the framework's errors."""
+        """
+        Return what *work* gives, done in this thread, with the framework's errors.
+
+        A closed file answers Closed, also if *work* would not ask it.
+        """
+        self._refuse_closed()
+        return self._with_errors(work)
+
+    def _refuse_closed(self) -> None:
+        if self._db.closed:
+            raise self._translate(self._closed())
+
+    def _closed(self) -> Closed:
+        return Closed(f"{self._db.path} was closed: make a new {type(self).__name__}")
+
+    def _with_errors(self, work: Callable[[], T]) -> T:
+        """Return what *work* gives; a value too deep for Python is an InvalidInput."""
         try:
             return work()
         except memdb.MemDBError as error:
             raise_as(error, self._translate(error))
+        except RecursionError as error:
+            deep = InvalidInput("a value is nested too deep: make it flatter")
+            raise self._translate(deep) from error
 
     async def _run(
         self,
@@ -86,11 +106,11 @@ class Adapter:
         waited for with *to_end*, and *then* is called, before the cancelling goes on: what
         was written and what the caller holds agree.
         """
+        self._refuse_closed()
         try:
             begun = self._worker.call(work, kind)
         except RuntimeError as error:  # the executor takes nothing after its shutdown
-            closed = Closed(f"{self._db.path} was closed: make a new {type(self).__name__}")
-            raise self._translate(closed) from error
+            raise self._translate(self._closed()) from error
         except memdb.MemDBError as error:  # the process was forked
             raise_as(error, self._translate(error))
         try:
@@ -99,7 +119,7 @@ class Adapter:
             held = begun.done() and not begun.cancelled() and begun.exception() is None
             if held and then is not None:
                 then(begun.result())
-        return self._call(begun.result)
+        return self._with_errors(begun.result)
 
     async def _read(self, work: Callable[[], T], kind: Kind = "read") -> T:
         """Return what *work* gives, done beside other calls; it changes nothing."""
@@ -159,6 +179,16 @@ class OpenFile(Adapter):
     async def read(self, work: Callable[[], T], kind: Kind = "read") -> T:
         """Return what *work* gives, done in a thread beside other calls."""
         return await self._read(work, kind)
+
+
+def adapted(method: M) -> M:
+    """Return a method of an Adapter that does all of its work as `_call` does."""
+
+    @wraps(method)
+    def call(self: Adapter, *args: Any, **options: Any) -> Any:
+        return self._call(partial(method, self, *args, **options))
+
+    return cast("M", call)
 
 
 def raise_as(error: Exception, translated: Exception) -> NoReturn:

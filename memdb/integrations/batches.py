@@ -1,13 +1,14 @@
 """
 Many items of a namespace at once, as stores of frameworks read, write and delete them.
 
-Keys that no item can have (empty, too long, with a NUL) are keys without an item here:
-frameworks pass over what they do not find. Each call is one transaction, however many
+Keys that no item can have (no text, empty, too long, with a NUL) are keys without an item
+here: frameworks pass over what they do not find. Each call is one transaction, however many
 items it is about.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from memdb import DeleteItem, FindItem
@@ -15,7 +16,7 @@ from memdb.errors import InvalidInput
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from memdb import MemDB
     from memdb.api.items import Items
@@ -26,15 +27,8 @@ T = TypeVar("T")
 MAX_BATCH = 10_000
 
 
-def is_key(key: str) -> bool:
-    """
-    Return whether an item can have a key.
-
-    Raises:
-        InvalidInput: it is no text.
-    """
-    if not isinstance(key, str):
-        raise InvalidInput(f"key is {type(key).__name__}: give a str")
+def is_key(key: object) -> bool:
+    """Return whether an item can have a key."""
     try:
         name_value(key, "key")
     except InvalidInput:
@@ -42,9 +36,21 @@ def is_key(key: str) -> bool:
     return True
 
 
+def key_list(keys: Iterable[T], field: str = "keys") -> list[T]:
+    """Return *keys* as a list; InvalidInput for one text, whose characters would be the keys."""
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+        raise InvalidInput(f"{field} is {type(keys).__name__}: give a list of texts")
+    return [*keys]
+
+
+def _usable(keys: Iterable[str]) -> list[str]:
+    """Return the keys that an item can have, each once, in order."""
+    return [*dict.fromkeys(key for key in key_list(keys) if is_key(key))]
+
+
 def find_many(items: Items, namespace: Namespace, keys: Iterable[str]) -> dict[str, Item]:
     """Return the items that exist, by key, in the order of *keys*."""
-    wanted = [FindItem(namespace, key) for key in dict.fromkeys(keys) if is_key(key)]
+    wanted = [FindItem(namespace, key) for key in _usable(keys)]
     found: dict[str, Item] = {}
     for part in _parts(wanted):
         found |= {item.key: item for item in items.batch(part) if item is not None}
@@ -61,7 +67,7 @@ def put_many(db: MemDB, items: Items, puts: Sequence[PutItem]) -> list[Item]:
 
 def delete_many(db: MemDB, items: Items, namespace: Namespace, keys: Iterable[str]) -> int:
     """Remove items, and return how many there were."""
-    doomed = [DeleteItem(namespace, key) for key in keys if is_key(key)]
+    doomed = [DeleteItem(namespace, key) for key in _usable(keys)]
     if not doomed:
         return 0
     with db.transaction():

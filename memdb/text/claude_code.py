@@ -17,12 +17,12 @@ from itertools import groupby
 
 from memdb.errors import InvalidInput
 from memdb.models.messages import NewMessage
+from memdb.text.json_forms import storable
 from memdb.text.parts import (
     ORIGINAL,
     kind_of,
     original_of,
     original_part,
-    storable,
     text_of,
     text_value,
 )

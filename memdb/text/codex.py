@@ -13,7 +13,8 @@ from __future__ import annotations
 from memdb.errors import InvalidInput
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
-from memdb.text.parts import kind_of, storable, text_of, text_value, without_original
+from memdb.text.json_forms import storable
+from memdb.text.parts import kind_of, text_of, text_value, without_original
 from memdb.text.provider_messages import read_messages
 from memdb.text.times import iso_ms
 

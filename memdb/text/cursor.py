@@ -13,7 +13,8 @@ from itertools import groupby
 
 from memdb.models.messages import NewMessage
 from memdb.models.transcripts import Line
-from memdb.text.parts import kind_of, storable, text_of, text_value
+from memdb.text.json_forms import storable
+from memdb.text.parts import kind_of, text_of, text_value
 from memdb.text.provider_messages import role_of
 from memdb.text.provider_parts import read_part
 from memdb.text.times import iso_ms

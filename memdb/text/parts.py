@@ -143,29 +143,6 @@ def text_value(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def storable(value: Any) -> Any:
-    """Return a JSON value with U+FFFD for what no file can hold: NUL and lone surrogates."""
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {storable(key): storable(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [*map(storable, value)]
-    is_number = not isinstance(value, float) or value - value == 0  # neither NaN nor infinite
-    return value if is_number else str(value)
-
-
-def is_storable(raw: str) -> bool:
-    """Return whether stored JSON can hold what the JSON text *raw* says."""
-    if "\\u0000" in raw or "NaN" in raw or "Infinity" in raw:
-        return False  # or a text that says so; keeping it as text is right too
-    try:
-        raw.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def without_original(parts: Iterable[Any]) -> list[Any]:
     """Return *parts* without the provider's original, for a message that was changed."""
     return [part for part in parts if kind_of(part) != ORIGINAL]

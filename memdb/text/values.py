@@ -200,7 +200,12 @@ def _needle(steps: tuple[Step, ...], operator: str, wanted: object) -> str | Non
 
     text = json.dumps(wanted, ensure_ascii=False)
     name = steps[-1] if steps else None
-    return f"{json.dumps(name, ensure_ascii=False)}:{text}" if isinstance(name, str) else text
+    needle = f"{json.dumps(name, ensure_ascii=False)}:{text}" if isinstance(name, str) else text
+    try:
+        needle.encode()
+    except UnicodeEncodeError:  # half a character: no value has it, and SQLite takes no such text
+        return None
+    return needle
 
 
 def _operand(operator: str, value: object, field: str) -> Any:

@@ -128,7 +128,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
 
 # Every public call that only reads. `backup` and `export` write somewhere else.
 READS: dict[type, str] = {
-    memdb.MemDB: "path jobs file scope shared settings scopes state export export_lines query close "
+    memdb.MemDB: "path closed jobs file scope shared settings scopes state export export_lines query close "
     "stats",
     memdb.Scope: "app user session sessions recall why profile state entries items artifacts "
     "find_secrets export",

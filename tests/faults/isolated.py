@@ -360,7 +360,7 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
 OF_THE_FILE = {
     "File": "check info mark spaces stamp",
     "Jobs": "pending",
-    "MemDB": "close export file jobs path query scopes stats",
+    "MemDB": "closed close export file jobs path query scopes stats",
     "StoredSettings": "override",
     "Worker": "error running",
     "Transaction": "",

@@ -124,6 +124,7 @@ NOT_OF_A_USER = {
     *("File.check", "File.info", "File.mark", "File.spaces", "File.stamp", "File.rebuild"),
     *("File.vacuum", "File.backup", "File.drop_space", "Jobs.run", "Jobs.run_due", "Jobs.start"),
     *("Jobs.pending", "MemDB.close", "MemDB.query", "MemDB.scopes", "MemDB.sync", "MemDB.path"),
+    "MemDB.closed",
     "MemDB.stats",
     *(
         "StoredSettings.update",

@@ -652,7 +652,7 @@ READS = {
     "Host": "head segments snapshot",
     "Items": "keys namespaces",
     "Jobs": "pending",
-    "MemDB": "close export_lines file jobs path query scope scopes settings stats",
+    "MemDB": "close closed export_lines file jobs path query scope scopes settings stats",
     "Scope": "app artifacts entries export find_secrets items profile session sessions state user why",
     "Session": "artifacts branch_name branches find get host last last_seq messages parent profile "
     "state summaries tools",

@@ -208,3 +208,12 @@ def test_hostile_names_are_names(shared: MemDB, call: Callable[[Any], Any]) -> N
     assert items.get(stored.namespace, stored.key) == stored
     assert items.list(stored.namespace) == [stored]
     assert items.delete(stored.namespace, stored.key)
+
+
+@pytest.mark.parametrize("wanted", [SURROGATE, NUL, float("nan"), {"b": SURROGATE}, [NUL]])
+def test_a_filter_with_what_no_file_holds_finds_nothing(shared: MemDB, wanted: Any) -> None:
+    """No stored value can be equal to it."""
+    items = shared.scope("filters").items
+    items.put((), "k", {"a": "x"})
+    assert items.list(where={"a": wanted}) == []
+    assert [one.key for one in items.list(where={"a": {"$ne": wanted}})] == ["k"]

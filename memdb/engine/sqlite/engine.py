@@ -389,6 +389,11 @@ class SqliteEngine:
         return WriteBlock(self, whole=True)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self.pool.is_closed
+
+    @property
     def writing(self) -> bool:
         """Whether this thread is inside `with db.write()`."""
         owner = self.pool.write_lock.owned()

@@ -15,7 +15,8 @@ from google.genai import types
 
 from memdb.models.messages import NewMessage
 from memdb.text.formats import gemini_parts_of
-from memdb.text.parts import ORIGINAL, original_of, storable
+from memdb.text.json_forms import storable
+from memdb.text.parts import ORIGINAL, original_of
 from memdb.text.provider_messages import ADK, gemini_parts
 from memdb.text.validate import MAX_MS, MIN_MS
 

@@ -16,10 +16,10 @@ from agent_framework.exceptions import AgentFrameworkException
 from memdb.errors import InvalidInput
 from memdb.integrations.adapter import Adapter
 from memdb.models.messages import ContextWindow, NewMessage
-from memdb.text.parts import ORIGINAL, original_part, storable
+from memdb.text.json_forms import json_of, storable
+from memdb.text.parts import ORIGINAL, original_part
 from memdb.text.provider_parts import media, other, read_part
 from memdb.text.turns import own_form
-from memdb.text.validate import is_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 PROVIDER = "agent-framework"
 NO_SESSION = "default"  # as the framework's own providers name it
-MAX_DEPTH = 170
 
 
 class MemdbHistoryProvider(Adapter, HistoryProvider):
@@ -146,12 +145,7 @@ def to_new(data: dict[str, Any], name: str = "message") -> NewMessage:
     Raises:
         InvalidInput: it has no JSON form, or no role; *name* is in the error.
     """
-    try:
-        raw = json.dumps(data)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{name} has no JSON form ({error}): use plain values") from error
-    if is_deep(data, raw, MAX_DEPTH):
-        raise InvalidInput(f"{name} is nested over {MAX_DEPTH} deep: make it flatter")
+    raw = json_of(data, name)
     plain = storable(data)
     parts = [_to_part(one) for one in plain.get("contents") or ()]
     if not any(part["type"] != "text" or part["text"].strip() for part in parts):

@@ -14,21 +14,13 @@ from agno.db.base import AsyncBaseDb
 from agno.db.json import JsonDb
 
 from memdb.integrations.adapter import Adapter
-from memdb.integrations.agno.store import WRITES, MemdbDb
+from memdb.integrations.agno.store import READS, WRITES, MemdbDb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
     from memdb.integrations.adapter import Source
-
-READS = (
-    "table_exists", "get_latest_schema_version", "get_run", "get_runs", "get_session",
-    "get_sessions", "get_all_memory_topics", "get_user_memory", "get_user_memories",
-    "get_user_memory_stats", "get_metrics", "get_knowledge_content", "get_knowledge_contents",
-    "get_eval_run", "get_eval_runs", "get_trace", "get_traces", "get_trace_stats", "get_span",
-    "get_spans", "get_learning", "upsert_learning", "delete_learning", "get_learnings",
-)  # fmt: skip
 
 
 class MemdbAsyncDb(Adapter, AsyncBaseDb):

@@ -9,6 +9,7 @@ in one transaction, so that any number of processes may use the file.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
 from threading import local
@@ -18,7 +19,7 @@ from agno.db.json import JsonDb
 
 from memdb.integrations.adapter import Adapter
 from memdb.models.items import DeleteItem, PutItem
-from memdb.text.parts import storable
+from memdb.text.json_forms import pack_value, unpack_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 SPACE = "agno"
 PAGE = 10_000
 PART = 5_000
-TEXT = "agno json"
 
 # The fields that name a row of a table, and those that `recall` finds it by.
 KEYS = {
@@ -67,6 +67,15 @@ WRITES = (
 )  # fmt: skip
 
 
+# What only reads. Learnings are not stored: their calls say so.
+READS = (
+    "table_exists", "get_latest_schema_version", "get_run", "get_runs", "get_session",
+    "get_sessions", "get_all_memory_topics", "get_user_memory", "get_user_memories",
+    "get_user_memory_stats", "get_metrics", "get_knowledge_content", "get_knowledge_contents",
+    "get_eval_run", "get_eval_runs", "get_trace", "get_traces", "get_trace_stats", "get_span",
+    "get_spans", "get_learning", "upsert_learning", "delete_learning", "get_learnings",
+)  # fmt: skip
+
 # Calls that read the row of their first argument only, by the field that names it.
 ONE_ROW = {
     "upsert_user_memory": ("memory", "memory_id"),
@@ -85,8 +94,24 @@ class _Call(local):
     session_id: str | None = None
     only: tuple[str, tuple[object, ...]] | None = None  # a table, and ids of its rows
 
+    noted: Exception | None = None  # the first that a table raised: `JsonDb` hides some
+
     def __init__(self) -> None:
         self.read: dict[str, dict[Place, str]] = {}
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note an error on its way."""
+        try:
+            yield
+        except Exception as error:
+            self.noted = self.noted or error
+            raise
+
+    def raise_noted(self) -> None:
+        """Raise what was noted: nothing is written then."""
+        if self.noted is not None:
+            raise self.noted
 
 
 class MemdbDb(Adapter, JsonDb):
@@ -140,8 +165,9 @@ class MemdbDb(Adapter, JsonDb):
         create_table_if_not_found: bool | None = True,  # noqa: ARG002, FBT001, FBT002 (agno's)
     ) -> list[Row]:
         """Return the rows of a table in the order in which they came: all, or a session's."""
-        items = [*self._items(filename)]
-        rows = [_unpacked(item.value) for item in items]
+        with self._now.noting():
+            items = [item for item in self._items(filename) if isinstance(item.value, dict)]
+            rows: list[Row] = [unpack_value(item.value) for item in items]
         if self._now.depth:
             self._now.read[filename] = {
                 (item.namespace, item.key): json.dumps(row)
@@ -170,6 +196,10 @@ class MemdbDb(Adapter, JsonDb):
 
     def _write_json_file(self, filename: str, data: list[Row]) -> None:
         """Store what a call changed of the rows it read, inside its transaction."""
+        with self._now.noting():
+            self._write(filename, data)
+
+    def _write(self, filename: str, data: list[Row]) -> None:
         kind = self._kinds.get(filename, "")
         fields, index = KEYS[kind]
         if filename not in self._now.read:  # it replaces what it did not read
@@ -186,7 +216,7 @@ class MemdbDb(Adapter, JsonDb):
             DeleteItem(*place) for place in before if place not in after
         ]
         operations += [
-            PutItem(*place, _packed(text), index=index or False)
+            PutItem(*place, pack_value(json.loads(text), "row"), index=index or False)
             for place, text in after.items()
             if before.get(place) != text
         ]
@@ -240,19 +270,6 @@ def _key(values: list[object]) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-def _packed(text: str) -> Any:
-    """Return the JSON text of a row as a value: as text where it holds what no file can."""
-    row = json.loads(text)
-    return row if storable(row) == row else {TEXT: text}
-
-
-def _unpacked(value: Row) -> Row:
-    if value.keys() == {TEXT}:
-        row: Row = json.loads(value[TEXT])
-        return row
-    return value
-
-
 def _atomic(name: str) -> Callable[..., Any]:
     """Return a method of `JsonDb` that is one transaction, about one session if it names it."""
     method = getattr(JsonDb, name)
@@ -262,14 +279,44 @@ def _atomic(name: str) -> Callable[..., Any]:
     def call(self: MemdbDb, *args: Any, **options: Any) -> Any:
         now = self._now
         if now.depth:
-            return method(self, *args, **options)
-        _, *given = form.bind(self, *args, **options).arguments.values()
-        now.depth, now.read = 1, {}
-        try:
-            with self._db.transaction(), _About(now, _about(name, given)):
+            with now.noting():
                 return method(self, *args, **options)
-        finally:
-            now.depth, now.read = 0, {}
+        _, *given = form.bind(self, *args, **options).arguments.values()
+
+        def work() -> Any:
+            now.depth, now.read = 1, {}
+            try:
+                with self._db.transaction(), _About(now, _about(name, given)):
+                    done = method(self, *args, **options)
+                    now.raise_noted()
+                    return done
+            finally:
+                now.depth, now.read, now.noted = 0, {}, None
+
+        return self._call(work)
+
+    return call
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    """Return a method of `JsonDb` that reads, and does not hide the errors of the file."""
+    method = getattr(MemdbDb, name)
+
+    @wraps(method)
+    def call(self: MemdbDb, *args: Any, **options: Any) -> Any:
+        now = self._now
+        if now.depth:
+            return method(self, *args, **options)
+
+        def work() -> Any:
+            try:
+                done = method(self, *args, **options)
+                now.raise_noted()
+                return done
+            finally:
+                now.noted = None
+
+        return self._call(work)
 
     return call
 
@@ -295,3 +342,6 @@ def _about(name: str, given: list[Any]) -> About:
 for _name in WRITES:
     if hasattr(JsonDb, _name):
         setattr(MemdbDb, _name, _atomic(_name))
+for _name in READS:
+    if hasattr(JsonDb, _name):
+        setattr(MemdbDb, _name, _reading(_name))

@@ -90,6 +90,7 @@ class MemoryFiles:
     def create(self, path: str, text: str) -> str:
         """Make a file, and the folders above it; a file that is there stays."""
         place = parse_path(path)
+        _require_text(text, "file_text")
 
         def work() -> str:
             if self._exists(place):
@@ -104,8 +105,8 @@ class MemoryFiles:
 
     def str_replace(self, path: str, old: str, new: str) -> str:
         """Replace the only occurrence of *old* in a file."""
-        _require(old, str, "old_str")
-        _require(new, str, "new_str")
+        _require_text(old, "old_str")
+        _require_text(new, "new_str")
 
         def edit(text: str) -> tuple[str, str]:
             count = text.count(old)
@@ -136,7 +137,7 @@ class MemoryFiles:
     def insert(self, path: str, line: int, inserted: str) -> str:
         """Put a text after line *line* of a file, 0 for its beginning."""
         _require(line, int, "insert_line")
-        _require(inserted, str, "insert_text")
+        _require_text(inserted, "insert_text")
 
         def edit(text: str) -> tuple[str, str]:
             lines = text.split("\n")
@@ -235,6 +236,7 @@ class MemoryFiles:
                 _value_of(text),
                 metadata=item.metadata,
                 expected_revision=revision,
+                ttl=_ttl_of(item),
             )
             return answer
 
@@ -270,7 +272,8 @@ class MemoryFiles:
 
     def _move(self, item: Item, namespace: Place, key: str) -> None:
         index = item.value is not None
-        self._items.put(namespace, key, item.value, metadata=item.metadata, index=index)
+        ttl = _ttl_of(item)
+        self._items.put(namespace, key, item.value, metadata=item.metadata, index=index, ttl=ttl)
         self._items.delete(item.namespace, item.key)
 
     def _clear(self, place: Place) -> None:
@@ -306,16 +309,30 @@ class MemoryFiles:
 
 
 def _require(value: object, kind: type, field: str) -> None:
-    """Refuse what a model gives in place of a text or a number."""
-    if not isinstance(value, kind):
+    """Refuse what a model gives in place of a text, a number or a list."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ToolError(f"{field} is {type(value).__name__}: give {kind.__name__}")
 
 
-def _value_of(text: object) -> str | bytes:
+def _require_text(text: str, field: str) -> None:
+    """Refuse what is no text, or holds half a character, which has no UTF-8 form."""
+    _require(text, str, field)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError(
+            f"{field} holds a lone surrogate at position {error.start}: remove it"
+        ) from error
+
+
+def _value_of(text: str) -> str | bytes:
     """Return what an item keeps of a text; bytes where JSON cannot hold it."""
-    if not isinstance(text, str):
-        raise ToolError(f"The text is {type(text).__name__}: give a string")
     return text.encode() if "\0" in text else text
+
+
+def _ttl_of(item: Item) -> float | None:
+    """Return how many seconds an item lives from a change on; another client may have said it."""
+    return None if item.ttl_ms is None else item.ttl_ms / 1_000
 
 
 def _text_of(item: Item) -> str:
@@ -348,8 +365,10 @@ def _numbered_text(path: str, text: str, view_range: list[int] | None) -> str:
     if len(lines) > MAX_LINES:
         raise ToolError(f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.")
     first, last = 1, len(lines)
-    for one in view_range or ():
-        _require(one, int, "view_range")
+    if view_range is not None:
+        _require(view_range, list, "view_range")
+        for one in view_range:
+            _require(one, int, "view_range")
     if view_range and len(view_range) == len(("first", "last")):
         first = max(1, view_range[0])
         last = len(lines) if view_range[1] == -1 else view_range[1]

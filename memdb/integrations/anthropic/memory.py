@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from anthropic.lib.tools import BetaFunctionToolResultType
     from anthropic.types.beta import (
         BetaCacheControlEphemeralParam,
         BetaMemoryTool20250818CreateCommand,
@@ -51,6 +52,12 @@ class _MemoryAdapter(Adapter):
     ) -> None:
         super().__init__(source, **options)
         self._files = MemoryFiles(self._db, self._db.scope(user, app).items)
+
+    def _refuse_unknown(self, given: object) -> None:
+        """Raise ToolError for what is no command; Anthropic's class raises errors of Python."""
+        name = given.get("command") if isinstance(given, dict) else None
+        if not isinstance(name, str) or name not in FIELDS:
+            raise ToolError(f"Unknown command: {name!r:.80}, use one of {', '.join(FIELDS)}")
 
     def _work(self, name: str, command: object) -> Callable[[], str]:
         """Return what does a command; a field that the model left out is None."""
@@ -94,6 +101,11 @@ class MemdbMemoryTool(_MemoryAdapter, BetaAbstractMemoryTool):
         """
         BetaAbstractMemoryTool.__init__(self, cache_control=cache_control)
         super().__init__(source, user=user, app=app, **options)
+
+    def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 (Anthropic's name)
+        """Do a command as the model gave it."""
+        self._refuse_unknown(input)
+        return super().call(input)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Return a file with numbered lines, or what lies in a folder."""
@@ -149,6 +161,11 @@ class MemdbAsyncMemoryTool(_MemoryAdapter, BetaAsyncAbstractMemoryTool):
         """
         BetaAsyncAbstractMemoryTool.__init__(self, cache_control=cache_control)
         super().__init__(source, user=user, app=app, **options)
+
+    async def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 (as above)
+        """Do a command as the model gave it."""
+        self._refuse_unknown(input)
+        return await super().call(input)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Return a file with numbered lines, or what lies in a folder."""

@@ -7,7 +7,6 @@ as the LangChain messages that say the same, calls and results of tools as such.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -16,7 +15,7 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from memdb.errors import InvalidInput
 from memdb.integrations.adapter import Adapter
 from memdb.text.formats import langchain_of
-from memdb.text.parts import is_storable, storable
+from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.provider_messages import LANGCHAIN, keep_whole, read_messages
 
 if TYPE_CHECKING:
@@ -113,12 +112,12 @@ def _to_stored(messages: Sequence[BaseMessage]) -> list[NewMessage]:
             )
         try:
             data = message_to_dict(message)
-            raw = json.dumps(data, ensure_ascii=False)
-        except (TypeError, ValueError, RecursionError) as error:
+        except (TypeError, ValueError) as error:  # of pydantic
             raise InvalidInput(f"messages[{place}] has no JSON form: {error}") from error
-        if is_storable(raw):
+        raw = json_of(data, f"messages[{place}]")
+        if is_plain(data, raw):
             made += read_messages(data, f"messages[{place}]")
         else:
             (one,) = read_messages(storable(data), f"messages[{place}]")
-            made.append(keep_whole(one, LANGCHAIN, json.dumps(data)))
+            made.append(keep_whole(one, LANGCHAIN, raw))
     return made

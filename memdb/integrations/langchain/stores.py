@@ -21,7 +21,15 @@ from langchain_core.stores import BaseStore, InvalidKeyException
 from memdb import PutItem
 from memdb.errors import InvalidInput, SecretFound
 from memdb.integrations.adapter import Adapter
-from memdb.integrations.batches import delete_all, delete_many, find_many, is_key, put_many
+from memdb.integrations.batches import (
+    delete_all,
+    delete_many,
+    find_many,
+    is_key,
+    key_list,
+    put_many,
+)
+from memdb.text.json_forms import pack_value, unpack_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -68,16 +76,17 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
         self._ttl = ttl
 
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Return the value of each key, None without one."""
-        return self._call(partial(self._mget, [*keys]))
+        """Return the bytes of each key, None without any."""
+        return self._call(partial(self._mget, key_list(keys)))
 
     async def amget(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Return the value of each key, None without one."""
-        return await self._read(partial(self._mget, [*keys]))
+        """Return the bytes of each key, None without any."""
+        return await self._read(partial(self._mget, key_list(keys)))
 
     def _mget(self, keys: list[str]) -> list[bytes | None]:
         found = find_many(self._items, self._namespace, keys)
-        return [found[key].value if key in found else None for key in keys]
+        values = [found[key].value if is_key(key) and key in found else None for key in keys]
+        return [value if isinstance(value, bytes) else None for value in values]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
         """
@@ -108,11 +117,12 @@ class MemdbByteStore(Adapter, BaseStore[str, bytes]):
 
     def mdelete(self, keys: Sequence[str]) -> None:
         """Delete values; keys without one are passed over."""
-        self._call(partial(delete_many, self._db, self._items, self._namespace, [*keys]))
+        self._call(partial(delete_many, self._db, self._items, self._namespace, key_list(keys)))
 
     async def amdelete(self, keys: Sequence[str]) -> None:
         """Delete values; keys without one are passed over."""
-        await self._run(partial(delete_many, self._db, self._items, self._namespace, [*keys]))
+        given = key_list(keys)
+        await self._run(partial(delete_many, self._db, self._items, self._namespace, given))
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the keys that begin with *prefix*, in order; values are not read."""
@@ -137,7 +147,8 @@ class MemdbCache(Adapter, BaseCache):
     """
     What models answered, for `set_llm_cache` or `cache=` of a model.
 
-    An answer that holds a key or password is not kept, where the file refuses those.
+    An answer that has no JSON form is not kept, nor one with a key or password where the file
+    refuses those.
     """
 
     def __init__(
@@ -179,14 +190,16 @@ class MemdbCache(Adapter, BaseCache):
 
     def _lookup(self, key: str) -> list[Generation] | None:
         item = self._items.find(self._namespace, key)
-        return None if item is None else [_to_generation(data) for data in item.value]
+        return None if item is None else _to_generations(unpack_value(item.value))
 
     def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
         """
         Keep what a model answered to a prompt, in place of what is kept.
 
+        An answer without a JSON form is not kept: the call of the model goes on.
+
         Raises:
-            InvalidInput: it has no JSON form; nothing was written.
+            InvalidInput: it is no answer of LangChain; nothing was written.
         """
         self._call(partial(self._update, _key_of(prompt, llm_string), [*return_val]))
 
@@ -195,8 +208,11 @@ class MemdbCache(Adapter, BaseCache):
         await self._run(partial(self._update, _key_of(prompt, llm_string), [*return_val]))
 
     def _update(self, key: str, generations: list[Generation]) -> None:
-        value = [_to_json(generation) for generation in generations]
-        with suppress(SecretFound):
+        for one in generations:
+            if not isinstance(one, Generation):
+                raise InvalidInput(f"{type(one).__name__} is no Generation of LangChain")
+        with suppress(SecretFound, TypeError, ValueError, RecursionError):  # also pydantic's
+            value = pack_value([*map(_to_json, generations)], "the answer")
             self._items.put(self._namespace, key, value, ttl=self._ttl, index=False)
 
     def clear(self, **kwargs: Any) -> None:
@@ -217,8 +233,6 @@ def _key_of(prompt: str, llm_string: str) -> str:
 
 
 def _to_json(generation: Generation) -> dict[str, Any]:
-    if not isinstance(generation, Generation):
-        raise InvalidInput(f"{type(generation).__name__} is no Generation of LangChain")
     kinds = (one.__name__ for one in type(generation).__mro__)
     kind = next(kind for kind in kinds if kind in GENERATIONS)
     value: dict[str, Any] = {"type": kind, "text": generation.text}
@@ -227,6 +241,14 @@ def _to_json(generation: Generation) -> dict[str, Any]:
     if isinstance(generation, ChatGeneration):
         value["message"] = message_to_dict(generation.message)
     return value
+
+
+def _to_generations(value: Any) -> list[Generation] | None:
+    """Return the answers that an item keeps; None for what is no answer."""
+    try:
+        return [*map(_to_generation, value)]
+    except (LookupError, TypeError, ValueError, AttributeError):  # of another program
+        return None
 
 
 def _to_generation(data: dict[str, Any]) -> Generation:

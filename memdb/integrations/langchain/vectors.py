@@ -16,7 +16,7 @@ from langchain_core.vectorstores import VectorStore
 from memdb import PutItem
 from memdb.errors import InvalidInput
 from memdb.integrations.adapter import Adapter
-from memdb.integrations.batches import delete_all, delete_many, find_many, put_many
+from memdb.integrations.batches import delete_all, delete_many, find_many, key_list, put_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -104,6 +104,30 @@ class MemdbVectorStore(Adapter, VectorStore):
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
 
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts, all of them or none, and return their ids; see `add_documents`."""
+        documents = _to_documents(texts, metadatas)
+        return self.add_documents(documents, _given(ids), **kwargs)
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts, all of them or none, and return their ids; see `add_documents`."""
+        documents = _to_documents(texts, metadatas)
+        return await self.aadd_documents(documents, _given(ids), **kwargs)
+
     def add_documents(
         self,
         documents: list[Document],
@@ -166,11 +190,11 @@ class MemdbVectorStore(Adapter, VectorStore):
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the documents with these ids, in their order, without those that are not there."""
-        return self._call(partial(self._get, [*ids]))
+        return self._call(partial(self._get, key_list(ids, "ids")))
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the documents with these ids; see `get_by_ids`."""
-        return await self._read(partial(self._get, [*ids]))
+        return await self._read(partial(self._get, key_list(ids, "ids")))
 
     def _get(self, ids: list[str]) -> list[Document]:
         return [*map(_to_document, find_many(self._items, self._namespace, ids).values())]
@@ -182,13 +206,13 @@ class MemdbVectorStore(Adapter, VectorStore):
         Ids without a document are passed over; *kwargs* change nothing.
         """
         del kwargs
-        self._call(partial(self._delete, ids))
+        self._call(partial(self._delete, None if ids is None else key_list(ids, "ids")))
         return True
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents; see `delete`."""
         del kwargs
-        await self._run(partial(self._delete, ids))
+        await self._run(partial(self._delete, None if ids is None else key_list(ids, "ids")))
         return True
 
     def _delete(self, ids: list[str] | None) -> int:
@@ -353,9 +377,27 @@ class MemdbVectorStore(Adapter, VectorStore):
         return lambda cosine: min(max(cosine, 0.0), 1.0)
 
 
+def _given(ids: Sequence[str | None] | None) -> Sequence[str | None] | None:
+    """Return the ids that a caller gave; None and [] mean new ones, as in LangChain's stores."""
+    return key_list(ids, "ids") or None if ids is not None else None
+
+
+def _to_documents(
+    texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None
+) -> list[Document]:
+    given = key_list(texts, "texts")
+    about = [{} for _ in given] if not metadatas else [*metadatas]
+    if len(about) != len(given):
+        raise InvalidInput(f"{len(about)} metadatas were given for {len(given)} texts")
+    return [
+        Document(page_content=text, metadata=metadata)
+        for text, metadata in zip(given, about, strict=True)
+    ]
+
+
 def _ids_of(documents: Sequence[Document], ids: Iterable[str | None] | None) -> list[str]:
     """Return an id for each document: the one given, its own, or a new one."""
-    given = [document.id for document in documents] if ids is None else [*ids]
+    given = [document.id for document in documents] if ids is None else key_list(ids, "ids")
     if len(given) != len(documents):
         raise InvalidInput(f"{len(given)} ids were given for {len(documents)} documents")
     return [str(uuid.uuid4()) if key is None else key for key in given]

@@ -9,7 +9,6 @@ latest ones are the last.
 from __future__ import annotations
 
 import heapq
-import json
 import random
 from functools import partial
 from itertools import islice, repeat
@@ -24,10 +23,29 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from memdb.errors import InvalidInput, VersionConflict
+from memdb.errors import VersionConflict
 from memdb.integrations.adapter import Adapter
+from memdb.integrations.batches import key_list
+from memdb.integrations.langgraph.checkpoints import (
+    BINARY,
+    CHECKPOINT,
+    WRITES,
+    config_of,
+    configurable_of,
+    filter_steps,
+    id_of,
+    is_match,
+    key_of,
+    key_range,
+    labels_of,
+    metadata_of,
+    pack_writes,
+    plain_metadata,
+    task_of,
+    unpack_writes,
+)
 from memdb.models.items import DeleteItem, PutItem
-from memdb.text.values import parse_path, values_at
+from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -43,17 +61,10 @@ if TYPE_CHECKING:
     )
 
     from memdb.integrations.adapter import Source
+    from memdb.integrations.langgraph.checkpoints import Labels, Stored
     from memdb.models.items import Item
 
-    Labels = tuple[str, ...]
     Group = tuple[Item, list[Item]]  # a checkpoint, the writes of its tasks
-    Stored = dict[int, tuple[str, str, str, bytes]]  # by index: task path, channel, type, data
-
-# Behind the id in a key: the writes of a task, the checkpoint, and what no key has.
-WRITES, CHECKPOINT, END = "\1", "\2", "\3"
-
-# Bytes that begin with NUL are no text: they come back as they are, whatever is done to texts.
-BINARY = b"\0"
 
 # What writes are sorted by: task path, task, index.
 _place = itemgetter(0, 1, 2)
@@ -63,6 +74,10 @@ LATEST, PAGE, CHANGED_AT_ONCE = 3, 500, 1_000
 
 # Checkpoints that `alist` reads per visit of its thread.
 LISTED_AT_ONCE = 50
+MAX_LIMIT = 1 << 31
+
+# What a run is known by in metadata.
+RUN_ID = (str, int, float)
 
 
 class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
@@ -106,7 +121,10 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint of a config, the latest without an id; None without one."""
-        labels, checkpoint_id = _labels(config), get_checkpoint_id(config)
+        return self._call(partial(self._get_tuple, config))
+
+    def _get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        labels, checkpoint_id = labels_of(config), get_checkpoint_id(config)
         wanted = (self._db.file.stamp(), labels, checkpoint_id)
         asked, group = self._read_last
         if asked != wanted or wanted[0] is None:
@@ -121,7 +139,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         if not self._is_watching:  # from here on a stamp tells whether the file has changed
             self._is_watching = True
             self._db.file.mark()
-        between = _range(checkpoint_id) if checkpoint_id else None
+        between = key_range(checkpoint_id) if checkpoint_id else None
         return next(self._groups(labels, between, PAGE if checkpoint_id else LATEST), None)
 
     def list(
@@ -142,9 +160,12 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             before: Only those with a lower id than the one of this config.
             limit: Most checkpoints. None means all.
         """
+        self._refuse_closed()
+        if limit is not None:
+            limit = max(0, int_value(limit, "limit", -MAX_LIMIT, MAX_LIMIT))
         chosen = self._choose(config, before, 2 * limit + 1 if limit is not None else PAGE)
         wanted = {name: (filter_steps(name), value) for name, value in (filter or {}).items()}
-        matching = (one for one in chosen if not wanted or _is_match(one[1][0], wanted))
+        matching = (one for one in chosen if not wanted or is_match(one[1][0], wanted))
         for labels, group in islice(matching, limit):
             yield self._load(labels, *group)
 
@@ -161,9 +182,9 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         about = {
             "type": kind,
             "parent": configurable.get("checkpoint_id") or None,
-            "metadata": _plain(get_checkpoint_metadata(config, metadata)),
+            "metadata": plain_metadata(get_checkpoint_metadata(config, metadata)),
         }
-        key, labels = _key(checkpoint["id"], CHECKPOINT), _labels(config)
+        key, labels = key_of(checkpoint["id"], CHECKPOINT), labels_of(config)
         self._call(lambda: self._items.put(labels, key, BINARY + data, metadata=about, index=False))
         return {
             "configurable": {
@@ -194,18 +215,18 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
             index = WRITES_IDX_MAP.get(channel, place)
             if is_replacing or index not in new:
                 new[index] = (task_path, channel, *self.serde.dumps_typed(value))
-        key = _key(str(config["configurable"]["checkpoint_id"]), WRITES + str(task_id))
-        self._call(lambda: self._put_writes(_labels(config), key, new, is_replacing=is_replacing))
+        key = key_of(str(config["configurable"]["checkpoint_id"]), WRITES + str(task_id))
+        self._call(lambda: self._put_writes(labels_of(config), key, new, is_replacing=is_replacing))
 
     def _put_writes(self, labels: Labels, key: str, new: Stored, *, is_replacing: bool) -> None:
         try:
-            self._items.put(labels, key, **_packed(new), expected_revision=0)
+            self._items.put(labels, key, **pack_writes(new), expected_revision=0)
         except VersionConflict:
             with self._db.transaction():
                 item = self._items.find(labels, key)
-                old = {} if item is None else dict(_unpacked(item))
+                old = {} if item is None else dict(unpack_writes(item))
                 both = {**old, **new} if is_replacing else {**new, **old}
-                self._items.put(labels, key, **_packed(both))
+                self._items.put(labels, key, **pack_writes(both))
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints and writes of a thread."""
@@ -217,7 +238,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
 
         Cost: reads every checkpoint, 20 ms per 1,000.
         """
-        doomed = set(run_ids)
+        doomed = {one for one in key_list(run_ids, "run_ids") if isinstance(one, RUN_ID)}
 
         def delete() -> None:
             with self._db.transaction():
@@ -225,7 +246,8 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
                     self._delete(
                         group
                         for group in self._groups(labels, None, PAGE)
-                        if _metadata(group[0]).get("run_id") in doomed
+                        for run_id in [metadata_of(group[0]).get("run_id")]
+                        if isinstance(run_id, RUN_ID) and run_id in doomed
                     )
 
         if doomed:
@@ -266,18 +288,20 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"strategy is {strategy!r}: use 'keep_latest' or 'delete'")
 
+        threads = [*map(str, key_list(thread_ids, "thread_ids"))]
+
         def delete_old(labels: Labels) -> None:
             groups = self._groups(labels, None, LATEST)
             latest = next(groups, None)
             if latest is not None:
                 kept = self._needed(labels, latest)
                 self._delete(
-                    one for one in self._groups(labels, None, PAGE) if _id(one[0]) not in kept
+                    one for one in self._groups(labels, None, PAGE) if id_of(one[0]) not in kept
                 )
 
         def prune() -> None:
             with self._db.transaction():
-                for thread_id in map(str, thread_ids):
+                for thread_id in threads:
                     if strategy == "delete":
                         self._items.clear((thread_id,))
                         continue
@@ -409,12 +433,13 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         self, config: RunnableConfig | None, before: RunnableConfig | None, size: int
     ) -> Iterator[tuple[Labels, Group]]:
         """Return an iterator over what `list` may yield, by id."""
-        between = _range(config and get_checkpoint_id(config), before and get_checkpoint_id(before))
-        configurable = {} if config is None else config["configurable"]
+        ids = (configurable_of(one).get("checkpoint_id") for one in (config, before))
+        between = key_range(*ids)
+        configurable = configurable_of(config)
         if configurable.get("checkpoint_ns") is not None:
-            spaces = [_labels(config)]
+            spaces = [labels_of(config)]
         else:
-            thread = (str(configurable["thread_id"]),) if configurable else ()
+            thread = (str(configurable["thread_id"]),) if "thread_id" in configurable else ()
             spaces = [*self._namespaces(thread)]
         walks = [
             zip(repeat(labels), self._groups(labels, between, min(size, PAGE))) for labels in spaces
@@ -441,15 +466,15 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
         stored = [
             (path, task, index, channel, load((kind, data)))
             for one in writes
-            for task in (_task(one),)
-            for index, (path, channel, kind, data) in _unpacked(one)
+            for task in (task_of(one),)
+            for index, (path, channel, kind, data) in unpack_writes(one)
         ]
         stored.sort(key=_place)
         return CheckpointTuple(
-            config or _config(labels, item.key[:-1]),
+            config or config_of(labels, item.key[:-1]),
             load((about["type"], item.value[1:])),
             about["metadata"],
-            _config(labels, parent) if parent else None,
+            config_of(labels, parent) if parent else None,
             [(task, channel, value) for _, task, _, channel, value in stored],
         )
 
@@ -466,7 +491,7 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
     def _needed(self, labels: Labels, latest: Group) -> set[str]:
         """Return the id of a checkpoint, and of those that its delta channels are rebuilt from."""
         target = self._load(labels, *latest)
-        needed, missing = {_id(latest[0])}, _delta_channels(target)
+        needed, missing = {id_of(latest[0])}, _delta_channels(target)
         for parent in self._parents(target) if missing else ():
             needed.add(parent.config["configurable"]["checkpoint_id"])
             missing -= parent.checkpoint["channel_values"].keys()
@@ -482,96 +507,6 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
                 DeleteItem(item.namespace, item.key)
                 for item in doomed[start : start + CHANGED_AT_ONCE]
             )
-
-
-def _labels(config: RunnableConfig) -> Labels:
-    """Return the namespace of the checkpoints of a config."""
-    configurable = config["configurable"]
-    thread, space = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
-    return (thread, space) if space else (thread,)
-
-
-def _config(labels: Labels, checkpoint_id: str) -> RunnableConfig:
-    space = labels[1] if len(labels) > 1 else ""
-    ids = {"thread_id": labels[0], "checkpoint_ns": space, "checkpoint_id": checkpoint_id}
-    return {"configurable": ids}
-
-
-def _key(checkpoint_id: str, rest: str) -> str:
-    """Return the key of a checkpoint or of writes."""
-    if not isinstance(checkpoint_id, str) or not checkpoint_id:
-        raise InvalidInput(f"checkpoint id is {checkpoint_id!r:.64}: give a text")
-    if WRITES in checkpoint_id or CHECKPOINT in checkpoint_id or END in checkpoint_id:
-        raise InvalidInput("checkpoint id holds a control character: remove it")
-    return checkpoint_id + rest
-
-
-def _range(checkpoint_id: str | None, before: str | None = None) -> tuple[str, str] | None:
-    """Return the range of the keys of a checkpoint and its writes, before another one."""
-    low = _key(checkpoint_id, WRITES) if checkpoint_id else WRITES
-    ends = [_key(checkpoint_id, END)] if checkpoint_id else []
-    ends += [_key(before, WRITES)] if before else []
-    return (low, min(ends)) if ends else None
-
-
-def _id(item: Item) -> str:
-    """Return the id of the checkpoint that an item is, or belongs to."""
-    return item.key.partition(WRITES)[0].rstrip(CHECKPOINT)
-
-
-def _task(item: Item) -> str:
-    return item.key.partition(WRITES)[2]
-
-
-def _packed(writes: Stored) -> dict[str, Any]:
-    """Return the writes of a task as arguments of a put: their bytes, and what they are."""
-    about = [[index, *one[:3], len(one[3])] for index, one in writes.items()]
-    return {
-        "value": BINARY + b"".join(one[3] for one in writes.values()),
-        "metadata": {"writes": about},
-        "index": False,
-    }
-
-
-def _unpacked(item: Item) -> Iterator[tuple[int, tuple[str, str, str, bytes]]]:
-    """Yield the writes of a task by index."""
-    start = len(BINARY)
-    for index, path, channel, kind, size in (item.metadata or {})["writes"]:
-        yield index, (path, channel, kind, item.value[start : start + size])
-        start += size
-
-
-def _plain(metadata: Mapping[str, Any]) -> Any:
-    """Return metadata as JSON has it, without lone surrogates, as LangGraph's savers store it."""
-    return json.loads(json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore"))
-
-
-def _metadata(item: Item) -> dict[str, Any]:
-    return dict((item.metadata or {})["metadata"])
-
-
-def filter_steps(name: str) -> tuple[Any, ...]:
-    """
-    Return the steps of a name in a filter, which dots lead through.
-
-    Raises:
-        ValueError: it is no such name.
-    """
-    try:
-        return parse_path(name, "filter")
-    except InvalidInput as error:
-        raise InvalidInput(f"Invalid filter key: {error}") from error
-
-
-def _is_match(item: Item, wanted: Mapping[str, tuple[tuple[Any, ...], Any]]) -> bool:
-    """Return whether the metadata of a checkpoint has values, by name or by its steps."""
-    metadata = _metadata(item)
-    return all(
-        metadata[name] == value
-        if name in metadata
-        else next(values_at(metadata, steps), None) == value
-        for name, (steps, value) in wanted.items()
-    )
 
 
 def _delta_channels(target: CheckpointTuple) -> set[str]:

@@ -7,9 +7,11 @@ without one a query searches words, and by meaning if the file has an embedder.
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -30,13 +32,14 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from memdb.errors import InvalidInput
+from memdb.errors import Closed, InvalidInput
 from memdb.integrations.adapter import Adapter
-from memdb.integrations.langgraph.saver import filter_steps
+from memdb.integrations.langgraph.checkpoints import filter_steps
 from memdb.models.items import DeleteItem, FindItem, PutItem
+from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from langgraph.store.base import IndexConfig, MatchCondition, Op, Result, TTLConfig
 
@@ -48,7 +51,10 @@ if TYPE_CHECKING:
     Place = tuple[tuple[str, ...], str]
     Vector = list[float]
 
+logger = logging.getLogger(__name__)
+
 PAGE, MAX_FOUND = 1_000, 1_000
+MAX_NUMBER = 1 << 31
 SWEEP_MINUTES = 5.0
 MINUTE_S = 60
 
@@ -103,8 +109,8 @@ class MemdbStore(Adapter, BaseStore):
         self._is_refreshing = ttl is None or bool(ttl.get("refresh_on_read"))
         self._fields = () if index is None else _paths(_indexed_fields(index))
         self._items = self._db.scope(user, app).items
-        self._sweeper: threading.Thread | None = None
-        self._end_sweeper = threading.Event()
+        self._sweeper: Sweeper | None = None
+        self._starting = threading.Lock()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """
@@ -122,9 +128,7 @@ class MemdbStore(Adapter, BaseStore):
         if self.embeddings is not None:
             vectors = self.embeddings.embed_documents(texts) if texts else []
             vectors += [self.embeddings.embed_query(query) for query in queries]
-        return self._call(
-            partial(self._do, todo, dict(zip((*texts, *queries), vectors, strict=False)))
-        )
+        return self._call(partial(self._do, todo, self._paired([*texts, *queries], vectors)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do as `batch`, in a thread; the embeddings are awaited before."""
@@ -134,7 +138,7 @@ class MemdbStore(Adapter, BaseStore):
         if self.embeddings is not None:
             vectors = await self.embeddings.aembed_documents(texts) if texts else []
             vectors += [await self.embeddings.aembed_query(query) for query in queries]
-        work = partial(self._do, todo, dict(zip((*texts, *queries), vectors, strict=False)))
+        work = partial(self._do, todo, self._paired([*texts, *queries], vectors))
         if any(isinstance(op, PutOp) for op in todo):
             return await self._run(work)
         return await self._read(work, "search" if _has_query(todo) else "read")
@@ -147,43 +151,36 @@ class MemdbStore(Adapter, BaseStore):
         """
         Remove expired items again and again, in a thread, until the store is closed.
 
+        A sweep that fails, for instance because another process writes too long, is logged
+        and tried again after the interval.
+
         Args:
             sweep_interval_minutes: None means as in the configuration of expiry, or 5.
 
         Returns:
-            What is done when it has ended; cancelling it ends it.
+            What is done when it has ended; cancelling it ends it. While a sweeper runs, its
+            own is returned again.
+
+        Raises:
+            Closed: the file was closed.
         """
-        done: Future[None] = Future()
+        return self._call(partial(self._start_sweeper, sweep_interval_minutes))
+
+    def _start_sweeper(self, sweep_interval_minutes: float | None) -> Future[None]:
         if self.ttl_config is None:
+            done: Future[None] = Future()
             done.set_result(None)
             return done
-        done.add_done_callback(lambda ended: self._end_sweeper.set() if ended.cancelled() else None)
-        if self._sweeper is not None and self._sweeper.is_alive():
-            return done
         minutes = sweep_interval_minutes or self.ttl_config.get("sweep_interval_minutes")
-        self._end_sweeper.clear()
-        arguments = (float(minutes or SWEEP_MINUTES) * MINUTE_S, done)
-        self._sweeper = threading.Thread(target=self._sweep, args=arguments, daemon=True)
-        self._sweeper.start()
-        return done
+        pause_s = float(minutes or SWEEP_MINUTES) * MINUTE_S
+        with self._starting:
+            if self._sweeper is None or self._sweeper.done.done():
+                self._sweeper = Sweeper(self.sweep_ttl, pause_s)
+            return self._sweeper.done
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
         """End what `start_ttl_sweeper` began; return whether it ended within *timeout* seconds."""
-        self._end_sweeper.set()
-        if self._sweeper is not None:
-            self._sweeper.join(timeout)
-        return self._sweeper is None or not self._sweeper.is_alive()
-
-    def _sweep(self, pause_s: float, done: Future[None]) -> None:
-        """Remove expired items every *pause_s* seconds."""
-        while not self._end_sweeper.wait(pause_s):
-            try:
-                self.sweep_ttl()
-            except Exception as error:  # noqa: BLE001 (who waits for it gets it)
-                done.set_exception(error)
-                return
-        if not done.cancelled():
-            done.set_result(None)
+        return self._sweeper is None or self._sweeper.stop(timeout)
 
     def _end(self) -> None:
         self.stop_ttl_sweeper()
@@ -201,6 +198,16 @@ class MemdbStore(Adapter, BaseStore):
         texts = [text for op in todo if isinstance(op, PutOp) for text in self._texts(op)]
         queries = [op.query for op in todo if isinstance(op, SearchOp) and op.query]
         return [*dict.fromkeys(texts)], [*dict.fromkeys(query for query in queries if query)]
+
+    def _paired(self, texts: list[str], vectors: list[Vector]) -> dict[str, Vector]:
+        """Return vectors by their texts; InvalidInput for another number or length of them."""
+        if len(vectors) != len(texts):
+            raise InvalidInput(f"embed gave {len(vectors)} vectors for {len(texts)} texts")
+        dims = (self.index_config or {}).get("dims")
+        for vector in vectors:
+            if dims is not None and len(vector) != dims:
+                raise InvalidInput(f"embed gave {len(vector)} components, dims of index is {dims}")
+        return dict(zip(texts, vectors, strict=True))
 
     def _texts(self, op: PutOp) -> list[str]:
         """Return the texts of a value that each get a vector."""
@@ -296,12 +303,15 @@ class MemdbStore(Adapter, BaseStore):
         matching = (
             labels for labels in found if all(_does_match(one, labels) for one in conditions)
         )
+        if op.limit < 1:
+            return []
+        first = max(op.offset, 0)
         cut: dict[tuple[str, ...], None] = {}
         for labels in matching:
             cut[labels if op.max_depth is None else labels[: op.max_depth]] = None
-            if len(cut) >= op.offset + op.limit:
+            if len(cut) >= first + op.limit:
                 break
-        return [*islice(cut, op.offset, op.offset + op.limit)]
+        return [*islice(cut, first, first + op.limit)]
 
     def _walk_namespaces(self, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         page: list[tuple[str, ...]] = []
@@ -309,14 +319,60 @@ class MemdbStore(Adapter, BaseStore):
             yield from page
 
 
+class Sweeper:
+    """
+    A thread that removes expired items at an interval.
+
+    Attributes:
+        done: Is done when it has ended; cancelling it ends it.
+    """
+
+    def __init__(self, sweep: Callable[[], object], pause_s: float) -> None:
+        """Call *sweep* every *pause_s* seconds."""
+        self.done: Future[None] = Future()
+        self._sweep = sweep
+        self._pause_s = pause_s
+        self._is_ending = threading.Event()
+        self.done.add_done_callback(lambda _: self._is_ending.set())
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float | None) -> bool:
+        """End it; return whether it ended within *timeout* seconds."""
+        self._is_ending.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._is_ending.wait(self._pause_s):
+            try:
+                self._sweep()
+            except Closed:
+                break
+            except Exception:
+                logger.exception("a sweep of expired items failed: it is tried again")
+        with suppress(InvalidStateError):  # cancelled
+            self.done.set_result(None)
+
+
 def _checked(ops: Iterable[Op]) -> list[Op]:
-    """Return operations as a list; ValueError if one is none, or its namespace cannot be."""
+    """Return operations as a list; ValueError if one is none, or has what cannot be used."""
     todo = [*ops]
     for op in todo:
         if not isinstance(op, (GetOp, PutOp, SearchOp, ListNamespacesOp)):
             raise InvalidInput(f"an operation is {type(op).__name__}: give those of LangGraph")
+        labels = getattr(op, "namespace", None) or getattr(op, "namespace_prefix", ())
+        if not isinstance(labels, (tuple, list)):
+            raise InvalidNamespaceError(f"namespace is {type(labels).__name__}: give a tuple")
         if validate_op_namespace is not None:
             validate_op_namespace(op)
+        for field in ("limit", "offset", "max_depth"):
+            number = getattr(op, field, None)
+            if number is not None or (field != "max_depth" and hasattr(op, field)):
+                int_value(number, field, -MAX_NUMBER, MAX_NUMBER)
+        ttl = getattr(op, "ttl", None)
+        if ttl is not None and not isinstance(ttl, (int, float)):
+            raise InvalidInput(f"ttl is {type(ttl).__name__}: give minutes")
     return todo
 
 

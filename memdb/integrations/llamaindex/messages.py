@@ -15,14 +15,13 @@ from llama_index.core.base.llms.types import ChatMessage
 
 from memdb import NewMessage
 from memdb.errors import InvalidInput
+from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import (
     content_text,
-    is_storable,
     json_text,
     kind_of,
     original_part,
     part_text,
-    storable,
     without_original,
 )
 from memdb.text.provider_messages import keep_whole, role_of
@@ -47,14 +46,14 @@ def to_stored(message: ChatMessage, field: str = "message") -> NewMessage:
         raise InvalidInput(f"{field} is {type(message).__name__}: give a ChatMessage")
     try:
         data = message.model_dump(mode="json")
-        raw = json.dumps(data, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:  # of pydantic
         raise InvalidInput(f"{field} has no JSON form: {error}") from error
-    if is_storable(raw):
+    raw = json_of(data, field)
+    if is_plain(data, raw):
         role, parts = _read(data)
         return NewMessage(role, parts=[*parts, original_part(LLAMAINDEX, data, parts)])
     role, parts = _read(storable(data))
-    return keep_whole(NewMessage(role, parts=parts), LLAMAINDEX, json.dumps(data))
+    return keep_whole(NewMessage(role, parts=parts), LLAMAINDEX, raw)
 
 
 def _read(data: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:

@@ -14,9 +14,10 @@ from itertools import chain
 
 from memdb.errors import InvalidInput, InvalidItem, VersionConflict
 from memdb.text.formats import items_of, without_links
-from memdb.text.parts import is_storable, storable, text_value
+from memdb.text.json_forms import is_plain, json_of, storable
+from memdb.text.parts import text_value
 from memdb.text.provider_messages import RESPONSES, keep_whole, read_item
-from memdb.text.validate import MAX_NESTING, is_deep, iso_time, name_value
+from memdb.text.validate import MAX_NESTING, iso_time, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,14 +51,12 @@ def to_message(item: Any, name: str = "item") -> NewMessage:
     if not isinstance(item, dict):
         raise InvalidItem(f"{name} is {type(item).__name__}: give a dict")
     try:
-        raw = json.dumps(item, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidItem(f"{name} has no JSON form ({error}): use plain values") from error
-    if is_deep(item, raw, MAX_DEPTH):
-        raise InvalidItem(f"{name} is nested over {MAX_DEPTH} deep: make it flatter")
-    if is_storable(raw):
+        raw = json_of(item, name, MAX_DEPTH)
+    except InvalidInput as error:
+        raise InvalidItem(str(error)) from error
+    if is_plain(item, raw):
         return read_item(item)
-    return keep_whole(read_item(storable(item)), RESPONSES, json.dumps(item))
+    return keep_whole(read_item(storable(item)), RESPONSES, raw)
 
 
 def taken(items: list[Any]) -> Iterator[NewMessage]:

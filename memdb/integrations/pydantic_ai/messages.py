@@ -8,7 +8,6 @@ no such original, and is given as the message that says the same.
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +15,15 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from memdb import NewMessage
 from memdb.errors import InvalidInput
+from memdb.text.json_forms import is_plain, json_of, storable
 from memdb.text.parts import (
     content_text,
-    is_storable,
     json_text,
     kind_of,
     original_of,
     original_part,
     part_text,
     parts_with_text,
-    storable,
     without_original,
 )
 from memdb.text.provider_messages import PYDANTIC, keep_whole, read_messages
@@ -50,18 +48,18 @@ def to_stored(message: ModelMessage) -> list[NewMessage]:
     """
     try:
         (data,) = ModelMessagesTypeAdapter.dump_python([message], mode="json")
-        raw = json.dumps(data, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:  # of pydantic
         raise InvalidInput(f"the message has no JSON form: {error}") from error
+    raw = json_of(data, "the message")
     if not data["parts"]:
         role = "assistant" if data["kind"] == "response" else "user"
         nothing = {"type": "other", "name": "empty message"}
-        return [keep_whole(NewMessage(role, parts=[nothing]), PYDANTIC, json.dumps(data))]
-    if is_storable(raw):
+        return [keep_whole(NewMessage(role, parts=[nothing]), PYDANTIC, raw)]
+    if is_plain(data, raw):
         return _with_originals(read_messages(data), data)
     first, *others = read_messages(storable(data))
     shown = [one.replace(parts=without_original(one.parts or ())) for one in others]
-    return [keep_whole(first, PYDANTIC, json.dumps(data)), *shown]
+    return [keep_whole(first, PYDANTIC, raw), *shown]
 
 
 def _with_originals(read: list[NewMessage], data: dict[str, Any]) -> list[NewMessage]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
@@ -27,12 +27,13 @@ from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
 from memdb.integrations.adapter import Adapter
 from memdb.models.messages import ContextWindow
 from memdb.text.formats import OPENER
-from memdb.text.parts import ORIGINAL, original_of, storable, without_original
+from memdb.text.json_forms import json_of, pack_value, storable, unpack_value
+from memdb.text.parts import ORIGINAL, original_of, without_original
 from memdb.text.provider_messages import BEDROCK, read_bedrock
-from memdb.text.validate import is_deep, iso_time, name_value
+from memdb.text.validate import iso_time, name_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from strands.multiagent import MultiAgentBase
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
     from memdb.api.session import Session as Chat
     from memdb.integrations.adapter import Source
 
+T = TypeVar("T")
+
 AGENT = SPACE = "strands"
 SESSIONS = (SPACE, "sessions")
 GROUPS = (SPACE, "multi_agents")
 PREFIX = "strands/"
-MAX_DEPTH = 170
 
 
 class Stored(NamedTuple):
@@ -87,7 +89,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         session_id = _checked(session.session_id, "session_id")
 
         def create() -> Session:
-            value = session.to_dict()
+            value = pack_value(session.to_dict(), "session")
             try:
                 self._scope.items.put(SESSIONS, session_id, value, expected_revision=0, index=False)
             except VersionConflict as error:
@@ -100,7 +102,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         """Return a session, None without one."""
         _checked(session_id, "session_id")
         found = self._call(lambda: self._scope.items.find(SESSIONS, session_id))
-        return None if found is None else Session.from_dict(found.value)
+        return None if found is None else _restored(Session.from_dict, found.value)
 
     def delete_session(self, session_id: str, **_: Any) -> None:
         """Remove a session with its agents and messages; SessionException without it."""
@@ -122,7 +124,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         chat = self._chat(session_id, session_agent.agent_id)
 
         def create() -> None:
-            value = session_agent.to_dict()
+            value = pack_value(session_agent.to_dict(), "agent")
             with self._db.transaction():
                 self._require_session(session_id)
                 if chat.host.head() is None:
@@ -140,7 +142,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         """Return an agent, None without one."""
         chat = self._chat(session_id, agent_id)
         found = self._call(lambda: chat.state.find(AGENT))
-        return None if found is None else SessionAgent.from_dict(found.value)
+        return None if found is None else _restored(SessionAgent.from_dict, found.value)
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
         """Replace an agent; SessionException without one."""
@@ -153,8 +155,10 @@ class MemdbSessionRepository(Adapter, SessionRepository):
                     raise SessionException(
                         f"Agent {session_agent.agent_id} in session {session_id} does not exist"
                     )
-                session_agent.created_at = before.value["created_at"]
-                chat.state.put(AGENT, session_agent.to_dict())
+                session_agent.created_at = _restored(
+                    SessionAgent.from_dict, before.value
+                ).created_at
+                chat.state.put(AGENT, pack_value(session_agent.to_dict(), "agent"))
 
         self._call(update)
 
@@ -255,7 +259,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         _checked(session_id, "session_id")
 
         def create() -> None:
-            value = encode_bytes_values(multi_agent.serialize_state())
+            value = pack_value(encode_bytes_values(multi_agent.serialize_state()), "state")
             with self._db.transaction():
                 self._require_session(session_id)
                 self._scope.items.put((*GROUPS, session_id), key, value, index=False)
@@ -269,7 +273,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         key = _checked(multi_agent_id, "multi_agent_id")
         place = (*GROUPS, _checked(session_id, "session_id"))
         found = self._call(lambda: self._scope.items.find(place, key))
-        return None if found is None else decode_bytes_values(found.value)
+        return None if found is None else _restored(decode_bytes_values, found.value)
 
     def update_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **_: Any) -> None:
         """Replace the state of several agents; SessionException without it."""
@@ -277,7 +281,7 @@ class MemdbSessionRepository(Adapter, SessionRepository):
         place = (*GROUPS, _checked(session_id, "session_id"))
 
         def update() -> None:
-            value = encode_bytes_values(multi_agent.serialize_state())
+            value = pack_value(encode_bytes_values(multi_agent.serialize_state()), "state")
             with self._db.transaction():
                 if self._scope.items.find(place, key) is None:
                     raise SessionException(
@@ -310,6 +314,14 @@ def _checked_number(message_id: int) -> int:
     return message_id
 
 
+def _restored(build: Callable[[Any], T], value: object) -> T:
+    """Return what a stored value was made of; SessionException if another program changed it."""
+    try:
+        return build(unpack_value(value))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise SessionException(f"a stored value is none of Strands: {error!r}") from error
+
+
 def _to_messages(new: SessionMessage) -> list[NewMessage]:
     """
     Return what keeps a message of Strands, in the roles of those who speak in it.
@@ -318,13 +330,10 @@ def _to_messages(new: SessionMessage) -> list[NewMessage]:
         InvalidInput: it has no JSON form, or no role.
     """
     data = new.to_dict()
+    json_of(data, "message")
     shown, kept = data["redact_message"] or data["message"], data["message"]
-    try:
-        raw = json.dumps(data)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"message has no JSON form ({error}): use plain values") from error
-    if is_deep(data, raw, MAX_DEPTH):
-        raise InvalidInput(f"message is nested over {MAX_DEPTH} deep: make it flatter")
+    _require_blocks(kept)
+    _require_blocks(shown)
     plain = storable(shown)
     runs = read_bedrock(plain)
     facts = {"created_at": new.created_at, "updated_at": new.updated_at, "runs": len(runs)}
@@ -340,6 +349,13 @@ def _to_messages(new: SessionMessage) -> list[NewMessage]:
         )
         for place, run in enumerate(runs)
     ]
+
+
+def _require_blocks(message: object) -> None:
+    """Refuse what Strands could not read again."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        raise InvalidInput("content of the message is no list of blocks: give dicts in a list")
 
 
 def _created_ms(new: SessionMessage) -> int | None:

@@ -185,9 +185,9 @@ def test_hostile_names_are_names(saver: MemdbSaver, name: str) -> None:
 
 
 def test_what_cannot_be_serialised_writes_nothing(saver: MemdbSaver) -> None:
-    """TypeError as from LangGraph's saver."""
+    """InvalidInput for metadata, the serializer's own error for what it gets."""
     bad: Any = {"source": object()}
-    with pytest.raises(TypeError):
+    with pytest.raises(memdb.InvalidInput):
         saver.put(config(), checkpoint("a"), bad, {})
     with pytest.raises((TypeError, ValueError)):
         saver.put_writes(config(checkpoint_id="a"), [("x", 1), ("y", lambda: 1)], "t")

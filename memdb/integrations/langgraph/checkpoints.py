@@ -1,0 +1,136 @@
+"""
+Items of checkpoints: their namespaces and keys, and what of a checkpoint stands where.
+
+A key is the id of a checkpoint, and behind it what the item is: the checkpoint, or the
+writes of one task.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from memdb.errors import InvalidInput
+from memdb.text.values import parse_path, values_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from langchain_core.runnables import RunnableConfig
+
+    from memdb.models.items import Item
+
+    Labels = tuple[str, ...]
+    Stored = dict[int, tuple[str, str, str, bytes]]  # by index: task path, channel, type, data
+
+# Behind the id in a key: the writes of a task, the checkpoint, and what no key has.
+WRITES, CHECKPOINT, END = "\1", "\2", "\3"
+
+# Bytes that begin with NUL are no text: they come back as they are, whatever is done to texts.
+BINARY = b"\0"
+
+
+def labels_of(config: RunnableConfig) -> Labels:
+    """Return the namespace of the checkpoints of a config."""
+    configurable = configurable_of(config)
+    if "thread_id" not in configurable:
+        raise InvalidInput("config has no thread_id: give {'configurable': {'thread_id': ...}}")
+    thread, space = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
+    return (thread, space) if space else (thread,)
+
+
+def configurable_of(config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a config says of checkpoints; {} without it."""
+    found = (config or {}).get("configurable") or {}
+    if not isinstance(found, dict):
+        raise InvalidInput(f"configurable is {type(found).__name__}: give a dict")
+    return found
+
+
+def config_of(labels: Labels, checkpoint_id: str) -> RunnableConfig:
+    """Return the config of a checkpoint."""
+    space = labels[1] if len(labels) > 1 else ""
+    ids = {"thread_id": labels[0], "checkpoint_ns": space, "checkpoint_id": checkpoint_id}
+    return {"configurable": ids}
+
+
+def key_of(checkpoint_id: str, rest: str) -> str:
+    """Return the key of a checkpoint or of writes."""
+    if not isinstance(checkpoint_id, str) or not checkpoint_id:
+        raise InvalidInput(f"checkpoint id is {checkpoint_id!r:.64}: give a text")
+    if WRITES in checkpoint_id or CHECKPOINT in checkpoint_id or END in checkpoint_id:
+        raise InvalidInput("checkpoint id holds a control character: remove it")
+    return checkpoint_id + rest
+
+
+def key_range(checkpoint_id: str | None, before: str | None = None) -> tuple[str, str] | None:
+    """Return the range of the keys of a checkpoint and its writes, before another one."""
+    low = key_of(checkpoint_id, WRITES) if checkpoint_id else WRITES
+    ends = [key_of(checkpoint_id, END)] if checkpoint_id else []
+    ends += [key_of(before, WRITES)] if before else []
+    return (low, min(ends)) if ends else None
+
+
+def id_of(item: Item) -> str:
+    """Return the id of the checkpoint that an item is, or belongs to."""
+    return item.key.partition(WRITES)[0].rstrip(CHECKPOINT)
+
+
+def task_of(item: Item) -> str:
+    """Return the id of the task whose writes an item keeps."""
+    return item.key.partition(WRITES)[2]
+
+
+def pack_writes(writes: Stored) -> dict[str, Any]:
+    """Return the writes of a task as arguments of a put: their bytes, and what they are."""
+    about = [[index, *one[:3], len(one[3])] for index, one in writes.items()]
+    return {
+        "value": BINARY + b"".join(one[3] for one in writes.values()),
+        "metadata": {"writes": about},
+        "index": False,
+    }
+
+
+def unpack_writes(item: Item) -> Iterator[tuple[int, tuple[str, str, str, bytes]]]:
+    """Yield the writes of a task by index."""
+    start = len(BINARY)
+    for index, path, channel, kind, size in (item.metadata or {})["writes"]:
+        yield index, (path, channel, kind, item.value[start : start + size])
+        start += size
+
+
+def plain_metadata(metadata: Mapping[str, Any]) -> Any:
+    """Return metadata as JSON has it, without lone surrogates, as LangGraph's savers store it."""
+    try:
+        return json.loads(json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"metadata has no JSON form ({error}): use plain values") from error
+
+
+def metadata_of(item: Item) -> dict[str, Any]:
+    """Return the metadata that LangGraph gave with a checkpoint."""
+    return dict((item.metadata or {})["metadata"])
+
+
+def filter_steps(name: str) -> tuple[Any, ...]:
+    """
+    Return the steps of a name in a filter, which dots lead through.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    try:
+        return parse_path(name, "filter")
+    except InvalidInput as error:
+        raise InvalidInput(f"Invalid filter key: {error}") from error
+
+
+def is_match(item: Item, wanted: Mapping[str, tuple[tuple[Any, ...], Any]]) -> bool:
+    """Return whether the metadata of a checkpoint has values, by name or by its steps."""
+    metadata = metadata_of(item)
+    return all(
+        metadata[name] == value
+        if name in metadata
+        else next(values_at(metadata, steps), None) == value
+        for name, (steps, value) in wanted.items()
+    )
