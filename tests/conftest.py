@@ -83,6 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes longer than a few seconds; run with -m slow")
     if "not slow" in config.getoption("markexpr") and is_roomy(RAM):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(RAM))  # where tmp_path is
+    os.environ.setdefault("MEMDB_CONFIG", os.devnull)  # not that of whoever runs the tests
     gc.disable()  # until everything is collected
     # The text of each table is compared once per process, not at the end of each test.
     schema.normalized = functools.cache(schema.normalized)

@@ -93,7 +93,8 @@ Completion of commands, options and files:
   zsh   eval "$(_MEMDB_COMPLETE=zsh_source memdb)"    in ~/.zshrc
   fish  _MEMDB_COMPLETE=fish_source memdb | source    in config.fish
 
-Times are UTC. MEMDB_DEBUG=1 shows tracebacks, NO_COLOR=1 turns colours off.
+MEMDB_FILE, MEMDB_USER and MEMDB_APP name FILE, --user and --app; docs/terminal.md
+has the config file. Times are UTC. MEMDB_DEBUG=1 shows tracebacks, NO_COLOR=1 turns colours off.
 """
 
 
@@ -151,8 +152,9 @@ def cli(ctx: click.Context) -> None:
     """
     Everything an AI agent remembers, in one SQLite file.
 
-    The first command that writes to FILE makes it. Choose the user with --user;
-    optional if FILE has only one.
+    The first command that writes to FILE makes it. With MEMDB_FILE or `file = ...`
+    in the config file, FILE is left out. Choose the user with --user; optional if
+    FILE has only one.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False  # the commands inherit it; https://no-color.org
@@ -165,7 +167,21 @@ def tolerate_encoding() -> None:
             stream.reconfigure(errors="replace")
 
 
+def discard_output() -> None:
+    """Let what is printed from now on vanish, because its reader is gone."""
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 (pathlib is a module more)
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code, which is 0 under `| head`."""
     tolerate_encoding()
-    cli(prog_name="memdb")
+    output = sys.stdout
+    try:
+        cli(prog_name="memdb")
+    except SystemExit as end:
+        is_left = sys.stdout is not output  # as click marks it: the reader of help is gone
+        sys.stdout = output
+        if is_left:
+            discard_output()
+        raise SystemExit(0 if is_left else end.code) from None

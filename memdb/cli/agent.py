@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from memdb.cli.base import Noun, verb
+from memdb.cli.base import verb
+from memdb.cli.command import Noun
 from memdb.cli.output import Bar, one_line, size, when
 
 TYPE_CHECKING = False

@@ -7,7 +7,8 @@ from contextlib import nullcontext
 
 import click
 
-from memdb.cli.base import Noun, confirm, confirm_options, verb
+from memdb.cli.base import confirm, confirm_options, verb
+from memdb.cli.command import Noun
 from memdb.cli.options import page_options
 from memdb.cli.output import Column, note, on_terminal, one_line, size, when
 from memdb.errors import NotFound

@@ -15,8 +15,10 @@ from contextlib import contextmanager
 import click
 from click.core import ParameterSource
 
-from memdb.cli.output import clean, note, one_line, print_json, print_records
-from memdb.errors import FileError, InvalidInput, MemDBError, NotFound, ReadOnly, StorageError
+from memdb.cli import discard_output
+from memdb.cli.command import BY_OPTION, FILE, TEXT, Command, is_file
+from memdb.cli.output import flush, note, one_line, print_json, print_records
+from memdb.errors import FileError, InvalidInput, NotFound, ReadOnly, StorageError
 from memdb.models.ids import BranchName
 
 TYPE_CHECKING = False
@@ -35,54 +37,9 @@ if TYPE_CHECKING:
 else:
     Base = click.ParamType  # click 8.1 cannot be subscripted
 
-TEXT, QUERY = "text", "query"  # arguments that may begin with a dash; "-" for TEXT is stdin
-STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
 DEFAULT_APP = "default"
 MAX_NAMED = 10
 STATIC_MODEL = "static-en-1"  # the name of `memdb.embeddings.static_model`, not loaded here
-
-
-class Command(click.Command):
-    """A command that ends with a sentence and an exit code, never with a traceback."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read *args*; say what to do where a text was taken for an option."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            names = {param.name for param in self.params if isinstance(param, click.Argument)}
-            if not names & {TEXT, QUERY}:
-                raise
-            advice = " To give a text, put -- before a text that begins with a dash"
-            if TEXT in names:
-                advice += ", or give - and the text on standard input"
-            raise click.NoSuchOption(
-                error.option_name, f"{error.message}{advice}.", error.possibilities, ctx
-            ) from error
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; report what it raises."""
-        try:
-            return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise
-        except KeyboardInterrupt:
-            click.echo("Stopped.", err=True)
-            ctx.exit(STOPPED)
-        except Exception as error:
-            if os.environ.get("MEMDB_DEBUG", "") not in ("", "0"):
-                raise
-            ctx.exit(_report(error, as_json=ctx.params.get("as_json", False)))
-
-
-class Noun(click.Group):
-    """A group whose verbs are listed in the order they were written."""
-
-    command_class = Command
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the verbs, the everyday ones first."""
-        return list(self.commands)
 
 
 class Moment(Base):
@@ -144,7 +101,6 @@ def text_or_stdin(text: str) -> str:
     return read.removesuffix("\n").removesuffix("\r")
 
 
-FILE = click.Argument(["file"], type=click.Path())
 SCOPE_OPTIONS = (
     click.Option(
         ["--user"],
@@ -249,11 +205,12 @@ def verb(
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:
-        own = reversed(getattr(function, "__click_params__", []))
+        own = [*reversed(getattr(function, "__click_params__", []))]
+        params = [*[FILE] * file, *own, *SCOPE_OPTIONS[: 2 * scope], *[JSON] * json]
         command = Command(
             name or function.__name__,
             callback=lambda **given: _run(function, given),
-            params=[*[FILE] * file, *own, *SCOPE_OPTIONS[: 2 * scope], *[JSON] * json],
+            params=[*params, *[BY_OPTION] * any(map(is_file, params))],
             help=function.__doc__,
             epilog="\b\nExample:\n" + "\n".join(f"  {line}" for line in examples),
         )
@@ -388,13 +345,21 @@ class Call:
     def reply(
         self, data: Record | dict[str, Any] | list[Any], text: str | Callable[[], object]
     ) -> None:
-        """Print *data* with --json; otherwise *text*, or what calling it prints."""
-        if self.as_json:
-            print_json(_to_plain(data))
-        elif isinstance(text, str):
-            click.echo(text)
-        else:
-            text()
+        """
+        Print *data* with --json; otherwise *text*, or what calling it prints.
+
+        A reader that stops early, like `head`, changes nothing of what the command does.
+        """
+        try:
+            if self.as_json:
+                print_json(_to_plain(data))
+            elif isinstance(text, str):
+                click.echo(text)
+            else:
+                text()
+            flush()
+        except BrokenPipeError:
+            discard_output()
 
     def reply_records(
         self, records: Iterable[Record], columns: Sequence[Column], *, empty: str = ""
@@ -548,23 +513,3 @@ def confirm(question: str, *, yes: bool) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("There is no terminal to ask on: give --yes to delete.")
     click.confirm(question, abort=True, err=True)
-
-
-def _report(error: Exception, *, as_json: bool) -> int:
-    """Tell the user about *error*, and return the exit code."""
-    code, exit_code, facts, message = "internal", 1, {}, str(error)
-    if isinstance(error, MemDBError):
-        code, exit_code, facts = error.code, error.exit_code, error.facts()
-    elif isinstance(error, OSError):
-        code, exit_code, facts = FileError.code, FileError.exit_code, {"path": error.filename}
-        message = f"{error.filename}: {error.strerror}" if error.filename else message
-    else:
-        message = (
-            f"{type(error).__name__}: {message}. This is a bug; MEMDB_DEBUG=1 shows where, "
-            "please report it"
-        )
-    if not as_json:
-        click.echo(f"Error: {clean(message)}", err=True)
-        return exit_code
-    print_json({"error": {"code": code, "message": message, **facts}})
-    return exit_code

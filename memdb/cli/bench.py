@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import click
 
-from memdb.cli.base import Noun, embedder_named, embedder_option, verb
+from memdb.cli.base import embedder_named, embedder_option, verb
+from memdb.cli.command import Noun
 from memdb.cli.output import Bar, Column, counted, note, print_records
 from memdb.errors import FileError, StorageError
 from memdb.text.validate import refuse_output

@@ -6,7 +6,6 @@ import click
 
 from memdb.cli.base import (
     MOMENT,
-    Noun,
     branch_given,
     confirm,
     confirm_options,
@@ -17,6 +16,7 @@ from memdb.cli.base import (
     session_of,
     verb,
 )
+from memdb.cli.command import Noun
 from memdb.cli.options import count_use_option, page_options
 from memdb.cli.output import (
     Column,

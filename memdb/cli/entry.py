@@ -7,7 +7,6 @@ import click
 from memdb.cli.base import (
     EXPIRY,
     MOMENT,
-    Noun,
     confirm,
     confirm_options,
     model_option,
@@ -15,6 +14,7 @@ from memdb.cli.base import (
     session_argument,
     verb,
 )
+from memdb.cli.command import Noun
 from memdb.cli.options import page_options
 from memdb.cli.output import (
     Column,

@@ -6,15 +6,8 @@ import re
 
 import click
 
-from memdb.cli.base import (
-    Noun,
-    confirm,
-    confirm_options,
-    scopes_to_dicts,
-    size_of,
-    text_or_stdin,
-    verb,
-)
+from memdb.cli.base import confirm, confirm_options, scopes_to_dicts, size_of, text_or_stdin, verb
+from memdb.cli.command import Noun
 from memdb.cli.output import (
     Column,
     Line,

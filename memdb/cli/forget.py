@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from memdb.cli.base import (
-    Noun,
     branch_of_session,
     branch_option,
     confirm,
@@ -14,6 +13,7 @@ from memdb.cli.base import (
     scopes_to_dicts,
     verb,
 )
+from memdb.cli.command import Noun
 from memdb.cli.output import Column, counted, note, one_line, print_records
 from memdb.errors import StorageError
 
@@ -189,16 +189,16 @@ def scan(call: Call, all_users: bool, entropy: bool) -> None:
     file=False,
     scope=False,
 )
-@click.argument("file", type=click.Path(allow_dash=True))
-def redact(call: Call) -> None:
+@click.argument("path", type=click.Path(allow_dash=True))
+def redact(call: Call, path: str) -> None:
     """
     Print a text with [REDACTED kind] in the place of each secret.
 
-    FILE is a text file; "-" is standard input. Nothing is written to it.
+    PATH is a text file; "-" is standard input. Nothing is written to it.
     """
     from memdb.text.secrets import find_secrets, redact_secrets
 
-    text = _read_text(call.file)
+    text = _read_text(path)
     found = find_secrets(text)
     clean = redact_secrets(text, found)
     data = {"text": clean, "secrets": found}

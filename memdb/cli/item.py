@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from memdb.cli.base import Noun, confirm, confirm_options, text_or_stdin, verb
+from memdb.cli.base import confirm, confirm_options, text_or_stdin, verb
+from memdb.cli.command import Noun
 from memdb.cli.output import Column, one_line, size, when
 from memdb.errors import NotFound
 

@@ -70,6 +70,12 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def flush() -> None:
+    """Write what was printed; without standard output there is nothing to write."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
 def print_json(value: object) -> None:
     """Print *value* as one JSON document."""
     import json

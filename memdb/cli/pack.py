@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import MOMENT, Noun, verb
+from memdb.cli.base import MOMENT, verb
+from memdb.cli.command import Noun
 from memdb.cli.output import Column, counted, one_line
 from memdb.errors import StorageError
 

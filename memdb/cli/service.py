@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import click
 from click.core import ParameterSource
 
-from memdb.cli.base import DEFAULT_APP, STOPPED, embedder_option, model_option, verb
+from memdb.cli.base import DEFAULT_APP, embedder_option, model_option, verb
+from memdb.cli.command import STOPPED
 from memdb.cli.output import Line, note, print_json_line
 from memdb.errors import PortError
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import click
 
-from memdb.cli.base import (
-    DEFAULT_APP,
-    STOPPED,
-    embedder_option,
-    refuse_user,
-    secrets_option,
-    verb,
-)
+from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, verb
+from memdb.cli.command import STOPPED
 from memdb.cli.output import Bar, Counter, counted, note, one_line
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 

@@ -32,6 +32,7 @@ UNSET = dict.fromkeys(
     (
         "MEMDB_USER",
         "MEMDB_APP",
+        "MEMDB_FILE",
         "MEMDB_EMBEDDER",
         "MEMDB_DEBUG",
         "NO_COLOR",

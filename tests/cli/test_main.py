@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -310,21 +311,57 @@ def test_ctrl_c_exits_130(run, trip, monkeypatch):
     assert (done.exit_code, done.stdout, done.stderr) == (130, "", "Stopped.\n")
 
 
-@pytest.mark.parametrize(
-    "words", [("chat", "show", "long"), ("artifact", "load", "long")], ids=["text", "bytes"]
-)
-def test_a_closed_pipe_is_no_error(start, path, words):
-    """A reader that stops early, like `head`, gets no complaint on standard error."""
-    with memdb.open(path, durability="process", counter="estimate") as db:
-        db.scope("ann").session("long").append("user", "many words\n" * 300_000)
-        db.scope("ann").artifacts.save("long", "many words\n" * 300_000)
-    with start(*words[:2], path, words[2]) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        said = process.stderr.read()
+def unread() -> int:
+    """Return standard output whose reader is gone before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
 
-    assert said == b""
-    assert process.returncode == 1
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("chat", "show", "FILE", "long"),
+        ("chat", "show", "FILE", "long", "--json"),
+        ("chat", "list", "FILE"),
+        ("artifact", "load", "FILE", "long"),
+        ("export", "FILE"),
+        ("recall", "--help"),
+        ("--help",),
+        ("--version",),
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_stops_is_no_error(start, path, words):
+    """Under `| head` nothing is said on standard error, and the exit code is 0."""
+    with memdb.open(path, durability="process", counter="estimate") as db:
+        db.scope("ann").session("long").append("user", "many words\n" * 100_000)
+        db.scope("ann").artifacts.save("long", "many words\n" * 300_000)
+    line = [path if word == "FILE" else word for word in words]
+    for stdout in (subprocess.PIPE, unread()):
+        with start(*line, stdout=stdout) as process:
+            if stdout == subprocess.PIPE:
+                process.stdout.readline()
+                process.stdout.close()
+            else:
+                os.close(stdout)
+            said = process.stderr.read()
+        assert (process.returncode, said) == (0, b"")
+
+
+def test_a_reader_that_stops_changes_no_finding(start, path):
+    """What a command found is still its exit code, and what it does is done."""
+    Path(path).with_name("t.txt").write_text("sk-ant-api03-" + "a1B2" * 24)
+    with start("secrets", "scan", "-", stdout=unread()) as process:
+        process.stdin.write(b"sk-ant-api03-" + b"a1B2c3D4" * 12)
+        process.stdin.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (7, b"")
+    with start("remember", path, "Ann likes tea.", "--user", "ann", stdout=unread()) as process:
+        pass
+    assert process.returncode == 0
+    with memdb.open(path) as db:
+        assert [one.text for one in db.scope("ann").entries.list()] == ["Ann likes tea."]
 
 
 def test_python_m_memdb_is_the_command_line(start):

@@ -143,7 +143,7 @@ async def _answer(datasette: Datasette, request: Request) -> Answer:
         value = request.args.get(option)
         if value:
             arguments.append(f"--{option}={value}")
-    return await recall([*arguments, "--", str(database.path), query])
+    return await recall([*arguments, f"--file={database.path}", "--", query])
 
 
 def _limit(given: str | None) -> str:

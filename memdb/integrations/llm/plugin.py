@@ -104,17 +104,17 @@ def _shown(hit: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "text": hit["text"]}
 
 
-def run_memdb(command: str, options: list[str], *arguments: str) -> Any:
+def run_memdb(command: str, options: list[str], path: str, *arguments: str) -> Any:
     """
     Return what a command of memdb prints as JSON, run in a process of its own.
 
     Raises:
         ValueError: it failed; the error has its sentence.
     """
-    if any("\0" in one for one in (*options, *arguments)):
+    if any("\0" in one for one in (*options, path, *arguments)):
         raise ValueError("a question or fact cannot hold a NUL")
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "memdb", command, *options, "--", *arguments],
+        [sys.executable, "-m", "memdb", command, *options, f"--file={path}", "--", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={**os.environ, "PYTHONUTF8": "1"},

@@ -1,0 +1,167 @@
+"""
+A command: reads its line, tells who names FILE, and ends with a sentence and an exit code.
+"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from memdb.cli import discard_output
+from memdb.cli.defaults import default_file, read_config
+from memdb.cli.output import clean, flush, print_json
+from memdb.errors import FileError, MemDBError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.cli.defaults import DefaultFile
+
+TEXT, QUERY = "text", "query"  # arguments that may begin with a dash; "-" for TEXT is stdin
+STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
+FILE_OPTION = "file_option"
+NAMED = "memdb.file"  # in the context: what names FILE in place of an argument
+PAGER = "memdb.pager"  # in the context: False if the config file wants none
+FILE = click.Argument(["file"], type=click.Path())
+BY_OPTION = click.Option(
+    ["-f", "--file", FILE_OPTION],
+    type=click.Path(),
+    metavar="PATH",
+    expose_value=False,
+    help="FILE; without it MEMDB_FILE, the config file, or the argument FILE.",
+)
+
+
+def is_file(param: click.Parameter) -> bool:
+    """Return whether a parameter is the argument FILE."""
+    return isinstance(param, click.Argument) and param.name == "file"
+
+
+class Command(click.Command):
+    """
+    A command that ends with a sentence and an exit code, never with a traceback.
+
+    FILE is its first argument, unless -f, MEMDB_FILE or the config file names it: every
+    argument is then one of the command's own.
+    """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, without FILE where something else names it."""
+        found = super().get_params(ctx)
+        return found if ctx.meta.get(NAMED) is None else [one for one in found if not is_file(one)]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read *args*; say what to do where they do not fit."""
+        default = self._read_defaults(ctx, args)
+        try:
+            rest = self._parse(ctx, args)
+        except click.UsageError as error:
+            advice = self._advice(ctx, error, default)
+            if not advice:
+                raise
+            text = f"{error.format_message().rstrip('.')}. {advice}"
+            raise click.UsageError(text, ctx) from error
+        if ctx.meta.get(NAMED) is not None:
+            ctx.params["file"] = ctx.meta[NAMED]
+        return rest
+
+    def _advice(
+        self, ctx: click.Context, error: click.UsageError, default: DefaultFile | None
+    ) -> str:
+        """Return what to do about FILE where the arguments are too few or too many."""
+        if isinstance(error, click.MissingParameter):
+            is_needed = any(map(is_file, self.params)) and ctx.meta.get(NAMED) is None
+            return "FILE comes first, unless -f or MEMDB_FILE names it." if is_needed else ""
+        if default is None or isinstance(error, (click.NoSuchOption, click.BadParameter)):
+            return ""
+        path = click.format_filename(default.path)
+        return (
+            f"{default.where} names FILE ({path}), so it is left out here; -f PATH names another."
+        )
+
+    def _read_defaults(self, ctx: click.Context, args: list[str]) -> DefaultFile | None:
+        """Find out who names FILE, and what options are by default; return a default file."""
+        try:
+            config = read_config()
+        except click.UsageError:
+            if not ctx.resilient_parsing:
+                raise
+            config = {}
+        ctx.meta[PAGER] = config.pop("pager", True)
+        named = {name: value for name, value in config.items() if name != "file"}
+        ctx.default_map = {**(ctx.default_map or {}), **named}
+        if not any(map(is_file, self.params)):
+            return None
+        try:
+            given = self.make_parser(ctx).parse_args(list(args))[0].get(FILE_OPTION)
+        except click.UsageError:
+            given = None  # said when they are read
+        default = None if given else default_file(config)
+        ctx.meta[NAMED] = default.path if default else given
+        return default
+
+    def _parse(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read *args*; say what to do where a text was taken for an option."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            names = {param.name for param in self.params if isinstance(param, click.Argument)}
+            if not names & {TEXT, QUERY}:
+                raise
+            advice = " To give a text, put -- before a text that begins with a dash"
+            if TEXT in names:
+                advice += ", or give - and the text on standard input"
+            raise click.NoSuchOption(
+                error.option_name, f"{error.message}{advice}.", error.possibilities, ctx
+            ) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; report what it raises."""
+        try:
+            done = super().invoke(ctx)
+            flush()
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            click.echo("Stopped.", err=True)
+            ctx.exit(STOPPED)
+        except BrokenPipeError:  # the reader of what is printed is gone: errors of others are named
+            discard_output()
+        except Exception as error:
+            if os.environ.get("MEMDB_DEBUG", "") not in ("", "0"):
+                raise
+            ctx.exit(_report(error, as_json=ctx.params.get("as_json", False)))
+        else:
+            return done
+
+
+class Noun(click.Group):
+    """A group whose verbs are listed in the order they were written."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the verbs, the everyday ones first."""
+        return list(self.commands)
+
+
+def _report(error: Exception, *, as_json: bool) -> int:
+    """Tell the user about *error*, and return the exit code."""
+    code, exit_code, facts, message = "internal", 1, {}, str(error)
+    if isinstance(error, MemDBError):
+        code, exit_code, facts = error.code, error.exit_code, error.facts()
+    elif isinstance(error, OSError):
+        code, exit_code, facts = FileError.code, FileError.exit_code, {"path": error.filename}
+        message = f"{error.filename}: {error.strerror}" if error.filename else message
+    else:
+        message = (
+            f"{type(error).__name__}: {message}. This is a bug; MEMDB_DEBUG=1 shows where, "
+            "please report it"
+        )
+    if not as_json:
+        click.echo(f"Error: {clean(message)}", err=True)
+        return exit_code
+    print_json({"error": {"code": code, "message": message, **facts}})
+    return exit_code

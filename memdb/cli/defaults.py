@@ -1,0 +1,90 @@
+r"""
+What need not be typed: the memory file, whose memory it is, and the embedder.
+
+Each comes from the command line, else from the environment, else from the config file:
+
+    file = "~/memory.db"
+    user = "ann"
+
+in `config.toml` of memdb's folder of the user's settings (`~/.config/memdb`, on macOS
+`~/Library/Application Support/memdb`, on Windows `%APPDATA%\memdb`), or where MEMDB_CONFIG
+says.
+"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FILE_VARIABLE = "MEMDB_FILE"
+CONFIG_VARIABLE = "MEMDB_CONFIG"
+TEXTS = ("file", "user", "app", "embedder")
+FLAGS = ("pager",)
+
+
+class DefaultFile:
+    """A memory file that no argument names, and where it is named."""
+
+    __slots__ = ("path", "where")
+
+    def __init__(self, path: str, where: str) -> None:
+        """Hold the *path*, and for messages *where* it comes from."""
+        self.path = path
+        self.where = where
+
+
+def config_path() -> str:
+    """Return the path of the config file, which need not exist."""
+    given = os.environ.get(CONFIG_VARIABLE)
+    return given or os.path.join(click.get_app_dir("memdb"), "config.toml")  # noqa: PTH118
+
+
+def read_config() -> dict[str, Any]:
+    """
+    Return what the config file says, {} without one; a path in it is absolute.
+
+    Raises:
+        click.UsageError: it cannot be read, or says something else; names it and the field.
+    """
+    path = config_path()
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (pathlib is a module more to load)
+            data = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        if os.environ.get(CONFIG_VARIABLE):
+            raise click.UsageError(
+                f"{CONFIG_VARIABLE} names {path}, which does not exist."
+            ) from None
+        return {}
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}: mend or remove it.") from error
+    import tomllib
+
+    try:
+        found = tomllib.loads(data.decode("utf-8-sig"))
+    except ValueError as error:
+        raise click.UsageError(f"{path} is no TOML ({error}): mend it.") from error
+    for name, value in found.items():
+        kind = "a text" if name in TEXTS else "true or false" if name in FLAGS else None
+        if kind is None:
+            names = ", ".join((*TEXTS, *FLAGS))
+            raise click.UsageError(f"{path} has no field {name!r}: it takes {names}.")
+        if not isinstance(value, str if name in TEXTS else bool) or value == "":
+            raise click.UsageError(f"{path}: {name} is {value!r}: write {kind}.")
+    if "file" in found:
+        folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+        found["file"] = os.path.join(folder, os.path.expanduser(found["file"]))  # noqa: PTH111, PTH118
+    return found
+
+
+def default_file(config: dict[str, Any]) -> DefaultFile | None:
+    """Return the memory file of MEMDB_FILE, else of the config file; None without both."""
+    given = os.environ.get(FILE_VARIABLE)
+    if given:
+        return DefaultFile(given, FILE_VARIABLE)
+    return DefaultFile(config["file"], config_path()) if "file" in config else None
