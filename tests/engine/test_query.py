@@ -221,6 +221,63 @@ def test_functions_answer_as_those_of_sqlite(chat: MemDB, raw: Any, tmp_path: Pa
     plain.close()
 
 
+# One query per way in which it can end.
+ENDS = {
+    "answered": {"sql": "SELECT instr('ab', 'b'), trim('xax', 'x')"},
+    "refused": {"sql": "DELETE FROM messages"},
+    "wrong": {"sql": "SELECT nothing"},
+    "two statements": {"sql": "SELECT 1; SELECT 2"},
+    "too large": {"sql": "SELECT replace(hex(zeroblob(400000)), '0', 'abcdef')"},
+    "too slow": {"sql": f"{MANY} SELECT max(instr(i, 'x')) FROM n", "timeout_s": 0.01},
+    "no text": {"sql": "SELECT CAST(x'ff80' AS TEXT)"},
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_query_leaves_every_connection_as_it_was(
+    chat: MemDB, raw: Any, tmp_path: Path, end: str
+) -> None:
+    """SQLite's own functions, limits and views; inside a transaction and in reads too."""
+    engine, ann = chat._db, chat.scope("ann")
+    ann.items.put(("lamps",), "one", {"text": "red lamp"})
+    plain = raw(str(tmp_path / "plain.db"))
+    functions = "SELECT name, builtin, type, narg, flags FROM pragma_function_list ORDER BY 1, 4"
+
+    def seen(block: Any) -> list[Any]:
+        with block as tx:
+            limits = [tx.raw.limit(kind) for kind in range(12)]
+            return [sorted(tx.all(functions)), limits, tx.raw.authorizer]
+
+    before = seen(engine.read()), seen(engine.write())
+    with chat.transaction() if end != "wrong" else contextlib.nullcontext():
+        for _ in range(2):
+            with contextlib.suppress(memdb.InvalidInput, memdb.Interrupted):
+                chat.query(**ENDS[end])  # type: ignore[arg-type]
+
+    assert (seen(engine.read()), seen(engine.write())) == before
+    for block in (engine.read(), engine.write()):
+        with block as tx:
+            for call in SAME:
+                assert tx.one(f"SELECT {call}") == plain.execute(f"SELECT {call}").fetchone(), call
+    plain.close()
+    assert [item.key for item in ann.items.list()] == ["one"]
+    assert len([*chat.export_lines()]) > 4
+    ann.forget(query="lamp")
+    assert [*ann.items.list()] == []
+
+
+def test_a_query_in_memory_sees_the_transaction_around_it(open_db: Callable[..., MemDB]) -> None:
+    """And what is rolled back is gone from the next."""
+    db = open_db(":memory:")
+    texts = "SELECT text FROM messages"
+    with contextlib.suppress(ZeroDivisionError), db.transaction():
+        db.scope("ann").session("trip").append("user", "inside")
+        assert db.query(texts).rows == (("inside",),)
+        raise ZeroDivisionError
+
+    assert db.query(texts).rows == ()
+
+
 @pytest.mark.parametrize(
     ("sql", "column"),
     [

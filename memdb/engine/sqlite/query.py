@@ -1,5 +1,6 @@
 """
 SELECT for whoever wants to look: on a reading connection of its own, bounded in time and rows.
+A database in memory is copied for it: what replaces a function of SQLite stays on its connection.
 
 An authorizer refuses everything else, whatever way it is written. Views are on
 only if all of memdb's objects are those of schema.sql.
@@ -174,28 +175,20 @@ class StatementGuard:
 
 @contextmanager
 def _bounded(tx: Tx, end: float) -> Iterator[StatementGuard]:
-    """Let *tx* run a statement of the user's until *end*, for a `with` block."""
+    """Let *tx*, which nothing else uses later, run a statement of the user's until *end*."""
     raw = tx.raw
     is_own = not find_schema_differences(tx)
     statement = StatementGuard({name for (name,) in tx.all(SELECT_VIRTUAL)})
-    before = {kind: raw.limit(kind, most) for kind, most in LIMITS.items()}
-    before[apsw.SQLITE_LIMIT_LENGTH] = raw.limit(apsw.SQLITE_LIMIT_LENGTH)
+    for kind, most in LIMITS.items():
+        raw.limit(kind, most)
     for (name, arguments), function in FUNCTIONS.items():
         raw.create_scalar_function(
             name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
         )
     raw.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, is_own)
     raw.set_authorizer(statement.authorize)
-    try:
-        with interrupted_at(raw, end):
-            yield statement
-    finally:
-        raw.set_authorizer(None)
-        raw.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-        for name, arguments in FUNCTIONS:
-            raw.create_scalar_function(name, None, arguments)
-        for kind, most in before.items():
-            raw.limit(kind, most)
+    with interrupted_at(raw, end):
+        yield statement
 
 
 @contextmanager
