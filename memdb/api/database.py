@@ -534,9 +534,11 @@ class MemDB:
 
         If the body raises, the file is as before. Inside another transaction it
         is a savepoint. Other writers wait meanwhile, so ask models before it.
+        Each is for one `with`.
 
         Raises:
             Busy: another process kept the write lock longer than the timeout.
+            InvalidInput: it was entered before, by this thread or another.
 
         >>> with open(":memory:") as db:
         ...     ann = db.scope("ann")

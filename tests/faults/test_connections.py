@@ -6,12 +6,14 @@ Each test loses nothing that was acknowledged, and the next call works.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from counters import count
 from vfs import starved
 
 import memdb
+import memdb.aio
 from memdb import MemDB
 from memdb.engine.sqlite import idle_sync, maintenance
 
@@ -258,6 +261,162 @@ def test_a_transaction_can_be_entered_by_an_exit_stack(db: MemDB) -> None:
         raise ZeroDivisionError
 
     assert chat.append("user", "three").seq == 2
+
+
+TRANSACTIONS: dict[str, Callable[[Any], Any]] = {
+    "of the file": lambda db: db.transaction(),
+    "of a host": lambda db: db.scope("ann").session("trip").host.transaction(),
+    "without savepoints": lambda db: db.scope("ann").session("trip").host.transaction(
+        savepoints=False
+    ),
+}
+
+
+def enter_again(transaction: Any, say: Callable[[str], object]) -> None:
+    with transaction:
+        say("never")
+
+
+def enter_inside(transaction: Any, say: Callable[[str], object]) -> None:
+    with transaction:
+        say("undone")
+        enter_again(transaction, say)
+
+
+def enter_in_a_thread(transaction: Any, say: Callable[[str], object]) -> None:
+    with transaction:
+        say("undone")
+        in_a_thread(lambda: enter_again(transaction, say))
+
+
+def enter_after_the_end(transaction: Any, say: Callable[[str], object]) -> None:
+    with transaction:
+        pass
+    enter_again(transaction, say)
+
+
+def enter_after_an_error(transaction: Any, say: Callable[[str], object]) -> None:
+    with suppress(ZeroDivisionError), transaction:
+        say("undone")
+        raise ZeroDivisionError
+    enter_again(transaction, say)
+
+
+def enter_by_a_stack(transaction: Any, say: Callable[[str], object]) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(transaction)
+        say("undone")
+        stack.enter_context(transaction)
+
+
+def leave_first(transaction: Any, _say: Callable[[str], object]) -> None:
+    transaction.__exit__(None, None, None)
+
+
+def leave_twice(transaction: Any, _say: Callable[[str], object]) -> None:
+    with transaction:
+        pass
+    transaction.__exit__(None, None, None)
+
+
+MISUSES = [enter_inside, enter_in_a_thread, enter_after_the_end, enter_after_an_error,
+           enter_by_a_stack, leave_first, leave_twice]  # fmt: skip
+
+
+def in_a_thread(work: Callable[[], object]) -> None:
+    """Do *work* in another thread; its error comes here."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result(20)
+
+
+@pytest.mark.parametrize("around", [False, True], ids=["outermost", "inside another"])
+@pytest.mark.parametrize("misuse", MISUSES)
+@pytest.mark.parametrize("kind", TRANSACTIONS)
+def test_a_transaction_is_for_one_with_statement(
+    db: MemDB, kind: str, misuse: Callable[[Any, Any], None], around: bool
+) -> None:
+    """InvalidInput; what it held is undone, and no lock and no transaction is left."""
+    chat = db.scope("ann").session("trip")
+
+    def say(text: str) -> None:
+        chat.append("user", text)
+
+    with db.transaction() if around else nullcontext():
+        say("before")
+        with pytest.raises(memdb.InvalidInput, match="transaction"):
+            misuse(TRANSACTIONS[kind](db), say)
+        say("after")
+
+    in_a_thread(lambda: say("another thread"))
+    if db.path != ":memory:":
+        with memdb.open(db.path, embedder=None, counter="estimate", busy_timeout_s=0) as other:
+            other.scope("ann").session("trip").append("user", "another handle")
+    assert not db._db.writing
+    texts = [message.text for message in chat.messages()]
+    assert texts[:3] == ["before", "after", "another thread"]
+
+
+def test_what_catches_a_second_entry_goes_on_in_its_transaction(db: MemDB) -> None:
+    """Also if another thread tried, and if something looked at the exit."""
+    chat = db.scope("ann").session("trip")
+    transaction = db.transaction()
+    assert hasattr(transaction, "__exit__")
+    with suppress(ZeroDivisionError), transaction:
+        chat.append("user", "undone")
+        assert hasattr(transaction, "__exit__")
+        with pytest.raises(memdb.InvalidInput):
+            enter_again(transaction, chat.append)
+        with pytest.raises(memdb.InvalidInput):
+            in_a_thread(lambda: enter_again(transaction, chat.append))
+        chat.append("user", "undone too")
+        raise ZeroDivisionError
+
+    assert [*chat.messages()] == []
+
+
+def test_one_of_many_threads_enters_a_transaction(db: MemDB) -> None:
+    """The others get InvalidInput; what it wrote is whole."""
+    chat = db.scope("ann").session("trip")
+    chat.append("user", "first")
+    for _ in range(20):
+        transaction, start = db.transaction(), threading.Barrier(4)
+
+        def enter(transaction: Any = transaction, start: Any = start) -> bool:
+            start.wait(20)
+            with suppress(memdb.InvalidInput), transaction:
+                chat.append("user", "one")
+                chat.append("user", "two")
+                return True
+            return False
+
+        with ThreadPoolExecutor(4) as pool:
+            entered = [pool.submit(enter) for _ in range(4)]
+        assert sum(one.result() for one in entered) == 1
+
+    assert chat.last_seq == 41
+
+
+def test_coroutines_that_share_a_transaction_enter_it_once(path: str) -> None:
+    """One of the calls that run beside each other; the file can be written afterwards."""
+
+    async def run() -> list[Any]:
+        async with memdb.aio.open(path, embedder=None, counter="estimate") as db:
+            transaction = db.sync.transaction()
+
+            def work(sync: MemDB) -> str:
+                with transaction:
+                    return sync.scope("ann").session("trip").append("user", "once").text
+
+            calls = [db.run(work, kind=kind) for kind in ("write", "read", "ask", "search")]
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            await db.scope("ann").session("trip").append("user", "after")
+            assert await db.scope("ann").session("trip").last_seq() == 2
+            return answers
+
+    answers = asyncio.run(run())
+
+    assert answers.count("once") == 1
+    assert [type(one) for one in answers if one != "once"] == [memdb.InvalidInput] * 3
 
 
 def test_an_inner_write_whose_exit_never_ran_undoes_the_outer_one(db: MemDB) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Identity = tuple[int, int] | None
+    Exits = dict[int, ref[partial[None]]]
 
 # Longest pause until a waiting writer looks again whether the block that it waits for is over.
 ABANDONED_S = 0.05
@@ -64,14 +65,27 @@ class BlockExit:
         """Return what leaves *block*; of a class, a function that contextlib.ExitStack calls."""
         if block is None:
             return _leave
-        inner: Block = getattr(block, "_block", block)
-        leave: Callable[..., None] = partial(inner._leave)
-        inner._exit = ref(leave, inner._pool.end_abandoned)
+        leave: Callable[..., None] = partial(block._leave)
+        self.note(block, ref(leave, block._pool.end_abandoned))
         return leave
+
+    @staticmethod
+    def note(block: Any, leave: ref[partial[None]]) -> None:
+        """Note what leaves *block*."""
+        block._exit = leave
+
+
+class ExitByThread(BlockExit):
+    """The `__exit__` of what several threads may try to enter: each has its own."""
+
+    @staticmethod
+    def note(block: Any, leave: ref[partial[None]]) -> None:
+        """Note what leaves *block* in this thread."""
+        block._exits[get_ident()] = leave
 
 
 def _leave(block: Any, *error: Any) -> None:
-    getattr(block, "_block", block)._leave(*error)
+    block._leave(*error)
 
 
 class Block:
@@ -97,6 +111,16 @@ class Block:
         self.whole = False
 
     __exit__ = BlockExit()
+
+    def enter_with(self, leave: ref[partial[None]] | None) -> None:
+        """Enter the block for a `with` statement that leaves it by *leave*, if that is alive."""
+        if leave is not None and leave() is not None:
+            self._exit = leave
+        self.__enter__()
+
+    def __enter__(self) -> Any:
+        """Begin the block."""
+        raise NotImplementedError
 
     def _leave(self, *_: Any) -> None:
         """End the block."""
