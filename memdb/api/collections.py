@@ -541,6 +541,7 @@ class Summaries:
                 is being done, also before each call of a model.
 
         Raises:
+            InvalidInput: called inside a transaction.
             PortError: the model failed on a summary: an extract takes its
                 place, and it is tried again later. All else was done.
         """

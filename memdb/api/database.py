@@ -107,7 +107,9 @@ class File:
         Raises:
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written.
+            InvalidInput: called inside a transaction, whose writes the copy would not have.
         """
+        self._db.refuse_inside("backup")
         return self._db.maintenance.copy_to(text_value(os.fspath(path), "path"), replace=replace)
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
@@ -290,6 +292,7 @@ class Jobs:
             How many texts were embedded, summaries made and messages read.
 
         Raises:
+            InvalidInput: called inside a transaction.
             PortError: the embedder or the model failed on some of it. All else
                 was done, extracts stand in for the summaries, and what failed
                 is due again later.
@@ -303,6 +306,7 @@ class Jobs:
         Do the work and the upkeep whose time has come, as a worker does; how much work.
 
         Raises:
+            InvalidInput: called inside a transaction.
             MemDBError: the first of what failed; it is tried again later.
         """
         from memdb.models.reports import WorkRequest
@@ -324,16 +328,19 @@ class Jobs:
             The worker, the same one if it runs already; `stop()` ends it.
 
         Raises:
-            InvalidInput: *interval_s* is not a number above 0.
+            InvalidInput: *interval_s* is not a number above 0, or called inside a transaction.
         """
         if not isinstance(interval_s, (int, float)) or not 0 < interval_s < float("inf"):
             raise InvalidInput(f"interval_s is {interval_s!r}: give seconds above 0")
         self._services.db.refuse_read_only()
+        self._services.db.refuse_inside("jobs.start")
         if self._worker is None or not self._worker.running:
             from memdb.api.worker import Worker
 
             services = self._services
-            self._worker = Worker(services.jobs.run_due, interval_s, services.failures)
+            self._worker = Worker(
+                services.jobs.run_due, interval_s, services.failures, services.db.refuse_inside
+            )
             self._worker.start()
         return self._worker
 
@@ -534,7 +541,8 @@ class MemDB:
 
         If the body raises, the file is as before. Inside another transaction it
         is a savepoint. Other writers wait meanwhile, so ask models before it.
-        Each is for one `with`.
+        Each is for one `with`. What cannot be undone or waits for a model is refused
+        inside: backup, vacuum, query, forget, extract, compact and the calls of `db.jobs`.
 
         Raises:
             Busy: another process kept the write lock longer than the timeout.
@@ -612,7 +620,8 @@ class MemDB:
             timeout_s: Seconds after which it is given up.
 
         Raises:
-            InvalidInput: it is no single SELECT, or cannot be run.
+            InvalidInput: it is no single SELECT, cannot be run, or was called inside a
+                transaction, whose writes it would not see.
             Interrupted: it took longer than *timeout_s*.
 
         >>> with open(":memory:") as db:

@@ -43,6 +43,7 @@ class Worker:
         run: Callable[[WorkRequest], int],
         interval_s: float,
         failures: Mapping[str, Failure] | None = None,
+        refuse_inside: Callable[[str], object] | None = None,
     ) -> None:
         """
         Call *run* again and again, after *interval_s* if it did nothing.
@@ -52,8 +53,11 @@ class Worker:
             interval_s: Seconds, over 0.
             failures: The last failure of each kind of work, until it succeeds;
                 None: nobody notes them.
+            refuse_inside: Raises InvalidInput inside a transaction of this thread; None: there
+                are no transactions.
         """
         self._run = run
+        self._refuse_inside = refuse_inside
         self._interval_s = interval_s
         self._stop = threading.Event()
         self._cancel = threading.Event()
@@ -74,8 +78,13 @@ class Worker:
         Args:
             give_up: Wait 5 seconds at most. A request to a model is cancelled at
                 once; its job stays due.
+
+        Raises:
+            InvalidInput: called inside a transaction, for whose end the work may wait.
         """
         flag_value(give_up, "give_up")
+        if self._refuse_inside is not None and not give_up:
+            self._refuse_inside("stop")
         self._stop.set()
         if give_up:
             self._cancel.set()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from memdb.deletion import proof, selectors
 from memdb.deletion.selectors import select
-from memdb.errors import Busy, Corrupt, InvalidInput
+from memdb.errors import Busy, Corrupt
 from memdb.models.ids import is_branch, session_range
 from memdb.models.record import Record
 from memdb.models.reports import Receipt
@@ -296,8 +296,7 @@ class DeletionService:
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
-        if self._db.writing:
-            raise InvalidInput("forget was called inside a write: call it after the transaction")
+        self._db.refuse_inside("forget")
         if dry_run:
             with self._db.read() as tx:
                 selection = selectors.find(tx, owner, selector, with_entries=True)

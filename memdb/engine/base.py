@@ -318,6 +318,9 @@ class Engine(Protocol):
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"; `write` does so too."""
 
+    def refuse_inside(self, call: str) -> None:
+        """Raise InvalidInput if this thread is inside `with engine.write()`; it names *call*."""
+
     def read(self) -> AbstractContextManager[Tx]:
         """Return a context in which all reads see one snapshot."""
 

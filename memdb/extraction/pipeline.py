@@ -14,7 +14,7 @@ removed or changed meanwhile is read anew.
 
 from __future__ import annotations
 
-from memdb.errors import Corrupt, InvalidInput, MemDBError, NotFound, PortError, Unreadable
+from memdb.errors import Corrupt, MemDBError, NotFound, PortError, Unreadable
 from memdb.extraction.candidates import cut_batch
 from memdb.models.entries import Extracted, Outcome
 from memdb.models.ids import MAX_INT, BranchName, scope_of
@@ -88,8 +88,7 @@ class ExtractionService:
             int_value(limit, "limit", 0, 1 << 62)
         if not dry_run:
             self._db.refuse_read_only()
-        if self._db.writing:
-            raise InvalidInput("extract was called inside a write: call it after the transaction")
+        self._db.refuse_inside("extract")
         with self._db.read() as tx:
             found = find_session(tx, owner, session)
         if found is None:

@@ -90,7 +90,7 @@ class JobRunner:
         Do the work that is due and return how many pieces that were.
 
         Raises:
-            InvalidInput: an unknown kind, or a limit below 0.
+            InvalidInput: an unknown kind, a limit below 0, or called inside a transaction.
             MemDBError: the first failure; all else was done.
         """
         if request.limit is not None:
@@ -98,6 +98,7 @@ class JobRunner:
         for kind in kinds:
             if kind not in WORK:
                 raise InvalidInput(f"kinds holds {kind!r}: use {', '.join(WORK)}")
+        self._db.refuse_inside("jobs.run")
         done, failure = self._run_work(request, kinds)
         if failure is not None:
             raise failure
@@ -108,8 +109,10 @@ class JobRunner:
         Do the work and the upkeep that are due now; return how many pieces of work.
 
         Raises:
+            InvalidInput: it was called inside a transaction.
             MemDBError: the first failure; all else was done.
         """
+        self._db.refuse_inside("jobs.run_due")
         done, failure = self._run_work(request.replace(early=False), WORK)
         for step in self.run_upkeep():
             if step.error is not None and failure is None:

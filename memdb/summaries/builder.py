@@ -408,10 +408,12 @@ def compact(
 
     Raises:
         PortError: a model failed on a summary. All else was done.
+        InvalidInput: it was called inside a transaction.
     """
     if keep_last is not None:
         int_value(keep_last, "keep_last", 0, MAX_SEQ)
     db.refuse_read_only()
+    db.refuse_inside("compact")
     report = progress or (lambda _status, _message: None)
     with db.read() as tx:
         target = find_session(tx, owner, session)

@@ -353,9 +353,9 @@ def test_what_is_asked_for_is_checked(db):
 
 def test_forgetting_inside_a_write_is_refused(db, database):
     """The file cannot be packed in a transaction, and a proof of half a change proves nothing."""
-    with database.write(), pytest.raises(InvalidInput, match="inside a write"):
+    with database.write(), pytest.raises(InvalidInput, match="inside a transaction"):
         db.scope("ann").forget(everything=True)
-    with database.write(), pytest.raises(InvalidInput, match="inside a write"):
+    with database.write(), pytest.raises(InvalidInput, match="inside a transaction"):
         proofs.purge(database)
 
 

@@ -283,7 +283,10 @@ class TestByRules:
     def test_not_inside_a_write(self, db: MemDB) -> None:
         """A model may be slow: nobody is kept waiting for it."""
         chat = say(db, "I live in Oslo.")
-        with db._services.db.write(), pytest.raises(memdb.InvalidInput, match="inside a write"):
+        with (
+            db._services.db.write(),
+            pytest.raises(memdb.InvalidInput, match="inside a transaction"),
+        ):
             chat.extract()
 
     def test_archived_messages_are_read_too(self, db: MemDB) -> None:

@@ -266,8 +266,8 @@ def test_a_transaction_can_be_entered_by_an_exit_stack(db: MemDB) -> None:
 TRANSACTIONS: dict[str, Callable[[Any], Any]] = {
     "of the file": lambda db: db.transaction(),
     "of a host": lambda db: db.scope("ann").session("trip").host.transaction(),
-    "without savepoints": lambda db: db.scope("ann").session("trip").host.transaction(
-        savepoints=False
+    "without savepoints": lambda db: (
+        db.scope("ann").session("trip").host.transaction(savepoints=False)
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memdb import MemDB
+
+
+class Undone(Exception):
+    """What a test ends a transaction with."""
+
 
 COVERED = {name for write in WRITES.values() for name in write.covers}
 KNOWN_READS = {f"{owner}.{name}" for owner, names in READS.items() for name in names.split()}
@@ -57,6 +63,27 @@ def test_a_write_changes_rows_and_leaves_the_file_sound(
     write.act(db)
 
     assert (write.visible(dump(db.path)) == before) == write.unchanging
+    assert db.file.check(deep=True) == []
+
+
+@every_write(3)
+def test_a_write_goes_with_the_transaction_around_it(
+    opened: Callable[[str], MemDB], dump: Any, name: str
+) -> None:
+    """It is undone with it, or says that it has no place there."""
+    db = opened("agent.db")
+    write = WRITES[name]
+    write.arrange(db)
+    before = write.visible(dump(db.path))
+
+    with contextlib.suppress(Undone), db.transaction():
+        try:
+            write.act(db)
+        except memdb.InvalidInput as error:
+            assert "inside a transaction: call it after" in str(error)  # noqa: PT017 (or nothing)
+        raise Undone
+
+    assert write.visible(dump(db.path)) == before
     assert db.file.check(deep=True) == []
 
 

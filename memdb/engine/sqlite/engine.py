@@ -378,6 +378,18 @@ class SqliteEngine:
                 self.path,
             )
 
+    def refuse_inside(self, call: str) -> None:
+        """
+        Raise InvalidInput if this thread is inside `with db.write()`.
+
+        For calls that cannot be undone with it, that would not see what it wrote, or that
+        wait for a model or for a thread that may wait for the lock.
+        """
+        if self.writing:
+            raise InvalidInput(
+                f"{call} was called inside a transaction: call it after the transaction"
+            )
+
     def read(self) -> ReadBlock:
         """Return a context in which all reads see one snapshot of the file."""
         return ReadBlock(self.pool)
@@ -539,9 +551,10 @@ class SqliteEngine:
         """Move the WAL into the file, which then is whole until the next write; the pages."""
         self.pool.guard()
         self.refuse_read_only()
-        lock = self.pool.write_lock
-        if self.pool.is_memory or lock.owned() is not None:
+        self.refuse_inside("checkpoint")
+        if self.pool.is_memory:
             return 0
+        lock = self.pool.write_lock
         block = Block(self.pool)
         try:
             lock.acquire(block)

@@ -29,7 +29,6 @@ from memdb.errors import (
     Busy,
     Corrupt,
     FileError,
-    InvalidInput,
 )
 from memdb.text.validate import SIDE_FILES, refuse_output
 
@@ -294,8 +293,7 @@ class SqliteMaintenance:
                 is rewritten and shrinks when the last reader has closed it, or at
                 the next vacuum.
         """
-        if self._db.writing:
-            raise InvalidInput("vacuum was called inside a write: call it after the transaction")
+        self._db.refuse_inside("vacuum")
         with self._db.write() as tx:
             for sql in OPTIMIZE:
                 tx.run(sql)

@@ -20,7 +20,7 @@ from memdb.engine.segments import Damaged, inflate_segment
 from memdb.engine.sqlite.connection import MEMORY, Tx, open_temporary, translated_errors
 from memdb.engine.sqlite.maintenance import ANALYZE, VACUUM
 from memdb.engine.sqlite.marker import kept_wal
-from memdb.errors import Busy, InvalidInput
+from memdb.errors import Busy
 from memdb.models.ids import SCOPE_SHIFT, scope_of, seq_of, session_of
 from memdb.models.reports import Proof
 from memdb.text.terms import word_terms
@@ -356,8 +356,7 @@ def purge(db: SqliteFile) -> list[str]:
 
     Transaction: several of its own, not inside another. Each leaves a sound file.
     """
-    if db.writing:
-        raise InvalidInput("purge was called inside a write: call it after the transaction")
+    db.refuse_inside("purge")
     try:
         with db.write() as tx:
             tx.words.rebuild()

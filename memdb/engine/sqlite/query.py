@@ -1,5 +1,6 @@
 """
 SELECT for whoever wants to look: on a reading connection of its own, bounded in time and rows.
+
 A database in memory is copied for it: what replaces a function of SQLite stays on its connection.
 
 An authorizer refuses everything else, whatever way it is written. Views are on
@@ -99,11 +100,12 @@ def run_query(
     Return the columns and the first *limit* rows of a query, and whether there are more.
 
     Raises:
-        InvalidInput: it is no single SELECT, its values do not fit, or its result is
-            larger than 256 MB.
+        InvalidInput: it is no single SELECT, its values do not fit, its result is larger
+            than 256 MB, or it was called inside a transaction, which it would not see.
         Interrupted: it took longer than *timeout_s*.
         StorageError: the file is damaged or busy.
     """
+    db.refuse_inside("query")
     end = time.monotonic() + timeout_s
     with db.apart(writable=False) as tx, _errors(timeout_s):
         bound = tuple(values) if not isinstance(values, dict) else values
