@@ -9,9 +9,7 @@ Delegates; no rules here.
 
 from __future__ import annotations
 
-from _thread import get_ident
-
-from memdb.engine.sqlite.pool import ExitByThread
+from memdb.engine.sqlite.blocks import SingleUse
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from memdb.api.tools import Tools
     from memdb.conversations.host_sessions import Changes, HostSessionService
     from memdb.engine.sqlite.engine import SqliteEngine
-    from memdb.engine.sqlite.pool import Exits
     from memdb.models.entries import Extracted
     from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, ProfileBlock
     from memdb.models.reports import Receipt, SessionHead, SessionSnapshot
@@ -44,43 +41,14 @@ if TYPE_CHECKING:
     from memdb.records.scopes import ScopeRef
 
 
-class Transaction:
+class Transaction(SingleUse):
     """All writes of a thread, together or not at all: what one `with db.transaction()` enters."""
 
-    __slots__ = ("_block", "_exits", "_is_open", "_pool", "_unused")
+    __slots__ = ()
 
     def __init__(self, db: SqliteEngine, *, savepoints: bool = True) -> None:
         """Use `db.transaction()` instead."""
-        self._block = db.write() if savepoints else db.write_whole()
-        self._pool = db.pool
-        self._exits: Exits = {}
-        self._unused = [True]
-        self._is_open = False
-
-    def __enter__(self) -> None:
-        """
-        Take the write lock, or set a savepoint inside another transaction.
-
-        Raises:
-            InvalidInput: it was entered before.
-        """
-        try:
-            self._unused.pop()  # by one thread only
-        except IndexError:
-            raise InvalidInput(
-                "this transaction was entered before: call transaction() for each `with`"
-            ) from None
-        self._block.enter_with(self._exits.get(get_ident()))
-        self._is_open = True
-
-    # Commits; undoes everything if the body raised.
-    __exit__ = ExitByThread()
-
-    def _leave(self, *error: Any) -> None:
-        if not self._is_open:
-            raise InvalidInput("this transaction is not open: enter it by `with`")
-        self._is_open = False
-        self._block._leave(*error)
+        super().__init__(db.write() if savepoints else db.write_whole())
 
 
 @observed

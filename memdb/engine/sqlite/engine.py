@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from _thread import get_ident
 
+from memdb.engine.sqlite.blocks import Block
 from memdb.engine.sqlite.connection import MEMORY, Tx, set_busy_handler, translated_errors
 from memdb.engine.sqlite.marker import UseMarker, has_bytes, refuse_foreign_wal
-from memdb.engine.sqlite.pool import NO_WAL_YET, Block, ConnectionPool
+from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool
 from memdb.engine.sqlite.schema import prepare
 from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
@@ -40,6 +41,7 @@ class ReadBlock(Block):
     """`with db.read()`: a snapshot; inside a write or read of this thread, that one."""
 
     __slots__ = ()
+    _pool: ConnectionPool
 
     def __enter__(self) -> Tx:
         """Begin a snapshot, unless this thread is in one."""
@@ -109,6 +111,7 @@ class WriteBlock(Block):
     """`with db.write()`: all of its writes are committed, or none."""
 
     __slots__ = ("_db", "_level", "_outer")
+    _pool: ConnectionPool
 
     def __init__(self, db: SqliteEngine, *, whole: bool = False) -> None:
         """Write to *db*; *whole*: without savepoints."""

@@ -1,20 +1,18 @@
 """
 Connections of one open file: who uses which, and when each is opened and closed.
 
-`ConnectionPool` owns them, `WriteLock` lets one block write at a time, and `Block` is the base
-of the `with` blocks of `memdb.engine.sqlite.engine`.
+`ConnectionPool` owns them; the blocks that borrow them are those of `memdb.engine.sqlite.blocks`.
 """
 
 from __future__ import annotations
 
 import os
-from _functools import partial  # type: ignore[import-not-found] # `functools` is two modules more to load
-from _thread import RLock, allocate_lock, get_ident
 from _weakref import ref
 from time import monotonic
 
 import apsw
 
+from memdb.engine.sqlite.blocks import Readers, WriteLock
 from memdb.engine.sqlite.connection import MEMORY, Tx, connect, translated_errors
 from memdb.engine.sqlite.marker import (
     cut_wal_error,
@@ -29,19 +27,15 @@ from memdb.engine.sqlite.marker import (
     refuse_lost_wal,
     untouched_state,
 )
-from memdb.engine.sqlite.readers import Readers
 from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    Identity = tuple[int, int] | None
-    Exits = dict[int, ref[partial[None]]]
+    from memdb.engine.sqlite.blocks import Block
 
-# Longest pause until a waiting writer looks again whether the block that it waits for is over.
-ABANDONED_S = 0.05
+    Identity = tuple[int, int] | None
 
 # Readers compare their WAL with that of the file this often: once costs 2 µs.
 CHECK_S = 0.1
@@ -51,150 +45,6 @@ NO_WAL_YET = (0, 0)
 
 # More than any WAL has.
 NO_SIZE = 1 << 62
-
-
-class BlockExit:
-    """
-    The `__exit__` of a block: a callable that only the `with` statement refers to.
-
-    So it ends with the statement, even if an exception from a signal handler came before its
-    first bytecode. A traceback may keep the block, but never this callable.
-    """
-
-    def __get__(self, block: Any, kind: type | None = None) -> Callable[..., None]:
-        """Return what leaves *block*; of a class, a function that contextlib.ExitStack calls."""
-        if block is None:
-            return _leave
-        leave: Callable[..., None] = partial(block._leave)
-        self.note(block, ref(leave, block._pool.end_abandoned))
-        return leave
-
-    @staticmethod
-    def note(block: Any, leave: ref[partial[None]]) -> None:
-        """Note what leaves *block*."""
-        block._exit = leave
-
-
-class ExitByThread(BlockExit):
-    """The `__exit__` of what several threads may try to enter: each has its own."""
-
-    @staticmethod
-    def note(block: Any, leave: ref[partial[None]]) -> None:
-        """Note what leaves *block* in this thread."""
-        block._exits[get_ident()] = leave
-
-
-def _leave(block: Any, *error: Any) -> None:
-    block._leave(*error)
-
-
-class Block:
-    """
-    A `with` block that uses a connection.
-
-    Attributes:
-        tx: The connection that it gives back; None if it uses that of a block around it.
-        thread: The thread that entered it.
-        depth: Open levels of `with db.write()`, in the outermost block.
-        whole: Whether the write has no savepoints.
-    """
-
-    __slots__ = ("_exit", "_pool", "depth", "thread", "tx", "whole")
-
-    def __init__(self, pool: ConnectionPool) -> None:
-        """Use connections of *pool*."""
-        self._pool = pool
-        self._exit: ref[partial[None]] | None = None
-        self.tx: Tx | None = None
-        self.thread = 0
-        self.depth = 0
-        self.whole = False
-
-    __exit__ = BlockExit()
-
-    def enter_with(self, leave: ref[partial[None]] | None) -> None:
-        """Enter the block for a `with` statement that leaves it by *leave*, if that is alive."""
-        if leave is not None and leave() is not None:
-            self._exit = leave
-        self.__enter__()
-
-    def __enter__(self) -> Any:
-        """Begin the block."""
-        raise NotImplementedError
-
-    def _leave(self, *_: Any) -> None:
-        """End the block."""
-        raise NotImplementedError
-
-    def is_abandoned(self) -> bool:
-        """Return whether its `with` statement is over though its exit did not run to its end."""
-        return self._exit is not None and self._exit() is None
-
-
-class WriteLock:
-    """
-    Lets one block write at a time.
-
-    The owner is the truth: a block that is alive. The inner lock only wakes waiting threads. So
-    an exception between any two bytecodes cannot leave it locked.
-    """
-
-    __slots__ = ("_change", "_wake", "owner")
-
-    def __init__(self) -> None:
-        """Start without an owner."""
-        self.owner: Block | None = None
-        self._change = RLock()  # `with` on it cannot be interrupted before its body
-        self._wake = allocate_lock()
-
-    def owned(self) -> Block | None:
-        """Return the block of this thread that owns the lock, None without one."""
-        owner = self.owner
-        if owner is None or owner.thread != get_ident() or owner.is_abandoned():
-            return None
-        return owner
-
-    def acquire(self, block: Block) -> None:
-        """Wait until no other block owns the lock, then let *block* own it."""
-        block.thread = get_ident()
-        self._wake.acquire(blocking=False)
-        with self._change:
-            if self.owner is None:
-                self.owner = block
-                return
-        while not self._take(block):
-            self._wake.acquire(timeout=ABANDONED_S)
-
-    def try_acquire(self, block: Block) -> bool:
-        """Let *block* own the lock unless another does; return whether it does now."""
-        block.thread = get_ident()
-        return self._take(block)
-
-    def _take(self, block: Block) -> bool:
-        with self._change:
-            if self.owner is not None:
-                self.end_abandoned()
-            if self.owner is not None:
-                return False
-            self.owner = block
-            return True
-
-    def release(self, block: Block) -> None:
-        """Let another block own the lock, if *block* does."""
-        with self._change:
-            if self.owner is block:
-                self.owner = None
-                if self._wake.locked():
-                    self._wake.release()
-
-    def end_abandoned(self) -> None:
-        """Undo what an abandoned owner left open, and release the lock."""
-        with self._change:
-            owner = self.owner
-            if owner is not None and owner.is_abandoned():
-                if owner.tx is not None:
-                    owner._pool.discard(owner.tx)
-                self.release(owner)
 
 
 class ConnectionPool:
