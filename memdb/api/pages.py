@@ -6,15 +6,16 @@ What the verbs of `memdb.api.verbs` call where a method returns or takes what JS
 
 from __future__ import annotations
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ
 from memdb.models.items import Item
+from memdb.models.record import Record
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from memdb.api.collections import Artifacts, State
     from memdb.api.database import MemDB, StoredSettings
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from memdb.models.reports import SessionHead, StateValue
     from memdb.models.settings import Settings
     from memdb.models.types import MessageFormat
+
+
+class OpenArtifact(Record):
+    """A version of an artifact, and its bytes as a stream that can seek."""
+
+    info: ArtifactVersion
+    data: BinaryIO
 
 
 def list_scopes(db: MemDB) -> list[dict[str, str]]:
@@ -129,6 +137,22 @@ def find_artifact(
     """
     found = artifacts.versions(name, session=session)
     return next((one for one in found if version in (None, one.version)), None)
+
+
+def open_artifact(
+    artifacts: Artifacts, name: str, version: int | None = None, *, session: str | None = None
+) -> OpenArtifact:
+    """
+    Return the bytes of a version: as an image if it is one, else as octets to download.
+
+    Args:
+        version: None means the newest.
+        session: The session it belongs to; None for a `user:` name.
+    """
+    info = find_artifact(artifacts, name, version, session=session)
+    if info is None:
+        raise NotFound("artifact", name)
+    return OpenArtifact(info, artifacts.open(name, info.version, session=session))
 
 
 def save_artifact(

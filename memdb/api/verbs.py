@@ -254,6 +254,7 @@ VERBS = (
     Verb("entry/decisions", "GET", Entries.decisions, {**ANN, "id": 1}, names=ENTRY),
     Verb("artifacts", "GET", Artifacts.list, ANN, page=("session", "name", "created_ms", "uid")),
     Verb("artifact", "GET", pages.find_artifact, {**TRIP, "name": "plan.md"}),
+    Verb("artifact/bytes", "GET", pages.open_artifact, {**TRIP, "name": "plan.md"}),
     Verb("artifact/versions", "GET", Artifacts.versions, {**TRIP, "name": "plan.md"}),
     Verb(
         "artifact",

@@ -252,6 +252,12 @@ class _Checked(Record):
     lines: list[tuple[str, Any]]
 
 
+def _check_end(item: Item) -> None:
+    """Pass over the last line of an export that came over HTTP."""
+    if item.fields.get("complete") is not True:
+        raise InvalidInput("the export was cut while it was made: export again")
+
+
 class _Sink:
     """Stores groups in chunks; call `finish` after the last one."""
 
@@ -271,6 +277,7 @@ class _Sink:
             LEFT_OUT: self._leave_out,
             "settings": self._take_settings,
             "scope": self._enter,
+            "end": _check_end,
             artifacts.PART.kind: self._read_part,
         }
         self._has_stored = False

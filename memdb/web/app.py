@@ -22,12 +22,24 @@ from starlette.responses import Response
 from starlette.routing import Route as Path
 
 from memdb import __version__
+from memdb.api.verbs import Verb
 from memdb.errors import InvalidInput, MemDBError
 from memdb.web import openapi
+from memdb.web.bytes import read_session
 from memdb.web.errors import Refused, from_error, problem
-from memdb.web.guard import API, COOKIE, HOST, MAX_HEADER_BYTES, STATIC, VIEWS, Access, Guard
+from memdb.web.guard import (
+    API,
+    COOKIE,
+    HOST,
+    MAX_HEADER_BYTES,
+    PLAIN_PAGE,
+    STATIC,
+    VIEWS,
+    Access,
+    Guard,
+)
 from memdb.web.parameters import read_json
-from memdb.web.routes import Api, encode
+from memdb.web.routes import Api, Route, encode
 from memdb.web.static_files import StaticFiles
 
 if TYPE_CHECKING:
@@ -43,6 +55,7 @@ ID_CHARS = 10
 # Without letters and digits that are read for one another.
 ALPHABET = "abcdefghijkmnopqrstuvwxyz"
 KEEP_ALIVE_S = 30
+PLAIN_TEXT = "text/plain; charset=utf-8"
 SHUTDOWN_S = 5
 PROBE_S = 2.0
 EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -70,6 +83,7 @@ class App:
         self.access = Access(token)
         self.api = Api(db, read_only=read_only)
         self.static = StaticFiles()
+        self._plain_page = Route(Verb(PLAIN_PAGE, "GET", read_session), None, PLAIN_TEXT)
         document = openapi.document(self.api.routes)
         self._document = json.dumps(document, default=str).encode()
         name = os.path.basename(db.path)  # noqa: PTH119
@@ -95,6 +109,7 @@ class App:
             routes=[
                 *nouns,
                 Path(f"/{API}/openapi.json", self._openapi),
+                Path(f"/{PLAIN_PAGE}", self._read),
                 Path("/session", self._session, methods=["GET", "POST", "DELETE"]),
                 Path(f"/{STATIC}{{path:path}}", self.static.file),
                 *views,
@@ -113,6 +128,10 @@ class App:
             return await self.api.answer(noun, request)
 
         return answer
+
+    async def _read(self, request: Request) -> Response:
+        """Return a session as plain text: no virtual list, no script."""
+        return await self.api.answer_route(self._plain_page, request)
 
     async def _openapi(self, request: Request) -> Response:  # noqa: ARG002
         return Response(self._document, 200, media_type="application/json")

@@ -25,7 +25,7 @@ CODES: dict[str, tuple[int, str]] = {
     "conflict": (409, "Read it again and decide."),
     "exists": (409, "Choose another name, or read what is there."),
     "version": (409, "Read what was added, and send it again with the new number."),
-    "file": (500, "Run `memdb check FILE` in a terminal."),
+    "file": (410, "The file was removed or replaced: start `memdb web` again."),
     "read_only": (403, "The file is open for reading only; start `memdb web` without --read-only."),
     "schema_new": (500, "Upgrade memdb, then start `memdb web` again."),
     "storage": (500, "Try again; if it stays so, run `memdb check FILE`."),

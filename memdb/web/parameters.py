@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from memdb.errors import InvalidInput
 from memdb.models import types
 from memdb.models.record import Record
+from memdb.web.formats import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -153,6 +154,10 @@ def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
                 None if required or one.default is ... else one.default,
             )
         )
+    if verb.page:
+        words = {"type": "string", "enum": list(KINDS)}
+        text = "All of the list as a file, from *after* on; *limit* does not count then."
+        found.append(Parameter("format", "format", words, required=False, place="query", text=text))
     return tuple(found)
 
 

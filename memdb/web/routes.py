@@ -23,11 +23,13 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response, StreamingResponse
 
-from memdb.api.pages import owner_of
+from memdb.api.pages import OpenArtifact, owner_of
 from memdb.api.verbs import VERBS
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
 from memdb.models.record import Record
+from memdb.web.bytes import Download, download_headers
 from memdb.web.errors import Refused, from_error
+from memdb.web.formats import KINDS, lines_of
 from memdb.web.parameters import (
     check_value,
     owner_kind,
@@ -60,14 +62,23 @@ CHUNK_S = 0.05
 class Route:
     """One row of the table with what is derived from it."""
 
-    def __init__(self, verb: Verb, current: Verb | None) -> None:
-        """Serve *verb*; *current* is the verb that reads what it changes."""
+    def __init__(
+        self, verb: Verb, current: Verb | None = None, kind_of_text: str | None = None
+    ) -> None:
+        """
+        Serve *verb*.
+
+        Args:
+            current: The verb that reads what it changes.
+            kind_of_text: The type of the texts that it yields; None means JSON lines.
+        """
         self.verb = verb
         self.kind = owner_kind(verb)
         self.parameters = parameters_of(verb)
+        self.kind_of_text = kind_of_text
         self.names = {one.name: one for one in self.parameters}
         self.answers = str(inspect.signature(verb.call).return_annotation)
-        self.current = None if current is None else Route(current, None)
+        self.current = None if current is None else Route(current)
 
     def read(self, query: str, body: bytes) -> dict[str, Any]:
         """
@@ -208,13 +219,16 @@ class Api:
     async def answer(self, noun: str, request: Request) -> Response:
         """Answer a request for a noun of the table."""
         methods = self.routes[noun]
-        method = "GET" if request.method == "HEAD" else request.method
-        route = methods.get(method)
+        route = methods.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             allowed = ", ".join(methods)
             raise Refused("method", f"{noun} takes {allowed}", {"Allow": allowed})
+        return await self.answer_route(route, request)
+
+    async def answer_route(self, route: Route, request: Request) -> Response:
+        """Answer a request by a route."""
         body = await request.body()
-        if method == "GET" and body:
+        if route.verb.method == "GET" and body:
             raise InvalidInput("a GET takes no body: use the query")
         key = request.headers.get("idempotency-key")
         if key is not None and route.verb.creates:
@@ -248,8 +262,13 @@ class Api:
         if route.current is not None:
             more[str(route.verb.revision)] = self._expected(route.current, arguments, headers)
         result = route.call(self.db, arguments, **more)
+        if isinstance(result, OpenArtifact):
+            download = Download(result.info, result.data)
+            return self._stream(iter(download), download.kind, download.headers)
         if isinstance(result, Iterator):
-            return self._stream(result)
+            if route.kind_of_text is not None:
+                return self._stream(result, route.kind_of_text)
+            return self._stream(_with_end(result), KINDS["jsonl"])
         if result is None and "| None" in route.answers:
             raise NotFound(route.verb.noun, _last(arguments))
         if isinstance(result, (list, tuple)):
@@ -260,14 +279,18 @@ class Api:
     def _page(self, route: Route, arguments: dict[str, Any]) -> Response:
         """Return a page of a list; a row more is read, to say whether there are more."""
         noun, limit = route.verb.noun, arguments.pop("limit", PAGE_LIMIT)
+        kind = arguments.pop("format", None)
         if not 1 <= limit <= MAX_PAGE_LIMIT:
             raise InvalidInput(f"limit is {limit}: use 1 to {MAX_PAGE_LIMIT}")
         after = arguments.pop("after", None)
         place = None if after is None else self._cursors.unseal(after, noun, arguments)
+        if kind is not None:
+            lines = lines_of(self._all_rows(route, arguments, place), kind)
+            return self._stream(lines, KINDS[kind], download_headers(f"{noun}.{kind}"))
         found = list(route.call(self.db, arguments, after=place, limit=limit + 1))
         if len(found) <= limit:
             return encode(list_of(found, None))
-        last = {name: getattr(found[limit - 1], name) for name in route.verb.page}
+        last = _place_of(found[limit - 1], route)
         return encode(list_of(found[:limit], self._cursors.seal(last, noun, arguments)))
 
     def _expected(
@@ -293,33 +316,34 @@ class Api:
             raise Refused("stale", f"it is at {tag}, not at {match[:80]}", {"ETag": str(tag)})
         return revision_of(found) or 0
 
-    def _stream(self, lines: Iterator[Any]) -> Response:
-        """Return JSON lines as they are made."""
+    def _all_rows(self, route: Route, arguments: Mapping[str, Any], place: Any) -> Iterator[Any]:
+        """Yield every row of a list from a place on."""
+        while True:
+            rows = list(route.call(self.db, arguments, after=place, limit=MAX_PAGE_LIMIT))
+            yield from rows
+            if len(rows) < MAX_PAGE_LIMIT:
+                return
+            place = _place_of(rows[-1], route)
+
+    def _stream(
+        self, parts: Iterator[Any], kind: str, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Return lines, or bytes, as they are made."""
         if self._streams >= MAX_STREAMS:
             raise Refused("streams", f"{self._streams} downloads are open")
-        return StreamingResponse(self._chunks(lines), media_type="application/jsonl")
+        self._streams += 1
+        return StreamingResponse(self._chunks(parts), 200, dict(headers or {}), kind)
 
-    async def _chunks(self, lines: Iterator[Any]) -> AsyncIterator[bytes]:
-        """Yield the lines in chunks; one thread reads them all, in one snapshot."""
+    async def _chunks(self, parts: Iterator[Any]) -> AsyncIterator[bytes]:
+        """Yield what *parts* gives in chunks; one thread reads it all."""
         pool = ThreadPoolExecutor(1, "memdb-stream")
         loop = asyncio.get_running_loop()
-        self._streams += 1
-        count = 0
         try:
-            while True:
-                chunk, added = await loop.run_in_executor(pool, _next_chunk, lines)
-                count += added
-                if chunk:
-                    yield chunk
-                if not chunk:
-                    break
-            yield to_json({"kind": "end", "complete": True, "lines": count}) + b"\n"
-        except MemDBError as error:
-            failed = {"kind": "end", "complete": False, "lines": count, "code": error.code}
-            yield to_json(failed) + b"\n"
+            while chunk := await loop.run_in_executor(pool, _next_chunk, parts):
+                yield chunk
         finally:
             self._streams -= 1
-            pool.submit(getattr(lines, "close", int))  # in the thread that reads
+            pool.submit(getattr(parts, "close", int))  # in the thread that reads
             pool.shutdown(wait=False)
 
     async def _answer_once(self, key: str, route: Route, request: Request, body: bytes) -> Response:
@@ -364,17 +388,30 @@ def _last(arguments: Mapping[str, Any]) -> str:
     return str(list(arguments.values())[-1]) if arguments else ""
 
 
-def _next_chunk(lines: Iterator[Any]) -> tuple[bytes, int]:
-    """Return the next lines and how many, up to 64 kB or what 50 ms give."""
-    parts: list[bytes] = []
+def _place_of(row: Any, route: Route) -> dict[str, Any]:
+    """Return where a row stands in its list."""
+    return {name: getattr(row, name) for name in route.verb.page}
+
+
+def _next_chunk(parts: Iterator[Any]) -> bytes:
+    """Return the next lines or bytes: up to 64 kB, or what 50 ms give; b"" at the end."""
+    found: list[bytes] = []
     size, end_s = 0, monotonic() + CHUNK_S
-    for line in lines:
-        data = line.encode() if isinstance(line, str) else to_json(plain(line))
-        parts.append(data)
-        size += len(data)
+    for part in parts:
+        found.append(part if isinstance(part, bytes) else f"{part}\n".encode("utf-8", "replace"))
+        size += len(found[-1])
         if size >= CHUNK_BYTES or monotonic() >= end_s:
             break
-    return b"".join(part + b"\n" for part in parts), len(parts)
+    return b"".join(found)
+
+
+def _with_end(lines: Iterator[Any]) -> Iterator[str]:
+    """Yield JSON lines, and one more that says that they are complete."""
+    count = 0
+    for line in lines:
+        count += 1
+        yield line if isinstance(line, str) else to_json(line.to_dict()).decode()
+    yield json.dumps({"kind": "end", "complete": True, "lines": count})
 
 
 def list_of(items: Sequence[Any], cursor: str | None) -> dict[str, Any]:

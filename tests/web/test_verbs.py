@@ -114,6 +114,7 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET entry/decisions": lambda db: ann(db).entries.decisions(first_entry(db)),
     "GET artifacts": lambda db: ann(db).artifacts.list(),
     "GET artifact": lambda db: trip(db).artifacts.versions("plan.md")[0],
+    "GET artifact/bytes": lambda db: trip(db).artifacts.load("plan.md").data,
     "GET artifact/versions": lambda db: trip(db).artifacts.versions("plan.md"),
     "PUT artifact": lambda db: trip(db).artifacts.save("plan.md", "Day 1: Oslo"),
     "POST artifact/rename": lambda db: trip(db).artifacts.rename("plan.md", "route.md"),
@@ -187,7 +188,9 @@ def compare(site: Site, verb: Verb, twin: MemDB) -> None:
     answer = call(site, verb, **changes)
 
     assert answer.status == 200, answer.body
-    if answer.headers["content-type"] == "application/jsonl":
+    if isinstance(expected, bytes):
+        assert answer.body == expected
+    elif answer.headers["content-type"] == "application/jsonl":
         *lines, end = answer.body.decode().splitlines()
         assert json.loads(end) == {"kind": "end", "complete": True, "lines": len(lines)}
         assert lines == expected

@@ -137,6 +137,14 @@ class Site:
         body = None if fields is None else json.dumps(fields)
         return self.send(method, f"/api/v1/{noun}{'?' * bool(text)}{text}", body, given)
 
+    def begin(self, method: str, path: str) -> socket.socket:
+        """Send a request of a program, and return the socket that its answer comes on."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
+        lines += [f"Authorization: Bearer {TOKEN}", "", ""]
+        connection.sendall("\r\n".join(lines).encode())
+        return connection
+
     def raw(self, request: bytes) -> Answer:
         """Send bytes on a socket, and read what comes until it is closed."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:

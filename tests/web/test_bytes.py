@@ -1,0 +1,143 @@
+"""Bytes of artifacts: which are images, what their names become, and that nothing runs."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from memdb.web.bytes import MAX_IMAGE_BYTES, clean_name, download_headers, image_type, visible
+
+if TYPE_CHECKING:
+    from web_site import Site
+
+
+def png(width: int, height: int) -> bytes:
+    head = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    chunk = struct.pack(">I", len(head)) + b"IHDR" + head
+    return b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", zlib.crc32(b"IHDR" + head))
+
+
+def jpeg(width: int, height: int) -> bytes:
+    table = b"\xff\xdb" + struct.pack(">H", 67) + b"\x00" * 65
+    frame = b"\xff\xc2" + struct.pack(">HBHH", 17, 8, height, width) + b"\x00" * 10
+    return b"\xff\xd8" + b"\xff\xe0\x00\x10JFIF" + b"\x00" * 10 + table + frame
+
+
+def webp(kind: bytes, data: bytes) -> bytes:
+    return b"RIFF\x00\x00\x00\x00WEBP" + kind + struct.pack("<I", len(data)) + data
+
+
+def avif(width: int, height: int) -> bytes:
+    box = b"ispe\x00\x00\x00\x00" + struct.pack(">II", width, height)
+    return b"\x00\x00\x00\x1cftypavif" + b"\x00" * 16 + box
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (png(4000, 4000), "image/png"),
+        (png(8000, 8000), None),
+        (png(0, 10), None),
+        (png(10, 10)[:20], None),
+        (b"GIF89a" + struct.pack("<HH", 100, 50), "image/gif"),
+        (b"GIF89a" + struct.pack("<HH", 65535, 65535), None),
+        (b"GIF90a" + struct.pack("<HH", 100, 50), None),
+        (jpeg(4000, 3000), "image/jpeg"),
+        (jpeg(65535, 65535), None),
+        (b"\xff\xd8\xff\xe0\x00\x10", None),
+        (b"\xff\xd8\xff" + b"\xff" * 5000, None),
+        (webp(b"VP8X", b"\x00" * 4 + b"\x63\x00\x00\x31\x00\x00"), "image/webp"),
+        (webp(b"VP8X", b"\x00" * 4 + b"\xff" * 6), None),
+        (webp(b"VP8L", b"\x2f" + struct.pack("<I", 99 | 49 << 14)), "image/webp"),
+        (webp(b"VP8 ", b"\x00" * 6 + struct.pack("<HH", 100, 50)), "image/webp"),
+        (webp(b"ALPH", b"\x00" * 10), None),
+        (avif(4000, 3000), "image/avif"),
+        (avif(40000, 30000), None),
+        (b"\x00\x00\x00\x1cftypavif", None),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml"),
+        (b"<?xml version='1.0'?>\n<!-- a --><svg>", "image/svg+xml"),
+        (b"<html><svg></svg></html>", None),
+        (b"<svgx>", None),
+        (b"<!DOCTYPE html><script>alert(1)</script>", None),
+        (b"GIF89a/*<script>*/", None),
+        (b"%PDF-1.7", None),
+        (b"", None),
+    ],
+)
+def test_only_images_that_can_be_drawn_are_images(head: bytes, kind: str | None) -> None:
+    """By their first bytes and their pixels, whatever type they were saved with."""
+    assert image_type(head, len(head)) == kind
+    assert image_type(head, MAX_IMAGE_BYTES + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "cleaned"),
+    [
+        ("plan.md", "plan.md"),
+        ("user:map.svg", "user_map.svg"),
+        ("../../etc/passwd", "passwd"),
+        ("a\\b\\c.txt", "c.txt"),
+        ("evil\u202egpj.exe", "evilgpj.exe"),
+        ("a\r\nSet-Cookie: x=y", "aSet-Cookie_ x=y"),
+        ("...", "artifact"),
+        ("/", "artifact"),
+        ("a" * 500, "a" * 120),
+        ("Straße 東京.png", "Straße 東京.png"),
+        ("a\u200bb\U000e0041.txt", "ab.txt"),
+        ('say "hi".txt', "say _hi_.txt"),
+    ],
+)
+def test_a_name_is_cleaned(name: str, cleaned: str) -> None:
+    """No path, no control, bidi, zero-width or tag character; short."""
+    assert clean_name(name) == cleaned
+    header = download_headers(name)["Content-Disposition"]
+    assert header.isascii()
+    assert header.isprintable()
+    assert header.startswith("attachment; ")
+
+
+def test_what_is_drawn_as_a_box() -> None:
+    """Controls, bidi, zero-width, tags; line ends and tabs stay."""
+    assert visible("a\u202eb\u200bc\U000e0041d\x00e\tf\ng") == "a\u25a1b\u25a1c\u25a1d\u25a1e\tf\ng"
+    assert visible("Straße 東京 🎉") == "Straße 東京 🎉"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        ("page.html", b"<script>alert(1)</script>", "application/octet-stream"),
+        ("map.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "image/svg+xml"),
+        ("photo.png", png(10, 10), "image/png"),
+        ("lie.png", b"<html>", "application/octet-stream"),
+        ("empty", b"", "application/octet-stream"),
+        ("large.bin", b"0123456789abcdef" * 50_000, "application/octet-stream"),
+    ],
+)
+def test_bytes_come_as_they_are_and_do_nothing(
+    reading_site: Site, name: str, data: bytes, kind: str
+) -> None:
+    """As a download, in a sandbox, whatever the host said about their type."""
+    artifacts = reading_site.app.db.scope("ann").session("trip").artifacts
+    artifacts.save(name, data, mime="text/html")
+    query = {"user": "ann", "session": "trip", "name": name}
+    answer = reading_site.ask("GET", "artifact/bytes", query)
+
+    assert answer.status == 200
+    assert answer.body == data
+    assert answer.headers["content-type"] == kind
+    assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert int(answer.headers["content-length"]) == len(data)
+
+
+def test_a_version_that_is_not_there(reading_site: Site) -> None:
+    """404 before anything is sent."""
+    query = {"user": "ann", "session": "trip", "name": "plan.md", "version": 99}
+
+    assert reading_site.ask("GET", "artifact/bytes", query).status == 404
+    assert reading_site.ask("GET", "artifact", query).status == 404
