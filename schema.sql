@@ -566,6 +566,11 @@ CREATE VIRTUAL TABLE messages_fts USING fts5 (
   text, author, bigrams,
   content="messages", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
+-- The tail of that index: messages whose words are not in it yet, up to 64, which go into
+-- it together. Every search reads both (memdb/engine/sqlite/tail.py, ADR-0027).
+CREATE TABLE messages_fts_tail (
+  id INTEGER PRIMARY KEY
+) STRICT;
 -- The words of archived messages, without a content table because no row holds
 -- them any more: made again from the segments (ADR-0009).
 CREATE VIRTUAL TABLE archived_fts USING fts5 (

@@ -112,8 +112,11 @@ class Words(Protocol):
     def drop(self, kind: str, low: int, high: int | None = None) -> None:
         """Remove rows from the index; call it before they change or are deleted."""
 
-    def add_messages(self, rows: Iterable[Values]) -> None:
+    def add_messages(self, rows: Sequence[Values]) -> None:
         """Add new messages, given as their rows: faster than reading them again."""
+
+    def move_tail(self) -> None:
+        """Put the words of all messages into the index that are only in its tail."""
 
     def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
         """Add archived messages, given as (id, text): their rows hold no text."""

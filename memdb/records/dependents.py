@@ -93,6 +93,7 @@ DEPENDENTS: dict[str, tuple[Dependent, ...]] = {
     "message": (
         Dependent("vectors", "vector_without_row", rebuildable=True),
         Dependent("messages_fts", "messages_fts", rebuildable=True),
+        Dependent("messages_fts_tail", "tail_without_message", rebuildable=True),
         Dependent("archived_fts", "archived_fts", rebuildable=True),
         Dependent("archive_segments", "segment_rows"),
         Dependent("jobs", "job_without_subject", rebuildable=True),
@@ -135,6 +136,7 @@ RULES = (
     ("artifact_without_session", False),
     ("state_without_session", False),
     ("entry_without_session", False),
+    ("tail_without_message", True),
     ("namespace_without_item", True),
     ("vector_without_row", True),
     ("job_without_subject", True),

@@ -102,6 +102,13 @@ ORDER BY artifact_names.id
 LIMIT 20
 """
 
+TAIL_WITHOUT_MESSAGE = """/* checks.tail_without_message */
+SELECT 'message ' || id FROM messages_fts_tail
+WHERE NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = messages_fts_tail.id)
+ORDER BY id
+LIMIT 20
+"""
+
 NAMESPACE_WITHOUT_ITEM = """/* checks.namespace_without_item */
 SELECT 'namespace ' || id FROM item_namespaces
 WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.namespace_id = item_namespaces.id)
@@ -343,6 +350,7 @@ RULES = {
     "seq_above_last": SEQ_ABOVE_LAST,
     "branch_place": BRANCH_PLACE,
     "version_above_last": VERSION_ABOVE_LAST,
+    "tail_without_message": TAIL_WITHOUT_MESSAGE,
     "namespace_without_item": NAMESPACE_WITHOUT_ITEM,
     "vector_without_row": VECTOR_WITHOUT_ROW,
     "vector_size": VECTOR_SIZE,

@@ -27,6 +27,7 @@ REBUILDABLE = {
     "summaries_fts": "INSERT INTO summaries_fts (rowid, text) VALUES (5, 'ghost')",
     "artifacts_fts": "INSERT INTO artifacts_fts (rowid, name, text) VALUES (5, 'ghost', 'ghost')",
     "items_fts": "INSERT INTO items_fts (rowid, text) VALUES (5, 'ghost')",
+    "tail_without_message": "INSERT INTO messages_fts_tail (id) VALUES (5)",
     "namespace_without_item": "INSERT INTO item_namespaces (id, scope_no, path) VALUES (1 << 44 | 999, 1, 'x')",
     "sessions_fts": "INSERT INTO sessions_fts (rowid, title) VALUES (5, 'ghost')",
 }

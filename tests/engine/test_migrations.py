@@ -110,7 +110,7 @@ def two_steps(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
 def test_every_released_format_is_frozen(number: int) -> None:
     """With rows in every table that the format has."""
     script = frozen(number)
-    tables = set(re.findall(r"CREATE TABLE (\w+)", script))
+    tables = set(re.findall(r"CREATE TABLE (\w+)", script)) - {"messages_fts_tail"}  # derived
 
     assert tables == set(re.findall(r"INSERT INTO (\w+) \(\w+", script)) - {
         "messages_fts",

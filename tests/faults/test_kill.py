@@ -11,6 +11,7 @@ from counters import count
 from writes import next_format
 
 import memdb
+from memdb.text.terms import Term
 
 APPEND = """
 import sys, memdb
@@ -25,6 +26,15 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability=sys.a
         kept = ann.remember(f"fact {n}", key=f"key {n % 5}").entry.version
         version = chat.artifacts.save(f"file {n % 3}", b"y" * (n * 997 % 400_000)).version
         print(seq, kept, version, flush=True)
+"""
+
+TALK = """
+import sys, memdb
+with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:
+    chat = db.scope("ann").session(sys.argv[2])
+    print("ready", flush=True)
+    while True:
+        print(chat.append("user", "a quagga").seq, flush=True)
 """
 
 CREATE = """
@@ -89,6 +99,27 @@ def test_a_hundred_kills_lose_nothing(
 ) -> None:
     """The same, a hundred times on one growing file."""
     assert kill_often(path, start_child, 100, durability, seed=2) > 100
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.slow)])
+def test_killed_writers_leave_each_message_to_be_found_once(
+    path: str, start_child: Callable[..., Any], kills: int
+) -> None:
+    """In the tail of the index, after it was moved, and in between; no file is closed meanwhile."""
+    moments = random.Random(kills)
+    written = 0
+    for number in range(kills):
+        child = start_child(TALK, path, f"s{number}")
+        written += len(kill_after(child, moments.uniform(0, 0.03), moments.randrange(1, 90)))
+        count("kills")
+
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        with db._db.read() as tx:
+            stored = [row[0] for row in tx.all("SELECT id FROM messages ORDER BY id")]
+            (found,) = tx.words.postings("message", [Term(("quagga",))], 0, 1 << 62).values()
+        assert sorted(found) == stored
+        assert len(stored) >= written
+        assert db.file.check(deep=True) == []
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ from memdb.api.session import Host, Session, Transaction
 from memdb.api.tools import Tools
 from memdb.api.worker import Worker
 from memdb.engine.sqlite import schema
+from memdb.engine.sqlite.tail import MAX_ROWS
 from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.models.settings import Settings
 from memdb.models.summaries import SourceItem, SummaryText
@@ -310,6 +311,13 @@ def first(chat: Session) -> str:
     return chat.summaries.list(depth=0, limit=1)[0].id
 
 
+def _fill_tail(db: MemDB) -> None:
+    """Leave room for one message in the tail of the index."""
+    with db._db.write() as tx:
+        tx.words.move_tail()
+    db.scope("ann").session("trip").extend(_many(*["tail"] * (MAX_ROWS - 1)))
+
+
 WRITES: dict[str, Write] = {
     "append": Write(
         ("Session.append",),
@@ -317,6 +325,11 @@ WRITES: dict[str, Write] = {
     ),
     "append that makes summaries due": Write(
         ("Session.append",), _in("long", lambda chat: chat.append("user", "the twentieth"))
+    ),
+    "append that moves the tail": Write(
+        ("Session.append",),
+        _in("trip", lambda chat: chat.append("user", "the last of the tail")),
+        arrange=_fill_tail,
     ),
     "append to a new scope": Write(
         ("Session.append",), lambda db: db.scope("bob").session("s").append("user", "first")

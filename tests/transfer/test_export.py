@@ -134,11 +134,7 @@ def test_seqs_with_gaps_keep_their_numbers(
     target = session_id(1, 1)
     with file_db._db.write() as tx:
         for seq in (2, 5):
-            tx.run(
-                "INSERT INTO messages_fts (messages_fts, rowid, text, author, bigrams) "
-                "SELECT 'delete', id, text, author, bigrams FROM messages WHERE id = :id",
-                {"id": target | seq},
-            )
+            tx.words.drop("message", target | seq)
             tx.run("DELETE FROM messages WHERE id = :id", {"id": target | seq})
     file_db.scope("ann").export(tmp_path / "one.jsonl")
     copy = open_db(":memory:")

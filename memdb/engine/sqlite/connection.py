@@ -461,8 +461,13 @@ class Tx:
         if self._words is None:
             from memdb.engine.sqlite.words import SqliteWords
 
-            self._words = SqliteWords(self)
+            self._words = SqliteWords(self, self._committed_state)
         return self._words
+
+    @property
+    def has_used_words(self) -> bool:
+        """Whether the full-text indexes were read or written by this connection."""
+        return self._words is not None
 
     @property
     def vectors(self) -> SqliteVectors:
@@ -567,6 +572,10 @@ class Tx:
     def state(self) -> tuple[int, int]:
         """Return what every change of the file changes, own ones too. Cost: 4 µs."""
         return self.data_version(), self._connection.total_changes()
+
+    def _committed_state(self) -> tuple[int, int] | None:
+        """Return `state`, None inside a write: it does not tell what that undoes."""
+        return None if self._open else self.state()
 
     @property
     def raw(self) -> apsw.Connection:

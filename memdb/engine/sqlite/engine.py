@@ -537,10 +537,23 @@ class SqliteEngine:
         except MemDBError:
             return 0  # the next close does it: the WAL is as safe as the file
         try:
+            self._move_tail(writer)
             return self.marker.clear(writer)
         finally:
             set_busy_handler(writer.raw, self.pool.options["timeout_ms"])
             self.pool.give_back_writer(writer)
+
+    def _move_tail(self, writer: Tx) -> None:
+        """Complete the index of messages, for other programs that search in a closed file."""
+        if not writer.has_used_words:
+            return
+        writer.raw.set_busy_handler(None)
+        try:
+            writer.begin()
+            writer.words.move_tail()
+            writer.commit()
+        except MemDBError:
+            writer.roll_back()  # the next close does it, or the next 64 messages
 
     def __del__(self) -> None:
         """Close a file that was not closed, so that its WAL does not stay beside it."""

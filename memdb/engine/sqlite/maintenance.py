@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 
 import apsw
 
@@ -194,13 +195,13 @@ class SqliteMaintenance:
 
         def compare(sql: str) -> int:
             with self._db.write() as tx:
-                return tx.run(sql)
+                return _compare(tx, sql)
 
         if is_writable(self._db):
             yield from _differing_indexes(compare)
         else:
             with self._copied() as copy:
-                yield from _differing_indexes(copy.run)
+                yield from _differing_indexes(partial(_compare, copy))
 
     @contextmanager
     def _copied(self) -> Iterator[Tx]:
@@ -448,6 +449,13 @@ class SqliteMaintenance:
 def is_writable(db: SqliteFile) -> bool:
     """Return whether *db* may be written, by its mode and by the permissions of its file."""
     return db.path == MEMORY or (not db.is_read_only and os.access(db.path, os.W_OK))
+
+
+def _compare(tx: AnyTx, sql: str) -> int:
+    """Compare an index with its rows; that of messages with its tail moved into it."""
+    if sql == CHECK_FTS["messages_fts"]:
+        tx.words.move_tail()
+    return tx.run(sql)
 
 
 def _differing_indexes(run: Callable[[str], int]) -> Iterator[tuple[str, str]]:

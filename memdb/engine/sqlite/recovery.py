@@ -35,7 +35,11 @@ SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY rootpage
 SELECT_TABLES = """/* recovery.tables */
 SELECT name, wr, (SELECT sql FROM sqlite_schema WHERE sqlite_schema.name = tables.name)
 FROM pragma_table_list AS tables
-WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite%'
+WHERE
+  schema = 'main'
+  AND type = 'table'
+  AND name NOT LIKE 'sqlite%'
+  AND name NOT GLOB '*_fts_*'   -- derived, as the indexes are
 ORDER BY name
 """
 

@@ -1,0 +1,260 @@
+"""
+What one append per call costs in files of 10,000 to 1,000,000 messages.
+
+    python bench/appends.py [--messages N ...] [--appends N] [--durability MODE] [--profile]
+    python bench/appends.py --writers 8 [--seconds S]
+
+Prints p50, mean, p99, p99.9 and max in µs, of the clock and of the thread's own CPU time, the
+sizes in random order. Beside it, 500 appends of each in turn, the raw loop: apsw writing the same
+columns and an FTS5 row, all computed before, into a new file. With --profile also where the time
+goes, by statement. With --writers, so many processes append to one file: messages per second,
+errors, lost ones, longest wait.
+`chrt -f 50 python bench/appends.py` keeps other programs of a busy machine out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import mean, median
+
+import apsw
+import corpus
+
+import memdb
+
+SEED = 20261122
+SESSION = 500
+TEXTS = 20_000
+TURN = 500
+
+RAW_SCHEMA = """
+CREATE TABLE sessions (id INTEGER PRIMARY KEY, last_seq INTEGER, updated_ms INTEGER);
+INSERT INTO sessions VALUES (1, 0, 0);
+CREATE TABLE messages (
+  id INTEGER PRIMARY KEY, uid TEXT, role TEXT, author TEXT, text TEXT, parts TEXT,
+  external_id TEXT, tokens INTEGER, counter TEXT, metadata TEXT, content_hash BLOB,
+  created_ms INTEGER, bigrams TEXT, spans TEXT, digest INTEGER
+);
+CREATE UNIQUE INDEX messages_external ON messages (id >> 24, external_id)
+  WHERE external_id IS NOT NULL;
+CREATE VIRTUAL TABLE messages_fts USING fts5 (
+  text, author, bigrams,
+  content="messages", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+);
+"""
+RAW_INSERT = """
+INSERT INTO messages VALUES (
+  :id, :uid, 'user', NULL, :text, NULL, NULL, 30, 'cl100k_base', NULL, :hash, :ms, NULL, NULL, :ms
+)
+"""
+RAW_INDEX = (
+    "INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, NULL, NULL)"
+)
+RAW_UPDATE = "UPDATE sessions SET last_seq = last_seq + 1, updated_ms = :ms WHERE id = 1"
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+    parser.add_argument("--messages", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--appends", type=int, default=20_000)
+    parser.add_argument("--durability", default="process", choices=["process", "power"])
+    parser.add_argument("--pause-ms", type=float, default=0, help="between two appends")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--writers", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--folder", type=Path, help="keeps the files for the next run")
+    given = parser.parse_args()
+    print(
+        f"memdb {memdb.__version__}  python {platform.python_version()}  sqlite "
+        f"{apsw.sqlite_lib_version()}  cores {os.cpu_count()}  load {os.getloadavg()[0]:.2f}  "
+        f"seed {SEED}  durability {given.durability}"
+    )
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        if given.writers:
+            write_together(Path(folder) / "w.db", given)
+            return
+        random.Random(SEED + os.getpid()).shuffle(given.messages)
+        for size in given.messages:
+            base = (given.folder or Path(folder)) / f"base{size}.db"
+            if not base.exists():
+                fill(base, size)
+            path = Path(folder) / "agent.db"
+            for end in ("", "-wal", "-shm", "-wal.kept"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+            shutil.copy(base, path)
+            measure(path, size, given)
+
+
+def fill(path: Path, size: int) -> None:
+    """Store *size* messages in sessions of 500, in scopes of 10,000."""
+    texts = corpus.texts(TEXTS)
+    with memdb.open(path, durability="process") as db:
+        for at in range(0, size, SESSION):
+            scope = db.scope(f"user{at // 10_000}")
+            rows = [texts[(at + k) % TEXTS] for k in range(min(SESSION, size - at))]
+            scope.session(f"s{at}").extend([{"role": "user", "text": text} for text in rows])
+
+
+def measure(path: Path, size: int, given: argparse.Namespace) -> None:
+    """Append to 20 sessions in turn and print what it took."""
+    texts = corpus.texts(given.appends, seed=5)
+    counts: Counter[str] = Counter()
+    raw = RawLoop(path.with_name(f"raw{size}.db"), given.durability)
+    with memdb.open(path, durability=given.durability) as db:
+        chats = [db.scope("ann").session(f"chat{k}") for k in range(20)]
+        for chat in chats:
+            chat.extend([{"role": "user", "text": text} for text in corpus.texts(100, seed=6)])
+        db.file.count_tokens(corpus.texts(5000, seed=7))  # as in a process that runs for long
+        if given.profile:
+            profile(db, counts)
+        times: dict[str, list[float]] = {
+            name: [] for name in ("wall", "cpu", "raw wall", "raw cpu")
+        }
+        wal = 0
+        for at in range(0, len(texts), TURN):
+            for k, text in enumerate(texts[at : at + TURN]):
+                chat = chats[k // 10 % 20]
+                cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+                chat.append("user", text)
+                times["wall"].append((time.perf_counter_ns() - wall) / 1000)
+                times["cpu"].append((time.thread_time_ns() - cpu) / 1000)
+                if given.pause_ms:
+                    time.sleep(given.pause_ms / 1000)
+            wal = max(wal, os.stat(f"{path}-wal").st_size)
+            for text in texts[at : at + TURN]:
+                cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+                raw.append(text)
+                times["raw wall"].append((time.perf_counter_ns() - wall) / 1000)
+                times["raw cpu"].append((time.thread_time_ns() - cpu) / 1000)
+    for name, some in times.items():
+        print(f"{size:10,} {name:9}{spread(some)}", flush=True)
+    raws = "  ".join(
+        f"{name} {median(times[name]) / median(times[f'raw {name}']):.2f} p50 "
+        f"{mean(times[name]) / mean(times[f'raw {name}']):.2f} mean"
+        for name in ("wall", "cpu")
+    )
+    print(f"{size:10,} times the raw loop: {raws}  largest WAL {wal / 1e6:.1f} MB", flush=True)
+    for name, ns in counts.most_common(25):
+        print(f"    {ns / 1000 / given.appends:8.2f} µs per append  {name}")
+
+
+class RawLoop:
+    """What apsw alone takes for the same rows, one commit each."""
+
+    def __init__(self, path: Path, durability: str) -> None:
+        self.raw = apsw.Connection(str(path))
+        self.raw.execute("PRAGMA journal_mode = WAL").fetchall()
+        self.raw.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
+        self.raw.wal_autocheckpoint(4000)
+        self.raw.execute(RAW_SCHEMA)
+        self.number = 0
+
+    def append(self, text: str) -> None:
+        self.number += 1
+        row = {
+            "id": self.number,
+            "uid": "0193a5d2-0000-7000-8000-000000000000",
+            "text": text,
+            "hash": b"0123456789abcdef",
+            "ms": 1_790_000_000_000,
+        }
+        run = self.raw.execute
+        run("BEGIN IMMEDIATE")
+        run(RAW_UPDATE, row)
+        run(RAW_INSERT, row)
+        run(RAW_INDEX, row)
+        run("COMMIT")
+
+
+def spread(times: list[float]) -> str:
+    """Return p50, mean and the tail of *times*, in µs."""
+    ordered = sorted(times)
+    at = lambda part: ordered[min(len(ordered) - 1, int(len(ordered) * part))]  # noqa: E731
+    slow = sum(ordered[int(len(ordered) * 0.99) :]) / sum(ordered)
+    return (
+        f"p50 {at(0.5):7.1f}  mean {mean(ordered):7.1f}  p99 {at(0.99):7.0f}  p99.9 {at(0.999):7.0f}"
+        f"  max {ordered[-1]:8.0f}  mean/p50 {mean(ordered) / at(0.5):.2f}  slowest 1 % {slow:.0%}"
+    )
+
+
+def profile(db: memdb.MemDB, counts: Counter[str]) -> None:
+    """Add up the nanoseconds of each statement of the writing connection, by its name."""
+    pool = db._db.pool  # type: ignore[attr-defined]
+    writer = pool.take_writer()
+
+    def note(event: dict[str, object]) -> None:
+        sql = str(event["sql"])
+        counts[sql[3 : sql.find("*/")] if sql.startswith("/*") else sql[:40]] += int(
+            str(event["nanoseconds"])
+        )
+
+    writer.raw.trace_v2(apsw.SQLITE_TRACE_PROFILE, note)
+    pool.give_back_writer(writer)
+
+
+def write_together(path: Path, given: argparse.Namespace) -> None:
+    """Let processes append to one file until the time is over, and look for what they wrote."""
+    with memdb.open(path, durability=given.durability) as db:
+        db.scope("ann").session("first").append("user", "the first makes the file")
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    start = time.time() + 3
+    tasks = [
+        context.Process(target=_write, args=(str(path), number, start, given, queue))
+        for number in range(given.writers)
+    ]
+    for task in tasks:
+        task.start()
+    answers = [queue.get(timeout=given.seconds + 120) for _ in tasks]
+    for task in tasks:
+        task.join()
+    lost = 0
+    with memdb.open(path) as db:
+        for number, written, _, _, _ in answers:
+            lost += written - len(db.scope("ann").session(f"w{number}").last(1_000_000))
+        findings = db.file.check()
+    total = sum(answer[1] for answer in answers)
+    waits = [wait for answer in answers for wait in answer[4]]
+    fair = min(answer[1] for answer in answers) / max(answer[1] for answer in answers)
+    print(
+        f"{given.writers} writers  {total / given.seconds:8.0f} per s  errors "
+        f"{sum(answer[3] for answer in answers)}  lost {lost}  findings {len(findings)}  "
+        f"longest {max(answer[2] for answer in answers) / 1000:.1f} ms  fairness {fair:.2f}\n"
+        f"  of all {spread(waits)}"
+    )
+
+
+def _write(path: str, number: int, start: float, given: argparse.Namespace, queue: object) -> None:
+    texts = corpus.texts(2000, seed=number)
+    written = errors = 0
+    waits = []
+    with memdb.open(path, durability=given.durability) as db:
+        chat = db.scope("ann").session(f"w{number}")
+        chat.append("user", texts[0])
+        time.sleep(max(0, start - time.time()))
+        end = time.monotonic() + given.seconds
+        while time.monotonic() < end:
+            begin = time.perf_counter_ns()
+            try:
+                chat.append("user", texts[written % 2000])
+                written += 1
+            except memdb.MemDBError as error:
+                print(error, file=sys.stderr)
+                errors += 1
+            waits.append((time.perf_counter_ns() - begin) / 1000)
+    queue.put((number, written + 1, max(waits), errors, waits))  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main()
