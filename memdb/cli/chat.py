@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from memdb.api.session import Session
     from memdb.cli.base import Call
     from memdb.models.messages import Message
-    from memdb.models.record import Record
     from memdb.models.summaries import Expansion
     from memdb.models.types import MessageFormat, Role, SessionOrder, WindowStrategy
 
@@ -504,30 +503,31 @@ def branches(call: Call, session: str) -> None:
 
 @verb("memdb chat delete agent.db trip --dry-run", of=chat)
 @session_argument
+@click.option("--force", is_flag=True, help="Of a branch also those that leave it.")
 @confirm_options
-def delete(call: Call, session: str, yes: bool, dry_run: bool) -> None:
+def delete(call: Call, session: str, force: bool, yes: bool, dry_run: bool) -> None:
     """
     Remove a conversation with its messages, artifacts and branches.
 
-    With --branch only that branch, with the messages that are its own. Entries that come
-    from it stay, and artifacts that are shared by all.
+    With --branch only that branch, with the messages that are its own; if others leave it,
+    --force removes these too. Entries that come from it stay, and artifacts that are shared
+    by all.
     """
     with call.scope() as scope:
         found = session_of(scope, session)
-        counts = found.delete(dry_run=True).removed
-        known: Record
-        if found.branch_name is None:
-            (known,) = [one for one in scope.sessions() if one.name == session]
-        else:
-            (known,) = [one for one in found.branches() if one.name == found.branch_name]
-        artifacts = sum(one.session == session for one in scope.artifacts.list())
-        artifacts = 0 if found.branch_name else artifacts
+        counts = found.delete(dry_run=True, force=force).removed
+        listed: list[Any] = scope.sessions() if found.branch_name is None else found.branches()
+        (known,) = [one for one in listed if one.name == (found.branch_name or session)]
+        of_session = () if found.branch_name else scope.artifacts.list()
+        artifacts = sum(one.session == session for one in of_session)
         parts = [counted(counts["messages"], "message"), counted(artifacts, "artifact")]
-        parts += [counted(counts["branches"], "branch", "branches")] if counts["branches"] else []
-        what = f"{one_line(session)}, {', '.join(parts)}"
+        others = counts["branches"] - (found.branch_name is not None)
+        parts += [counted(others, "branch", "branches")] if others else []
+        name = "" if found.branch_name is None else f" ({one_line(found.branch_name)})"
+        what = f"{one_line(session)}{name}, {', '.join(parts)}"
         if not dry_run:
             confirm(f"Delete {what}?", yes=yes)
-        deleted = not dry_run and any(found.delete().removed.values())
+        deleted = not dry_run and any(found.delete(force=force).removed.values())
     data = {"deleted": deleted, "dry_run": dry_run, "session": known, "artifacts": artifacts}
     call.reply(data, f"{'Would delete' if dry_run else 'Deleted'} {what}.")
 

@@ -217,9 +217,11 @@ class MessageService:
         """Remove every message of a session, which stays; False if there was none."""
         with self._db.write() as tx:
             target, newest = _newest(tx, owner, session, None)
-            if target is None or newest is None:
+            if target is None:
                 return False
-            branches.keep_others(tx, target, range(1, newest.seq + 1))
+            branches.keep_others(tx, target, range(1, newest.seq + 1 if newest else 2))
+            if newest is None:
+                return False
             records.remove_all(tx, target)
             sessions.touch(tx, target)
             return True

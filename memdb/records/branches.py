@@ -9,7 +9,7 @@ Every function joins the caller's transaction.
 
 from __future__ import annotations
 
-from memdb.engine.branches import branches_of, regions_of, runs_of, within, without
+from memdb.engine.branches import branches_of, runs_of, within, without
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ, BranchName
@@ -71,7 +71,7 @@ def insert(
     if leaves_at > last_seq:
         raise InvalidInput(f"after_seq is {leaves_at}: the last seq so far is {last_seq}")
     place: dict[str, Any] = {"name": str(name), "branch": name.branch, "uid": ids(tx.now_ms)}
-    place |= {"parent_id": _parent_at(tx, parent, leaves_at), "leaves_at": leaves_at}
+    place |= {"parent_id": _above(tx, parent, leaves_at + 1), "leaves_at": leaves_at}
     branch = sessions.add_branch(tx, scope_no, place)
     if leaves_at:  # what it shares is looked at where it was said
         jobs.set_extracted(tx, branch, leaves_at)
@@ -88,7 +88,7 @@ def restore(
         place: `name`, `branch`, `uid` and `leaves_at`.
         columns: `metadata` and times, where they are known.
     """
-    parent_id = _parent_at(tx, parent, place["leaves_at"])
+    parent_id = _above(tx, parent, place["leaves_at"] + 1)
     branch = sessions.add_branch(tx, scope_no, {**place, "parent_id": parent_id}, **columns)
     dependents.clear(tx, scope_no, [place["uid"]])
     return branch
@@ -119,10 +119,12 @@ def raise_seq(tx: Tx, branch: int) -> None:
     sessions.raise_seq(tx, branch, last_seq, sessions.updated_ms(tx, branch))
 
 
-def _parent_at(tx: Tx, session: int, seq: int) -> int:
-    """Return the row of a path that answers for *seq*; that of the session itself for 0."""
-    regions = regions_of(tx, session)
-    return next((one.session for one in regions if seq <= one.last_seq), session)
+def _above(tx: Tx, session: int, seq: int) -> int:
+    """Return the newest row of a path that leaves before *seq*; the session itself for 0."""
+    every = {one.id: one for one in branches_of(tx, session)}
+    while session in every and every[session].leaves_at >= seq:
+        session = every[session].parent_id
+    return session
 
 
 def check(tx: Tx) -> Iterator[Finding]:
@@ -159,13 +161,14 @@ def keep_others(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     """
     Take the rising *seqs* from the path of a session or branch, and from no other one.
 
-    Those that it holds and no other one shows are left for the caller to remove.
+    Those that it holds and no other one shows are left for the caller to remove. Branches
+    that left it at the first of *seqs* or later leave from where the message before is.
     """
     first, spans = seqs[0], list(spans_of(seqs))
-    parent = _parent_at(tx, session, first - 1)
+    parent = _above(tx, session, first - 1)
     places: dict[int, Place] = {}
     for one in branches_of(tx, session):
-        leaves_here = one.parent_id == session and one.leaves_at >= first
+        leaves_here = one.parent_id == session and one.leaves_at >= first - 1
         if leaves_here or (one.id == session and one.leaves_at >= first):
             later = within(runs_of(tx, one.id), [(first, MAX_SEQ)])
             shares = [run for run in later if run.session != one.id]
@@ -238,7 +241,7 @@ def _redirected(
 def _write(tx: Tx, branch: int, place: Place) -> None:
     """Let a branch have another place; if it is another one, it is summarised anew."""
     (before,) = [one for one in branches_of(tx, branch) if one.id == branch]
-    if (before.leaves_at, list(before.shares)) == (place.leaves_at, place.shares):
+    if Place(before.parent_id, before.leaves_at, list(before.shares)) == place:
         return
     summary_records.remove(tx, branch)
     summary_records.queue_session(tx, branch)

@@ -466,6 +466,42 @@ def test_shares_come_back_from_an_export(db: MemDB, tmp_path: Path) -> None:
         assert other.file.check(deep=True) == []
 
 
+def test_the_parent_is_what_was_left(db: MemDB) -> None:
+    """Also before it has messages of its own; where it shares all, what it left is left."""
+    chat = fill(db)
+    one = chat.branch("one", 4)
+    two = one.branch("two")
+    three = two.branch("three", 2)
+    parents = {info.name: info.parent for info in chat.branches()}
+
+    assert two.parent is not None
+    assert two.parent.branch_name == "one"
+    assert parents == {"one": None, "two": "one", "three": None}
+    with pytest.raises(InvalidInput, match="'two'"):
+        one.delete()
+    one.append("user", "new")
+    assert texts(two) == texts(chat)[:4]
+    assert not two.host.clear() or not texts(two)
+    one.host.clear()
+    one.delete()
+    assert {info.name: info.parent for info in chat.branches()} == {"two": None, "three": None}
+    assert texts(three) == ["m1", "m2"]
+
+
+def test_a_branch_that_is_empty_lets_go_of_those_that_left_it(db: MemDB) -> None:
+    """`clear` and then `delete` takes away no other branch: a host deletes one head alone."""
+    chat = fill(db)
+    empty = chat.branch("empty", 0)
+    other = empty.branch("other")
+    other.append("user", "kept")
+
+    assert not empty.host.clear()
+    empty.delete(force=True)
+
+    assert texts(other) == ["kept"]
+    assert db.file.check(deep=True) == []
+
+
 def test_deleting_goes_down_the_tree(db: MemDB) -> None:
     """A branch that others leave is refused without force; a session takes its branches along."""
     chat = fill(db)

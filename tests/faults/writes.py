@@ -282,9 +282,15 @@ def _ann(act: Callable[[Scope], object]) -> Callable[[MemDB], object]:
     return lambda db: act(db.scope("ann"))
 
 
+def _branch(chat: Session, name: str) -> Session:
+    """Return a branch, that leaves after message 12 if it is new."""
+    is_here = name in {one.name for one in chat.branches()}
+    return chat.branch(name, None if is_here else 12)
+
+
 def _branched(chat: Session) -> None:
     """Give a session two branches, the second of which leaves the first, with summaries."""
-    other = chat.branch("other", 12)
+    other = _branch(chat, "other")
     other.extend([{"role": "user", "text": f"other {number}"} for number in range(5)])
     other.branch("third").append("user", "third")
     other.summaries.compact(keep_last=None)
@@ -292,8 +298,8 @@ def _branched(chat: Session) -> None:
 
 def _sharing(chat: Session) -> None:
     """Let two branches share messages of each other and of their session, after a gap."""
-    chat.branch("other", 12).append("user", "other")
-    chat.branch("third", 12).append("user", "third")
+    _branch(chat, "other").append("user", "other")
+    _branch(chat, "third").append("user", "third")
     chat.host.replace([3])
     chat.summaries.compact(keep_last=None)
 
