@@ -19,7 +19,8 @@ Below are the names that a program uses first. The others can be imported from
                         ArchivedSpan SourceItem (memdb.models.summaries)
     artifacts           Artifact ArtifactVersion
     items               Item FoundItem, PutItem FindItem DeleteItem (for a batch), ItemOrder
-    removal             Receipt Proof Secret SecretPlace, find_secrets redact_secrets (in a text)
+    removal             Receipt Proof PreviewPage PreviewRow Secret SecretPlace, find_secrets
+                        redact_secrets (in a text)
     the file            FileInfo Finding SpaceInfo ImportReport LeftOut ChangeMark Upkeep
                         Rows TableColumns
     how it goes         Stats QueueState RefusedText Failure CallStats Event
@@ -42,6 +43,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__ lacks it
     from memdb import aio as aio
+    from memdb.api._container import Transaction as Transaction
     from memdb.api.collections import Artifacts as Artifacts
     from memdb.api.collections import Entries as Entries
     from memdb.api.collections import State as State
@@ -57,7 +59,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.api.scope import Scope as Scope
     from memdb.api.session import Host as Host
     from memdb.api.session import Session as Session
-    from memdb.api.session import Transaction as Transaction
     from memdb.api.tools import Tools as Tools
     from memdb.api.worker import Worker as Worker
     from memdb.errors import AlreadyExists as AlreadyExists
@@ -137,6 +138,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.reports import FileInfo as FileInfo
     from memdb.models.reports import ImportReport as ImportReport
     from memdb.models.reports import LeftOut as LeftOut
+    from memdb.models.reports import PreviewPage as PreviewPage
+    from memdb.models.reports import PreviewRow as PreviewRow
     from memdb.models.reports import Proof as Proof
     from memdb.models.reports import QueueState as QueueState
     from memdb.models.reports import Receipt as Receipt
@@ -221,7 +224,8 @@ _HOMES = {
     "memdb.api.database": "File Jobs MemDB StoredSettings open",
     "memdb.api.items": "Items",
     "memdb.api.scope": "Scope",
-    "memdb.api.session": "Host Session Transaction",
+    "memdb.api._container": "Transaction",
+    "memdb.api.session": "Host Session",
     "memdb.api.tools": "Tools",
     "memdb.api.worker": "Worker",
     "memdb.errors": (
@@ -245,8 +249,8 @@ _HOMES = {
         "Verdict"
     ),
     "memdb.models.reports": (
-        "ChangeMark Failure FileInfo ImportReport LeftOut Proof QueueState Receipt "
-        "RecoveredTable Recovery RefusedText Restored Rows Secret SecretPlace SessionHead "
+        "ChangeMark Failure FileInfo ImportReport LeftOut PreviewPage PreviewRow Proof QueueState "
+        "Receipt RecoveredTable Recovery RefusedText Restored Rows Secret SecretPlace SessionHead "
         "SessionSnapshot StateValue Stats TableColumns Upkeep"
     ),
     "memdb.models.settings": "Category Settings",

@@ -80,6 +80,7 @@ class Session:
     unarchive = later(sessions.Session.unarchive, "ask")
     delete = later(sessions.Session.delete)
     forget = later(sessions.Session.forget, "ask")
+    preview_forget = later(sessions.Session.preview_forget, "read")
 
     @property
     def summaries(self) -> Summaries:
@@ -225,6 +226,7 @@ class Scope:
     export = later(scopes.Scope.export, "ask")
     delete = later(scopes.Scope.delete, "ask")
     forget = later(scopes.Scope.forget, "ask")
+    preview_forget = later(scopes.Scope.preview_forget, "read")
 
     async def find_secrets(self, *, entropy: bool = False) -> list[SecretPlace]:
         """Return the keys, tokens and passwords in the scope; see `memdb.Scope.find_secrets`."""

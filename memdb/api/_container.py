@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
 from memdb.conversations.reader import Conversations
+from memdb.engine.sqlite.blocks import SingleUse
 from memdb.errors import InvalidInput, PortError, SettingsTooNew
 from memdb.models.observation import Meter
 from memdb.models.record import Record, lazy
@@ -89,6 +90,16 @@ class Ports(Record):
     render_messages: Callable[[Sequence[Message]], str] | None = None
     edit_candidates: Callable[[list[Candidate], Sequence[Message]], list[Candidate]] | None = None
     on_event: Callable[[Event], object] | None = None
+
+
+class Transaction(SingleUse):
+    """All writes of a thread, together or not at all: what one `with db.transaction()` enters."""
+
+    __slots__ = ()
+
+    def __init__(self, db: SqliteEngine, *, savepoints: bool = True) -> None:
+        """Use `db.transaction()` instead."""
+        super().__init__(db.write() if savepoints else db.write_whole())
 
 
 class Services:

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import os
 
-from memdb.api._container import Ports, Services
+from memdb.api._container import Ports, Services, Transaction
 from memdb.api._resolve import STATIC, model_by_name, settings_changes
 from memdb.api.scope import Scope
-from memdb.api.session import Transaction
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.errors import FileError, InvalidInput

@@ -9,7 +9,7 @@ Delegates; no rules here.
 
 from __future__ import annotations
 
-from memdb.engine.sqlite.blocks import SingleUse
+from memdb.api._container import Transaction
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName, branch_of
 from memdb.models.messages import NewMessage
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from memdb.api.collections import Artifacts, State, Summaries
     from memdb.api.tools import Tools
     from memdb.conversations.host_sessions import Changes, HostSessionService
-    from memdb.engine.sqlite.engine import SqliteEngine
+    from memdb.deletion.selectors import Selector
     from memdb.models.entries import Extracted
     from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, ProfileBlock
-    from memdb.models.reports import Receipt, SessionHead, SessionSnapshot
+    from memdb.models.reports import PreviewPage, Receipt, SessionHead, SessionSnapshot
     from memdb.models.summaries import Archived, ArchivedSpan
     from memdb.models.types import (
         Kind,
@@ -39,16 +39,6 @@ if TYPE_CHECKING:
         WindowStrategy,
     )
     from memdb.records.scopes import ScopeRef
-
-
-class Transaction(SingleUse):
-    """All writes of a thread, together or not at all: what one `with db.transaction()` enters."""
-
-    __slots__ = ()
-
-    def __init__(self, db: SqliteEngine, *, savepoints: bool = True) -> None:
-        """Use `db.transaction()` instead."""
-        super().__init__(db.write() if savepoints else db.write_whole())
 
 
 @observed
@@ -861,17 +851,8 @@ class Session:
                 branches leave from this one.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
-        from memdb.deletion.selectors import select_in
-
-        selector = select_in(
-            self._ref,
-            seqs=seqs,
-            last=last,
-            before_ms=self._services.when_ms(before, "before"),
-            query=query,
-            artifacts=artifacts,
-            force=force,
-        )
+        named = {"seqs": seqs, "last": last, "query": query, "artifacts": artifacts}
+        selector = self._select(before, force=force, **named)
         return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
 
     def forget(
@@ -885,6 +866,7 @@ class Session:
         prove: bool = False,
         dry_run: bool = False,
         force: bool = False,
+        expected_digest: str | None = None,
     ) -> Receipt:
         """
         Remove the session, or some of its messages, for good; see `Scope.forget`.
@@ -903,25 +885,48 @@ class Session:
             prove: Take the bytes off the disk too, and prove it.
             dry_run: Remove nothing, and return what would be removed.
             force: Of a branch also those that leave from it.
+            expected_digest: The digest of a preview: only if exactly what `preview_forget`
+                listed would go. None means whatever there is.
 
         Raises:
+            Conflict: a row was added, changed or removed since the preview.
             InvalidInput: two selectors contradict each other, or one is invalid; or other
                 branches leave from this one.
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
+        named = {"seqs": seqs, "last": last, "query": query, "artifacts": artifacts}
+        selector = self._select(before, force=force, **named)
+        return self._services.deletion.forget(
+            self._owner, selector, prove=prove, dry_run=dry_run, expected_digest=expected_digest
+        )
+
+    def preview_forget(
+        self,
+        seqs: int | Iterable[int] | None = None,
+        *,
+        last: int | None = None,
+        before: When | None = None,
+        query: str | None = None,
+        artifacts: bool = False,
+        force: bool = False,
+        after: int = 0,
+        limit: int = 100,
+    ) -> PreviewPage:
+        """
+        Return row by row what `forget` would take away; see `Scope.preview_forget`.
+
+        A *before* that is a span, such as "30d", is another time at each call.
+        """
+        named = {"seqs": seqs, "last": last, "query": query, "artifacts": artifacts}
+        selector = self._select(before, force=force, **named)
+        return self._services.deletion.preview(self._owner, selector, after, limit)
+
+    def _select(self, before: When | None, **named: Any) -> Selector:
         from memdb.deletion.selectors import select_in
 
-        selector = select_in(
-            self._ref,
-            seqs=seqs,
-            last=last,
-            before_ms=self._services.when_ms(before, "before"),
-            query=query,
-            artifacts=artifacts,
-            force=force,
-        )
-        return self._services.deletion.forget(self._owner, selector, prove=prove, dry_run=dry_run)
+        before_ms = self._services.when_ms(before, "before")
+        return select_in(self._ref, before_ms=before_ms, **named)
 
     def __repr__(self) -> str:
         """Name the session and whose it is."""

@@ -19,11 +19,12 @@ from memdb.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from memdb.api.scope import Scope
     from memdb.cli.base import Call
-    from memdb.models.reports import Proof, Receipt
+    from memdb.models.reports import PreviewPage, PreviewRow, Proof, Receipt
 
 ONE_OF = "Say what to forget: one of --entry, --session, --query and --all."
 THINGS = {
@@ -45,6 +46,11 @@ MANY = {
 }
 
 
+PREVIEW_COLUMNS = (
+    Column("GOES", lambda one: one.kind if one.new_text is None else f"{one.kind} (anew)"),
+    Column("PLACE", lambda one: _place(one), cut=True),  # noqa: PLW0108 (defined below)
+    Column("TEXT", lambda one: one.text, cut=True),
+)
 SECRET_COLUMNS = (
     Column("KIND", lambda one: one["kind"]),
     Column("USER", lambda one: one["user"] or "", cut=True),
@@ -73,6 +79,8 @@ SECRET_COLUMNS = (
 @click.option("--all", "everything", is_flag=True, help="Everything of the user.")
 @click.option("--artifacts", is_flag=True, help="Also artifacts that say it or come from it.")
 @click.option("--prove", is_flag=True, help="Take the bytes off the disk too, and search for them.")
+@click.option("--preview", is_flag=True, help="List what would go, row by row, with a digest.")
+@click.option("--expect", metavar="DIGEST", help="Only if that of the preview is still true.")
 @confirm_options
 def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
     """
@@ -87,6 +95,12 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
     if asked["seqs"] and asked["session"] is None:
         raise click.UsageError("--seq needs --session: say which conversation it is of.")
     asked["session"] = branch_of_session(asked["session"])
+    if asked["preview"]:
+        with call.scope() as scope:
+            pages = [*_pages(scope, asked)]
+        rows = [row for page in pages for row in page.rows]
+        data = {"rows": rows, "digest": pages[-1].digest}
+        return call.reply(data, lambda: _print_preview(rows, pages[-1].digest))
     with call.scope() as scope:
         receipt = _forget(scope, asked, dry_run=True)
         if not dry_run:
@@ -95,15 +109,47 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
     call.reply({**receipt.to_dict(), "proven": receipt.proven}, lambda: _print_receipt(receipt))
     if receipt.proof is not None and not receipt.proven:
         click.get_current_context().exit(StorageError.exit_code)
+    return None
 
 
 def _forget(scope: Scope, asked: dict[str, Any], **options: Any) -> Receipt:
+    options["expected_digest"] = asked["expect"]
     if asked["seqs"]:
         session = scope.session(asked["session"])  # or a branch of one
         return session.forget(asked["seqs"], artifacts=asked["artifacts"], **options)
-    names = ("entry", "session", "query", "everything", "artifacts")
-    named = {name: asked[name] for name in names}
-    return scope.forget(**named, **options)
+    return scope.forget(**_named(asked), **options)
+
+
+def _pages(scope: Scope, asked: dict[str, Any]) -> Iterator[PreviewPage]:
+    """Yield the pages of a preview."""
+    after: int | None = 0
+    while after is not None:
+        options: dict[str, Any] = {"after": after, "limit": 1000}
+        if asked["seqs"]:
+            session = scope.session(asked["session"])
+            page = session.preview_forget(asked["seqs"], artifacts=asked["artifacts"], **options)
+        else:
+            page = scope.preview_forget(**_named(asked), **options)
+        yield page
+        after = page.next
+
+
+def _named(asked: dict[str, Any]) -> dict[str, Any]:
+    return {name: asked[name] for name in ("entry", "session", "query", "everything", "artifacts")}
+
+
+def _print_preview(rows: list[PreviewRow], digest: str) -> None:
+    print_records(PREVIEW_COLUMNS, rows, empty="Nothing would go.")
+    note(f"digest {digest}: give it as --expect to forget exactly this.")
+
+
+def _place(row: PreviewRow) -> str:
+    """Return where a row of a preview is, or comes from."""
+    if row.entry_id is not None:
+        return f"entry {row.entry_id}"
+    seq = "" if row.seq is None else f"#{row.seq}"
+    last = "" if row.last_seq is None else f"-{row.last_seq}"
+    return f"{row.session or ''}{seq}{last}"
 
 
 def _summary(receipt: Receipt) -> str:

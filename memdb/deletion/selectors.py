@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from memdb.engine.base import Row, Tx
+    from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
+    from memdb.summaries.summarizer import Made
     from memdb.text.terms import Term
 
 # Most words of a query: more would be a text, not what it is about.
@@ -179,6 +181,22 @@ class Part(Record):
     def ids(self) -> list[int]:
         """The ids of the messages."""
         return [self.session | seq for seq in self.seqs]
+
+
+class Rewriting(Record):
+    """
+    The new texts of the summaries over some messages.
+
+    Attributes:
+        seqs: Of the messages that are forgotten.
+        summaries: As they are, each with its new text; None for one that is
+            pruned, which stays so.
+        left: The ids of the messages that the leaves among them keep.
+    """
+
+    seqs: tuple[int, ...]
+    summaries: tuple[tuple[Summary, Made | None], ...]
+    left: tuple[int, ...]
 
 
 class Selection(Record):

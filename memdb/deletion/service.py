@@ -11,11 +11,10 @@ unless it is asked for.
 
 from __future__ import annotations
 
-from memdb.deletion import proof, selectors
-from memdb.deletion.selectors import select
-from memdb.errors import Busy, Corrupt
-from memdb.models.ids import is_branch, session_range
-from memdb.models.record import Record
+from memdb.deletion import preview, proof, selectors
+from memdb.deletion.selectors import Rewriting, select
+from memdb.errors import Busy, Conflict, Corrupt
+from memdb.models.ids import MAX_INT, is_branch, session_range
 from memdb.models.reports import Receipt
 from memdb.records import archive as archive_records
 from memdb.records import artifacts as artifact_records
@@ -31,6 +30,7 @@ from memdb.summaries.summarizer import Made, items_of_messages, items_of_summari
 from memdb.tables import archive, entry_history, items, messages, scopes
 from memdb.tables import state as state_rows
 from memdb.tables import summaries as summary_rows
+from memdb.text.validate import int_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from memdb.deletion.selectors import Part, Selection, Selector
     from memdb.engine.base import Engine, Probes, Tx
     from memdb.models.messages import SessionInfo
+    from memdb.models.reports import PreviewPage
     from memdb.models.settings import Settings
     from memdb.models.summaries import Summary
     from memdb.summaries.builder import Summaries
@@ -131,22 +132,6 @@ def due(infos: list[SessionInfo], settings: Settings, now_ms: int) -> list[Sessi
 FORGOTTEN = "(forgotten)"
 
 
-class Rewriting(Record):
-    """
-    The new texts of the summaries over some messages.
-
-    Attributes:
-        seqs: Of the messages that are forgotten.
-        summaries: As they are, each with its new text; None for one that is
-            pruned, which stays so.
-        left: The ids of the messages that the leaves among them keep.
-    """
-
-    seqs: tuple[int, ...]
-    summaries: tuple[tuple[Summary, Made | None], ...]
-    left: tuple[int, ...]
-
-
 def plan_rewriting(tx: Tx, part: Part, summaries: Summaries) -> Rewriting:
     """
     Return the texts of the summaries over *part* without its messages.
@@ -232,6 +217,8 @@ OLD_WORDS = (
 # How often the summaries are planned anew because another process changed them.
 MAX_TRIES = 10
 
+MAX_PREVIEW = 1_000  # rows of a page
+
 
 class DeletionService:
     """Deletes and forgets what scopes hold."""
@@ -280,8 +267,25 @@ class DeletionService:
                 state_records.remove_user(tx, owner, name_or_all)
             return self._receipt(owner, selector, counts, {}, tx.now_ms)
 
+    def preview(self, owner: ScopeRef, selector: Selector, after: int, limit: int) -> PreviewPage:
+        """Return what `forget` would remove and rewrite, as `Scope.preview_forget` describes it."""
+        int_value(after, "after", 0, MAX_INT)
+        int_value(limit, "limit", 1, MAX_PREVIEW)
+        with self._db.read() as tx:
+            selection = selectors.find(tx, owner, selector, with_entries=True)
+            refs = preview.list_refs(tx, owner, selection, self._plan(tx, selection))
+            page = preview.page_of(tx, refs, after, limit)
+            gone = _count(tx, owner, selection)["summaries"]
+            return page.replace(summaries_removed=gone)
+
     def forget(
-        self, owner: ScopeRef, selector: Selector, *, prove: bool = False, dry_run: bool = False
+        self,
+        owner: ScopeRef,
+        selector: Selector,
+        *,
+        prove: bool = False,
+        dry_run: bool = False,
+        expected_digest: str | None = None,
     ) -> Receipt:
         """
         Remove what *selector* names for good, with the entries told by it; see `Scope.forget`.
@@ -289,25 +293,29 @@ class DeletionService:
         Args:
             prove: Also take its bytes off the disk, and search the file for them.
             dry_run: Remove nothing, and return what would be removed.
+            expected_digest: Of a preview that has to be true still. None means any.
 
         Raises:
             InvalidInput: it was called inside a write.
+            Conflict: what would go is not what the preview listed.
             NotFound: the scope never had such an entry.
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
         self._db.refuse_inside("forget")
+        expected = None if expected_digest is None else text_value(expected_digest, "digest")
         if dry_run:
             with self._db.read() as tx:
                 selection = selectors.find(tx, owner, selector, with_entries=True)
                 plans = self._plan(tx, selection)
+                _require_digest(tx, owner, selection, plans, expected)
                 counts = _count(tx, owner, selection), _count_rewritten(tx, selection, plans)
             return self._receipt(owner, selector, *counts, self._db.clock(), dry_run=True)
         probes = self._db.new_probes() if prove else None
         for _ in range(MAX_TRIES):
             with self._db.read() as tx:
                 plans = self._plan(tx, selectors.find(tx, owner, selector, with_entries=True))
-            receipt = self._try(owner, selector, plans, probes)
+            receipt = self._try(owner, selector, plans, probes, expected)
             if receipt is not None and probes is None:
                 pending = (*receipt.pending, *self._db.maintenance.empty_log())
                 return receipt.replace(pending=pending)
@@ -344,6 +352,7 @@ class DeletionService:
         selector: Selector,
         plans: dict[int, Rewriting],
         probes: Probes | None,
+        expected_digest: str | None,
     ) -> Receipt | None:
         """Forget in one transaction; None if the file is no longer as it was planned."""
         with self._db.write() as tx:
@@ -352,6 +361,7 @@ class DeletionService:
                 planned = plans.get(part.session)
                 if planned is None or not is_plan_current(tx, part, planned):
                     return None
+            _require_digest(tx, owner, selection, plans, expected_digest)
             if probes is not None:
                 rewritten = [
                     summary
@@ -409,6 +419,20 @@ class DeletionService:
         if proof.found_bytes:
             proof = probes.prove(probes.purge(), scope_no)
         return receipt.replace(proof=proof)
+
+
+def _require_digest(
+    tx: Tx,
+    owner: ScopeRef,
+    selection: Selection,
+    plans: dict[int, Rewriting],
+    expected: str | None,
+) -> None:
+    """Raise Conflict unless what goes is what the preview with this digest listed."""
+    if expected is None:
+        return
+    if preview.digest_of(preview.list_refs(tx, owner, selection, plans)) != expected:
+        raise Conflict("what would be forgotten has changed since the preview: look at it again")
 
 
 def _has_old_words(tx: Tx, selection: Selection) -> bool:

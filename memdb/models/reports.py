@@ -189,6 +189,53 @@ class Receipt(Record):
         return proof is not None and proof.found_bytes == 0 and not proof.still_said_in
 
 
+class PreviewRow(Record):
+    """
+    One thing that a removal takes away or writes anew.
+
+    Attributes:
+        kind: "message", "session", "entry", "version" (an earlier one of an entry that
+            stays), "artifact", "item", "state", or "summary", which is written anew.
+        text: What it says; of a session, artifact, item or state its name.
+        new_text: What a summary will say. None means that it goes.
+        session: Where it is; of an entry where it was learnt. None means nowhere.
+        branch: The branch of that session. None means the session itself.
+        seq: Of a message; of an entry or summary the first that it comes from.
+        last_seq: Of a summary, the last that it stands for.
+        entry_id: Of an entry or version.
+        version: Of an earlier version; of an artifact the newest.
+    """
+
+    kind: str
+    text: str
+    new_text: str | None = None
+    session: str | None = None
+    branch: str | None = None
+    seq: int | None = None
+    last_seq: int | None = None
+    entry_id: int | None = None
+    version: int | None = None
+    created_ms: int | None = None
+
+
+class PreviewPage(Record):
+    """
+    Some of what a removal would take away or write anew.
+
+    Attributes:
+        total: How many rows there are on all pages.
+        next: What to give as *after* for the next page. None means that this is the last.
+        digest: Of all rows as they are now: what the removal takes as *expected_digest*.
+        summaries_removed: Summaries of whole sessions, which go with them and have no row.
+    """
+
+    rows: tuple[PreviewRow, ...]
+    total: int
+    next: int | None
+    digest: str
+    summaries_removed: int = 0
+
+
 class Secret(Record):
     """
     A secret in a text, without the secret.

@@ -200,6 +200,14 @@ SELECT_COUNT = """/* messages.count */
 SELECT count(*) FROM messages WHERE id BETWEEN :low AND :high
 """
 
+SELECT_HASHES_OF = """/* messages.hashes */
+SELECT id, content_hash FROM messages WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id
+"""
+
+SELECT_HASHES_BETWEEN = """/* messages.hashes_between */
+SELECT id, content_hash FROM messages WHERE id BETWEEN :low AND :high ORDER BY id
+"""
+
 # Hops from one author to the next along an index would need that index; the
 # sample is the newest part of the scope, where the people who talk now are.
 SELECT_AUTHORS = """/* messages.authors */
@@ -613,6 +621,16 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
         for (content_hash,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):
             found.update(content_hash)
     return found.hexdigest()
+
+
+def hashes(tx: Tx, ids: Collection[int]) -> dict[int, bytes]:
+    """Return the content hash of each message with these *ids*."""
+    return dict(tx.all(SELECT_HASHES_OF, {"ids": ids}))
+
+
+def hashes_between(tx: Tx, low: int, high: int) -> list[Row]:
+    """Return (id, content hash) of the messages with *low* <= id <= *high*, by id."""
+    return tx.all(SELECT_HASHES_BETWEEN, {"low": low, "high": high})
 
 
 def delete_range(tx: Tx, low: int, high: int) -> int:

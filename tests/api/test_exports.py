@@ -87,6 +87,8 @@ NAMES = [
     "Partition",
     "Piece",
     "PortError",
+    "PreviewPage",
+    "PreviewRow",
     "ProfileBlock",
     "Proof",
     "PutItem",

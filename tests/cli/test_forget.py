@@ -290,3 +290,15 @@ def test_a_text_is_printed_without_its_secrets(run, run_json, tmp_path):
     found = run_json("secrets", "redact", str(file))
     assert [one["kind"] for one in found["secrets"]] == ["github_token"]
     assert file.read_text() == f"use {key}\nnow"
+
+
+def test_the_preview_lists_rows_and_a_digest(run, run_json, trip):
+    """--expect takes the digest; a message more is a conflict, exit code 4."""
+    listed = run_json("forget", trip, "--query", "oslo", "--preview")
+    assert {row["kind"] for row in listed["rows"]} >= {"message"}
+    run("chat", "append", trip, "trip", "Oslo again")
+    asked = ("forget", trip, "--query", "oslo", "--yes", "--expect")
+
+    assert run(*asked, listed["digest"]).exit_code == 4
+    again = run_json("forget", trip, "--query", "oslo", "--preview")
+    assert run(*asked, again["digest"]).exit_code == 0

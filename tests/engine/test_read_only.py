@@ -131,9 +131,9 @@ READS: dict[type, str] = {
     memdb.MemDB: "path closed jobs file scope shared settings scopes state export export_lines query close "
     "stats",
     memdb.Scope: "app user session sessions recall why profile state entries items artifacts "
-    "find_secrets export",
+    "find_secrets export preview_forget",
     memdb.Session: "branches branch_name parent last_seq messages last get find recall context profile summaries host state "
-    "tools artifacts",
+    "tools artifacts preview_forget",
     Host: "head prepare segments snapshot window",
     Summaries: "tree expand index list",
     Entries: "has_arbiter prepare get find history replaced decisions list page",
