@@ -87,6 +87,7 @@ QUERIES = ("lamp", "Oslo", "tea", "北京", "soup", "red Oslo lamp", f"{S['text'
 READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Artifacts.export": exported_artifact,
     "Artifacts.list": lambda db: (ann(db).artifacts.list(), trip(db).artifacts.list()),
+    "Artifacts.list by time": lambda db: ann(db).artifacts.list(order="updated", limit=50),
     "Artifacts.load": lambda db: trip(db).artifacts.load("menu.md"),
     "Artifacts.open": lambda db: trip(db).artifacts.open("menu.md", 1),
     "Artifacts.versions": lambda db: trip(db).artifacts.versions("menu.md"),
@@ -96,6 +97,10 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Entries.has_arbiter": lambda db: ann(db).entries.has_arbiter,
     "Entries.history": lambda db: ann(db).entries.history(entry(db)),
     "Entries.list": lambda db: ann(db).entries.list(inactive=True),
+    "Entries.list by time": lambda db: [
+        *ann(db).entries.list(order="updated", inactive=True),
+        *ann(db).entries.list(order="created"),
+    ],
     "Entries.page": lambda db: ann(db).entries.page(2, inactive=True),
     "Entries.list as_of": lambda db: ann(db).entries.list(as_of=db.file.now_ms()),
     "Entries.list shared": lambda db: db.shared().entries.list(inactive=True),
@@ -124,6 +129,14 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.export": exported,
     "Scope.find_secrets": lambda db: ann(db).find_secrets(entropy=True),
     "Scope.items": lambda db: ann(db).items.list(where={"stars": {"$gte": 1}}),
+    "Scope.preview_forget": lambda db: [
+        ann(db).preview_forget(everything=True),
+        *(ann(db).preview_forget(query=word) for word in ("tea", "oslo")),
+    ],
+    "Session.preview_forget": lambda db: trip(db).preview_forget(last=3),
+    "Scope.sessions by time": lambda db: [
+        ann(db).sessions(order=order, limit=50) for order in ("updated", "created")
+    ],
     "Scope.profile": lambda db: ann(db).profile(400, QUERIES, ids=True),
     "Scope.profile of entries": lambda db: ann(db).profile(400, entries=[entry(db)]),
     "StoredSettings.prompts": lambda db: db.settings.prompts(),

@@ -672,9 +672,10 @@ READS = {
     "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "close closed export_lines file jobs path query scope scopes settings stats",
-    "Scope": "app artifacts entries export find_secrets items profile session sessions state user why",
-    "Session": "artifacts branch_name branches find get host last last_seq messages parent profile "
-    "state summaries tools",
+    "Scope": "app artifacts entries export find_secrets items preview_forget profile session "
+    "sessions state user why",
+    "Session": "artifacts branch_name branches find get host last last_seq messages parent "
+    "preview_forget profile state summaries tools",
     "State": "all find get items keys values",
     "StoredSettings": "categories get override prompts",
     "Summaries": "expand index list tree",
