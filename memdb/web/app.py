@@ -27,6 +27,7 @@ from memdb.errors import InvalidInput, MemDBError
 from memdb.web import openapi
 from memdb.web.bytes import read_session
 from memdb.web.errors import Refused, from_error, problem
+from memdb.web.events import Events
 from memdb.web.guard import (
     API,
     COOKIE,
@@ -82,6 +83,7 @@ class App:
         self.id = file_id(db)
         self.access = Access(token)
         self.api = Api(db, read_only=read_only)
+        self.events = Events(db)
         self.static = StaticFiles()
         self._plain_page = Route(Verb(PLAIN_PAGE, "GET", read_session), None, PLAIN_TEXT)
         document = openapi.document(self.api.routes)
@@ -109,6 +111,7 @@ class App:
             routes=[
                 *nouns,
                 Path(f"/{API}/openapi.json", self._openapi),
+                Path(f"/{API}/events", self.events.stream),
                 Path(f"/{PLAIN_PAGE}", self._read),
                 Path("/session", self._session, methods=["GET", "POST", "DELETE"]),
                 Path(f"/{STATIC}{{path:path}}", self.static.file),
@@ -253,6 +256,12 @@ class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
         super().__init__(config)
+        self._events = app.events
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams of events, then wait for what is still answered."""
+        self._events.close()
+        await super().shutdown(sockets=sockets)
 
 
 def serve(app: App, listener: socket.socket) -> None:

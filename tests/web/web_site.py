@@ -141,7 +141,7 @@ class Site:
         """Send a request of a program, and return the socket that its answer comes on."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
         lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
-        lines += [f"Authorization: Bearer {TOKEN}", "", ""]
+        lines += [f"Authorization: Bearer {TOKEN}", "Connection: close", "", ""]
         connection.sendall("\r\n".join(lines).encode())
         return connection
 

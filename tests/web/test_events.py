@@ -1,0 +1,113 @@
+"""The stream of events: changes by anybody, at most two a second, and how it ends."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from web_site import Site, opened, served
+
+import memdb
+from memdb.web.events import MAX_LISTENERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(memdb.__file__).parents[1]
+
+
+class Stream:
+    """An open stream, read event by event."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Read the answer's head."""
+        connection.settimeout(60)
+        self._file = connection.makefile("rb")
+        self.head = b""
+        while (line := self._file.readline()).strip():
+            self.head += line
+
+    def event(self) -> str:
+        """Return the kind of the next event; "" at the end."""
+        for line in self._file:
+            if line.startswith(b"event: "):
+                return line.decode().split()[1]
+        return ""
+
+    def wait_open(self) -> None:
+        """Read until the stream has begun."""
+        for line in self._file:
+            if line.startswith(b": open"):
+                return
+
+
+@contextmanager
+def listening(site: Site) -> Iterator[Stream]:
+    """Open a stream for a `with` block."""
+    with site.begin("GET", "/api/v1/events") as connection:
+        stream = Stream(connection)
+        stream.wait_open()
+        yield stream
+
+
+def test_what_others_write_is_told(site: Site, tmp_path: Path) -> None:
+    """By this process, by the API, and by another process; to every stream."""
+    program = (
+        "import memdb, sys\n"
+        "with memdb.open(sys.argv[1]) as db:\n"
+        "    db.scope('ann').session('trip').append('user', 'From outside.')\n"
+    )
+    with listening(site) as first, listening(site) as second:
+        assert b"text/event-stream" in first.head
+        site.app.db.scope("ann").remember("Ann skis.")
+        assert first.event() == second.event() == "change"
+        said = {"role": "user", "text": "By the API."}
+        assert site.ask("POST", "message", {"user": "ann", "session": "trip"}, said).status == 200
+        assert first.event() == second.event() == "change"
+        path = str(tmp_path / "trip.db")
+        subprocess.run([sys.executable, "-c", program, path], check=True, cwd=ROOT, timeout=60)
+        assert first.event() == second.event() == "change"
+
+
+def test_a_file_that_is_replaced_is_told(site: Site, tmp_path: Path) -> None:
+    """And the stream ends."""
+    with listening(site) as stream:
+        (tmp_path / "trip.db").rename(tmp_path / "kept.db")
+        assert stream.event() == "replaced"
+        assert stream.event() == ""
+
+
+def test_the_end_of_the_server_is_told(tmp_path: Path, filled: bytes) -> None:
+    """It does not wait for the tabs."""
+    path = tmp_path / "trip.db"
+    path.write_bytes(filled)
+    with opened(path) as db, served(db) as site:
+        connection = site.begin("GET", "/api/v1/events")
+        stream = Stream(connection)
+        stream.wait_open()
+        other = site.begin("GET", "/api/v1/events")
+    with connection, other:
+        assert stream.event() == "closing"
+
+
+def test_streams_are_bounded(make_site: Callable[..., Site]) -> None:
+    """One too many is refused; those that end make room."""
+    site = make_site()
+    connections = [site.begin("GET", "/api/v1/events") for _ in range(MAX_LISTENERS)]
+    for connection in connections:
+        Stream(connection).wait_open()
+    refused = site.ask("GET", "events")
+    assert refused.status == 503
+    assert refused.headers["retry-after"] == "1"
+    for connection in connections:
+        connection.close()
+    for _ in range(200):
+        with site.begin("GET", "/api/v1/events") as connection:
+            if b"200" in Stream(connection).head.split(b"\r\n")[0]:
+                return
+    pytest.fail("no room was made")
