@@ -12,6 +12,7 @@ import asyncio
 import os
 from functools import partial, wraps
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import memdb
@@ -53,6 +54,9 @@ class Adapter:
         """
         opened = getattr(source, "sync", source)
         self._owned = not isinstance(opened, memdb.MemDB)
+        unknown = ", ".join(sorted(options.keys() - signature(memdb.open).parameters.keys()))
+        if unknown:
+            raise InvalidInput(f"{unknown}: no option of {type(self).__name__} or memdb.open")
         if not self._owned and options:
             names = ", ".join(sorted(options))
             raise InvalidInput(f"{names} cannot be given with an open file: open it with them")

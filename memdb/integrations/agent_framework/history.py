@@ -7,6 +7,7 @@ A session of the framework is one of a scope, a message one of memdb's, whole be
 from __future__ import annotations
 
 import json
+from datetime import date, datetime, time
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from memdb.text.json_forms import json_of, storable
 from memdb.text.parts import ORIGINAL, original_part
 from memdb.text.provider_parts import media, other, read_part
 from memdb.text.turns import own_form
+from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from memdb.integrations.adapter import Source
 
 PROVIDER = "agent-framework"
+TIMES = (datetime, date, time)
+MAX_LAST = 1 << 31
 NO_SESSION = "default"  # as the framework's own providers name it
 
 
@@ -61,7 +65,7 @@ class MemdbHistoryProvider(Adapter, HistoryProvider):
             app: The program it belongs to.
             source_id, load_messages, store_inputs, store_context_messages,
                 store_context_from, store_outputs: As of the framework's `HistoryProvider`.
-            last: How many of the newest messages are loaded. None means all of them.
+            last: How many of the newest messages are loaded, 1 at least. None means all.
             options: For `memdb.open`, with a path.
         """
         Adapter.__init__(self, source, **options)
@@ -75,7 +79,7 @@ class MemdbHistoryProvider(Adapter, HistoryProvider):
             store_outputs=store_outputs,
         )
         self._scope = self._db.scope(user, app)
-        self._last = last
+        self._last = None if last is None else int_value(last, "last", 1, MAX_LAST)
 
     def _translate(self, error: MemDBError) -> Exception:
         return translated(error)
@@ -117,7 +121,9 @@ class MemdbHistoryProvider(Adapter, HistoryProvider):
         """
         del state
         chat = self._scope.session(session_id or NO_SESSION)
-        given = [message.to_dict() for message in messages]
+        given = self._call(
+            lambda: [_to_dict(one, f"messages[{place}]") for place, one in enumerate(messages)]
+        )
 
         def save() -> None:
             new = [to_new(one, f"messages[{place}]") for place, one in enumerate(given)]
@@ -136,6 +142,33 @@ def translated(error: MemDBError) -> Exception:
         error if isinstance(error, InvalidInput) else AgentFrameworkException(str(error))
     )
     return made
+
+
+def _to_dict(message: Message, name: str) -> dict[str, Any]:
+    """
+    Return a message as JSON has it.
+
+    Raises:
+        InvalidInput: the framework would leave out properties, because they have no JSON form.
+    """
+    if not isinstance(message, Message):
+        raise InvalidInput(f"{name} is {type(message).__name__}: give a Message of the framework")
+    for one in (message, *message.contents):
+        if not _is_kept(getattr(one, "additional_properties", None)):
+            raise InvalidInput(f"additional_properties of {name} have no JSON form")
+    data: dict[str, Any] = message.to_dict()
+    return data
+
+
+def _is_kept(value: Any) -> bool:
+    """Return whether the framework's `to_dict` keeps a value and all in it."""
+    if value is None or isinstance(value, (str, int, float)):
+        return True
+    if isinstance(value, list):
+        return all(map(_is_kept, value))
+    if isinstance(value, dict):
+        return all(isinstance(one, TIMES) or _is_kept(one) for one in value.values())
+    return callable(getattr(value, "to_dict", None)) and callable(getattr(value, "from_dict", None))
 
 
 def to_new(data: dict[str, Any], name: str = "message") -> NewMessage:
@@ -239,7 +272,9 @@ def identity(data: dict[str, Any]) -> tuple[str, ...]:
     """Return what two messages, as `to_dict` gives them, share if they are the same."""
     if data.get("message_id"):
         return ("id", str(data["message_id"]))
-    contents = json.dumps(data.get("contents") or [], sort_keys=True, default=str)
+    properties = data.get("additional_properties") or {}  # the framework's own begin with "_"
+    own = {name: value for name, value in properties.items() if not str(name).startswith("_")}
+    contents = json.dumps([data.get("contents") or [], own], sort_keys=True, default=str)
     return ("content", str(data.get("role")), contents)
 
 

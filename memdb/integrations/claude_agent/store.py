@@ -17,7 +17,9 @@ from claude_agent_sdk import SessionStore, fold_session_summary
 
 from memdb.errors import InvalidInput
 from memdb.integrations.adapter import Adapter
+from memdb.integrations.batches import key_list
 from memdb.text.claude_code import entries_of, read_entry, title_of
+from memdb.text.json_forms import json_of
 from memdb.text.validate import name_value
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 SEPARATOR = "/"
 
 METADATA_KEY = "claude_agent"
+
+# Lists and objects of a line in each other: read back in threads, far below what Python can.
+MAX_LINE_DEPTH = 300
 
 
 class MemdbSessionStore(Adapter, SessionStore):
@@ -76,7 +81,10 @@ class MemdbSessionStore(Adapter, SessionStore):
         """
         chosen = self._session(key)
         # A line that the caller changes while this one waits is stored as it was.
-        lines = [json.loads(_dumps(entry, place)) for place, entry in enumerate(entries)]
+        lines = [
+            json.loads(_dumps(entry, place))
+            for place, entry in enumerate(key_list(entries, "entries"))
+        ]
         if lines:
             await self._run(partial(self._append, chosen, key, lines))
 
@@ -117,7 +125,8 @@ class MemdbSessionStore(Adapter, SessionStore):
         return self._db.scope(self._user, name_value(key.get("project_key"), "project_key"))
 
     def _session(self, key: SessionKey | SessionListSubkeysKey) -> Session:
-        """Return the session of a key; InvalidInput if none can have it."""
+        """Return the session of a key; InvalidInput if none can have it, Closed after `close`."""
+        self._refuse_closed()
         if not isinstance(key, dict):
             raise InvalidInput(f"key is {type(key).__name__}: give a SessionKey")
         name = _escaped(name_value(key.get("session_id"), "session_id"))
@@ -134,6 +143,7 @@ class MemdbSessionStore(Adapter, SessionStore):
             return None
 
     async def _list(self, project_key: str) -> list[SessionInfo]:
+        self._refuse_closed()
         try:
             scope = self._scope({"project_key": project_key, "session_id": ""})
         except InvalidInput:
@@ -162,17 +172,18 @@ class MemdbSessionStore(Adapter, SessionStore):
         metadata = dict((head.metadata if head else None) or {})
         known = metadata.get(METADATA_KEY)
         kept = dict(known) if isinstance(known, dict) else {}
-        rank, title = title_of(added, (kept.get("title_rank", -1), ""))
+        known_rank = kept.get("title_rank")
+        rank, title = title_of(added, (known_rank if type(known_rank) is int else -1, ""))
         if title:
             kept["title_rank"] = rank
         subpath = key.get("subpath")
         if subpath is not None:
             kept |= {"parent": key["session_id"], "subpath": subpath}
         else:
-            data = json.loads(kept["summary"]) if "summary" in kept else None
-            before = data and {"session_id": key["session_id"], "mtime": 0, "data": data}
+            data = _data_of(kept)
+            before = {"session_id": key["session_id"], "mtime": 0, "data": data} if data else None
             # As JSON text: it may hold what no file can, such as NUL.
-            kept["summary"] = json.dumps(fold_session_summary(before, key, added)["data"])
+            kept["summary"] = json.dumps(_fold(before, key, added)["data"])
         if kept != known or title:
             chosen.host.update(title=title or None, metadata={**metadata, METADATA_KEY: kept})
 
@@ -188,10 +199,17 @@ class MemdbSessionStore(Adapter, SessionStore):
 def _dumps(entry: Any, place: int) -> str:
     if not isinstance(entry, dict):
         raise InvalidInput(f"entries[{place}] is {type(entry).__name__}: give a dict")
+    return json_of(entry, f"entries[{place}]", MAX_LINE_DEPTH)
+
+
+def _fold(before: Any, key: SessionKey, added: list[Any]) -> SessionSummaryEntry:
+    """Return the SDK's summary with lines added; what another program changed in it is dropped."""
     try:
-        return json.dumps(entry)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"entries[{place}] has no JSON form ({error})") from error
+        return fold_session_summary(before, key, added)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        if before is None:
+            raise
+        return fold_session_summary(None, key, added)
 
 
 def _escaped(session_id: str) -> str:
@@ -204,7 +222,15 @@ def _id_of(info: SessionInfo) -> str:
 
 
 def _summary_of(info: SessionInfo) -> SessionSummaryEntry:
-    kept = (info.metadata or {}).get(METADATA_KEY)
-    text = kept.get("summary") if isinstance(kept, dict) else None
-    data = json.loads(text) if isinstance(text, str) else {}
+    data = _data_of((info.metadata or {}).get(METADATA_KEY))
     return {"session_id": _id_of(info), "mtime": info.updated_ms, "data": data}
+
+
+def _data_of(kept: object) -> dict[str, Any]:
+    """Return the SDK's summary that metadata keeps; {} without one that can be read."""
+    text = kept.get("summary") if isinstance(kept, dict) else None
+    try:
+        data = json.loads(text) if isinstance(text, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}

@@ -18,7 +18,8 @@ from crewai.memory.storage import backend
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from memdb.errors import InvalidInput
-from memdb.integrations.adapter import Adapter
+from memdb.integrations.adapter import Adapter, adapted
+from memdb.integrations.batches import is_key, key_list
 from memdb.models.items import DeleteItem, FindItem, PutItem
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SPACE = "crewai"
 PLACES = ("crewai ids",)
+FIELDS = {"id", "content", "scope", "categories", "created_at", "last_accessed"}
 DIMENSION = (("crewai settings",), "dimension")
 PAGE = 10_000
 PART = 3_000  # records, of three operations at most, in a batch
@@ -56,6 +58,7 @@ class MemdbStorage(Adapter):
         super().__init__(source, **options)
         self._scope: Scope = self._db.scope(user, app)
 
+    @adapted
     def save(self, records: list[MemoryRecord]) -> None:
         """
         Store records, all or none; one with a known id takes the place of what it was.
@@ -75,18 +78,22 @@ class MemdbStorage(Adapter):
         """Replace the record with the same id, also where its scope is another; see `save`."""
         self.save([record])
 
+    @adapted
     def touch_records(self, record_ids: list[str]) -> None:
         """Note that records were read just now; unknown ids are passed over."""
         now = datetime.now(UTC).replace(tzinfo=None).isoformat()
+        named = dict.fromkeys(filter(is_key, key_list(record_ids, "record_ids")))
         with self._db.transaction():
-            items = [item for one in record_ids if (item := self._find(one)) is not None]
+            items = [item for one in named if (item := self._find(one)) is not None]
             self._put([({**one.value, "last_accessed": now}, _vector_of(one)) for one in items])
 
+    @adapted
     def get_record(self, record_id: str) -> MemoryRecord | None:
         """Return a record, None without one."""
         item = self._find(record_id)
         return None if item is None else _record(item)
 
+    @adapted
     def search(
         self,
         query_embedding: list[float],
@@ -115,6 +122,8 @@ class MemdbStorage(Adapter):
         asked = array("f", query)
         found: list[Match] = []
         for one in near:
+            if not _is_record(one.item):
+                continue
             record = _record(one.item)
             if _is_wanted(record, categories, metadata_filter):
                 far = sum((a - b) ** 2 for a, b in zip(record.embedding or (), asked, strict=True))
@@ -122,6 +131,7 @@ class MemdbStorage(Adapter):
         found.sort(key=lambda match: -match[1])
         return [match for match in found if match[1] >= min_score][:limit]
 
+    @adapted
     def delete(
         self,
         scope_prefix: str | None = None,
@@ -136,7 +146,8 @@ class MemdbStorage(Adapter):
             found = self._items(scope_prefix)
             if record_ids:
                 path = _namespace(scope_prefix)
-                named = (self._find(one) for one in dict.fromkeys(record_ids))
+                ids = dict.fromkeys(filter(is_key, key_list(record_ids, "record_ids")))
+                named = map(self._find, ids)
                 found = (one for one in named if one and one.namespace[: len(path)] == path)
             doomed = [
                 item
@@ -148,6 +159,7 @@ class MemdbStorage(Adapter):
             self._remove(doomed)
         return len(doomed)
 
+    @adapted
     def list_records(
         self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0
     ) -> list[MemoryRecord]:
@@ -161,6 +173,7 @@ class MemdbStorage(Adapter):
         )
         return [_record(item) for item in items[offset : offset + limit]]
 
+    @adapted
     def get_scope_info(self, scope: str) -> ScopeInfo:
         """Return how many records a scope holds, their categories, times, and scopes below."""
         path = scope.rstrip("/") or "/"
@@ -175,6 +188,7 @@ class MemdbStorage(Adapter):
             child_scopes=self.list_scopes(path),
         )
 
+    @adapted
     def list_scopes(self, parent: str = "/") -> list[str]:
         """Return the scopes directly below one, in order."""
         path = _namespace(parent)
@@ -182,6 +196,7 @@ class MemdbStorage(Adapter):
         found = self._scope.items.namespaces(path, max_depth=depth)
         return ["/" + "/".join(one[1:]) for one in found if len(one) == depth]
 
+    @adapted
     def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
         """Return how many records there are of each category."""
         counts: dict[str, int] = {}
@@ -190,10 +205,12 @@ class MemdbStorage(Adapter):
                 counts[name] = counts.get(name, 0) + 1
         return counts
 
+    @adapted
     def count(self, scope_prefix: str | None = None) -> int:
         """Return how many records there are in a scope and below it."""
         return sum(1 for _ in self._items(scope_prefix))
 
+    @adapted
     def reset(self, scope_prefix: str | None = None) -> None:
         """Remove all records of a scope and below it; None means all there are."""
         with self._db.transaction():
@@ -203,7 +220,7 @@ class MemdbStorage(Adapter):
 
     async def asave(self, records: list[MemoryRecord]) -> None:
         """Do as `save`, in a thread."""
-        copies = [record.model_copy(deep=True) for record in records]
+        copies = self._call(lambda: [record.model_copy(deep=True) for record in records])
         await self._run(partial(self.save, copies))
 
     async def asearch(
@@ -246,14 +263,18 @@ class MemdbStorage(Adapter):
         prefix = _namespace(scope_prefix)
         page = self._scope.items.list(prefix, limit=PAGE)
         while page:
-            yield from page
+            yield from filter(_is_record, page)
             if len(page) < PAGE:
                 return
             page = self._scope.items.list(prefix, limit=PAGE, after=page[-1])
 
     def _find(self, record_id: str) -> Item | None:
-        place = self._scope.items.find(PLACES, str(record_id))
-        return None if place is None else self._scope.items.find(place.value, str(record_id))
+        """Return the item of a record; None without one, also for an id that none can have."""
+        if not is_key(record_id):
+            return None
+        place = self._scope.items.find(PLACES, record_id)
+        item = place and self._scope.items.find(place.value, record_id)
+        return item if item is not None and _is_record(item) else None
 
     def _put(self, new: Sequence[tuple[dict[str, Any], bytes | None]]) -> None:
         """Store the values of records with their vectors, inside a transaction."""
@@ -338,7 +359,14 @@ def _packed(embedding: Sequence[float] | None) -> bytes | None:
 
 
 def _vector_of(item: Item) -> bytes | None:
-    return b64decode(item.metadata["vector"]) if item.metadata else None
+    vector = (item.metadata or {}).get("vector")
+    return b64decode(vector) if vector else None
+
+
+def _is_record(item: Item) -> bool:
+    """Return whether an item keeps a record; another program may have put anything there."""
+    value = item.value
+    return isinstance(value, dict) and value.keys() >= FIELDS and value["id"] == item.key
 
 
 def _record(item: Item) -> MemoryRecord:

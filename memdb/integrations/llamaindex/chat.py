@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from pydantic import PrivateAttr
 
-from memdb.errors import InvalidInput
 from memdb.integrations.adapter import OpenFile
 from memdb.integrations.batches import is_key
 from memdb.integrations.llamaindex.messages import to_messages, to_stored
+from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # In the metadata of a session: spans of the seqs that are archived, first and last.
 ARCHIVED = "llamaindex_archived"
+
+MAX_NUMBER = 1 << 31
 
 
 class MemdbChatStore(AsyncDBChatStore):
@@ -82,8 +84,8 @@ class MemdbChatStore(AsyncDBChatStore):
             offset: How many of the oldest to pass over.
         """
         for number, name in ((limit, "limit"), (offset, "offset")):
-            if number is not None and number < 0:
-                raise InvalidInput(f"{name} is {number}: give 0 or more")
+            if number is not None:
+                int_value(number, name, 0, MAX_NUMBER)
         found = await self._file.read(partial(self._list, key, status))
         start = offset or 0
         return found[start:] if limit is None else found[start : start + limit]
@@ -167,7 +169,8 @@ class MemdbChatStore(AsyncDBChatStore):
     def _spans(self, session: Session) -> Spans:
         head = session.host.head()
         found = ((head and head.metadata) or {}).get(ARCHIVED)
-        return found if isinstance(found, list) else []
+        spans = found if isinstance(found, list) else []
+        return [one for one in spans if _is_span(one)]
 
     def _walk(self, key: str, status: MessageStatus | None) -> Iterator[Message]:
         session = self._session(key)
@@ -199,6 +202,7 @@ class MemdbChatStore(AsyncDBChatStore):
     def _take(
         self, key: str, n: int, change: Callable[[str, list[Message]], list[Message]]
     ) -> list[Message]:
+        int_value(n, "n", -MAX_NUMBER, MAX_NUMBER)
         with self._file.db.transaction():
             walk = self._walk(key, MessageStatus.ACTIVE)
             return change(key, [one for one, _ in zip(walk, range(n), strict=False)])
@@ -216,6 +220,13 @@ class MemdbChatStore(AsyncDBChatStore):
             metadata = {**((head and head.metadata) or {}), ARCHIVED: spans}
             session.host.update(metadata=metadata)
         return chosen
+
+
+def _is_span(value: Any) -> bool:
+    """Return whether a value of metadata is the first and the last seq of a span."""
+    return (
+        isinstance(value, list) and len(value) == 2 and all(type(seq) is int for seq in value)  # noqa: PLR2004
+    )
 
 
 def _checked(messages: Iterable[ChatMessage]) -> list[NewMessage]:

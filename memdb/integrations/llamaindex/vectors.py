@@ -204,7 +204,12 @@ class MemdbVectorStore(BasePydanticVectorStore):
         for place, node in enumerate(nodes):
             if node.embedding is None:
                 raise InvalidInput(f"nodes[{place}] has no embedding: embed it first")
-            metadata = node_to_metadata_dict(node, remove_text=True)
+            try:
+                metadata = node_to_metadata_dict(node, remove_text=True)
+            except (TypeError, ValueError) as error:
+                raise InvalidInput(f"nodes[{place}] has no JSON form: {error}") from error
+            # Zero points nowhere: such a node is found by its words.
+            vectors = None if node.embedding and not any(node.embedding) else [node.embedding]
             value = {
                 "id": node.node_id,
                 "ref_doc_id": node.ref_doc_id,
@@ -214,9 +219,7 @@ class MemdbVectorStore(BasePydanticVectorStore):
                 "metadata": metadata,
             }
             puts.append(
-                PutItem(
-                    self.namespace, node.node_id, value, index=["text"], vectors=[node.embedding]
-                )
+                PutItem(self.namespace, node.node_id, value, index=["text"], vectors=vectors)
             )
         put_many(self.client, self._items, puts)
 
@@ -225,7 +228,7 @@ class MemdbVectorStore(BasePydanticVectorStore):
         while page := self._items.list(
             self.namespace, exact=True, where=where, after=after, limit=PAGE
         ):
-            yield from page
+            yield from filter(_is_node, page)
             after = page[-1]
 
     def _matching(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Item]:
@@ -233,7 +236,7 @@ class MemdbVectorStore(BasePydanticVectorStore):
         where, rest = _split(filters)
         if node_ids is not None:
             found = find_many(self._items, self.namespace, node_ids)
-            items, rest = [*found.values()], filters
+            items, rest = [*filter(_is_node, found.values())], filters
         else:
             items = [*self._walk(where)]
         by_id = {item.key: item.value["metadata"] for item in items}
@@ -249,6 +252,8 @@ class MemdbVectorStore(BasePydanticVectorStore):
             delete_many(self.client, self._items, self.namespace, doomed)
 
     def _delete(self, where: dict[str, Any]) -> None:
+        if not isinstance(where["ref_doc_id"], str):  # None is also that of nodes without one
+            return
         with self.client.transaction():
             doomed = [item.key for item in self._walk(where)]
             delete_many(self.client, self._items, self.namespace, doomed)
@@ -269,6 +274,7 @@ class MemdbVectorStore(BasePydanticVectorStore):
             exact=True,
             where=where or None,
         )
+        found = [one for one in found if _is_node(one.item)]
         chosen = [(one, one.score) for one in found]
         if is_mmr and found:
             threshold = options.get("mmr_threshold", query.mmr_threshold)
@@ -322,6 +328,16 @@ def _split(
             return None, filters
         where[f"metadata.{one.key}"][operator] = one.value
     return where, None
+
+
+def _is_node(item: Item) -> bool:
+    """Return whether an item keeps a node; another program may have put anything there."""
+    value = item.value
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("metadata"), dict)
+        and all(isinstance(value.get(field), str) for field in ("text", "node", "type"))
+    )
 
 
 def _to_node(item: Item) -> BaseNode:
