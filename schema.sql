@@ -612,10 +612,10 @@ SELECT
   nullif(branch, '') AS branch,        -- NULL: the session itself
   leaves_at,                           -- the last seq that a branch shares with its parent
   title,
-  (
+  CAST((
     SELECT count(*) FROM messages
     WHERE messages.id BETWEEN sessions.id AND sessions.id | 0xFFFFFF
-  ) AS messages,
+  ) AS INTEGER) AS messages,
   strftime('%Y-%m-%dT%H:%M:%fZ', sessions.created_ms / 1000.0, 'unixepoch') AS created,
   strftime('%Y-%m-%dT%H:%M:%fZ', updated_ms / 1000.0, 'unixepoch') AS updated,
   metadata,
@@ -629,7 +629,7 @@ SELECT
   user_name,
   sessions.name AS session,
   nullif(sessions.branch, '') AS branch,
-  messages.id & 0xFFFFFF AS seq,
+  CAST(messages.id & 0xFFFFFF AS INTEGER) AS seq,
   role,
   author,
   text,                                -- NULL: archived
@@ -712,7 +712,7 @@ SELECT
   user_name,
   sessions.name AS session,            -- NULL: shared by all sessions of the user
   artifacts.name,
-  0x7FFFFFFFFFFFFFFF - artifacts.rev_version AS version,
+  CAST(0x7FFFFFFFFFFFFFFF - artifacts.rev_version AS INTEGER) AS version,
   artifacts.mime,
   artifacts.size_bytes,
   iif(
@@ -721,7 +721,7 @@ SELECT
     NULL
   ) AS text,                           -- of the newest version; NULL: an older one, or not text
   makers.name AS message_session,
-  artifacts.message_id & 0xFFFFFF AS message_seq,
+  CAST(artifacts.message_id & 0xFFFFFF AS INTEGER) AS message_seq,
   lower(hex(sha256)) AS sha256,
   strftime('%Y-%m-%dT%H:%M:%fZ', artifacts.created_ms / 1000.0, 'unixepoch') AS created,
   artifacts.metadata,
@@ -745,7 +745,7 @@ SELECT
   rtrim(replace(path, char(31), '/'), '/') AS namespace,
   items.key,
   items.value,                         -- JSON; NULL: bytes
-  length(items.data) AS size_bytes,    -- NULL: JSON
+  CAST(length(items.data) AS INTEGER) AS size_bytes,  -- NULL: JSON
   items.revision,
   strftime('%Y-%m-%dT%H:%M:%fZ', items.created_ms / 1000.0, 'unixepoch') AS created,
   strftime('%Y-%m-%dT%H:%M:%fZ', items.updated_ms / 1000.0, 'unixepoch') AS updated,

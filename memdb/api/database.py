@@ -16,7 +16,7 @@ from memdb.models.ids import system_clock, uuid7
 from memdb.models.observation import observed
 from memdb.models.settings import WORK
 from memdb.records.scopes import SHARED, ScopeRef
-from memdb.text.validate import int_value, name_value, text_value
+from memdb.text.validate import int_value, name_value, path_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class File:
             InvalidInput: called inside a transaction, whose writes the copy would not have.
         """
         self._db.refuse_inside("backup")
-        return self._db.maintenance.copy_to(text_value(os.fspath(path), "path"), replace=replace)
+        return self._db.maintenance.copy_to(path_value(path), replace=replace)
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""
@@ -427,7 +427,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     ...     chat.append("user", "We fly to Oslo on 3 May.").seq
     1
     """
-    name = text_value(os.fspath(path), "path")
+    name = path_value(path)
     if not name:
         name_value(name, "path")
     if isinstance(model, str):
@@ -720,7 +720,7 @@ class MemDB:
         if sqlite:
             from memdb.transfer.sqlite_files import write_plain
 
-            target = text_value(os.fspath(path), "path")
+            target = path_value(path)
             if self._db.maintenance.is_own_file(target):
                 raise FileError(f"{target} is the open file itself: choose another place", target)
             lines = self.export_lines(user=user, app=app, embeddings=False)

@@ -344,6 +344,8 @@ def _find(tx: Tx, owner: ScopeRef, session: str) -> tuple[int, SessionHead] | No
 
 def _moved(known: SessionHead, head: SessionHead) -> bool:
     """Say whether messages came or went since, or the metadata changed."""
+    if not isinstance(known, SessionHead):
+        raise InvalidInput(f"expected is {type(known).__name__}: give what head() returned")
     seen, now = ((one.last_seq, one.newest_seq, one.metadata) for one in (known, head))
     return seen != now
 

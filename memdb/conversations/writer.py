@@ -18,7 +18,7 @@ from memdb.records.messages import prepare_messages
 from memdb.records.scopes import find_session
 from memdb.tables import jobs, messages, sessions
 from memdb.text.screening import SecretScreen
-from memdb.text.validate import flag_value, int_value, json_object, name_value
+from memdb.text.validate import flag_value, int_value, json_object, list_value, name_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class MessageService:
 
         Transaction: opens its own, after counting.
         """
-        gone = sorted({int_value(seq, "seq", 1, MAX_SEQ) for seq in seqs})
+        gone = sorted({int_value(seq, "seq", 1, MAX_SEQ) for seq in list_value(seqs, "seqs")})
         drafts = self.prepare(instead)
         with self._db.write() as tx:
             target, _ = _newest(tx, owner, session, expected_seq)

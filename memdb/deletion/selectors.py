@@ -31,7 +31,7 @@ from memdb.tables import artifacts as artifact_rows
 from memdb.tables import entries, entry_history, items, messages, sessions, tombstones
 from memdb.tables.artifacts import Place
 from memdb.text.terms import content_words, query_words, word_terms
-from memdb.text.validate import flag_value, int_value, name_value, text_value
+from memdb.text.validate import flag_value, int_value, list_value, name_value, text_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def select_in(
         return Selector("query", session=session, words=words, query=query, artifacts=artifacts)
     chosen = None
     if seqs is not None:
-        wanted = [seqs] if isinstance(seqs, int) else seqs
+        wanted = [seqs] if isinstance(seqs, int) else list_value(seqs, "seqs")
         chosen = tuple(sorted({int_value(seq, "seqs", 1, MAX_SEQ) for seq in wanted}))
     return Selector(
         "messages",

@@ -42,6 +42,7 @@ from memdb.text.validate import (
     int_value,
     json_object,
     json_value,
+    list_value,
     name_value,
     revision_value,
     text_value,
@@ -119,7 +120,7 @@ class ItemService:
 
     def batch(self, owner: ScopeRef, operations: Iterable[Operation]) -> list[Outcome]:
         """Do several operations in one transaction, in order; see `Items.batch`."""
-        given = list(operations)
+        given = list_value(operations, "operations")
         if len(given) > MAX_BATCH:
             raise TooLarge("the number of operations in a batch", MAX_BATCH, len(given))
         prepared: list[Callable[[Tx], Outcome]] = []

@@ -16,7 +16,7 @@ from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of
 from memdb.text.screening import is_binary
-from memdb.text.values import WHOLE, texts_of
+from memdb.text.values import texts_of, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -285,11 +285,11 @@ def _remove_rows(tx: Tx, *doomed: StoredItem) -> None:
 
 
 def all_text(item: Item) -> str:
-    """Return everything that an item says, also what is not searched, a line each."""
+    """Return everything that an item says, names of fields and numbers too, a line each."""
     value = item.value
     if isinstance(value, bytes):
         value = "" if is_binary(value) else value.decode(errors="replace")
-    said = [*item.namespace, item.key, *texts_of([value, item.metadata], [WHOLE])]
+    said = [*item.namespace, item.key, *words_of([value, item.metadata])]
     return "\n".join(said)
 
 

@@ -38,6 +38,7 @@ from memdb.text.validate import (
     choice_value,
     json_list,
     json_object,
+    list_value,
     optional_name,
     parse_json,
     text_value,
@@ -113,7 +114,8 @@ def prepare_messages(
         action = screen.settings.secrets_in_messages
     else:
         action_value(action, "secrets")
-    read = [_read(one, screen, action) for message in new for one in to_new(message)]
+    given = list_value(new, "messages")
+    read = [_read(one, screen, action) for message in given for one in to_new(message)]
     counts, name = counting.count_or_estimate([values[-1] for values in read])
     return [
         Draft.make((*values, tokens, name)) for values, tokens in zip(read, counts, strict=True)

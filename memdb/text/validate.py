@@ -155,6 +155,20 @@ def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
     return tuple(values)
 
 
+def list_value(values: object, field: str) -> list[Any]:
+    """Return what can be iterated as a list; InvalidInput for what cannot, and for a text."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise InvalidInput(f"{field} is {type(values).__name__}: give a list")
+    return [*values]
+
+
+def path_value(path: object, field: str = "path") -> str:
+    """Return a path as text; InvalidInput for what is none, or cannot name a file."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidInput(f"{field} is {type(path).__name__}: give a path")
+    return text_value(os.fspath(path), field)
+
+
 def json_value(value: object, field: str) -> str | None:
     """
     Return *value* as JSON text, None for None; keys keep their order.

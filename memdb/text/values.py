@@ -116,6 +116,24 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(each)
 
 
+def words_of(value: object) -> Iterator[str]:
+    """
+    Yield all that the JSON text of a value says: texts, numbers, names of fields.
+
+    >>> [*words_of({"pin": [1234, None, "x"]})]
+    ['pin', '1234', 'x']
+    """
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield str(name)
+            yield from words_of(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from words_of(each)
+    elif value is not None:
+        yield str(value)
+
+
 class Filter:
     """
     A condition on a JSON value: fields that equal, or compare with, given values.

@@ -9,18 +9,18 @@ of an import gives the same bytes.
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
-from memdb.text.validate import text_value
+from memdb.text.validate import path_value
 from memdb.transfer import artifacts, entries, items, messages, others, summaries
 from memdb.transfer.files import whole_file
 from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
@@ -59,7 +59,7 @@ def export_file(
             or another.
     """
     count = 0
-    target = text_value(os.fspath(path), "path")
+    target = path_value(path)
     with whole_file(db, target, replace=replace) as file, db.read() as tx:
         for line in _lines(tx, owners, embeddings=embeddings, with_settings=with_settings):
             file.write(f"{line}\n".encode())

@@ -18,7 +18,7 @@ from memdb.models.reports import ImportReport, LeftOut
 from memdb.models.settings import read_settings
 from memdb.records.scopes import ScopeRef
 from memdb.tables import scopes, settings
-from memdb.text.validate import flag_value, optional_name, text_value
+from memdb.text.validate import flag_value, optional_name, path_value
 from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries
 from memdb.transfer.formats.base import LEFT_OUT, Request, left_out, without_place
 from memdb.transfer.lines import REFUSALS, SCOPE, Group, Item, PartFile, Target, located
@@ -126,9 +126,9 @@ def import_file(
     """
     if not flag_value(dry_run, "dry_run"):
         services.db.refuse_read_only()
-    if services.db.maintenance.is_own_file(os.fspath(path)):
+    if services.db.maintenance.is_own_file(path_value(path)):
         raise InvalidInput(f"{os.fspath(path)} is the open file itself: give another one")
-    with Tree(text_value(os.fspath(path), "path")) as tree:
+    with Tree(path_value(path)) as tree:
         chosen, names = choose_format(
             tree, has_owner=owner is not None, session=session, format=format, columns=columns
         )
@@ -176,7 +176,7 @@ def require_format(
         FileError: *path* cannot be read.
         InvalidInput: the format is unknown, or does not go with the other arguments.
     """
-    with Tree(text_value(os.fspath(path), "path")) as tree:
+    with Tree(path_value(path)) as tree:
         chosen, _ = choose_format(
             tree, has_owner=has_owner, session=session, format=format, columns=columns
         )

@@ -6,6 +6,7 @@ After a refusal the file holds row for row what it held before.
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,26 @@ REFUSED: list[tuple[str, str, Call]] = [
         "message_seq",
         lambda ann: chat(ann).artifacts.save("a", b"x", message_seq=2**63),
     ),
+    *(
+        (f"{name} of {value!r:.12}", field, partial(call, value=value))
+        for value in (5, 1.5, True, object())
+        for name, field, call in (
+            ("extend", "messages", lambda ann, value: chat(ann).extend(value)),
+            ("prepare", "messages", lambda ann, value: chat(ann).host.prepare(value)),
+            ("pop instead", "messages", lambda ann, value: chat(ann).host.pop(instead=value)),
+            ("replace", "seqs", lambda ann, value: chat(ann).host.replace(value)),
+            ("replace by", "messages", lambda ann, value: chat(ann).host.replace([], value)),
+            ("delete", "seqs", lambda ann, value: chat(ann).delete([value, "x"])),
+            ("update if", "expected", lambda ann, value: chat(ann).host.update(expected=value)),
+            ("batch", "operations", lambda ann, value: ann.items.batch(value)),
+            ("export to", "path", lambda ann, value: ann.export(value)),
+        )
+    ),
+    ("delete of half a seq", "seqs", lambda ann: chat(ann).delete(1.5)),  # type: ignore[arg-type]
+    ("forget of half a seq", "seqs", lambda ann: ann.forget(session="trip", seqs=1.5)),  # type: ignore[arg-type]
+    ("delete of a text", "seqs", lambda ann: chat(ann).delete("12")),  # type: ignore[arg-type]
+    ("extend by a text", "messages", lambda ann: chat(ann).extend("hello")),
+    ("batch of a text", "operations", lambda ann: ann.items.batch("hello")),  # type: ignore[arg-type]
     ("recall of no text", "query", lambda ann: ann.recall(None)),  # type: ignore[arg-type]
     ("recall of a million and one characters", "query", lambda ann: ann.recall("x" * 1_000_001)),
     ("recall limit 0", "limit", lambda ann: ann.recall("x", limit=0)),

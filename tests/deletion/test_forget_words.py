@@ -48,6 +48,39 @@ def test_one_rule_for_all_that_was_said(db: MemDB, query: str, held: str, other:
 
 
 @pytest.mark.parametrize(("query", "held", "other"), HELD, ids=[query for query, *_ in HELD])
+def test_an_item_goes_for_all_that_it_says(db: MemDB, query: str, held: str, other: str) -> None:
+    """Names of fields and of metadata too, at any depth, searched or not."""
+    items = db.scope("ann").items
+    for name, text in (("first", held), ("second", other)):
+        items.put((name,), "text", text)
+        items.put((name,), "deep", {"a": [{"b": [text]}]}, index=False)
+        items.put((name,), "name", {"a": [{text: {"b": 1}}]})
+        items.put((name,), "metadata", 1, metadata={"about": text})
+        items.put((name,), "name of metadata", 1, metadata={text: None})
+        items.put((name,), text, 1)
+        items.put((name, text), "below", 1)
+    receipt = db.scope("ann").forget(query=query, prove=True)
+
+    assert [*items.list(("first",))] == []
+    assert len(items.list(("second",))) == 7
+    assert receipt.removed["items"] == 7
+    assert receipt.proof is not None
+    assert receipt.proof.found_bytes == 0
+
+
+def test_an_item_goes_for_a_number(db: MemDB) -> None:
+    """Its value may be one, or hold one."""
+    ann = db.scope("ann")
+    for key, value in (("pin", 73_912), ("deep", [{"a": 73_912}]), ("other", 73_913)):
+        ann.items.put(("n",), key, value)
+
+    receipt = ann.forget(query="73912", prove=True)
+
+    assert [item.key for item in ann.items.list()] == ["other"]
+    assert receipt.proven
+
+
+@pytest.mark.parametrize(("query", "held", "other"), HELD, ids=[query for query, *_ in HELD])
 def test_places_that_still_say_it(db: MemDB, query: str, held: str, other: str) -> None:
     """Are listed, by stems and by letters: titles, state and artifacts are not removed by a query."""
     chat = db.scope("ann").session("s")

@@ -360,6 +360,15 @@ def test_every_table_and_view_can_be_read_whole(db: MemDB) -> None:
         db.query(f'SELECT * FROM "{name}"')
 
 
+def test_numbers_of_a_view_have_a_type(db: MemDB) -> None:
+    """Datasette and others compare what the user types with a column by its type."""
+    for (view,) in db.query("SELECT name FROM sqlite_schema WHERE type = 'view'").rows:
+        columns = db.query(f"PRAGMA table_info({view})")
+        types = {row["name"]: row["type"] for row in columns}
+        counted = types.keys() & {"seq", "messages", "version", "message_seq", "size_bytes"}
+        assert {types[name] for name in counted} <= {"INT", "INTEGER"}, view
+
+
 def test_an_answer_is_json(db: MemDB) -> None:
     """Bytes are base64, what is no finite number is null."""
     rows = db.query("SELECT x'00ff', 9e999, 1.5, 'a'").to_dict()["rows"]

@@ -234,7 +234,13 @@ CALLS: dict[str, Callable[[str], object]] = {
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
     *("derived.content_hash", "normal_forms.is_time"),
-    *("values.parse_fields", "values.texts_of", "values.values_at", "validate.revision_value"),
+    *(
+        "values.parse_fields",
+        "values.texts_of",
+        "values.values_at",
+        "values.words_of",
+        "validate.revision_value",
+    ),
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),
     *("calendar.holiday_of", "calendar.write_spans", "calendar.days_of", "calendar.nearest"),
     # Called by `formats.to_shape` and `provider_messages.read_messages`.
@@ -247,7 +253,7 @@ WITHOUT_TEXT = {
     *("provider_parts.is_providers", "provider_parts.media", "parts.payload_of", "parts.kind_of"),
     *("parts.part_text", "parts.warnings_of", "parts.text_value", "parts.without_original"),
     *("parts.original_part", "parts.original_of", "validate.flag_value"),
-    *("validate.iso_day", "validate.iso_time"),
+    *("validate.iso_day", "validate.iso_time", "validate.list_value"),
     *("validate.int_value", "validate.json_list", "validate.json_object", "validate.moment_ms"),
     *("validate.optional_name", "validate.refuse_special", "validate.share_value"),
     *("provider_parts.is_bedrocks", "json_forms.is_plain"),
@@ -259,6 +265,7 @@ WITHOUT_TEXT = {
     *("data_files.read_bytes", "data_files.read_text", "data_files.read_json"),
     *("data_files.parse_json", "vocabulary.pack"),
     "validate.time_value",
+    "validate.path_value",
     "validate.find_side_file_owner",
     "validate.refuse_output",
     *("lexicon.read_groups", "lexicon.read_pattern", "lexicon.read_replacements"),
