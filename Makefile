@@ -89,10 +89,13 @@ fix: $(STAMP)
 hooks: $(STAMP)
 	$(BIN)/pre-commit install
 
-bench: $(STAMP)
-	$(BIN)/python bench/run.py
+# memdb's own bars, then memdb beside the raw stack and other memories, then growth.
+bench: $(STAMP) peers
+	$(BIN)/python bench/run.py || true
+	$(BIN)/python bench/beside.py --plots bench/results
+	$(BIN)/python bench/growth.py --rows 100000 --plots bench/results
 
-# Other memories that `bench/recall.py --peers` asks, each in an environment of its own.
+# Other memories that `bench/beside.py` and `bench/recall.py --peers` ask, each in an environment of its own.
 PEERS := $(patsubst bench/peers/requirements/%.txt,bench/peers/.venvs/%/.installed,$(wildcard bench/peers/requirements/*.txt))
 
 peers: $(PEERS)

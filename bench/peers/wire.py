@@ -6,12 +6,11 @@ How `bench/recall.py` speaks with a peer: JSON lines, one answer for each.
 
 The answers are {"count": n} and {"ids": [...], "ms": 1.5}; a failing peer answers {"error": "..."}
 and ends. A driver runs with the interpreter of its own environment, where memdb is not installed:
-the embedder is the one module of memdb that needs nothing else, loaded from its file.
+the embedder is taken from the checkout, since it needs no other package.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import struct
@@ -20,16 +19,15 @@ import time
 from pathlib import Path
 
 DIM = 128
-TABLE = Path(__file__).parents[2] / "memdb" / "models_local" / "static_embedder.py"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def load_embedder():
     """Return a function from a text to its vector, the one that memdb uses."""
-    spec = importlib.util.spec_from_file_location("static_embedder", TABLE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    embed = module.StaticEmbedder().embed
+    sys.path.insert(0, str(ROOT))
+    from memdb.embeddings.static_model import StaticEmbedder
+
+    embed = StaticEmbedder().embed
     # A text without a word has no vector; peers ask for one all the same.
     nothing = [1.0] + [0.0] * (DIM - 1)
 

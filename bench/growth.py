@@ -1,0 +1,145 @@
+"""
+How calls grow with the file: memdb and the raw stack at 10,000, 100,000 and 1,000,000 messages.
+
+    python bench/growth.py [--rows 1000000] [--out FILE] [--plots FOLDER]
+
+The measured user has 10,000 messages at every size; all others belong to other users. At each
+size the candidates are measured in turn, in 10 rounds of random order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from statistics import mean, median, quantiles
+from typing import Any
+
+import beside
+import corpus
+import plots
+
+SIZES = (10_000, 100_000, 1_000_000)
+SCOPE = 10_000
+PART = 10_000
+ROUNDS = 10
+CALLS = {"put": 50, "last": 20, "search": 10}
+
+
+def make_part(first: int) -> list[dict[str, str]]:
+    """Return 10,000 rows of one user, in sessions of 200."""
+    return [
+        {
+            "id": f"m{first + place}",
+            "user": f"user{first // SCOPE}",
+            "session": f"s{place // beside.SESSION}",
+            "text": text,
+        }
+        for place, text in enumerate(corpus.texts(PART, seed=first + 1))
+    ]
+
+
+def measure_size(
+    running: list[beside.Process],
+    size: int,
+    source: random.Random,
+    patience: beside.Patience,
+) -> list[dict[str, Any]]:
+    """Return a record for each candidate and call at this size."""
+    own = make_part(0)
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for number in range(ROUNDS):
+        texts = corpus.texts(CALLS["put"], seed=size + number)
+        new = [{**own[0], "session": f"new{size}", "text": text} for text in texts]
+        queries = corpus.queries(CALLS["search"], seed=size + number)
+        asked = {
+            "put": {"rows": new},
+            "last": {"asked": source.choices(own, k=CALLS["last"])},
+            "search": {"asked": [{"user": "user0", "text": text} for text in queries]},
+        }
+        for process in source.sample(running, k=len(running)):
+            patience.wait()
+            for call, given in asked.items():
+                took = process.ask(op=call, **given)["seconds"]
+                seconds.setdefault((process.candidate.name, call), []).extend(took)
+    return [
+        {
+            "candidate": name,
+            "call": call,
+            "rows": size,
+            "n": len(took),
+            "p50_ms": median(took) * 1000,
+            "p99_ms": quantiles(took, n=100)[98] * 1000,
+            "mean_ms": mean(took) * 1000,
+        }
+        for (name, call), took in seconds.items()
+    ]
+
+
+def run(given: argparse.Namespace) -> None:
+    """Fill, measure at each size, and print; nothing is left of a run that was stopped."""
+    names = ("memdb", "memdb process", "raw apsw + FTS5")
+    chosen = [one for one in beside.candidates() if one.name in names and one.table == "messages"]
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    needed = given.rows * 3 * 1500
+    if needed > free:
+        sys.exit(f"{given.rows:,} rows need {needed / 1e9:.0f} GB, {free / 1e9:.0f} are free")
+    source = random.Random(5)
+    patience = beside.Patience(given.wait)
+    records: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="growth-") as folder:
+        running = [beside.Process(candidate, Path(folder)) for candidate in chosen]
+        try:
+            for first in range(0, given.rows, PART):
+                rows = make_part(first)
+                for process in running:
+                    process.ask(op="fill", rows=rows)
+                    if first == 0:  # the vectors of others wait: nobody asks them
+                        process.ask(op="rest")
+                beside.show(f"{first + PART:,} of {given.rows:,} rows")
+                if first + PART in SIZES:
+                    records += measure_size(running, first + PART, source, patience)
+        finally:
+            for process in running:
+                process.stop()
+            beside.show("")
+    for one in sorted(records, key=lambda one: (one["call"], one["candidate"], one["rows"])):
+        print(
+            f"{one['call']:8}{one['candidate']:18}{one['rows']:>10,}{one['p50_ms']:10.3f}"
+            f"{one['p99_ms']:10.3f}{one['mean_ms']:10.3f}"
+        )
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    part = given.out.with_suffix(".part")
+    part.write_text("".join(json.dumps(one) + "\n" for one in records))
+    part.replace(given.out)
+    if given.plots:
+        given.plots.mkdir(parents=True, exist_ok=True)
+        for call in CALLS:
+            lines: dict[str, list[tuple[float, float]]] = {}
+            for one in records:
+                if one["call"] == call:
+                    lines.setdefault(one["candidate"], []).append((one["rows"], one["p50_ms"]))
+            drawn = plots.line_chart(f"{call}, p50 in ms by messages in the file", lines)
+            (given.plots / f"growth-{call}.svg").write_text(drawn)
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+    parser.add_argument("--rows", type=int, default=SIZES[-1], choices=SIZES)
+    parser.add_argument("--wait", type=float, default=120, help="seconds to wait for quiet in all")
+    parser.add_argument("--out", type=Path, default=beside.HERE / "results" / "growth.jsonl")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write SVG charts there")
+    given = parser.parse_args()
+    try:
+        run(given)
+    except KeyboardInterrupt:
+        sys.exit("stopped; nothing was kept")
+
+
+if __name__ == "__main__":
+    main()
