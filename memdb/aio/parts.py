@@ -78,6 +78,8 @@ class Entries:
     note_use = later(collections.Entries.note_use)
     clear = later(collections.Entries.clear)
     supersede = later(collections.Entries.supersede)
+    revert = later(collections.Entries.revert)
+    revive = later(collections.Entries.revive)
     page = later(collections.Entries.page, "read")
     history = later(collections.Entries.history, "read")
     replaced = later(collections.Entries.replaced, "read")

@@ -109,41 +109,116 @@ class Entries:
             self._owner, entry_id, changes, expected_version=expected_version
         )
 
-    def pin(self, entry_id: int) -> Entry:
-        """Put an entry into every prompt, and never set it aside; NotFound without it."""
-        return self._entries.mark(self._owner, entry_id, pinned=True)
+    def pin(self, entry_id: int, *, expected_version: int | None = None) -> Entry:
+        """
+        Put an entry into every prompt, and never set it aside.
 
-    def unpin(self, entry_id: int) -> Entry:
-        """Take a pin away; an entry without one stays as it is. NotFound without it."""
-        return self._entries.mark(self._owner, entry_id, pinned=False)
+        Args:
+            expected_version: Only if `Entry.version` is this. None means whatever it is.
 
-    def set_active(self, entry_id: int, active: bool) -> Entry:  # noqa: FBT001 (the value)
+        Raises:
+            NotFound: this scope has no such entry.
+            VersionConflict: the entry is at another version.
+        """
+        return self._entries.mark(
+            self._owner, entry_id, pinned=True, expected_version=expected_version
+        )
+
+    def unpin(self, entry_id: int, *, expected_version: int | None = None) -> Entry:
+        """Take a pin away; an entry without one stays as it is. Arguments as for `pin`."""
+        return self._entries.mark(
+            self._owner, entry_id, pinned=False, expected_version=expected_version
+        )
+
+    def set_active(
+        self,
+        entry_id: int,
+        active: bool,  # noqa: FBT001 (the value)
+        *,
+        expected_version: int | None = None,
+    ) -> Entry:
         """
         Switch an entry off, so that nothing recalls it, or on again, also if it expired.
 
-        Stating its fact again switches it on too. NotFound without it,
-        InvalidInput if another entry took its place.
+        Stating its fact again switches it on too. NotFound without it, InvalidInput if
+        another entry took its place: see `revive`. *expected_version* as for `pin`.
         """
-        return self._entries.set_active(self._owner, entry_id, active=active)
+        return self._entries.set_active(
+            self._owner, entry_id, active=active, expected_version=expected_version
+        )
+
+    def revert(self, entry_id: int, version: int, *, expected_version: int | None = None) -> Entry:
+        """
+        Give an entry what it was in an earlier version, as a new version.
+
+        Its text, category, keywords, importance, pin, trust, metadata and source come
+        back, and its expiry unless that has passed. Its key and whether it holds stay.
+
+        Args:
+            version: One of `history`; the present one changes nothing.
+            expected_version: Only if `Entry.version` is this. None means whatever it is.
+
+        Raises:
+            NotFound: this scope has no such entry, or the entry no such version.
+            VersionConflict: the entry is at another version.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     entries = db.scope("ann").entries
+        ...     first = db.scope("ann").remember("The rent is 14,500.").entry
+        ...     _ = entries.update(first.id, text="The rent is 15,400.")
+        ...     back = entries.revert(first.id, 1)
+        ...     back.text, back.version
+        ('The rent is 14,500.', 3)
+        """
+        return self._entries.revert(self._owner, entry_id, version, expected_version)
+
+    def revive(self, entry_id: int, *, expected_version: int | None = None) -> Entry:
+        """
+        Let an entry hold again, also if another took its place.
+
+        An entry that states the same key now gives way to it. One that holds stays as it is.
+
+        Args:
+            expected_version: Only if `Entry.version` is this. None means whatever it is.
+
+        Raises:
+            NotFound: this scope has no such entry.
+            VersionConflict: the entry is at another version.
+        """
+        return self._entries.revive(self._owner, entry_id, expected_version)
 
     def note_use(self, *entry_ids: int) -> None:
         """Count a use of entries as a recall does: what is used is evicted later."""
         self._entries.note_use(self._owner, entry_ids)
 
-    def set_trust(self, entry_id: int, trust: str) -> Entry:
-        """Say that an entry is "trusted", "untrusted" or "flagged"; NotFound without it."""
-        return self._entries.mark(self._owner, entry_id, trust=trust)
+    def set_trust(self, entry_id: int, trust: str, *, expected_version: int | None = None) -> Entry:
+        """
+        Say that an entry is "trusted", "untrusted" or "flagged"; NotFound without it.
 
-    def supersede(self, old_id: int, new_id: int) -> Entry:
+        *expected_version* as for `pin`.
+        """
+        return self._entries.mark(
+            self._owner, entry_id, trust=trust, expected_version=expected_version
+        )
+
+    def supersede(self, old_id: int, new_id: int, *, expected_version: int | None = None) -> Entry:
         """
         Say that the entry *new_id* took the place of *old_id*; return the old one.
 
+        `revive` takes it back.
+
+        Args:
+            expected_version: Only if this is the version of the old one. None means
+                whatever it is.
+
         Raises:
             NotFound: this scope lacks one of them.
+            VersionConflict: the old one is at another version.
             InvalidInput: they are the same, the old one was superseded already,
                 or the new one by the old one.
         """
-        return self._entries.supersede(self._owner, old_id, new_id)
+        return self._entries.supersede(self._owner, old_id, new_id, expected_version)
 
     def history(self, entry_id: int) -> list[EntryVersion]:
         """Return what the entry was before, oldest first; [] if it never changed."""

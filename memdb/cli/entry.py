@@ -15,7 +15,7 @@ from memdb.cli.base import (
     verb,
 )
 from memdb.cli.command import Noun
-from memdb.cli.options import page_options
+from memdb.cli.options import page_options, version_expected_option
 from memdb.cli.output import (
     Column,
     Line,
@@ -250,6 +250,29 @@ def supersede(call: Call, old_ref: str, new_ref: str) -> None:
     call.reply(old, f"entry {old.id} was superseded by entry {new.id}")
 
 
+@verb("memdb entry revert agent.db home_city 1", of=entry)
+@ref_argument
+@click.argument("version", type=click.IntRange(1))
+@version_expected_option
+def revert(call: Call, entry_ref: str, version: int, expected_version: int | None) -> None:
+    """Give an entry what it was in an earlier VERSION, as `entry history` lists them."""
+    with call.scope() as scope:
+        entry_id = _find(scope, entry_ref).id
+        found = scope.entries.revert(entry_id, version, expected_version=expected_version)
+    call.reply(found, lambda: _print_entry(found))
+
+
+@verb("memdb entry revive agent.db 17592186044417", of=entry)
+@ref_argument
+@version_expected_option
+def revive(call: Call, entry_ref: str, expected_version: int | None) -> None:
+    """Let an entry hold again that gave way to another."""
+    with call.scope() as scope:
+        entry_id = _find(scope, entry_ref).id
+        found = scope.entries.revive(entry_id, expected_version=expected_version)
+    call.reply(found, f"entry {found.id} holds again")
+
+
 def _pin(call: Call, entry_ref: str, done: str) -> None:
     with call.scope() as scope:
         change = scope.entries.pin if done == "pinned" else scope.entries.unpin
@@ -310,13 +333,15 @@ def show(call: Call, entry_ref: str) -> None:
     "--keyword", "keywords", metavar="WORD", multiple=True, help="Repeatable; replaces them all."
 )
 @click.option("--expires", type=EXPIRY, help="From then on it is not recalled.")
-def edit(call: Call, entry_ref: str, **fields: Any) -> None:
+@version_expected_option
+def edit(call: Call, entry_ref: str, expected_version: int | None, **fields: Any) -> None:
     """Change an entry; its earlier version goes into its history."""
     changes = {name: value for name, value in fields.items() if value not in (None, ())}
     if not changes:
         raise click.UsageError("Nothing to change: give --text or another option.")
     with call.scope() as scope:
-        changed = scope.entries.update(_find(scope, entry_ref).id, **changes)
+        entry_id = _find(scope, entry_ref).id
+        changed = scope.entries.update(entry_id, **changes, expected_version=expected_version)
     call.reply(changed, lambda: _print_entry(changed))
 
 

@@ -20,6 +20,15 @@ count_use_option = click.option(
 )
 
 
+version_expected_option = click.option(
+    "--expect-version",
+    "expected_version",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only if it is at this version.",
+)
+
+
 def page_options(*orders: str) -> Callable[[Any], Any]:
     """Return --limit, --order and --after of a list; the first of *orders* is the default."""
     options = (

@@ -155,34 +155,93 @@ class EntryService:
         *,
         pinned: bool | None = None,
         trust: str | None = None,
+        expected_version: int | None = None,
     ) -> Entry:
         """Set the pin and the trust of an entry; None keeps what it has."""
+        expected = revision_value(expected_version, "expected_version")
         with self._db.write() as tx:
             self._ensure_space(tx)
-            self._get(tx, owner, entry_id)
+            _require_version(self._get(tx, owner, entry_id), expected)
             if pinned is not None:
                 records.update(tx, entry_id, "pin", pinned=int(pinned))
             if trust is not None:
                 records.update(tx, entry_id, "trust", trust=choice_value(trust, "trust", TRUST))
             return get_entry(tx, entry_id)
 
-    def set_active(self, owner: ScopeRef, entry_id: int, *, active: bool) -> Entry:
+    def set_active(
+        self,
+        owner: ScopeRef,
+        entry_id: int,
+        *,
+        active: bool,
+        expected_version: int | None = None,
+    ) -> Entry:
         """Switch an entry off or on, as `Entries.set_active` describes it."""
         flag_value(active, "active")
+        expected = revision_value(expected_version, "expected_version")
         with self._db.write() as tx:
             self._ensure_space(tx)
             old = self._get(tx, owner, entry_id)
+            _require_version(old, expected)
             if not active:
                 records.update(tx, entry_id, "update", active=0)
                 return get_entry(tx, entry_id)
             self._refuse_successor(tx, old)
-            columns: dict[str, Any] = {"active": 1}
-            for column in ("valid_to_ms", "expires_ms"):
-                ended_ms = getattr(old, column)
-                if ended_ms is not None and ended_ms <= tx.now_ms:
-                    columns[column] = None
-            records.update(tx, entry_id, "restore", **columns)
+            return _activate(tx, old)
+
+    def revert(
+        self,
+        owner: ScopeRef,
+        entry_id: int,
+        version: int,
+        expected_version: int | None = None,
+    ) -> Entry:
+        """Give an entry what it said in an old version, as `Entries.revert` describes it."""
+        int_value(version, "version", 1, MAX_INT)
+        expected = revision_value(expected_version, "expected_version")
+        with self._db.write() as tx:
+            self._ensure_space(tx)
+            now = self._get(tx, owner, entry_id)
+            _require_version(now, expected)
+            if version == now.version:
+                return now
+            old = entry_history.find(tx, entry_id, version)
+            if old is None:
+                raise NotFound("version", f"{entry_id}@{version}")
+            columns = {
+                **content_columns(old.text, old.category, old.keywords, old.importance),
+                "pinned": int(old.pinned),
+                "trust": old.trust,
+                "metadata": json_object(old.metadata, "metadata"),
+            }
+            if old.expires_ms is None or old.expires_ms > tx.now_ms:
+                columns["expires_ms"] = old.expires_ms
+            if not now.session_only:  # that one stays in its session
+                columns |= entry_history.source(tx, entry_id, version)
+            before = entries.row(tx, entry_id)
+            if any(before[column] != new for column, new in columns.items()):
+                records.update(tx, entry_id, "restore", **columns, updated_ms=tx.now_ms)
             return get_entry(tx, entry_id)
+
+    def revive(self, owner: ScopeRef, entry_id: int, expected_version: int | None = None) -> Entry:
+        """Let an entry hold again that gave way to another, as `Entries.revive` describes it."""
+        expected = revision_value(expected_version, "expected_version")
+        with self._db.write() as tx:
+            self._ensure_space(tx)
+            old = self._get(tx, owner, entry_id)
+            _require_version(old, expected)
+            if old.holds(tx.now_ms):
+                return old
+            private_to = entries.private_to(entries.row(tx, old.id))
+            scope_no = scope_of(old.id)
+            holder = None
+            if old.key is not None:
+                holder = entries.open_key(tx, scope_no, old.key, private_to)
+            entries.link(tx, old.id, None)
+            if holder is not None and holder != old.id:
+                records.end(tx, get_entry(tx, holder), tx.now_ms)
+                entries.link(tx, holder, old.id)
+            return _activate(tx, old)
 
     @staticmethod
     def _refuse_successor(tx: Tx, old: Entry) -> None:
@@ -214,11 +273,15 @@ class EntryService:
                 records.remove(tx, entry_id)
             return len(ids)
 
-    def supersede(self, owner: ScopeRef, old_id: int, new_id: int) -> Entry:
+    def supersede(
+        self, owner: ScopeRef, old_id: int, new_id: int, expected_version: int | None = None
+    ) -> Entry:
         """Supersede one entry by another, as `Entries.supersede` describes it."""
+        expected = revision_value(expected_version, "expected_version")
         with self._db.write() as tx:
             self._ensure_space(tx)
             old, new = self._get(tx, owner, old_id), self._get(tx, owner, new_id)
+            _require_version(old, expected)
             if old.id == new.id:
                 raise InvalidInput(f"entry {old.id} cannot supersede itself: name two entries")
             if old.superseded_by is not None:
@@ -395,6 +458,17 @@ def _require_version(old: Entry | None, expected: int | None) -> None:
     version = 0 if old is None else old.version
     if expected not in (None, version):
         raise VersionConflict(expected, version)
+
+
+def _activate(tx: Tx, old: Entry) -> Entry:
+    """Let an entry hold from now on; an end that has passed goes."""
+    columns: dict[str, Any] = {"active": 1}
+    for column in ("valid_to_ms", "expires_ms"):
+        ended_ms = getattr(old, column)
+        if ended_ms is not None and ended_ms <= tx.now_ms:
+            columns[column] = None
+    records.update(tx, old.id, "restore", **columns)
+    return get_entry(tx, old.id)
 
 
 def _is_over(tx: Tx, old: Entry) -> bool:

@@ -554,8 +554,8 @@ def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
     return int(changed[0])
 
 
-def link(tx: Tx, entry_id: int, superseded_by: int) -> None:
-    """Note which entry took this one's place."""
+def link(tx: Tx, entry_id: int, superseded_by: int | None) -> None:
+    """Note which entry took this one's place; None means that none did."""
     tx.run(UPDATE_SUPERSEDED, {"id": entry_id, "superseded_by": superseded_by})
 
 

@@ -178,6 +178,12 @@ UPDATE entry_history SET session_id = :to
 WHERE session_id = :session_id AND first_seq >= :first_seq AND last_seq <= :last_seq
 """
 
+SELECT_SOURCE = """/* entry_history.source */
+SELECT session_id, first_seq, last_seq
+FROM entry_history
+WHERE entry_id = :entry_id AND version = :version
+"""
+
 SELECT_TEXTS_FROM = """/* entry_history.texts_from */
 SELECT entry_id, version, text, keywords, metadata, first_seq, last_seq
 FROM entry_history
@@ -223,6 +229,18 @@ def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
     row = tx.one(SELECT_VERSIONS, {"id": entry_id, "first": version, "last": version})
     assert row is not None
     return _to_version(row)
+
+
+def find(tx: Tx, entry_id: int, version: int) -> EntryVersion | None:
+    """Return an earlier version of an entry, None if there is none of this number."""
+    return next((one for one in list_all(tx, entry_id) if one.version == version), None)
+
+
+def source(tx: Tx, entry_id: int, version: int) -> dict[str, int | None]:
+    """Return the columns that say where an existing version was learnt."""
+    row = tx.one(SELECT_SOURCE, {"entry_id": entry_id, "version": version})
+    assert row is not None
+    return {"session_id": row[0], "first_seq": row[1], "last_seq": row[2]}
 
 
 def forget_session(tx: Tx, session: int) -> None:

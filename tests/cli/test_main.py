@@ -56,6 +56,8 @@ LEAVES = [
     ("entry", "list"),
     ("entry", "history"),
     ("entry", "supersede"),
+    ("entry", "revert"),
+    ("entry", "revive"),
     ("entry", "pin"),
     ("entry", "unpin"),
     ("entry", "off"),

@@ -103,6 +103,8 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
     (Entries, "supersede"): lambda db, _: ann(db).entries.supersede(
         *[one.id for one in ann(db).entries.list()]
     ),
+    (Entries, "revert"): lambda db, _: ann(db).entries.revert(entry(db), 1),
+    (Entries, "revive"): lambda db, _: ann(db).entries.revive(entry(db)),
     (Entries, "delete"): lambda db, _: ann(db).entries.delete(entry(db)),
     (Artifacts, "save"): lambda db, _: ann(db).artifacts.save("a", "b"),
     (Artifacts, "rename"): lambda db, _: trip(db).artifacts.rename("menu.md", "card.md"),

@@ -484,6 +484,22 @@ WRITES: dict[str, Write] = {
         ("Entries.supersede",),
         lambda db: db.scope("ann").entries.supersede(entry(db), entry(db, "lamp")),
     ),
+    "revert": Write(
+        ("Entries.revert",),
+        lambda db: (
+            db.scope("ann").entries.update(entry(db), text="Ann lives in Bergen."),
+            db.scope("ann").entries.revert(entry(db), 1),
+        ),
+        stepwise=True,
+    ),
+    "revive": Write(
+        ("Entries.supersede", "Entries.revive"),
+        lambda db: (
+            old := db.scope("ann").entries.supersede(entry(db), entry(db, "lamp")),
+            db.scope("ann").entries.revive(old.id),
+        ),
+        stepwise=True,
+    ),
     "delete an entry": Write(
         ("Entries.delete",), lambda db: db.scope("ann").entries.delete(entry(db))
     ),
