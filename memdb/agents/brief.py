@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from memdb.agents.capture import SEPARATOR
 from memdb.text.sanitize import clipped, prompt_line
+from memdb.text.transcripts import SEPARATOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

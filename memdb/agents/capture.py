@@ -9,17 +9,23 @@ so two hooks at once store it once. Keys and passwords are redacted.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections import Counter
 from pathlib import Path
 
-from memdb.agents.places import app_of
-from memdb.errors import FileError, InvalidInput
+from memdb.errors import FileError
 from memdb.models.record import Record
 from memdb.text.secrets import redact_secrets
-from memdb.text.transcripts import format_of, line_reader
+from memdb.text.transcripts import (
+    MAX_LINE_BYTES,
+    SUBAGENTS,
+    document_lines,
+    line_reader,
+    parse_object,
+    read_head,
+    with_ids,
+)
 from memdb.text.validate import MAX_NAME_CHARS
 
 TYPE_CHECKING = False
@@ -38,13 +44,7 @@ POSITIONS = ("transcripts",)
 
 BATCH_LINES = 500
 BATCH_BYTES = 1 << 20
-HEAD_LINES = 50
 HEAD_BYTES = 256
-SEPARATOR = "/"
-SUBAGENTS = "subagents"
-
-# A longer line is no message but a file that was read; it is left out.
-MAX_LINE_BYTES = 32 << 20
 
 
 class Captured(Record):
@@ -170,7 +170,7 @@ class _Capture:
                 offset = end
                 line = self._line(raw)
                 if line is not None:
-                    messages += _with_ids(line.messages, at, raw)
+                    messages += with_ids(line.messages, at, raw)
                     title = max(title, line.title, key=lambda one: one[0])
                 if len(messages) >= BATCH_LINES or offset - begun >= BATCH_BYTES:
                     is_done = False
@@ -183,7 +183,7 @@ class _Capture:
 
     def _line(self, raw: bytes) -> Line | None:
         """Return a line; counts it if nothing of it is stored."""
-        value = _json(raw)
+        value = parse_object(raw)
         if value is None:
             reason = "no JSON object" if raw else f"over {MAX_LINE_BYTES >> 20} MiB"
             self._left_out[reason] += bool(raw.strip()) or not raw
@@ -229,29 +229,10 @@ def _begin(
 ) -> Position | None:
     """Return the position of a transcript of which nothing is read; None if it names no session."""
     file.seek(0)
-    chosen: str | None = None
-    id_, parent, folder = None, None, None
-    for number, (_, _, raw) in enumerate(_lines(file)):
-        value = _json(raw)
-        if number >= HEAD_LINES or (id_ and folder):
-            break
-        if value is None:
-            continue
-        chosen = chosen or format_of(value)
-        if chosen is None:
-            continue
-        line = line_reader(chosen)(value)
-        id_, parent, folder = id_ or line.session, parent or line.parent, folder or line.folder
-    if chosen is None:
+    found = read_head((raw for _, _, raw in _lines(file)), path, session, app)
+    if found is None:
         return None
-    name = session or id_ or path.stem
-    if SUBAGENTS in path.parts:  # <session>/subagents/.../agent-1.jsonl
-        at = len(path.parts) - 1 - path.parts[::-1].index(SUBAGENTS)
-        name = SEPARATOR.join([*path.parts[at - 1 : -1], path.stem])
-    elif parent:
-        name = SEPARATOR.join([parent, SUBAGENTS, name])
-    place = app or (app_of(folder) if folder else path.parent.name or "default")
-    return Position(0, head, chosen, name[:MAX_NAME_CHARS], place, -1)
+    return Position(0, head, found.format, found.session, found.app, -1)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:
@@ -272,30 +253,8 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:
         at = end
 
 
-def _json(raw: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(raw.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _with_ids(messages: list[NewMessage], offset: int, raw: bytes) -> list[NewMessage]:
-    """Return messages with ids that follow from their line, where the line has none."""
-    digest = hashlib.sha256(raw).hexdigest()[:12]
-    return [
-        one if one.external_id else one.replace(external_id=f"{offset}:{digest}#{number}")
-        for number, one in enumerate(messages, start=1)
-    ]
-
-
 def _as_lines(file: IO[bytes]) -> IO[bytes]:
     """Return a chat that is one JSON document as lines."""
     import io
 
-    value = _json(file.read(MAX_LINE_BYTES))
-    if value is None:
-        raise InvalidInput("it is no JSON object: no chat of Gemini CLI")
-    messages = value.pop("messages", None)
-    lines = [value, *(messages if isinstance(messages, list) else ())]
-    return io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in lines))
+    return io.BytesIO(document_lines(file.read(MAX_LINE_BYTES)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memdb.errors import FileError, InvalidInput
 from memdb.models.record import Record
+from memdb.text.transcripts import NO_TRANSCRIPTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ PLACES = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", ("projects",), "*.jsonl"),
     "codex": ("CODEX_HOME", ".codex", ("sessions", "archived_sessions"), "rollout-*.jsonl"),
 }
-
-# What stands beside transcripts and is none.
-NO_TRANSCRIPTS = ("journal.jsonl", "history.jsonl", "sessions-index.jsonl")
 
 
 class Imported(Record):

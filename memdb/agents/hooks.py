@@ -16,7 +16,8 @@ import threading
 import time
 from pathlib import Path
 
-from memdb.agents.places import app_of, log_error, make_folder, memory_file, user_name
+from memdb.agents.places import log_error, make_folder, memory_file, user_name
+from memdb.text.projects import app_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
 """
 Where things of coding agents are: the memory file, the app of a project, the log of hooks.
 
-A project is an app, named by the absolute path of its folder: that of the Git repository
-around the working directory, of the main one for a worktree, else the directory itself.
-All agents of a person share one file, and those of one project one memory.
+A project is an app, see `memdb.text.projects`. All agents of a person share one file, and
+those of one project one memory.
 """
 
 from __future__ import annotations
@@ -58,42 +57,6 @@ def user_name() -> str:
     except (OSError, KeyError, ImportError):  # no such user in the system, as in some containers
         name = ""
     return name.strip()[:MAX_NAME_CHARS] or "default"
-
-
-def app_of(folder: str | os.PathLike[str] | None) -> str:
-    """Return the app of a working directory, which need not exist any more."""
-    start = Path(os.path.abspath(os.path.expanduser(folder or os.getcwd())))  # noqa: PTH100, PTH109, PTH111
-    for one in (start, *start.parents):
-        git = one / ".git"
-        try:
-            if git.is_dir():
-                return _name_of(one)
-            if git.is_file():
-                return _name_of(_main_of(git) or one)
-        except OSError:  # not readable, or a name that no folder can have
-            continue
-    return _name_of(start)
-
-
-def _main_of(git: Path) -> Path | None:
-    """Return the folder of the repository that a worktree's `.git` file names."""
-    try:
-        told = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    gitdir = Path(os.path.normpath(git.parent / told))
-    is_worktree = gitdir.parent.name == "worktrees" and gitdir.parent.parent.name == ".git"
-    return gitdir.parents[2] if is_worktree else None
-
-
-def _name_of(folder: Path) -> str:
-    name = str(folder).encode("utf-8", "replace").decode()
-    if len(name) <= MAX_NAME_CHARS:
-        return name
-    import hashlib
-
-    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-    return f"{name[: MAX_NAME_CHARS - 20]}...{digest}"
 
 
 def log_file() -> Path:

@@ -643,7 +643,7 @@ class MemDB:
         path: str | os.PathLike[str],
         *,
         user: str | None = None,
-        app: str = "default",
+        app: str | None = None,
         session: str | None = None,
         format: str | None = None,  # noqa: A002 (the word that users of files use)
         secrets: SecretAction | None = None,
@@ -661,7 +661,8 @@ class MemDB:
 
         Args:
             user: Whose it becomes; None: of the users that the file names.
-            app: The program of *user*.
+            app: The program of *user*; None: "default", and for transcripts of coding
+                agents the project of each, as their hooks store them.
             session: For messages that do not name theirs.
             format: How to read the file; None: find out.
             secrets: "refuse", "redact" or "allow" keys and passwords in entries;
@@ -677,7 +678,7 @@ class MemDB:
         """
         from memdb.transfer.importer import import_file
 
-        owner = None if user is None else self._owner(user, app)
+        owner = None if user is None else self._owner(user, app or "default")
         return import_file(
             self._services.transfer(secrets),
             path,
@@ -686,6 +687,7 @@ class MemDB:
             format=format,
             progress=progress,
             columns=columns,
+            in_projects=app is None,
             dry_run=dry_run,
         )
 

@@ -104,7 +104,8 @@ def _print_changes(changes: list[Change], *, dry_run: bool) -> None:
 def status(call: Call, memory: str | None) -> None:
     """Show where memdb is installed, what it holds, and which hooks failed."""
     from memdb.agents.install import state_of
-    from memdb.agents.places import app_of, memory_file, read_errors, user_name
+    from memdb.agents.places import memory_file, read_errors, user_name
+    from memdb.text.projects import app_of
 
     path = memory_file(memory)
     places = [("user", None), ("project", Path.cwd())]
@@ -219,9 +220,10 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001
     What `memdb agent install` puts into settings; over stdio, as `memdb mcp`.
     """
     import memdb
-    from memdb.agents.places import app_of, make_folder, memory_file, user_name
+    from memdb.agents.places import make_folder, memory_file, user_name
     from memdb.cli.service import ending_by_signals
     from memdb.integrations.mcp.transports import serve
+    from memdb.text.projects import app_of
 
     target = memory_file(memory)
     make_folder(target)

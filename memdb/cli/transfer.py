@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import click
 
 from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, verb
 from memdb.cli.command import STOPPED
-from memdb.cli.output import Bar, Counter, counted, note, one_line
+from memdb.cli.output import Bar, Counter, clean, counted, note, one_line
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from memdb.api.database import MemDB
     from memdb.cli.base import Call
@@ -73,16 +75,15 @@ def import_(
     check_import(
         source, user=call.user, session=session, format=format_, columns=chosen
     )  # before FILE is made
-    app = call.app or DEFAULT_APP
     begun = False
     try:
-        with call.open(create=True) as db:
+        with _opened(call, dry_run=dry_run) as db:
             begun = True
             with Bar("Importing") as bar:
                 report = db.import_file(
                     source,
                     user=call.user,
-                    app=app,
+                    app=call.app,
                     session=session,
                     format=format_,
                     secrets=call.secrets,
@@ -100,7 +101,21 @@ def import_(
         if begun and not isinstance(error, (InvalidInput, Corrupt)):
             note(_kept(call))
         raise
-    call.reply({**report.to_dict(), "embedded": embedded}, str(report))
+    call.reply({**report.to_dict(), "embedded": embedded}, clean(str(report)))
+
+
+@contextmanager
+def _opened(call: Call, *, dry_run: bool) -> Iterator[MemDB]:
+    """Open FILE for a `with` block; for a dry run into a new one a file in memory."""
+    import memdb
+    from memdb.cli.base import size_of
+
+    if dry_run and not size_of(call.file):
+        with memdb.open(":memory:", embedder=None) as db:
+            yield db
+    else:
+        with call.open(create=not dry_run) as db:
+            yield db
 
 
 def _kept(call: Call) -> str:

@@ -277,11 +277,13 @@ class LeftOut(Record):
         what: What it is: "hidden messages", or the place of one broken conversation.
         why: Why it is not imported.
         count: How many of them.
+        is_place: Whether *what* is a place.
     """
 
     what: str
     why: str
     count: int = 1
+    is_place: bool = False
 
 
 class ImportReport(Record):
@@ -297,6 +299,7 @@ class ImportReport(Record):
         left_out: What was not taken, and why.
         dry_run: Nothing was stored; the counts take all for new.
         samples: The first messages of a dry run, shortened.
+        apps: The projects of transcripts, which went to these apps.
     """
 
     format: str
@@ -317,6 +320,7 @@ class ImportReport(Record):
     left_out: tuple[LeftOut, ...] = ()
     dry_run: bool = False
     samples: tuple[str, ...] = ()
+    apps: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Say it in one line, and in one more for each reason why something was left out."""
@@ -333,8 +337,9 @@ class ImportReport(Record):
         left += [f"{self.forgotten:,} were forgotten here and stay away"] if self.forgotten else []
         lines = ["; ".join([added, *left]) + "."]
         lines += [f"  {sample}" for sample in self.samples]
+        lines += [f"In the app of its project: {app}" for app in self.apps]
         lines += [
-            f"Left out: {f'{one.count:,} ' if one.count > 1 else ''}{one.what}: {one.why}."
+            f"Left out: {'' if one.is_place else f'{one.count:,} '}{one.what}: {one.why}."
             for one in self.left_out
         ]
         return "\n".join(lines)

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput, SecretFound
 from memdb.models.record import Record
-from memdb.models.reports import ImportReport, LeftOut
+from memdb.models.reports import ImportReport
 from memdb.models.settings import read_settings
 from memdb.records.scopes import ScopeRef
 from memdb.tables import scopes, settings
-from memdb.text.validate import flag_value, optional_name, path_value
+from memdb.text.validate import flag_value, name_value, optional_name, path_value
 from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries
-from memdb.transfer.formats.base import LEFT_OUT, Request, left_out, without_place
+from memdb.transfer.formats.base import LEFT_OUT, Request, without_place
 from memdb.transfer.lines import REFUSALS, SCOPE, Group, Item, PartFile, Target, located
+from memdb.transfer.refusals import Refusals, list_unread
 from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from memdb.engine.base import Tx
@@ -37,15 +38,9 @@ BEFORE = "The lines before it are stored"
 REST = "What was stored before it stays"
 NOTHING = "Nothing is stored"
 
-# Names of files that a report lists, and messages that a dry run shows, with their first words.
-SHOWN = 5
+# Messages that a dry run shows, with their first words.
 SAMPLES = 3
 SAMPLE_CHARS = 80
-
-# Reasons that a report lists one by one; a table may have a fault in each row.
-MAX_REASONS = 100
-FURTHER = "further records"
-FURTHER_WHY = "they have faults like those before"
 
 # Holds the write lock for 0.06 s; half as many cost a quarter more per line.
 CHUNK_ITEMS = 2000
@@ -95,6 +90,7 @@ def import_file(
     format: str | None = None,  # noqa: A002 (the word that users of files use)
     progress: Callable[[int, int], object] | None = None,
     columns: TableColumns | None = None,
+    in_projects: bool = False,
     dry_run: bool = False,
 ) -> ImportReport:
     """
@@ -110,6 +106,7 @@ def import_file(
         session: For messages that do not name theirs.
         format: One of `detect.NAMES`; None means by content.
         progress: Called with the bytes done and their total, after each chunk.
+        in_projects: Transcripts go to the apps of their projects, not to that of *owner*.
         dry_run: Read and check everything, and store nothing.
 
     Raises:
@@ -133,7 +130,7 @@ def import_file(
             tree, has_owner=owner is not None, session=session, format=format, columns=columns
         )
         request = Request(tree, names, session, columns, services.db)
-        sink = _Sink(services, owner, chosen, dry_run=dry_run)
+        sink = _Sink(services, owner, chosen, in_projects=in_projects, dry_run=dry_run)
         total = tree.size_of(names)
         for item in _explained(chosen.read(request), sink):
             sink.add(item)
@@ -142,7 +139,7 @@ def import_file(
                 if progress is not None:
                     progress(min(tree.done, total), total)
         sink.finish()
-        for item in _unread(tree, names):
+        for item in list_unread(tree, names):
             sink.add(item)
         if progress is not None:
             progress(total, total)
@@ -223,18 +220,6 @@ def choose_format(
     return chosen, names
 
 
-def _unread(tree: Tree, names: list[str]) -> Iterator[Item]:
-    """Yield an item for the files of a tree that its format does not read."""
-    read = set(names)
-    reasons = {name: "they hold no conversations" for name in tree.names if name not in read}
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for name, why in {**reasons, **tree.refused}.items():
-        by_reason[why].append(name)
-    for why, rest in by_reason.items():
-        shown = ", ".join(rest[:SHOWN]) + (", ..." if len(rest) > SHOWN else "")
-        yield left_out(tree.name, "files", f"{why}: {shown}", len(rest))
-
-
 # The session and the external id of the message that a hand-written line names, None for none.
 _NAMED = {"entry": entries.named_message, "artifact": artifacts.named_message}
 
@@ -262,11 +247,18 @@ class _Sink:
     """Stores groups in chunks; call `finish` after the last one."""
 
     def __init__(
-        self, services: TransferServices, owner: ScopeRef | None, chosen: Format, *, dry_run: bool
+        self,
+        services: TransferServices,
+        owner: ScopeRef | None,
+        chosen: Format,
+        *,
+        in_projects: bool,
+        dry_run: bool,
     ) -> None:
         """Store for *owner*, None means for the scopes that the items name; or only count."""
         self.added: Counter[str] = Counter()
         self._format = chosen
+        self._services = services
         self._dry_run = dry_run
         self._report = Refusals()
         self._samples: list[str] = []
@@ -278,12 +270,14 @@ class _Sink:
             "settings": self._take_settings,
             "scope": self._enter,
             "end": _check_end,
+            "project": self._enter_project,
             artifacts.PART.kind: self._read_part,
         }
         self._has_stored = False
-        self._services = services
         self._owner = owner
-        self._target = None if owner is None else Target(services, owner, owner.app, self.added)
+        self._target = None if owner is None else self._fill(owner, owner.app)
+        self._targets: dict[str, Target] = {}  # by project
+        self._in_projects = in_projects
         self._scope: dict[str, Any] | None = None
         self._waiting: list[_Checked] = []
         self._waiting_lines = 0
@@ -358,8 +352,8 @@ class _Sink:
         """Store what has to be there before a line of *kind*."""
         if kind == "scope":
             self.finish()
-        elif kind == "branch":
-            self.flush()  # what it shares has its seqs by then
+        elif kind in ("branch", "project"):
+            self.flush()  # what a branch shares has its seqs by then
 
     @property
     def full(self) -> bool:
@@ -387,6 +381,7 @@ class _Sink:
             left_out=self._report.listed(),
             dry_run=self._dry_run,
             samples=tuple(self._samples),
+            apps=tuple(self._targets),
         )
 
     def _count(self, item: Item) -> None:
@@ -430,12 +425,26 @@ class _Sink:
             self._services.change_settings(changes)
             self.added["settings_added"] += len(item.fields)
 
+    def _fill(self, owner: ScopeRef, file_app: str) -> Target:
+        captured = self._format.is_captured
+        return Target(self._services, owner, file_app, self.added, is_captured=captured)
+
+    def _enter_project(self, item: Item) -> None:
+        """Go on in the app of a project, unless the caller gave an app."""
+        if not self._in_projects or self._owner is None:
+            return
+        app = name_value(item.fields["app"], "app")
+        if app not in self._targets:
+            owner = ScopeRef(self._services.db, app, self._owner.user)
+            self._targets[app] = self._fill(owner, app)
+        self._target = self._targets[app]
+
     def _enter(self, item: Item) -> None:
         """Go on with another scope of an export."""
         scope = SCOPE.from_line(item.fields)
         app, user = scope["app"], scope["user"]
         owner = self._owner or ScopeRef(self._services.db, app, user)
-        self._target = Target(self._services, owner, app, self.added)
+        self._target = self._fill(owner, app)
         self._scope = scope if (owner.app, owner.user) == (app, user) else None
 
     def flush(self) -> None:
@@ -538,26 +547,3 @@ def _size_of(kind: str, line: Any) -> int:
         data = line.fields["data"]
         return len(data) if isinstance(data, bytes) else CHUNK_BYTES
     return len(line.draft.value or line.draft.data or b"") if kind == "item" else 0
-
-
-class Refusals:
-    """What an import left out: by what it is and why, up to a number; then only counted."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self.first: tuple[str, str] | None = None  # place and reason of a broken record
-        self._counts: dict[tuple[str, str], int] = {}
-
-    def refuse(self, place: str, why: str) -> None:
-        """Count a record that is broken."""
-        self.first = self.first or (place, why)
-        what = place if len(self._counts) < MAX_REASONS else FURTHER
-        self.leave_out(what, why if what is place else FURTHER_WHY, 1)
-
-    def leave_out(self, what: str, why: str, count: int) -> None:
-        """Count something that the format does not import."""
-        self._counts[what, why] = self._counts.get((what, why), 0) + count
-
-    def listed(self) -> tuple[LeftOut, ...]:
-        """Return what was left out, in the order in which it came."""
-        return tuple(LeftOut(what, why, count) for (what, why), count in self._counts.items())

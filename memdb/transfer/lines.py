@@ -420,12 +420,20 @@ class Target:
             the file repeated so far.
         matched: By artifact name, the version that the last hand-written line is.
         parts: The bytes of the artifact whose line comes next.
+        is_captured: Messages are redacted, and one whose id is here stays as it is.
     """
 
     def __init__(
-        self, services: TransferServices, owner: ScopeRef, file_app: str, added: Counter[str]
+        self,
+        services: TransferServices,
+        owner: ScopeRef,
+        file_app: str,
+        added: Counter[str],
+        *,
+        is_captured: bool = False,
     ) -> None:
         """Fill the scope of *owner*."""
+        self.is_captured = is_captured
         self.services = services
         self.owner = owner
         self.file_app = file_app

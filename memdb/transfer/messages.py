@@ -15,7 +15,7 @@ from memdb.errors import InvalidInput, TooLarge
 from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
-from memdb.models.settings import ALLOW
+from memdb.models.settings import ALLOW, REDACT
 from memdb.records import branches as branch_records
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
@@ -271,7 +271,7 @@ def read_message(target: Target, item: Item) -> MessageLine:
     session, seq = place_name(row), row["seq"]
     new = NewMessage(*[row[name] for name in DRAFT_FIELDS])
     screen = target.services.screen
-    action = screen.settings.secrets_in_messages
+    action = REDACT if target.is_captured else screen.settings.secrets_in_messages
     screen.pass_fields("session", {"session": session})
     draft = read_draft(new, screen, action)
     if not exported:
@@ -319,6 +319,8 @@ def refuse_taken(
     Raises:
         InvalidInput: an external id belongs to a different message.
     """
+    if target.is_captured:
+        return
     with target.services.db.read() as tx:
         stored = _stored_externals(target, tx, lines)
     for line in lines:
@@ -438,7 +440,7 @@ class _Group:
         if twin is None:
             self._by_external[draft.external_id] = (0, draft.role, draft.text)
             return False
-        if twin[1:] != (draft.role, draft.text):
+        if twin[1:] != (draft.role, draft.text) and not self._target.is_captured:
             raise _taken_by_another(line)
         if line.seq is not None:
             self._move(line.session, line.seq, twin[0])

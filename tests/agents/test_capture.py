@@ -16,9 +16,10 @@ from click.testing import CliRunner
 import memdb
 from memdb.agents.capture import POSITIONS_APP, capture, subagents_of
 from memdb.agents.discovery import find_transcripts, import_transcripts
-from memdb.agents.places import app_of, memory_file
+from memdb.agents.places import memory_file
 from memdb.cli import cli
 from memdb.errors import FileError, InvalidInput
+from memdb.text.projects import app_of
 
 KEY = "AKIAIOSFODNN7EXAMPLQ"
 

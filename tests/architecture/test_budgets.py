@@ -20,6 +20,7 @@ MAY_BE_SMALL = {
     "jobs/health.py": "what runs work does not load it",
     "text/data_files.py": "what reads a file of the package loads nothing else",
     "records/state.py": "a module per kind of record",
+    "text/projects.py": "hooks and imports of transcripts load nothing else of it",
     "models/transcripts.py": "only readers of transcripts load it",
     "tables/meta.py": "a module per table",
     "tables/scopes.py": "a module per table",

@@ -53,6 +53,7 @@ def test_import_golden(run_json, path):
         "left_out": [],
         "dry_run": False,
         "samples": [],
+        "apps": [],
         "embedded": 211,
     }
 
@@ -210,3 +211,31 @@ def test_all_users_overrides_the_environment(run, crowd):
     done = run("export", crowd, "--all-users", env={"MEMDB_USER": "ann"})
 
     assert "Bob likes coffee." in done.stdout
+
+
+def test_a_dry_run_makes_no_file(run, run_json, path, tmp_path):
+    """Neither FILE nor what SQLite keeps beside it; of a file that is there nothing changes."""
+    told = run_json("import", tmp_path / "new.db", WORKSHOP, "--user", "mara", "--dry-run")
+
+    assert (told["messages_added"], told["dry_run"]) == (196, True)
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith("new.db")] == []
+    run("import", path, WORKSHOP, "--user", "mara", "--no-embed")
+    before = Path(path).read_bytes()
+    run("import", path, WORKSHOP, "--user", "mara", "--dry-run")
+    assert Path(path).read_bytes() == before
+
+
+def test_hostile_names_do_not_reach_the_terminal(run, path, tmp_path):
+    """Reasons and samples with control characters are shown without them."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("Pack.")
+    (folder / "b\x1b[31m.png").write_text("x")
+    source = tmp_path / "a.jsonl"
+    source.write_text(json.dumps({"role": "user", "text": "\x1b[2Jhi", "session": "s"}) + "\n")
+
+    done = run("import", path, folder, "--user", "ann", "--no-embed")
+    trial = run("import", path, source, "--user", "ann", "--dry-run")
+
+    assert "1 files: they hold no conversations" in done.stdout
+    assert "\x1b" not in done.stdout + trial.stdout

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import json
 import pkgutil
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,6 +112,16 @@ ANN = frozenset({"ann"})
 SUMMARIZER = ExtractiveSummarizer(EstimateCounter().count_many)
 # How those are called that take more than a text, or something else.
 CALLS: dict[str, Callable[[str], object]] = {
+    "transcripts.parse_object": lambda text: transcripts.parse_object(text.encode()),
+    "transcripts.document_lines": lambda text: transcripts.document_lines(
+        json.dumps({"messages": [text]}).encode()
+    ),
+    "transcripts.read_head": lambda text: transcripts.read_head(
+        [json.dumps({"sessionId": text, "type": text}).encode()], PurePath("a/b.jsonl")
+    ),
+    "transcripts.with_ids": lambda text: transcripts.with_ids(
+        [NewMessage("user", text)], 0, text.encode()
+    ),
     "formats.to_shape": lambda text: [
         formats.to_shape([message(text)], shape)
         for shape in ("openai", "openai-responses", "anthropic", "gemini", "langchain")
@@ -233,6 +245,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
+    "projects.app_of",  # a path of the system
     *("derived.content_hash", "normal_forms.is_time"),
     *(
         "values.parse_fields",

@@ -208,3 +208,39 @@ def test_projects_and_memories(conversation: dict[str, Any], db: MemDB, tmp_path
         ("Rye sells best.", "{'project': 'p1'}"),
     }
     assert "users.json" in reports[0].left_out[0].why
+
+
+def test_names_that_several_have(db: MemDB, tmp_path: Path) -> None:
+    """Projects of one name, and documents of one name in a project, stay apart."""
+    projects = [
+        {
+            "uuid": f"p{n}",
+            "name": "Trip" if n < 3 else "Home",
+            "docs": [
+                {"uuid": f"d{n}{m}", "filename": "d.md", "content": f"words {n}{m}"}
+                for m in range(1 if n < 3 else 2)
+            ],
+        }
+        for n in (1, 2, 3)
+    ]
+    (tmp_path / "projects.json").write_text(json.dumps(projects))
+    (tmp_path / "conversations.json").write_text("[]")
+    reports = [db.import_file(tmp_path, user="ann") for _ in range(2)]
+    found = {one.name: one.version for one in db.scope("ann").artifacts.list()}
+
+    assert [one.artifacts_added for one in reports] == [4, 0]
+    assert found == {
+        "user:projects/Trip (p1)/d.md": 1,
+        "user:projects/Trip (p2)/d.md": 1,
+        "user:projects/Home/d.md (d30)": 1,
+        "user:projects/Home/d.md (d31)": 1,
+    }
+
+
+def test_a_project_without_documents(db: MemDB, document: Document) -> None:
+    """Its instructions come in, and what is missing is said."""
+    given = {"uuid": "p1", "name": "Trip", "prompt_template": "Be brief.", "docs": None}
+    report = db.import_file(document([given]), user="ann")
+
+    assert report.artifacts_added == 1
+    assert "no list of documents" in report.left_out[0].why

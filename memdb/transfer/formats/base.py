@@ -65,6 +65,8 @@ class Format(Record):
         names_owner: Its lines say whose memory they are.
         takes_session: Its messages may lack a session.
         is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
+        is_captured: Hooks store the same: keys are redacted, a message whose id is here
+            stays as it is, and its project is the app.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Format(Record):
     names_owner: bool = False
     takes_session: bool = False
     is_strict: bool = False
+    is_captured: bool = False
 
 
 def left_out(place: str, what: str, why: str, count: int = 1) -> Item:
@@ -99,13 +102,16 @@ def without_place(place: str, reason: str) -> str:
 
 
 def elements(
-    request: Request, names: Iterable[str], noun: str
+    request: Request, names: Iterable[str], noun: str, *, is_whole: bool | None = None
 ) -> Iterator[tuple[str, Any | MemDBError]]:
     """
     Yield place and value of each element of the JSON arrays in some files.
 
     A file that is one JSON object is its only element. If a file of several breaks off, the
     last value of it is the error, and the next file follows.
+
+    Args:
+        is_whole: Raise if a file breaks off; None means if the request has one file only.
 
     Raises:
         FileError, InvalidInput: the only file breaks off, or is no JSON.
@@ -118,7 +124,7 @@ def elements(
         except (InvalidInput, FileError) as error:
             shown = request.tree.shown(name)
             whole = f"{shown}: {without_place(shown, str(error))}"
-            if len(request.names) == 1:
+            if len(request.names) == 1 if is_whole is None else is_whole:
                 raise InvalidInput(whole) if isinstance(error, InvalidInput) else error from error
             place = request.tree.place(name, f"{noun} {number + 1} and what follows it")
             yield place, InvalidInput(without_place(place, whole))

@@ -8,6 +8,8 @@ a project's documents become artifacts of the user. Memories become entries.
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
@@ -16,7 +18,7 @@ from memdb.transfer.formats.base import Format, elements, groups, left_out
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from typing import Any
 
     from memdb.transfer.formats.base import Read, Request
@@ -34,6 +36,10 @@ MIMES = {
 PLAIN = ("text/plain", ".txt")
 SOURCE = "claude"
 
+# Files that stand beside the conversations, and the fields that tell a project.
+ABOUT = ("projects.json", "memories.json")
+OF_PROJECTS = frozenset({"docs", "prompt_template", "is_starter_project"})
+
 
 def _claim(tree: Tree) -> list[str]:
     """Claim conversations with chat_messages, and the projects and memories beside them."""
@@ -45,28 +51,35 @@ def _claim(tree: Tree) -> list[str]:
 
 
 def _is_of(tree: Tree, name: str) -> bool:
-    is_empty = not tree.is_alone and bool(tree.named("users.json"))
+    is_empty = not tree.is_alone and bool(tree.named("users.json", *ABOUT))
     fields = tree.peek(name)
     return "chat_messages" in fields or (not fields and is_empty)
 
 
 def _is_about(tree: Tree, name: str) -> bool:
     fields = tree.peek(name)
-    return "conversations_memory" in fields or {"docs", "prompt_template"} <= fields.keys()
+    is_project = "uuid" in fields and "name" in fields and not fields.keys().isdisjoint(OF_PROJECTS)
+    return "conversations_memory" in fields or is_project
 
 
 def _read(request: Request) -> Read:
+    names: dict[str, set[str]] = {}  # ids of the projects of each name
+    about = [name for name in request.names if _is_about(request.tree, name)]
+    for _, value in elements(request, about, "project", is_whole=False):
+        if isinstance(value, dict):
+            names.setdefault(_plain_name(value), set()).add(str(value.get("uuid")))
+    shared = {name for name, ids in names.items() if len(ids) > 1}
     found = elements(request, request.names, "conversation")
-    yield from groups(found, _element)
+    yield from groups(found, partial(_element, shared=shared))
 
 
-def _element(place: str, value: Any) -> Iterator[Item]:
+def _element(place: str, value: Any, shared: set[str]) -> Iterator[Item]:
     if not isinstance(value, dict):
         raise InvalidInput("no Claude conversation, it has no chat_messages: export it again")
     if "conversations_memory" in value:
         return _memories(place, value)
-    if "docs" in value and "chat_messages" not in value:
-        return _project(place, value)
+    if "chat_messages" not in value and not value.keys().isdisjoint(OF_PROJECTS):
+        return _project(place, value, shared)
     return _conversation(place, value)
 
 
@@ -181,19 +194,35 @@ def _artifact(where: str, given: Any, about: dict[str, Any], texts: dict[str, st
     return Item(where, "artifact", {**fields, "metadata": about_it or None})
 
 
-def _project(place: str, project: dict[str, Any]) -> Iterator[Item]:
+def _plain_name(thing: dict[str, Any], field: str = "name") -> str:
+    return str(thing.get(field) or thing.get("uuid") or "unnamed")
+
+
+def _own_name(name: str, thing: dict[str, Any], shared: Container[str]) -> str:
+    """Return a name, with the id of what has it if others have it too."""
+    return f"{name} ({thing.get('uuid')})" if name in shared else name
+
+
+def _project(place: str, project: dict[str, Any], shared: set[str]) -> Iterator[Item]:
     """Yield a project's instructions and documents as artifacts of the user."""
-    name = str(project.get("name") or project.get("uuid") or "unnamed")
+    plain = _plain_name(project)
+    name = _own_name(plain, project, shared)
     made_ms = iso_time(project.get("created_at"), "created_at")
-    about = {"project": name}
+    about = {"project": plain}
+    documents = project.get("docs")
+    if not isinstance(documents, list):
+        documents = []
+        yield left_out(place, "projects", "they have no list of documents in the export")
+    files = Counter(_plain_name(one, "filename") for one in documents if isinstance(one, dict))
+    doubled = {file for file, count in files.items() if count > 1}
     for title in ("description", "prompt_template"):
         if isinstance(project.get(title), str) and project[title].strip():
             fields = {"name": f"user:projects/{name}/{title}.md", "text": project[title]}
             fields |= {"mime": "text/markdown", "created_ms": made_ms, "metadata": about}
             yield Item(place, "artifact", fields)
-    for document in project.get("docs") or []:
+    for document in documents:
         if isinstance(document, dict) and isinstance(document.get("content"), str):
-            file = str(document.get("filename") or document.get("uuid") or "unnamed")
+            file = _own_name(_plain_name(document, "filename"), document, doubled)
             fields = {"name": f"user:projects/{name}/{file}", "text": document["content"]}
             written_ms = iso_time(document.get("created_at"), "created_at")
             fields |= {"mime": "text/plain", "created_ms": written_ms, "metadata": about}

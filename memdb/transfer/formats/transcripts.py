@@ -1,0 +1,169 @@
+"""
+Transcripts of coding agents, as their hooks capture them: same sessions, ids and projects.
+
+So what a hook or `memdb agent import` stored is not stored again, nor the other way round. A
+record is a line; the readers of the four programs are in `memdb.text.transcripts`.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.text.secrets import redact_secrets
+from memdb.text.transcripts import (
+    MAX_LINE_BYTES,
+    NO_TRANSCRIPTS,
+    READERS,
+    document_lines,
+    format_of,
+    line_reader,
+    parse_object,
+    read_head,
+    with_ids,
+)
+from memdb.transfer.formats.base import Format, groups, left_out, read_bytes
+from memdb.transfer.lines import Item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from memdb.text.transcripts import Head
+    from memdb.transfer.formats.base import Read, Request
+    from memdb.transfer.tree import Tree
+
+# Bytes of a file in which a line has to tell its program, if its first object does not.
+DETECTED_BYTES = 1 << 16
+
+# Fields of which a line of each program has one; words alone are no sign.
+MARKS = {
+    "claude-code": {"sessionId", "leafUuid", "parentUuid", "messageId"},
+    "codex": {"payload"},
+    "gemini-cli": {"projectHash"},
+    "cursor": {"message"},
+}
+
+
+def _claim(tree: Tree, program: str) -> list[str]:
+    """Claim files one of whose first lines is of a program."""
+    if tree.is_database:
+        return []
+    names = [name for name in tree.candidates("*.jsonl", "*.json") if _may_be(name)]
+    return [name for name in names if program in _programs(tree, name)]
+
+
+def _may_be(name: str) -> bool:
+    return name.rpartition("/")[2] not in NO_TRANSCRIPTS
+
+
+def _programs(tree: Tree, name: str) -> set[str | None]:
+    """Return the programs whose marks the first lines of a file have."""
+    if tree.first_character(name) != b"{":
+        return set()
+    with tree.open(name, counts=False) as source:
+        lines = source.read(DETECTED_BYTES).splitlines()
+    values = [value for value in map(parse_object, lines) if value is not None]
+    values.append(tree.peek(name))
+    return {_program(value) for value in values}
+
+
+def _program(value: dict[str, Any]) -> str | None:
+    """Return the program of a line that has its marks."""
+    chosen = format_of(value)
+    return chosen if chosen and MARKS[chosen] & value.keys() else None
+
+
+def _read(request: Request) -> Read:
+    for name in request.names:
+        yield from _Transcript(request.tree, name).read()
+
+
+class _Transcript:
+    """One file: read once for its session and title, and once for its messages."""
+
+    def __init__(self, tree: Tree, name: str) -> None:
+        self._tree = tree
+        self._name = name
+        above = PurePath(os.path.abspath(tree.path))  # noqa: PTH100
+        self._path = above if tree.is_alone else above / name
+        self._has_session = False
+
+    def read(self) -> Read:
+        """Yield the project, then a group per line; the first with messages has the session."""
+        head = read_head((raw for _, _, raw in self._lines()), self._path)
+        if head is None:
+            yield left_out(self._name, "files", "they name no session of a known program")
+            return
+        yield Item(self._name, "project", {"app": head.app})
+        read = line_reader(head.format)
+        titles = [read(value).title for value in map(parse_object, self._raws()) if value]
+        title = max(titles, key=lambda one: one[0], default=(-1, ""))[1]
+        found = (
+            (self._tree.place(self._name, f"line {number}"), (at, raw))
+            for number, (at, _, raw) in enumerate(self._lines(counts=True), start=1)
+        )
+        yield from groups(found, partial(self._line, head, title))
+
+    def _raws(self) -> Iterator[bytes]:
+        return (raw for _, _, raw in self._lines())
+
+    def _line(self, head: Head, title: str, place: str, line: tuple[int, bytes]) -> Iterator[Item]:
+        """Yield the messages of a line."""
+        at, raw = line
+        if not raw.strip():
+            return
+        value = parse_object(raw)
+        if value is None:
+            long = f"it is over {MAX_LINE_BYTES >> 20} MiB"
+            raise InvalidInput(long if len(raw) > MAX_LINE_BYTES else "it is no JSON object")
+        said = line_reader(head.format)(value)
+        if not said.messages:
+            yield left_out(place, "lines", f"they have no words: {said.kind}")
+            return
+        if not self._has_session:
+            self._has_session = True
+            about = {"name": head.session, "title": redact_secrets(title) if title else None}
+            yield Item(place, "session", about)
+        for message in with_ids(said.messages, at, raw):
+            fields = {name: getattr(message, name) for name in FIELDS}
+            given = {name: one for name, one in fields.items() if one is not None}
+            yield Item(place, "message", {**given, "session": head.session})
+
+    def _lines(self, *, counts: bool = False) -> Iterator[tuple[int, int, bytes]]:
+        """Yield where each line begins and ends, and its bytes with the line end."""
+        at = 0
+        if self._name.endswith(".json"):
+            # Gemini CLI before 2026 rewrites a document as a whole.
+            data = document_lines(read_bytes(self._tree, self._name))
+            for raw in data.splitlines(keepends=True):
+                yield at, at + len(raw), raw
+                at += len(raw)
+            return
+        with self._tree.open(self._name, counts=counts) as source:
+            while raw := source.read_line(MAX_LINE_BYTES):
+                end = at + len(raw)
+                while not raw.endswith(b"\n") and len(raw) > MAX_LINE_BYTES:
+                    rest = source.read_line(MAX_LINE_BYTES)
+                    end += len(rest)
+                    if rest.endswith(b"\n") or not rest:
+                        break
+                # The line end that a line without one will get, so that its ids stay.
+                yield at, end, raw if raw.endswith(b"\n") else raw + b"\n"
+                at = end
+
+
+FIELDS = ("role", "text", "author", "parts", "external_id", "created_ms")
+LABELS = {
+    "claude-code": "a transcript of Claude Code",
+    "codex": "a transcript of Codex",
+    "gemini-cli": "a chat of Gemini CLI",
+    "cursor": "a transcript of Cursor",
+}
+FORMATS = {
+    name: Format(name, LABELS[name], partial(_claim, program=name), _read, is_captured=True)
+    for name in READERS
+}
