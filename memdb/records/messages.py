@@ -289,8 +289,10 @@ def place(
     """
     if not drafts:
         return []
-    if space is not None:
+    facts = tx.facts()
+    if space is not None and ("space", space.model, space.dim) not in facts:
         spaces.ensure(tx, space)
+        facts["space", space.model, space.dim] = 1
     late = seqs.count(None) if seqs else len(drafts)
     seq = _last_before(tx, session, late) if late else 0
     rows = []
@@ -300,10 +302,14 @@ def place(
         rows.append(_to_row(session + (kept or seq), draft, ids, tx.now_ms))
     ordered = rows if late == len(rows) else sorted(rows, key=lambda row: int(row["id"]))
     messages.add(tx, ordered)
+    tx.keep_facts()
     tx.words.add_messages(ordered)
     first, last = ordered[0]["id"] - session, ordered[-1]["id"] - session
-    jobs.add_session(tx, session, first)
+    if ("embeds", session) not in facts:
+        jobs.add_session(tx, session, first)
+        facts["embeds", session] = 1
     jobs.grew(tx, session, first, last, summarize_every)
+    tx.keep_facts()
     if late and is_branch(session):  # it was used, as its session was
         sessions.touch(tx, sessions.roots(tx, [session])[session])
     if late < len(rows):

@@ -49,9 +49,14 @@ class ScopeRef:
 
     def ensure(self, tx: Tx) -> int:
         """Return the scope's number, making the scope where it is new."""
-        found = self.find(tx)
+        if self._scope_no is not None:
+            return self._scope_no
+        facts, place = tx.facts(), ("scope", self.app, self.user)
+        found = facts.get(place) or self.find(tx)
         if found is None:
             found = scopes.ensure(tx, self.app, self.user, self._db.ids(tx.now_ms))
+        facts[place] = found
+        tx.keep_facts()
         return found
 
     def span(self, tx: Tx) -> tuple[int, int] | None:

@@ -35,10 +35,17 @@ def ensure(tx: Tx, owner: ScopeRef, name: str, ids: Ids) -> int:
     """
     scope_no = owner.ensure(tx)
     branch = branch_of(name)
-    found = sessions.find(tx, scope_no, name, branch)
-    if found is None and branch:
-        raise NotFound("branch", branch, f"session {name!s}")
-    return sessions.add(tx, scope_no, name, ids(tx.now_ms)) if found is None else found
+    facts, place = tx.facts(), ("session", scope_no, str(name), branch)
+    session = facts.get(place)
+    if session is None:
+        session = sessions.find(tx, scope_no, name, branch)
+        if session is None:
+            if branch:
+                raise NotFound("branch", branch, f"session {name!s}")
+            session = sessions.add(tx, scope_no, name, ids(tx.now_ms))
+        facts[place] = session
+        tx.keep_facts()
+    return session
 
 
 def restore(tx: Tx, scope_no: int, name: str, uid: str, columns: Mapping[str, Any]) -> int:

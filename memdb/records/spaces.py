@@ -39,6 +39,8 @@ def ensure(tx: Tx, name: SpaceName) -> int:
     was retired is used again, and what it lacks becomes due.
     """
     found = find(tx, name)
+    if found is None or found.retired:
+        tx.facts().clear()  # a session without messages has no job in it
     if found is None:
         space_no = spaces.add_space(tx, name.model, name.dim)
         if not jobs.add_everything(tx, space_no):

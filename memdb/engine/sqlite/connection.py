@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
-    from memdb.engine.base import Engine, Key, Row, Values
+    from memdb.engine.base import Engine, Fact, Key, Row, Values
     from memdb.engine.sqlite.vectors import SqliteVectors
     from memdb.engine.sqlite.words import SqliteWords
 
@@ -107,6 +107,9 @@ FOREIGN_SCHEMA = (
 
 # Rows whose digest a connection remembers to have compared, per table: 8 MB.
 MAX_VERIFIED = 100_000
+
+# Sessions whose facts a connection keeps: 2 MB.
+MAX_FACTS = 10_000
 
 # A row holds up to 64 MB of text, the JSON of its parts and its bigrams.
 MAX_ROW_BYTES = 512 << 20
@@ -382,6 +385,8 @@ class Tx:
     __slots__ = (
         "_connection",
         "_execute",
+        "_facts",
+        "_facts_at",
         "_has_vectors",
         "_lost",
         "_open",
@@ -406,6 +411,8 @@ class Tx:
         self._open = False
         self._lost: MemDBError | None = None
         self._verified: dict[str, set[Key]] = {}
+        self._facts: dict[Fact, int] = {}
+        self._facts_at = 0  # changes of this connection when they held
         self.now_ms = 0
         self.kept: dict[bytes, Any] = {}
         self.is_broken = False
@@ -489,6 +496,16 @@ class Tx:
                 verified.clear()
             verified.update(ids)
 
+    def facts(self) -> dict[Fact, int]:
+        """See `memdb.engine.base.Tx`."""
+        if self._connection.total_changes() != self._facts_at or len(self._facts) > MAX_FACTS:
+            self._facts.clear()
+        return self._facts
+
+    def keep_facts(self) -> None:
+        """See `memdb.engine.base.Tx`."""
+        self._facts_at = self._connection.total_changes()
+
     def begin(self) -> None:
         """Take the write lock, waiting for other writers."""
         try:
@@ -535,6 +552,7 @@ class Tx:
         transaction is left.
         """
         found = translate(error)
+        self._facts.clear()
         if getattr(found, "sqlite_code", 0) & 0xFF not in HARMLESS:
             self.is_broken = True
         if self._open and not self.in_transaction:
@@ -550,6 +568,7 @@ class Tx:
         """End a transaction that is open; the connection is broken if that fails."""
         try:
             if self.in_transaction:
+                self._facts.clear()
                 self._connection.execute("ROLLBACK")
         except apsw.Error:
             self.is_broken = True

@@ -146,8 +146,8 @@ class WriteBlock(Block):
         if writer.wal == NO_WAL_YET:
             self._pool.note_wal(writer)
         writer.now_ms = self._db.clock()
-        if not (self._pool.is_memory or self._pool.is_new):
-            self._db.marker.mark(writer)
+        if not self._pool.is_memory and (self._pool.is_new or not self._db.marker.mark(writer)):
+            writer.facts().clear()
         return writer
 
     def _enter_inside(self, around: Block) -> Tx:
@@ -225,6 +225,7 @@ def _undo(writer: Tx, *, nested: bool) -> None:
         writer.roll_back()
     elif writer.in_transaction:
         try:
+            writer.facts().clear()
             writer.run("ROLLBACK TO nested")
             writer.run("RELEASE nested")
         except MemDBError:

@@ -119,15 +119,21 @@ class UseMarker:
         keep_wal(self._path)
         self._due = self._pause = 1
 
-    def mark(self, writer: Tx) -> None:
-        """Set the mark in a write transaction that has just begun, unless it is set."""
+    def mark(self, writer: Tx) -> bool:
+        """
+        Set the mark in a write transaction that has just begun, unless it is set.
+
+        Returns:
+            Whether nobody else wrote since the last write of this connection.
+        """
         number = writer.number
         if self._version == (number, writer.raw.data_version()):
-            return  # nobody else wrote since
+            return True
         keep_wal(self._path)
         # A WAL of which nothing is left gets other numbers from a new connection.
         if self._version is None or self._version[0] != number or not is_in_use(writer):
             self._set(writer)
+        return False
 
     def set_again(self, writer: Tx) -> None:
         """Set the mark anew, before COMMIT: a checkpoint of another program cut the WAL."""

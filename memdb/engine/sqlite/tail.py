@@ -28,6 +28,9 @@ MAX_ROWS = 64
 # A longer text goes into the index at once, so a search never reads 64 books again.
 MAX_CHARS = 16_384
 
+# Fact: how many messages the tail lists.
+COUNT = ("tail",)
+
 COUNT_TAIL = """/* tail.count */
 SELECT count(*) FROM messages_fts_tail
 """
@@ -126,12 +129,20 @@ class Tail:
         """
         if len(rows) >= MAX_ROWS or any(len(row["text"]) > MAX_CHARS for row in rows):
             return False
+        facts = self._tx.facts()
+        count = facts.get(COUNT)
+        if count is None:
+            count = self.count()
         if len(rows) == 1:
             self._tx.run(INSERT_TAIL, {"id": rows[0]["id"]})
         else:
             self._tx.many(INSERT_TAIL, [{"id": row["id"]} for row in rows])
-        if self.count() >= MAX_ROWS:
+        count += len(rows)
+        if count >= MAX_ROWS:
             self.move()
+            count = 0
+        facts[COUNT] = count
+        self._tx.keep_facts()
         return True
 
     def count(self) -> int:
