@@ -194,7 +194,8 @@ def bind(port: int, app: App, note: Callable[[str], None]) -> socket.socket:
     """
     last = port + MOST_PORTS
     for number in range(port, min(last, 65535) + 1):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # Said to be TCP, asyncio sends at once; else each answer waits 40 ms for an ACK.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if os.name == "posix":  # elsewhere it would share the port of another server
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
