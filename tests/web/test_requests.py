@@ -317,6 +317,24 @@ def test_an_import_takes_what_was_exported(reading_site: Site, tmp_path: Path) -
         db.import_file(place)
 
 
+def test_what_was_previewed_is_what_goes(site: Site) -> None:
+    """A row that came since makes the digest another: 409, and nothing is removed."""
+    chosen = {"query": "Oslo"}
+    trip = site.app.db.scope("ann").session("trip")
+    page = site.ask("POST", "forget/preview", ANN, {**chosen, "limit": 2}).json
+    assert len(page["rows"]) == 2
+    assert page["next"] == 2
+    trip.append("user", "Oslo again.")
+    refused = site.ask("POST", "forget", ANN, {**chosen, "expected_digest": page["digest"]})
+    assert refused.status == 409
+    assert trip.get(1).text == "We fly to Oslo on 3 May."
+
+    page = site.ask("POST", "forget/preview", ANN, chosen).json
+    done = site.ask("POST", "forget", ANN, {**chosen, "expected_digest": page["digest"]})
+    assert done.status == 200
+    assert done.json["removed"]["messages"] == sum(one["kind"] == "message" for one in page["rows"])
+
+
 def test_a_plain_page(site: Site) -> None:
     """A session as text, to read, find and print, without a script; typed or followed."""
     hostile = "<script>alert(1)</script>\u202e\u200b\x00 end".replace("\x00", "\x01")
