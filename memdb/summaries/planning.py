@@ -17,6 +17,8 @@ from memdb.tables import messages, sessions, summaries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memdb.engine.base import Tx
     from memdb.models.messages import Message
     from memdb.models.settings import Settings
@@ -81,12 +83,33 @@ def plan(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list
     [] when nothing is due. Make them in this order, then plan again. What a branch
     shares is due first, with its parent, so that both have the same summaries of it.
     """
-    for region in regions_of(tx, session):
-        row = region.session
+    for row in _rows_behind(tx, session, settings.summary_messages):
         found = _leaves(tx, row, name, settings, most) or _condensed(tx, row, settings, most)
         if found:
             return found
     return []
+
+
+def _rows_behind(tx: Tx, session: int, least: int) -> Iterator[int]:
+    """
+    Yield the rows of a path that may be due, oldest first.
+
+    They have leaves of their own, or *least* seqs that no leaf stands for. Two statements,
+    and one for each row with leaves that go on after the branch left it.
+    """
+    regions = regions_of(tx, session)
+    if len(regions) == 1:
+        yield session
+        return
+    ends = summaries.leaf_ends(tx, [region.session for region in regions])
+    covered = 0
+    for region in regions:
+        row, (last_seq, _, leaf) = region.session, ends[region.session]
+        if leaf is not None or last_seq - covered >= least:
+            yield row
+        if leaf is not None and leaf > region.last_seq:
+            leaf = summaries.last_leaf(tx, row, region.last_seq)
+        covered = covered if leaf is None else leaf
 
 
 def _leaves(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list[Step]:

@@ -616,6 +616,8 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
 
     found = blake2b(digest_size=SPAN_HASH_BYTES)
     for run in runs_of(tx, session):
+        if run.last_seq < first_seq or run.first_seq > last_seq:
+            continue
         low = run.session | max(first_seq, run.first_seq)
         high = run.session | min(last_seq, run.last_seq)
         for (content_hash,) in tx.all(SELECT_CONTENT_HASHES, {"low": low, "high": high}):

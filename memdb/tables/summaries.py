@@ -171,6 +171,27 @@ SELECT
   )
 """
 
+# Two seeks per row: a path may have hundreds.
+SELECT_LEAF_ENDS = """/* summaries.leaf_ends */
+SELECT
+  id,
+  last_seq,
+  (
+    SELECT first_seq FROM summaries
+    WHERE session_id = sessions.id AND depth = 0
+    ORDER BY first_seq
+    LIMIT 1
+  ),
+  (
+    SELECT last_seq FROM summaries
+    WHERE session_id = sessions.id AND depth = 0
+    ORDER BY first_seq DESC
+    LIMIT 1
+  )
+FROM sessions
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
 SELECT_LEAF_STARTS = """/* summaries.leaf_starts */
 SELECT first_seq FROM summaries
 WHERE session_id = :session_id AND depth = 0 AND first_seq > :after_seq AND first_seq <= :last_seq
@@ -306,19 +327,42 @@ def reaches(tx: Tx, session: int) -> list[tuple[int, int]]:
 
     Returns:
         (row id, the last seq that a node of it may stand for): the session itself, and
-        for a branch its parents, each up to where the nodes of the one before begin.
+        for a branch those of its parents that have some, each up to where the nodes of the
+        one before begin.
+
+    Cost: 2 statements for a branch, and one for each row on its way that has nodes.
     """
+    return [(row, end) for row, end, _ in _reaches(tx, session)]
+
+
+def _reaches(tx: Tx, session: int) -> list[tuple[int, int, tuple[int, int] | None]]:
+    """Return what `reaches` does, each with the first and last seq that its leaves stand for."""
     if not is_branch(session):
-        return [(session, MAX_SEQ)]
+        return [(session, MAX_SEQ, _leaf_span(tx, session, MAX_SEQ))]
     found = []
     end = MAX_SEQ
-    for region in reversed(regions_of(tx, session)):
-        end = min(end, region.last_seq)
-        found.append((region.session, end))
-        span = _leaf_span(tx, region.session, end)
-        if span is not None:
-            end = span[0] - 1
+    regions = regions_of(tx, session)
+    leaves = leaf_ends(tx, [region.session for region in regions])
+    for region in reversed(regions):
+        row, end = region.session, min(end, region.last_seq)
+        _, first, last = leaves[row]
+        if first is not None and last is not None:
+            span = (first, last) if last <= end else _leaf_span(tx, row, end)
+            found.append((row, end, span))
+            end = end if span is None else span[0] - 1
     return found
+
+
+def leaf_ends(tx: Tx, sessions: list[int]) -> dict[int, tuple[int, int | None, int | None]]:
+    """Return by row its last seq, and the first and last that its leaves stand for, or None."""
+    rows = tx.all(SELECT_LEAF_ENDS, {"ids": sessions})
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def last_leaf(tx: Tx, session: int, last_seq: int) -> int | None:
+    """Return the last seq that a leaf of a row stands for which ends up to *last_seq*."""
+    span = _leaf_span(tx, session, last_seq)
+    return None if span is None else span[1]
 
 
 def find(tx: Tx, session: int, uid: str) -> Summary | None:
@@ -369,7 +413,9 @@ def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[tuple[Summ
         (node, the last seq that counts of it), *last_seq* but for nodes that a branch shares.
     """
     found: list[tuple[Summary, int]] = []
-    for row, end in reaches(tx, session):
+    for row, end, _ in _reaches(tx, session):
+        if len(found) >= limit:
+            break
         stop = min(end, last_seq)
         found += [(node, stop) for node in _frontier(tx, row, stop, limit - len(found))]
     return found
@@ -403,8 +449,7 @@ def loose(tx: Tx, session: int, depth: int, limit: int) -> list[Summary]:
 
 def leaf_span(tx: Tx, session: int) -> tuple[int, int] | None:
     """Return the first and the last seq that leaves stand for, None without leaves."""
-    spans = [_leaf_span(tx, row, end) for row, end in reaches(tx, session)]
-    some = [span for span in spans if span is not None]
+    some = [span for _, _, span in _reaches(tx, session) if span is not None]
     return (some[-1][0], some[0][1]) if some else None
 
 

@@ -207,6 +207,53 @@ def test_a_sound_file_comes_out_whole(agent: Path) -> None:
     assert {(one.left_out, one.made) for one in report.tables} == {(0, 0)}
 
 
+LOST_ROWS = {
+    "a branch": ("one",),
+    "a branch that leaves another": ("two",),
+    "both": ("one", "two"),
+    "the session": ("",),
+    "the session and a branch": ("", "one"),
+    "all": ("", "one", "two", "three"),
+}
+
+
+@pytest.mark.parametrize("names", LOST_ROWS.values(), ids=LOST_ROWS)
+@pytest.mark.parametrize("archived", [False, True])
+def test_lost_rows_of_branches(
+    tmp_path: Path, raw: Any, names: tuple[str, ...], archived: bool
+) -> None:
+    """Every message is in the new file, and what is left of the tree is sound."""
+    path = tmp_path / "tree.db"
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        chat = db.scope("ann").session("talk")
+        chat.extend([{"role": "user", "text": f"m{number}"} for number in range(1, 7)])
+        one = chat.branch("one", 4)
+        one.append("user", "of one")
+        one.branch("two").append("user", "of two")
+        chat.branch("three", 5).append("user", "of three")
+        chat.host.replace([2])
+        one.host.replace([3])
+        if archived:
+            chat.archive(keep_last=2)
+    connection = raw(str(path))
+    uids = {uid for (uid,) in connection.execute("SELECT uid FROM messages")}
+    for name in names:
+        connection.execute("DELETE FROM sessions WHERE branch = ?", (name,))
+    connection.close()
+
+    report = memdb.recover(path, tmp_path / "new.db")
+
+    assert report.findings == ()
+    with memdb.open(tmp_path / "new.db", embedder=None) as db:
+        ann = db.scope("ann")
+        heads = [ann.session(info.name) for info in ann.sessions()]
+        heads += [head.branch(info.name) for head in list(heads) for info in head.branches()]
+        assert {one.uid for head in heads for one in head.messages()} == uids
+        for head in heads:
+            head.append("user", "goes on")
+        assert db.file.check(deep=True) == []
+
+
 def test_what_is_in_the_wal_counts(agent: Path, start_child: Any) -> None:
     """With the WAL everything acknowledged, without it a note."""
     start_child(KILLED, agent).communicate(timeout=60)

@@ -60,6 +60,7 @@ READ_MORE = {
     "messages.spans": "a deep check reads everything",
     "entries.list_pinned": JOINED,
     "sessions.branches": JOINED,
+    "summaries.leaf_ends": "seeks by the ids of a path: the other partitions are never read",
     "sessions.sharing": "check reads the whole file",
     "sessions.cards": JOINED,
     "sessions.head": JOINED,

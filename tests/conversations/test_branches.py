@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import memdb
@@ -464,6 +465,41 @@ def test_shares_come_back_from_an_export(db: MemDB, tmp_path: Path) -> None:
         }
         assert other.file.info().counts["messages"] == len(stored)
         assert other.file.check(deep=True) == []
+
+
+def count_statements(count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many statements the first and the second context of a chain of branches run."""
+    statements: list[str] = []
+
+    def watch(_cursor: object, sql: str, _values: object) -> bool:
+        statements.append(sql)
+        return True
+
+    def attach(connection: apsw.Connection) -> None:
+        connection.exec_trace = watch
+
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, attach])
+    found = []
+    with memdb.open(":memory:", embedder=None, counter="estimate") as db:
+        head = db.scope("ann").session("s")
+        head.append("user", "We talk about tea.")
+        for number in range(1, count):
+            head = head.branch(f"b{number}")
+            head.append("user", f"We talk about tea number {number}.")
+        for _ in range(2):
+            statements.clear()
+            assert head.context(2000, "tea number 7").messages
+            found.append(len(statements))
+    return found
+
+
+def test_a_context_takes_some_statements_per_branch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain that is four times as long takes about four times as many, not sixteen."""
+    short, long = (count_statements(count, monkeypatch) for count in (30, 120))
+
+    assert long[0] < 6 * short[0]
+    assert long[1] < 6 * short[1]
+    assert long[1] < 120 * 8
 
 
 def test_the_parent_is_what_was_left(db: MemDB) -> None:

@@ -358,11 +358,22 @@ SELECT
   :now_ms,
   :now_ms
 FROM (
-  SELECT (id >> 24) << 24 AS id, NULL AS name FROM messages WHERE id >> 43 & 1 = 0
-  UNION SELECT session_id, NULL FROM archive_segments WHERE session_id >> 43 & 1 = 0
-  UNION SELECT (scope_no << 44) | (session_no << 24), NULL FROM artifact_names
-  WHERE session_no <> 0
-  UNION SELECT (scope_no << 44) | (session_no << 24), NULL FROM artifacts WHERE session_no <> 0
+  SELECT id, max(name) AS name
+  FROM (
+    SELECT (id >> 24) << 24 AS id, NULL AS name FROM messages WHERE id >> 43 & 1 = 0
+    UNION SELECT session_id, NULL FROM archive_segments WHERE session_id >> 43 & 1 = 0
+    UNION SELECT (scope_no << 44) | (session_no << 24), NULL FROM artifact_names
+    WHERE session_no <> 0
+    UNION SELECT (scope_no << 44) | (session_no << 24), NULL FROM artifacts WHERE session_no <> 0
+    -- Its branches know its name.
+    UNION SELECT min(parent_id), name FROM sessions
+    WHERE
+      parent_id >> 43 & 1 = 0
+      AND parent_id & 0xFFFFFF = 0
+      AND (scope_no, name) NOT IN (SELECT scope_no, name FROM sessions WHERE branch = '')
+    GROUP BY scope_no, name
+  )
+  GROUP BY id
 )
 WHERE id NOT IN (SELECT id FROM sessions) AND id >> 44 IN (SELECT scope_no FROM scopes)
 """,
@@ -376,9 +387,57 @@ FROM (
     branch <> ''
     AND (scope_no, name) NOT IN (SELECT scope_no, name FROM sessions WHERE branch = '')
   GROUP BY scope_no, name
-  UNION
-  SELECT ((id >> 24) << 24) & ~(1 << 43), 'recovered ' || ((id >> 24) & 0x7FFFF)
-  FROM messages
+)
+WHERE id >> 44 IN (SELECT scope_no FROM scopes)
+""",
+    # Which session a lost branch was of, those that leave it or share with it know.
+    "sessions that others name": """/* recovery.adopt_named_branches */
+INSERT INTO sessions (
+  id, scope_no, uid, name, branch, parent_id, leaves_at, last_seq, created_ms, updated_ms
+)
+SELECT
+  lost.id,
+  lost.id >> 44,
+  'recovered-' || lost.id,
+  sessions.name,
+  'recovered ' || ((lost.id >> 24) & 0x7FFFF),
+  sessions.id,
+  first_seq - 1,
+  first_seq - 1,
+  :now_ms,
+  :now_ms
+FROM (
+  SELECT
+    named.id,
+    min(name) AS name,
+    coalesce(
+      (
+        SELECT min(messages.id & 0xFFFFFF) FROM messages
+        WHERE messages.id BETWEEN named.id AND named.id | 0xFFFFFF
+      ),
+      1
+    ) AS first_seq
+  FROM (
+    SELECT parent_id AS id, name FROM sessions
+    UNION
+    SELECT json_extract(share.value, '$[2]'), name
+    FROM sessions, json_each(sessions.shares) AS share
+    WHERE json_valid(sessions.shares)
+  ) AS named
+  WHERE
+    named.id >> 43 & 1 = 1
+    AND named.id & 0xFFFFFF = 0
+    AND named.id NOT IN (SELECT id FROM sessions)
+  GROUP BY named.id
+) AS lost
+JOIN sessions
+  ON sessions.scope_no = lost.id >> 44 AND sessions.name = lost.name AND sessions.branch = ''
+""",
+    "sessions of lost branches": """/* recovery.adopt_lost_branches */
+INSERT INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
+SELECT id, id >> 44, 'recovered-' || id, 'recovered ' || ((id >> 24) & 0x7FFFF), :now_ms, :now_ms
+FROM (
+  SELECT DISTINCT ((id >> 24) << 24) & ~(1 << 43) AS id FROM messages
   WHERE id >> 43 & 1 = 1 AND (id >> 24) << 24 NOT IN (SELECT id FROM sessions)
 )
 WHERE id >> 44 IN (SELECT scope_no FROM scopes)
@@ -413,6 +472,23 @@ SET parent_id = (
   WHERE root.scope_no = sessions.scope_no AND root.name = sessions.name AND root.branch = ''
 )
 WHERE parent_id NOT IN (SELECT id FROM sessions)
+""",
+    "shares": """/* recovery.drop_shares */
+UPDATE sessions
+SET shares = (
+  SELECT json_group_array(json(kept.value))
+  FROM (
+    SELECT share.value
+    FROM json_each(sessions.shares) AS share
+    JOIN sessions AS holder ON holder.id = json_extract(share.value, '$[2]')
+    WHERE
+      holder.scope_no = sessions.scope_no
+      AND holder.name = sessions.name
+      AND holder.id < sessions.id
+    ORDER BY json_extract(share.value, '$[0]')
+  ) AS kept
+)
+WHERE shares IS NOT NULL
 """,
     "last seqs": """/* recovery.raise_parents */
 UPDATE sessions
