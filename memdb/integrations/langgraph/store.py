@@ -361,19 +361,26 @@ def _checked(ops: Iterable[Op]) -> list[Op]:
     for op in todo:
         if not isinstance(op, (GetOp, PutOp, SearchOp, ListNamespacesOp)):
             raise InvalidInput(f"an operation is {type(op).__name__}: give those of LangGraph")
-        labels = getattr(op, "namespace", None) or getattr(op, "namespace_prefix", ())
-        if not isinstance(labels, (tuple, list)):
-            raise InvalidNamespaceError(f"namespace is {type(labels).__name__}: give a tuple")
+        _require_usable(op)
         if validate_op_namespace is not None:
             validate_op_namespace(op)
-        for field in ("limit", "offset", "max_depth"):
-            number = getattr(op, field, None)
-            if number is not None or (field != "max_depth" and hasattr(op, field)):
-                int_value(number, field, -MAX_NUMBER, MAX_NUMBER)
-        ttl = getattr(op, "ttl", None)
-        if ttl is not None and not isinstance(ttl, (int, float)):
-            raise InvalidInput(f"ttl is {type(ttl).__name__}: give minutes")
     return todo
+
+
+def _require_usable(op: Op) -> None:
+    """Refuse what LangGraph's own checks let through: other types of namespaces and numbers."""
+    if isinstance(op, (SearchOp, ListNamespacesOp)):
+        int_value(op.limit, "limit", -MAX_NUMBER, MAX_NUMBER)
+        int_value(op.offset, "offset", -MAX_NUMBER, MAX_NUMBER)
+    if isinstance(op, ListNamespacesOp):
+        if op.max_depth is not None:
+            int_value(op.max_depth, "max_depth", -MAX_NUMBER, MAX_NUMBER)
+        return
+    labels = op.namespace_prefix if isinstance(op, SearchOp) else op.namespace
+    if not isinstance(labels, (tuple, list)):
+        raise InvalidNamespaceError(f"namespace is {type(labels).__name__}: give a tuple")
+    if isinstance(op, PutOp) and op.ttl is not None and not isinstance(op.ttl, (int, float)):
+        raise InvalidInput(f"ttl is {type(op.ttl).__name__}: give minutes")
 
 
 # Checks labels as LangGraph's own stores do; absent before langgraph-checkpoint 4.3.
