@@ -15,6 +15,7 @@ import sys
 import click
 
 from memdb.models.record import Record
+from memdb.models.record import plain as to_plain
 from memdb.text.parts import payload_of
 
 TYPE_CHECKING = False
@@ -81,8 +82,8 @@ def print_json(value: object) -> None:
     import json
 
     # Another encoding may lack a character; JSON can always write it.
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    text = json.dumps(value, ensure_ascii=plain, indent=2, default=str)
+    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    text = json.dumps(to_plain(value), ensure_ascii=ascii_only, indent=2, default=str)
     # Characters that JSON allows and a terminal obeys are written as escapes.
     escapes = {one: _escape(one) for one in (*range(127, 160), *_HIDDEN)}
     click.echo(text if text.isascii() and "\x7f" not in text else text.translate(escapes))
@@ -98,7 +99,7 @@ def print_json_line(value: object) -> None:
     """Print *value* as JSON on one line, for output that is read while it goes on."""
     import json
 
-    click.echo(json.dumps(value))
+    click.echo(json.dumps(to_plain(value)))
 
 
 def note(text: str) -> None:

@@ -28,6 +28,10 @@ else:
 # Records of a class that are made before its constructor is compiled.
 UNCOMPILED_USES = 16
 
+# Integers up to here are exact where numbers are float64. Packed ids of the 512th scope of a
+# file, and those of the scopes behind it, are larger.
+MAX_EXACT_INT = 1 << 53
+
 
 class _FieldDocs(dict[str, str]):
     """The `__slots__` of a record; a field's text is read from "Attributes:" when asked for."""
@@ -191,9 +195,10 @@ class Record(metaclass=RecordType):
         """
         Return the fields as values that JSON can hold, records inside them too.
 
-        Bytes are base64 text; a number that is infinite or none is None.
+        Bytes are base64 text; a number that is infinite or none is None. An integer
+        beyond 2^53, which browsers and jq round, is text (RFC 7493, section 2.2).
         """
-        return {field: _plain(getattr(self, field)) for field in self._fields}
+        return {field: plain(getattr(self, field)) for field in self._fields}
 
 
 def _values(record: Record) -> tuple[Any, ...]:
@@ -201,20 +206,22 @@ def _values(record: Record) -> tuple[Any, ...]:
     return values if len(record._fields) > 1 else (values,)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return *value* as JSON can hold it everywhere; see `Record.to_dict`."""
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (bytes, bytearray, memoryview)):
         from binascii import b2a_base64  # only for what holds bytes
 
         return b2a_base64(value, newline=False).decode()
     if isinstance(value, float) and value - value != 0:
         return None
-    return str(value) if isinstance(value, Exception) else value
+    is_rounded = isinstance(value, int) and not -MAX_EXACT_INT <= value <= MAX_EXACT_INT
+    return str(value) if is_rounded or isinstance(value, Exception) else value
 
 
 def _field_docs(docstring: str) -> dict[str, str]:

@@ -145,6 +145,8 @@ def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
     values = []
     for field, kind in fields.items():
         value = after.get(field) if isinstance(after, dict) else getattr(after, field, None)
+        if kind is int and isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value)  # as `to_dict` gives what a browser would round
         if kind is str:
             text_value(value, f"{field} of after")
         elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):

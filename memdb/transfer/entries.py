@@ -80,7 +80,7 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
         successors = [entry.superseded_by for entry in page if entry.superseded_by is not None]
         uids = {ref: entry.uid for ref, entry in entries.get_many(tx, successors).items()}
         for entry in page:
-            history = [old.to_dict() for old in entry_history.list_all(tx, entry.id)]
+            history = [old._asdict() for old in entry_history.list_all(tx, entry.id)]
             successor = None if entry.superseded_by is None else uids.get(entry.superseded_by)
             yield ENTRY.to_line(entry, {"superseded_by": successor, "history": history or None})
         after = page[-1].id

@@ -1,0 +1,181 @@
+"""No JSON number is beyond 2^53: a browser would round it, and the id would name nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+import memdb
+from memdb.cli import cli
+from memdb.models.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from memdb import MemDB
+
+MOST = 1 << 53
+SNOWFLAKE = 998_877_665_544_332_211  # as chat services number messages
+
+
+@pytest.fixture
+def path(tmp_path: Any) -> str:
+    """Return a file whose scopes have numbers from 601 on."""
+    path = str(tmp_path / "agent.db")
+    with memdb.open(path) as db:
+        with db._db.write() as tx:
+            tx.run(
+                "INSERT INTO scopes (scope_no, uid, app, user_name, created_ms) "
+                "VALUES (600, 'pad', 'default', 'pad', 0)"
+            )
+        ann, chat = db.scope("ann"), db.scope("ann").session("trip")
+        chat.extend([{"role": "user", "text": f"We go to Oslo, day {n}."} for n in range(90)])
+        chat.append("user", "Hello", metadata={"discord": SNOWFLAKE})
+        chat.summaries.compact(keep_last=10)
+        first = ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1).entry
+        ann.remember("Ann lives in Bergen.", key="home")
+        ann.entries.update(first.id, importance=9)
+        ann.artifacts.save("menu.md", "Oslo soup", session="trip", message_seq=1)
+        ann.items.put(("n",), "k", {"Oslo": SNOWFLAKE})
+        chat.state["big"] = -SNOWFLAKE
+        with db._db.write() as tx:
+            tx.run("DELETE FROM scopes WHERE scope_no = 600")
+    return path
+
+
+def ann(db: MemDB) -> Any:
+    return db.scope("ann")
+
+
+def entry(db: MemDB) -> Any:
+    return next(ann(db).entries.list(inactive=True))
+
+
+READS: dict[str, Callable[[MemDB], Any]] = {
+    "sessions": lambda db: ann(db).sessions(),
+    "messages": lambda db: [*ann(db).session("trip").messages()],
+    "snapshot": lambda db: ann(db).session("trip").host.snapshot(),
+    "window": lambda db: ann(db).session("trip").host.window(last=5),
+    "context": lambda db: ann(db).session("trip").context(900, "Oslo"),
+    "tree": lambda db: ann(db).session("trip").summaries.tree(),
+    "summaries": lambda db: ann(db).session("trip").summaries.list(),
+    "expand": lambda db: ann(db).session("trip").summaries.expand("1-10"),
+    "segments": lambda db: ann(db).session("trip").host.segments(),
+    "branches": lambda db: ann(db).session("trip").branches(),
+    "entries": lambda db: [*ann(db).entries.list(inactive=True)],
+    "page": lambda db: ann(db).entries.page(1, inactive=True),
+    "history": lambda db: ann(db).entries.history(entry(db).id),
+    "replaced": lambda db: ann(db).entries.replaced(ann(db).entries.find("home").id),
+    "decisions": lambda db: ann(db).entries.decisions(ann(db).entries.find("home").id),
+    "remembered": lambda db: ann(db).remember("Ann lives in Bergen."),
+    "extracted": lambda db: ann(db).session("trip").extract(dry_run=True),
+    "profile": lambda db: ann(db).profile(400),
+    "recall": lambda db: [
+        *ann(db).recall("Oslo", 50, kinds=("message", "entry", "artifact", "summary", "item"))
+    ],
+    "why": lambda db: ann(db).why("Oslo", "trip", 1),
+    "items": lambda db: ann(db).items.list(),
+    "artifacts": lambda db: ann(db).artifacts.list(),
+    "preview": lambda db: ann(db).preview_forget(everything=True),
+    "receipt": lambda db: ann(db).forget(query="Oslo", dry_run=True),
+    "secrets": lambda db: [*ann(db).find_secrets(entropy=True)],
+    "info": lambda db: db.file.info(),
+    "stats": lambda db: db.stats(),
+    "rows": lambda db: db.query("SELECT id, digest FROM messages UNION SELECT id, 0 FROM entries"),
+}
+
+
+def numbers(value: Any) -> Iterator[int]:
+    """Yield every integer of a JSON value."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        for one in value:
+            yield from numbers(one)
+    elif isinstance(value, int):
+        yield value
+
+
+def large(text: str) -> list[int]:
+    return [one for one in numbers(json.loads(text)) if abs(one) > MOST]
+
+
+@pytest.mark.parametrize("name", READS)
+def test_to_dict_has_no_number_that_a_browser_rounds(path: str, name: str) -> None:
+    """Of everything that is read, in a file with more than 511 scopes."""
+    with memdb.open(path) as db:
+        found = READS[name](db)
+        rows = [found] if isinstance(found, Record) else found
+
+        assert large(json.dumps([one.to_dict() for one in rows])) == []
+
+
+def test_the_file_has_such_ids(path: str) -> None:
+    """Else the others would pass on small numbers; as text they are whole."""
+    with memdb.open(path) as db:
+        one = entry(db)
+
+    assert one.id > MOST
+    assert one.to_dict()["id"] == str(one.id)
+    assert Record.to_dict(one)["version"] == one.version
+
+
+@pytest.mark.parametrize("value", [MOST, -MOST, 0, True, None, "9" * 30, 2.5])
+def test_what_is_exact_stays_as_it_is(value: object) -> None:
+    """Up to 2^53, both signs; flags, texts and fractions anyway."""
+    found = memdb.StateValue(value, 1, 0).to_dict()["value"]
+
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("entry", "list", "{}", "--all"),
+        ("entry", "show", "{}", "home"),
+        ("chat", "show", "{}", "trip"),
+        ("recall", "{}", "Oslo"),
+        ("item", "list", "{}"),
+        ("query", "{}", "SELECT id, digest FROM entries"),
+        ("forget", "{}", "--all", "--preview"),
+        ("info", "{}"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_json_of_a_command_has_no_such_number(path: str, command: tuple[str, ...]) -> None:
+    """Values of users too; an id as it was printed names the entry."""
+    arguments = [path if one == "{}" else one for one in command]
+    done = CliRunner().invoke(cli, [*arguments, "--json"], prog_name="memdb")
+
+    assert done.exit_code == 0, done.output
+    assert large(done.stdout) == []
+    if command[:2] == ("entry", "list"):
+        printed = json.loads(done.stdout)[0]["id"]
+        shown = CliRunner().invoke(
+            cli, ["entry", "show", path, printed, "--json"], prog_name="memdb"
+        )
+        assert json.loads(shown.stdout)["id"] == printed
+
+
+def test_a_page_goes_on_behind_a_row_as_json_has_it(path: str) -> None:
+    """Though its id is text."""
+    with memdb.open(path) as db:
+        first, second = ann(db).entries.list(inactive=True)
+
+        assert [*ann(db).entries.list(inactive=True, after=first.to_dict())] == [second]
+
+
+def test_an_export_keeps_large_numbers(path: str, tmp_path: Any) -> None:
+    """They come back as numbers: lines of memdb are read by memdb."""
+    with memdb.open(path) as db:
+        lines = tmp_path / "a.jsonl"
+        db.export(lines, user="ann")
+    with memdb.open(":memory:") as other:
+        other.import_file(lines, user="ann")
+        chat = other.scope("ann").session("trip")
+
+        assert chat.last(1)[0].metadata == {"discord": SNOWFLAKE}
+        assert chat.state["big"] == -SNOWFLAKE
