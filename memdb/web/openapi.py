@@ -38,6 +38,8 @@ ANSWER_TYPES: dict[str, dict[str, Any]] = {
     "None": {"type": "null"},
     **dict.fromkeys(("PortError", "MemDBError"), {"type": "string"}),  # noqa: RUF024 (read only)
 }
+# Fields that hold ids of rows: text where they are beyond 2^53.
+IDS = ("id", "row_id", "entry_id", "superseded_by", "other_id", "target")
 LISTS = ("list", "tuple", "Iterator", "Sequence")
 PROBLEM = {
     "type": "object",
@@ -209,12 +211,17 @@ def type_schema(annotation: str, schemas: dict[str, Any]) -> dict[str, Any]:
     return {"enum": list(words)} if words else ANSWER_TYPES.get(kind, {})
 
 
+def _with_large_ids(name: str, annotation: str) -> str:
+    """Return the type of a field as answers have it: an id may be text."""
+    return annotation.replace("int", "int | str", 1) if name in IDS else annotation
+
+
 def _record_schema(kind: type[Record], schemas: dict[str, Any]) -> dict[str, Any]:
     fields = kind.__annotations__
     texts = vars(kind)["__slots__"]
     properties = {}
     for name, annotation in fields.items():
-        schema = type_schema(str(annotation), schemas)
+        schema = type_schema(_with_large_ids(name, str(annotation)), schemas)
         text = texts[name]
         properties[name] = {**schema, "description": text} if text else schema
     return {

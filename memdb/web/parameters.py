@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
     from memdb.api.verbs import Verb
 
-# What a browser can hold as a number without rounding it.
-MAX_EXACT_INT = (1 << 53) - 1
+# The largest number of the file, and the largest that a browser does not round: answers give
+# a larger one as text, and requests may.
+MAX_INT = (1 << 63) - 1
+MAX_EXACT_INT = 1 << 53
 MAX_DEPTH = 64
 
-INTEGER = {"type": "integer", "minimum": -MAX_EXACT_INT, "maximum": MAX_EXACT_INT}
+INTEGER = {"type": "integer", "minimum": -MAX_INT, "maximum": MAX_INT}
 STRING = {"type": "string"}
 OBJECT = {"type": "object"}
 SIMPLE: dict[str, dict[str, Any]] = {
@@ -262,7 +264,7 @@ def _from_text(text: str, schema: Mapping[str, Any]) -> Any:
     """Return *text* as a value of the type, `MISSING` if it cannot be one."""
     kind = schema.get("type")
     if kind == "integer":
-        return int(text) if re.fullmatch(r"-?[0-9]{1,16}", text) else MISSING
+        return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else MISSING
     if kind == "number":
         is_number = re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{1,30})?", text)
         return float(text) if is_number else MISSING
@@ -315,6 +317,8 @@ def check_value(value: Any, schema: Mapping[str, Any], field: str) -> Any:
         InvalidInput: it is not of the schema; the error names *field*.
     """
     schemas = schema.get("anyOf", [schema])
+    if INTEGER in schemas and isinstance(value, str) and _is_large(value):
+        value = int(value)
     chosen = next((one for one in schemas if _is_of(value, one)), None)
     if chosen is None:
         raise InvalidInput(f"{field} is {_short(value)}: give {_wanted(schema)}")
@@ -322,7 +326,7 @@ def check_value(value: Any, schema: Mapping[str, Any], field: str) -> Any:
         raise InvalidInput(f"{field} is {_short(value)}: use {', '.join(chosen['enum'])}")
     if chosen.get("type") == "array":
         return _check_list(value, chosen, field)
-    if chosen.get("type") == "integer" and abs(value) > MAX_EXACT_INT:
+    if chosen.get("type") == "integer" and abs(value) > MAX_INT:
         raise InvalidInput(f"{field} is {value}: it is out of range")
     if chosen.get("contentEncoding") == "base64":
         try:
@@ -330,6 +334,11 @@ def check_value(value: Any, schema: Mapping[str, Any], field: str) -> Any:
         except (Base64Error, ValueError) as error:
             raise InvalidInput(f"{field} is no base64: {error}") from error
     return value
+
+
+def _is_large(text: str) -> bool:
+    """Return whether *text* is a number that a browser would round."""
+    return bool(re.fullmatch("[1-9][0-9]{15,18}", text)) and int(text) > MAX_EXACT_INT
 
 
 def _check_list(value: list[Any], schema: Mapping[str, Any], field: str) -> Any:

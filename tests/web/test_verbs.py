@@ -111,6 +111,8 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "POST entry/unpin": lambda db: ann(db).entries.unpin(first_entry(db)),
     "PUT entry/active": lambda db: ann(db).entries.set_active(first_entry(db), False),
     "PUT entry/trust": lambda db: ann(db).entries.set_trust(first_entry(db), "untrusted"),
+    "POST entry/revert": lambda db: ann(db).entries.revert(first_entry(db), 1),
+    "POST entry/revive": lambda db: ann(db).entries.revive(first_entry(db)),
     "POST entry/supersede": lambda db: ann(db).entries.supersede(first_entry(db), second_entry(db)),
     "GET entry/history": lambda db: ann(db).entries.history(first_entry(db)),
     "GET entry/replaced": lambda db: ann(db).entries.replaced(first_entry(db)),
