@@ -210,6 +210,7 @@ class Scope:
         vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
         count_use: bool = True,
+        prefix: bool = False,
     ) -> Hits:
         """
         Return what this scope knows about *query*, best first.
@@ -264,6 +265,8 @@ class Scope:
                 from a tenth of that on. By vector there is none.
             count_use: False changes nothing in the file: no entry counts as used, and
                 embeddings that are due are left to others. For programs that show a memory.
+            prefix: The last word is still being typed: it finds what begins so, from two
+                letters on ("Birg" finds Birger). A space or mark behind it ends it.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds
         messages only. An empty list lets nothing through.
@@ -307,6 +310,7 @@ class Scope:
             vector=vector,
             min_score=min_score,
             count_use=count_use,
+            prefix=prefix,
         )
         return self._services.recaller.recall(self._owner, request)
 

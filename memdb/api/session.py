@@ -563,6 +563,7 @@ class Session:
         vector: bytes | Sequence[float] | None = None,
         min_score: float | None = None,
         count_use: bool = True,
+        prefix: bool = False,
     ) -> Hits:
         """
         Return what this session knows about *query*, best first; see `Scope.recall`.
@@ -570,7 +571,7 @@ class Session:
         Its messages, artifacts and summaries, and the entries of the scope that it
         may recall; with *scope_entries* False only the entries that come from it.
         *min_score* is 0 to 1; None means the floor of the file. *count_use* False changes
-        nothing in the file.
+        nothing in the file. *prefix*: the last word is still being typed.
         """
         from memdb.search.request import search_request
 
@@ -594,6 +595,7 @@ class Session:
             vector=vector,
             min_score=min_score,
             count_use=count_use,
+            prefix=prefix,
         )
         return self._services.recaller.recall(self._owner, request)
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 @click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
 @click.option("--explain", is_flag=True, help="Show the terms of each score.")
 @click.option("--why", metavar="SESSION#SEQ", help="Show why this message is found or not.")
+@click.option("--prefix", is_flag=True, help="The last word is the beginning of one.")
 @count_use_option
 @embedder_option
 def recall(
@@ -83,6 +84,7 @@ def recall(
     explain: bool,
     why: str | None,
     count_use: bool,
+    prefix: bool,
 ) -> None:
     """
     Search messages, entries, artifacts and titles of one user.
@@ -122,6 +124,7 @@ def recall(
             by=by,
             min_score=min_score,
             count_use=count_use,
+            prefix=prefix,
         )
     if hits.failure is not None:
         note(f"Found by words alone: {one_line(str(hits.failure))}")

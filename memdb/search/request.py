@@ -90,6 +90,7 @@ class SearchRequest(Record):
         min_score: Least score of a hit, 0 to 1. None means the floor of the file.
         item_filter: Returns the ids of the items of a scope that count. None means all.
         count_use: False writes nothing: neither uses nor embeddings that are due.
+        prefix: The last word of the text is only the beginning of one.
     """
 
     text: str
@@ -114,6 +115,7 @@ class SearchRequest(Record):
     min_score: float | None = None
     item_filter: Callable[[Tx, int], set[int]] | None = None
     count_use: bool = True
+    prefix: bool = False
 
     @property
     def is_timed(self) -> bool:
@@ -149,6 +151,7 @@ def search_request(
     vector: bytes | Sequence[float] | None = None,
     min_score: float | None = None,
     count_use: bool = True,
+    prefix: bool = False,
 ) -> SearchRequest:
     """
     Validate the arguments of a recall; see `Scope.recall` and `SearchRequest`.
@@ -165,9 +168,7 @@ def search_request(
         "authors": _names(authors, "authors"),
         "where": parse_json(json_object(where, "where")) or None,
     }
-    choice_value(by, "by", WAYS)
-    if vector is not None and by == "words":
-        raise InvalidInput("vector is given with by='words': use by='meaning' or 'vector'")
+    _check_way(by, vector)
     kinds = _filtered_kinds(kinds_value(kinds), filters, partition=partition, by=by)
     if group is not None:
         kinds = _grouped_kinds(group, kinds, is_alone=session is None and not explain)
@@ -191,8 +192,14 @@ def search_request(
         vector=vector,
         min_score=_optional_share(min_score, "min_score"),
         count_use=flag_value(count_use, "count_use"),
+        prefix=flag_value(prefix, "prefix"),
         **filters,
     )
+
+
+def _check_way(by: object, vector: object) -> None:
+    if choice_value(by, "by", WAYS) == "words" and vector is not None:
+        raise InvalidInput("vector is given with by='words': use by='meaning' or 'vector'")
 
 
 def _times(since: Moment, until: Moment, as_of: Moment) -> tuple[int, int, int | None]:

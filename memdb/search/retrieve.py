@@ -19,7 +19,7 @@ from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
 from memdb.search.request import has_metadata
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
 from memdb.tables import entries, items, messages, sessions
-from memdb.text.terms import TERMS_AT_ONCE, phrase_terms, query_words, word_terms
+from memdb.text.terms import TERMS_AT_ONCE, begun_terms, phrase_terms, query_words, word_terms
 from memdb.text.validate import DAY_MS
 
 TYPE_CHECKING = False
@@ -76,6 +76,8 @@ def read_question(
     query = _parse(tx, request.text, scope_no, talk, authors.of_span(tx, talk, total), now_ms)
     query = query.replace(user=frozenset(query_words(scope.user)).intersection(query.words))
     terms = word_terms(query.content, MAX_TERMS)
+    if request.prefix:
+        terms = begun_terms(terms, request.text)
     if len(terms) > TERMS_AT_ONCE:
         terms.sort(key=len, reverse=True)  # long words are rare, and say most
     return Question(

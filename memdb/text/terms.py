@@ -125,6 +125,13 @@ def spellings(word: str) -> list[str]:
     return [one for one in found if one]
 
 
+# Of a word that is being typed: fewer letters begin too many words.
+LEAST_BEGUN_CHARS, MAX_BEGUN_CHARS = 2, 200
+
+# What an English stem loses, so that a word that stops within it is the beginning of no stem.
+ENDINGS = ("ing", "ation")
+LEAST_ENDED_CHARS = 4
+
 MAX_TERMS = 64
 """Most terms that `match_terms` returns: each costs one statement, about 50 µs."""
 
@@ -324,6 +331,51 @@ def word_terms(words: Iterable[str], limit: int = MAX_TERMS) -> list[Term]:
             break
         terms.update(dict.fromkeys(_terms_of(word)))
     return list(terms)[:limit]
+
+
+def begun_terms(terms: list[Term], text: str) -> list[Term]:
+    """
+    Return *terms* of a text that is being typed: its last word is the beginning of any.
+
+    A word of one letter begins too many, and one that is followed by a space or a mark is
+    whole: then the terms stay as they are. The word itself counts too, in any form.
+
+    >>> begun_terms(word_terms(["call", "birg"]), "call Birg")[1]
+    Term(words=('birg',), prefix=True, any_of=('birg',), fields=())
+    >>> begun_terms(word_terms(["birg"]), "Birg ") == word_terms(["birg"])
+    True
+    """
+    if not text or not text[-1].isalnum():
+        return terms
+    words = query_words(text[-MAX_BEGUN_CHARS:].rsplit(maxsplit=1)[-1])
+    last = words[-1] if words else ""
+    if len(last) < LEAST_BEGUN_CHARS or has_cjk(last):
+        return terms
+    forms = (last, *_completed(last))
+    return [
+        term.replace(prefix=True, any_of=(*forms, *term.any_of)) if term.words == (last,) else term
+        for term in terms
+    ]
+
+
+def _completed(word: str) -> list[str]:
+    """
+    Return a word that stops within an English ending with that ending, one form for each.
+
+    The index holds stems, and "runni" is the beginning of none: "running" is found by "run".
+
+    >>> _completed("runni"), _completed("tea")
+    (['running'], [])
+    """
+    if len(word) < LEAST_ENDED_CHARS or not word.isascii():
+        return []
+    found = []
+    for ending in ENDINGS:
+        for size in range(len(ending) - 1, 0, -1):
+            if word.endswith(ending[:size]):
+                found.append(word + ending[size:])
+                break
+    return found
 
 
 def phrase_terms(phrases: Iterable[Sequence[str]]) -> list[Term]:

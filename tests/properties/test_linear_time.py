@@ -216,6 +216,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "terms.content_words": lambda text: terms.content_words([text]),
     "terms.phrase_terms": lambda text: terms.phrase_terms([(text, text)]),
     "terms.word_terms": lambda text: terms.word_terms([text]),
+    "terms.begun_terms": lambda text: terms.begun_terms(terms.word_terms([text]), text),
     "times.when_ms": lambda text: when_ms(text, "since", 0),
     "tokens.counter_by_name": lambda text: counter_by_name("cl100k_base").count(text),
     "validate.choice_value": lambda text: validate.choice_value(text, "field", ("a",)),
