@@ -146,9 +146,10 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT, epilog=EPILOG)
+@click.option("--no-pager", is_flag=True, help="Print long answers on a terminal at once.")
 @click.version_option(__version__, prog_name="memdb")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, *, no_pager: bool) -> None:
     """
     Everything an AI agent remembers, in one SQLite file.
 
@@ -156,6 +157,8 @@ def cli(ctx: click.Context) -> None:
     in the config file, FILE is left out. Choose the user with --user; optional if
     FILE has only one.
     """
+    if no_pager:
+        ctx.meta["memdb.pager"] = False
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False  # the commands inherit it; https://no-color.org
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
 
 import click
 
-from memdb.cli.base import confirm, confirm_options, verb
+from memdb.cli.base import confirm, confirm_options, option_session, verb
 from memdb.cli.command import Noun
+from memdb.cli.editing import edited, pair, reply_diff, unchanged
+from memdb.cli.naming import session_named
 from memdb.cli.options import page_options
 from memdb.cli.output import Column, note, on_terminal, one_line, size, when
-from memdb.errors import NotFound
+from memdb.errors import InvalidInput, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from memdb.api.scope import Scope
     from memdb.cli.base import Call
-    from memdb.models.messages import ArtifactVersion
+    from memdb.models.messages import Artifact, ArtifactVersion
     from memdb.models.types import ArtifactOrder
 
 CHUNK_BYTES = 1 << 18
@@ -82,6 +85,7 @@ def save(
     if path == "-" and sys.stdin.isatty():
         raise click.UsageError("Nothing to save: give PATH, or pipe the bytes in.")
     with _bytes_of(path) as data, call.scope(create=True) as scope:
+        session = None if session is None else session_named(scope, session, is_new=True)
         saved = scope.artifacts.save(name, data, mime=mime, message_seq=seq, session=session)
     call.reply(saved, f"{_named(saved)} ({size(saved.size_bytes)}, {one_line(saved.mime)})")
 
@@ -110,6 +114,7 @@ def load(
     if call.as_json and path is None:
         raise click.UsageError("--json prints on standard output: give --output PATH too.")
     with call.scope() as scope:
+        session = option_session(scope, session)
         found = _version(scope, name, version, session)
         if path is not None:
             scope.artifacts.export(name, path, found.version, session=session, replace=replace)
@@ -135,6 +140,7 @@ def list_(
 ) -> None:
     """List the newest version of each artifact."""
     with call.scope() as scope:
+        session = option_session(scope, session)
         found = scope.artifacts.list(
             session=session, prefix=prefix, limit=limit, order=order, after=after
         )
@@ -147,8 +153,69 @@ def list_(
 def versions(call: Call, name: str, session: str | None) -> None:
     """List the versions of NAME, newest first."""
     with call.scope() as scope:
+        session = option_session(scope, session)
         found = _versions(scope, name, session)
     call.reply_records(found, (*VERSION_COLUMNS, Column("SHA256", lambda one: one.sha256[:12])))
+
+
+@verb(
+    "memdb artifact diff agent.db menu.md --session trip",
+    "memdb artifact diff agent.db menu.md 1 3 --session trip",
+    of=artifact,
+)
+@click.argument("name")
+@click.argument("old", type=click.IntRange(1), required=False)
+@click.argument("new", type=click.IntRange(1), required=False)
+@session_option
+def diff(call: Call, name: str, old: int | None, new: int | None, session: str | None) -> None:
+    """
+    Show what changed in NAME between the versions OLD and NEW.
+
+    NEW is the newest without it, OLD the one before.
+    """
+    with call.scope() as scope:
+        session = option_session(scope, session)
+        known = [one.version for one in reversed(_versions(scope, name, session))]
+        chosen = pair((old, new), known, one_line(name))
+        texts = [scope.artifacts.load(name, one, session=session) for one in chosen]
+    data = {"name": name, "session": session, "old": chosen[0], "new": chosen[1]}
+    lines = [_text(one).splitlines() for one in texts]
+    reply_diff(call, data, *lines)
+
+
+@verb("memdb artifact edit agent.db menu.md --session trip --user ann", of=artifact)
+@click.argument("name")
+@session_option
+def edit(call: Call, name: str, session: str | None) -> None:
+    """
+    Change NAME in the editor of VISUAL or EDITOR, and save the next version.
+
+    If another program saved one meanwhile, nothing is stored.
+    """
+    with call.scope() as scope:
+        session = option_session(scope, session)
+        newest = _version(scope, name, None, session)
+        text = _text(scope.artifacts.load(name, newest.version, session=session))
+    suffix = os.path.splitext(name)[1] or ".txt"  # noqa: PTH122 (a name, no path)
+    changed = edited(text, suffix=suffix, instead="it to `memdb artifact save`")
+    if changed is None:
+        return unchanged(call, newest)
+    with call.scope() as scope:
+        saved = scope.artifacts.save(
+            name, changed, mime=newest.mime, session=session, expected_version=newest.version
+        )
+    return call.reply(saved, f"{_named(saved)} ({size(saved.size_bytes)}, {one_line(saved.mime)})")
+
+
+def _text(found: Artifact) -> str:
+    """Return the text of a version; InvalidInput if it is none."""
+    try:
+        return found.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        name = f"{found.info.name}@{found.info.version}"
+        raise InvalidInput(
+            f"{name} is no text: `memdb artifact load --output` writes it"
+        ) from error
 
 
 @verb("memdb artifact rename agent.db menu.md card.md --session trip --user ann", of=artifact)
@@ -158,6 +225,7 @@ def versions(call: Call, name: str, session: str | None) -> None:
 def rename(call: Call, name: str, new_name: str, session: str | None) -> None:
     """Give every version of NAME another name, which has no version yet."""
     with call.scope() as scope:
+        session = option_session(scope, session)
         _versions(scope, name, session)
         renamed = scope.artifacts.rename(name, new_name, session=session)
     call.reply(renamed, f"{one_line(name)} -> {_named(renamed)}")
@@ -173,6 +241,7 @@ def delete(
 ) -> None:
     """Remove NAME with all its versions, or one --version of it."""
     with call.scope() as scope:
+        session = option_session(scope, session)
         if version is None:
             doomed = _versions(scope, name, session)
         else:

@@ -16,8 +16,8 @@ import click
 from click.core import ParameterSource
 
 from memdb.cli import discard_output
-from memdb.cli.command import BY_OPTION, FILE, TEXT, Command, is_file
-from memdb.cli.output import flush, note, one_line, print_json, print_records
+from memdb.cli.command import BY_OPTION, FILE, NO_PAGER, PAGER, TEXT, Command, is_file
+from memdb.cli.output import flush, note, one_line, paged, print_json, print_records, say
 from memdb.errors import FileError, InvalidInput, NotFound, ReadOnly, StorageError
 from memdb.models.ids import BranchName
 
@@ -76,6 +76,41 @@ class MomentOrSpan(Moment):
         if value == "never" or (value[:-1].isdecimal() and value[-1] in "dhm"):
             return value
         return super().convert(value, param, ctx)
+
+
+class Name(click.types.StringParamType):
+    """A text that names something in FILE, which the shell completes."""
+
+    def __init__(self, kind: str) -> None:
+        """Complete names of a *kind*."""
+        self.kind = kind
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[Any]:
+        """Return the names that begin so."""
+        from memdb.cli.completion import complete
+
+        return complete(self.kind, ctx, incomplete)
+
+
+# What parameters of a name name, wherever they are.
+NAMED_KINDS = {
+    **{name: name for name in ("user", "app", "session", "branch", "category", "entry")},
+    **dict.fromkeys(("entry_ref", "old_ref", "new_ref"), "entry"),
+}
+
+
+def _complete_names(params: list[click.Parameter], noun: str | None) -> None:
+    """Let the shell complete the names that *params* take."""
+    kinds = NAMED_KINDS | ({"name": "artifact"} if noun == "artifact" else {})
+    for param in params:
+        kind = kinds.get(param.name or "")
+        if kind and type(param.type) is click.types.StringParamType:
+            param.type = Name(kind)
 
 
 MOMENT = Moment()
@@ -206,7 +241,8 @@ def verb(
 
     def decorate(function: Callable[..., None]) -> click.Command:
         own = [*reversed(getattr(function, "__click_params__", []))]
-        params = [*[FILE] * file, *own, *SCOPE_OPTIONS[: 2 * scope], *[JSON] * json]
+        params = [*[FILE] * file, *own, *SCOPE_OPTIONS[: 2 * scope], *[JSON, NO_PAGER] * json]
+        _complete_names(params, None if of is None else of.name)
         command = Command(
             name or function.__name__,
             callback=lambda **given: _run(function, given),
@@ -354,9 +390,10 @@ class Call:
             if self.as_json:
                 print_json(_to_plain(data))
             elif isinstance(text, str):
-                click.echo(text)
+                say(text)
             else:
-                text()
+                with paged(is_wanted=click.get_current_context().meta.get(PAGER, True)):
+                    text()
             flush()
         except BrokenPipeError:
             discard_output()
@@ -424,25 +461,39 @@ def refuse_user() -> None:
         raise click.UsageError("--all-users and --user exclude each other.")
 
 
-def session_of(scope: Scope, name: str) -> Session:
-    """Return a session, or --branch of it; NotFound rather than an empty new one."""
-    session = scope.session(name)
+def session_of(scope: Scope, name: str, *, whole: bool = False) -> Session:
+    """
+    Return a session, or --branch of it, by what `session_named` takes.
+
+    Raises:
+        NotFound: it is absent.
+        InvalidInput: it is not clear which is meant.
+    """
+    from memdb.cli.naming import session_named
+
+    session = scope.session(session_named(scope, name, whole=whole))
     branch = branch_given()
-    if branch is not None:
-        return session.branch(branch, create=False)
-    if not session.last_seq and all(known.name != name for known in scope.sessions()):
-        raise NotFound("session", name)
-    return session
+    return session if branch is None else session.branch(branch, create=False)
 
 
-def branch_of_session(session: str | None) -> str | None:
-    """Return *session* with --branch; a usage error for --branch without a session."""
+def option_session(scope: Scope, name: str | None, *, whole: bool = False) -> str | None:
+    """
+    Return the session of --session, with --branch; None without both.
+
+    One that is absent is returned as it was given: what it holds is nothing.
+    """
+    from memdb.cli.naming import session_named
+
     branch = branch_given()
-    if branch is None:
-        return session
-    if session is None:
-        raise click.UsageError("--branch needs --session: say which conversation it is of.")
-    return BranchName(session, branch)
+    if name is None:
+        if branch is not None:
+            raise click.UsageError("--branch needs --session: say which conversation it is of.")
+        return None
+    try:
+        session = session_named(scope, name, whole=whole)
+    except NotFound:
+        session = name
+    return session if branch is None else BranchName(session, branch)
 
 
 def scopes_to_dicts(scopes: list[Scope]) -> list[dict[str, str]]:

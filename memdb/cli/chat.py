@@ -17,24 +17,24 @@ from memdb.cli.base import (
     verb,
 )
 from memdb.cli.command import Noun
+from memdb.cli.editing import edited, unchanged
+from memdb.cli.naming import session_named
 from memdb.cli.options import count_use_option, page_options
 from memdb.cli.output import (
     Column,
     Counter,
     Line,
-    clean,
     counted,
     down_to,
     note,
     one_line,
     print_message,
-    print_records,
     print_tree,
     size,
-    span_of,
     when,
 )
-from memdb.cli.window import PLAIN, print_window, refuse_both
+from memdb.cli.window import PLAIN, print_page, print_window, refuse_both
+from memdb.errors import Conflict
 from memdb.models.messages import ROLES
 
 TYPE_CHECKING = False
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from memdb.api.session import Session
     from memdb.cli.base import Call
     from memdb.models.messages import Message
-    from memdb.models.summaries import Expansion
     from memdb.models.types import MessageFormat, Role, SessionOrder, WindowStrategy
 
 LIST_COLUMNS = (
@@ -68,16 +67,8 @@ HIT_COLUMNS = (
     Column("SEQ", lambda hit: hit.source.seq, right=True),
     Column("SAID", lambda hit: when(hit.source.created_ms)),
     Column("BY", lambda hit: hit.source.author or "", cut=True),
-    Column("TEXT", lambda hit: hit.text, cut=True),
+    Column("TEXT", lambda hit: hit.text, below=True),
 )
-SUMMARY_COLUMNS = (
-    Column("SPAN", span_of),
-    Column("ID", lambda one: one.id),
-    Column("BY", lambda one: one.quality),
-    Column("TOKENS", lambda one: f"{one.tokens:,}", right=True),
-    Column("TEXT", lambda one: one.text, cut=True),
-)
-
 STRATEGIES = ("none", "buffer_window", "token_window", "summary_buffer")
 SHAPES = ("openai", "openai-responses", "anthropic", "gemini", "langchain", PLAIN)
 
@@ -132,7 +123,7 @@ def append(
         return
     with call.scope(create=True) as scope:
         branch = branch_given()
-        found = scope.session(session)
+        found = scope.session(session_named(scope, session, is_new=True))
         found = found if branch is None else found.branch(branch, create=False)
         stored = found.append(
             role,
@@ -171,32 +162,37 @@ def _print_all(messages: Sequence[Message]) -> None:
 
 
 @verb(
-    "memdb chat list agent.db --user ann",
+    "memdb chat list agent.db --user ann --since 7d --limit 20",
     'memdb chat list agent.db --search "lisbon bicycle"',
     of=chat,
     name="list",
 )
 @click.option("--search", "query", metavar="WORDS", help="Those that say it, the best first.")
-@page_options("name", "updated", "created")
+@click.option("--since", type=MOMENT, help="Only those that changed then or later.")
+@page_options("updated", "created", "name")
 def list_(
     call: Call,
     query: str | None,
+    since: int | None,
     limit: int | None,
     order: SessionOrder,
     after: dict[str, Any] | None,
 ) -> None:
     """
-    List the conversations of a user, by name.
+    List the conversations of a user, the one that changed last first.
 
-    With --search those whose title or messages share words with WORDS.
+    With --search those whose title or messages share words with WORDS, the best first.
     """
     with call.scope() as scope:
         if query is None:
-            sessions = scope.sessions(limit=limit, order=order, after=after)
+            most = limit if since is None else None
+            sessions = scope.sessions(limit=most, order=order, after=after)
         else:
             by_name = {one.name: one for one in scope.sessions()}
             hits = scope.recall(query, limit or MOST_LISTED, by="words", group="session")
             sessions = [by_name[hit.source.session] for hit in hits if hit.source.session]
+    if since is not None:
+        sessions = [one for one in sessions if one.updated_ms >= since][:limit]
     call.reply_records(sessions, LIST_COLUMNS, empty="No conversations.")
 
 
@@ -314,7 +310,7 @@ def tree(call: Call, session: str, depth: int | None) -> None:
     """
     with call.session(session) as found:
         whole = found.summaries.tree()
-    call.reply(down_to(whole, depth), lambda: print_tree(session, whole, depth))
+    call.reply(down_to(whole, depth), lambda: print_tree(found.name, whole, depth))
 
 
 @verb(
@@ -342,7 +338,7 @@ def expand(call: Call, session: str, what: str, after: int, limit: int) -> None:
     """
     with call.session(session) as found:
         page = found.summaries.expand(what, after_seq=after, limit=limit)
-    call.reply(page, lambda: _print_page(page, is_first=not after))
+    call.reply(page, lambda: print_page(page, is_first=not after))
 
 
 @verb(
@@ -380,8 +376,8 @@ def compact(call: Call, session: str, keep_last: int | None, upgrade: bool) -> N
     parts.append(f"{done.pruned:,} dropped that can be made again")
     if keep_last is not None:
         parts.append(f"{counted(done.archived, 'message')} archived")
-    data = {"session": session, **done.to_dict(), "upgraded": upgraded}
-    call.reply(data, f"{one_line(session)}: {', '.join(parts)}.")
+    data = {"session": found.name, **done.to_dict(), "upgraded": upgraded}
+    call.reply(data, f"{one_line(found.name)}: {', '.join(parts)}.")
 
 
 def _upgrade(db: MemDB, session: Session, line: Line) -> int:
@@ -414,7 +410,7 @@ def archive(call: Call, session: str, keep_last: int) -> None:
     if done.messages:
         before, after = size(done.bytes_before), size(done.bytes_after)
         text = f"{counted(done.messages, 'message')} archived, {before} to {after}"
-    call.reply({"session": session, **done.to_dict()}, f"{one_line(session)}: {text}.")
+    call.reply({"session": found.name, **done.to_dict()}, f"{one_line(found.name)}: {text}.")
 
 
 @verb("memdb chat unarchive agent.db trip", of=chat)
@@ -426,24 +422,7 @@ def unarchive(call: Call, session: str) -> None:
     text = (
         f"{counted(done.messages, 'message')} unarchived" if done.messages else "none is archived"
     )
-    call.reply({"session": session, **done.to_dict()}, f"{one_line(session)}: {text}.")
-
-
-def _print_page(page: Expansion, *, is_first: bool) -> None:
-    """Print a page of the sources of a summary, the summary itself on the first one."""
-    summary = page.summary
-    if summary is not None and is_first:
-        head = f"{summary.id}  {span_of(summary)}  {summary.quality}"
-        click.echo(click.style(f"{head}, {counted(summary.tokens, 'token')}", bold=True))
-        click.echo(f"{clean(summary.text)}\n")
-        if summary.hint:
-            click.echo(f"{clean(summary.hint)}\n")
-    for message in page.messages:
-        print_message(message)
-    if page.summaries or not page.messages:
-        print_records(SUMMARY_COLUMNS, page.summaries, empty="Nothing behind that.")
-    if page.next_seq is not None:
-        note(f"There is more: --after {page.next_seq}")
+    call.reply({"session": found.name, **done.to_dict()}, f"{one_line(found.name)}: {text}.")
 
 
 @verb('memdb chat title agent.db trip "Three days in Oslo"', of=chat)
@@ -453,25 +432,34 @@ def title(call: Call, session: str, title: str) -> None:
     """Give a conversation a title, by which it is found too."""
     with call.session(session) as found:
         head = found.host.update(title=title)
-    call.reply(head, f"{one_line(session)} is called {one_line(title)}")
+    call.reply(head, f"{one_line(found.name)} is called {one_line(title)}")
 
 
 @verb('memdb chat edit agent.db trip 12 "We fly to Bergen."', of=chat)
 @session_argument
 @click.argument("seq", type=click.IntRange(1))
-@click.argument("text")
-def edit(call: Call, session: str, seq: int, text: str) -> None:
+@click.argument("text", required=False)
+def edit(call: Call, session: str, seq: int, text: str | None) -> None:
     """
     Change what a message says, in its place.
 
     Its role, author and metadata stay, its other parts go. TEXT "-" is read from
-    standard input. Entries that it told stay.
+    standard input; without TEXT the editor of VISUAL or EDITOR opens. Entries that
+    it told stay.
     """
     with call.session(session) as found:
-        old = found.get(seq)
+        session, old = found.name, found.get(seq)
+    if text is None:
+        text = edited(old.text, instead="TEXT")
+        if text is None:
+            unchanged(call, old)
+            return
+    with call.session(session) as found:
+        if found.get(seq) != old:
+            raise Conflict(f"{session}#{seq} was changed at this moment: look at it and try again")
         said = {"role": old.role, "author": old.author, "metadata": old.metadata}
         stored = found.host.edit(seq, {**said, "text": text})
-    call.reply(stored, f"{one_line(f'{session}#{seq}')} ({counted(stored.tokens, 'token')})")
+    call.reply(stored, f"{one_line(f'{found.name}#{seq}')} ({counted(stored.tokens, 'token')})")
 
 
 @verb("memdb chat branch agent.db trip other --after 12", of=chat)
@@ -488,7 +476,7 @@ def branch(call: Call, session: str, name: str, after: int | None) -> None:
     with call.session(session) as found:
         found.branch(name, after, create=True)
         (made,) = [one for one in found.branches() if one.name == name]
-    text = f"{one_line(session)} ({one_line(name)}), after message {made.leaves_at}"
+    text = f"{one_line(found.name)} ({one_line(name)}), after message {made.leaves_at}"
     call.reply(made, text)
 
 
@@ -514,17 +502,17 @@ def delete(call: Call, session: str, force: bool, yes: bool, dry_run: bool) -> N
     by all.
     """
     with call.scope() as scope:
-        found = session_of(scope, session)
+        found = session_of(scope, session, whole=yes and not dry_run)
         counts = found.delete(dry_run=True, force=force).removed
         listed: list[Any] = scope.sessions() if found.branch_name is None else found.branches()
-        (known,) = [one for one in listed if one.name == (found.branch_name or session)]
+        (known,) = [one for one in listed if one.name == (found.branch_name or found.name)]
         of_session = () if found.branch_name else scope.artifacts.list()
-        artifacts = sum(one.session == session for one in of_session)
+        artifacts = sum(one.session == found.name for one in of_session)
         parts = [counted(counts["messages"], "message"), counted(artifacts, "artifact")]
         others = counts["branches"] - (found.branch_name is not None)
         parts += [counted(others, "branch", "branches")] if others else []
         name = "" if found.branch_name is None else f" ({one_line(found.branch_name)})"
-        what = f"{one_line(session)}{name}, {', '.join(parts)}"
+        what = f"{one_line(found.name)}{name}, {', '.join(parts)}"
         if not dry_run:
             confirm(f"Delete {what}?", yes=yes)
         deleted = not dry_run and any(found.delete(force=force).removed.values())

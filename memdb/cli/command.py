@@ -10,7 +10,7 @@ import click
 
 from memdb.cli import discard_output
 from memdb.cli.defaults import default_file, read_config
-from memdb.cli.output import clean, flush, print_json
+from memdb.cli.output import clean, flush, note, print_json
 from memdb.errors import FileError, MemDBError
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ TEXT, QUERY = "text", "query"  # arguments that may begin with a dash; "-" for T
 STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
 FILE_OPTION = "file_option"
 NAMED = "memdb.file"  # in the context: what names FILE in place of an argument
-PAGER = "memdb.pager"  # in the context: False if the config file wants none
+PAGER = "memdb.pager"  # in the context: False if none is wanted
 FILE = click.Argument(["file"], type=click.Path())
 BY_OPTION = click.Option(
     ["-f", "--file", FILE_OPTION],
@@ -31,6 +31,21 @@ BY_OPTION = click.Option(
     metavar="PATH",
     expose_value=False,
     help="FILE; without it MEMDB_FILE, the config file, or the argument FILE.",
+)
+
+
+def switch_pager_off(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Keep in the context that --no-pager was given."""
+    if value:
+        ctx.meta[PAGER] = False
+
+
+NO_PAGER = click.Option(
+    ["--no-pager"],
+    is_flag=True,
+    expose_value=False,
+    callback=switch_pager_off,
+    help="Print long answers on a terminal at once, not page by page.",
 )
 
 
@@ -54,6 +69,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read *args*; say what to do where they do not fit."""
+        if ctx.resilient_parsing and args and args[-1].startswith("-"):
+            args = args[:-1]  # an option whose value the shell completes would hide the arguments
         default = self._read_defaults(ctx, args)
         try:
             rest = self._parse(ctx, args)
@@ -89,7 +106,7 @@ class Command(click.Command):
             if not ctx.resilient_parsing:
                 raise
             config = {}
-        ctx.meta[PAGER] = config.pop("pager", True)
+        ctx.meta[PAGER] = config.pop("pager", True) and ctx.meta.get(PAGER, True)
         named = {name: value for name, value in config.items() if name != "file"}
         ctx.default_map = {**(ctx.default_map or {}), **named}
         if not any(map(is_file, self.params)):
@@ -161,7 +178,7 @@ def _report(error: Exception, *, as_json: bool) -> int:
             "please report it"
         )
     if not as_json:
-        click.echo(f"Error: {clean(message)}", err=True)
+        note(f"Error: {clean(message)}")
         return exit_code
     print_json({"error": {"code": code, "message": message, **facts}})
     return exit_code

@@ -15,6 +15,8 @@ from memdb.cli.base import (
     verb,
 )
 from memdb.cli.command import Noun
+from memdb.cli.editing import edited, pair, reply_diff, unchanged
+from memdb.cli.naming import entry_of, number_of, session_named
 from memdb.cli.options import page_options, version_expected_option
 from memdb.cli.output import (
     Column,
@@ -24,23 +26,22 @@ from memdb.cli.output import (
     note,
     one_line,
     print_records,
+    say,
     shorten,
     when,
 )
-from memdb.errors import NotFound
 from memdb.models.ids import system_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.api.scope import Scope
     from memdb.cli.base import Call
     from memdb.models.entries import Entry, EntryVersion, Extracted, Outcome, Remembered
     from memdb.models.types import EntryOrder
 
 IMPORTANCE = click.IntRange(1, 10)
-ref_argument = click.argument("entry_ref", metavar="ID|KEY")
+ref_argument = click.argument("entry_ref", metavar="NUMBER|KEY")
 ASKED_WIDTH = 50  # columns of an entry's text in the question before it is deleted
 
 
@@ -53,7 +54,7 @@ def _headline(found: Entry, at_ms: int | None = None) -> str:
 
 
 LIST_COLUMNS = (
-    Column("ID", lambda one: one.id),
+    Column("#", lambda one: number_of(one.id), right=True),
     Column("CATEGORY", lambda one: one.category, cut=True),
     Column("IMP", lambda one: one.importance, right=True),
     Column("CHANGED", lambda one: when(one.updated_ms)),
@@ -89,13 +90,17 @@ def remember(call: Call, text: str, **fields: Any) -> None:
     --secrets says otherwise.
     """
     with call.scope(create=True) as scope:
+        if fields["session"] is not None:
+            fields["session"] = session_named(scope, fields["session"], is_new=True)
         done = scope.remember(text, secrets=call.secrets, **fields)
     call.reply(done, lambda: _print_done(done))
 
 
 def _print_done(done: Remembered) -> None:
     what = (
-        f"entry {done.entry.id} ({one_line(done.entry.category)})" if done.entry.id else "nothing"
+        f"entry {number_of(done.entry.id)} ({one_line(done.entry.category)})"
+        if done.entry.id
+        else "nothing"
     )
     click.echo(f"{done.action} {what}")
     if done.action in ("superseded", "merged", "ignored") and done.other is not None:
@@ -153,7 +158,7 @@ OUTCOME_COLUMNS = (
     Column("DONE", lambda one: one.action),
     Column("CATEGORY", lambda one: one.candidate.category),
     Column("MESSAGE", _span),
-    Column("FACT", _fact, cut=True),
+    Column("FACT", _fact, below=True),
 )
 
 
@@ -162,7 +167,7 @@ def entry() -> None:
     """
     List, show, edit, pin, supersede and delete long-term entries.
 
-    An entry is named by its id or by its key. `memdb remember` adds one.
+    An entry is named by its number or by its key. `memdb remember` adds one.
     """
 
 
@@ -209,7 +214,7 @@ def list_(
         else:
             found = scope.entries.page(newest, **filters)
             entries, total = list(found.entries), found.total
-    text = Column("TEXT", lambda one: _headline(one, as_of), cut=True)
+    text = Column("TEXT", lambda one: _headline(one, as_of), below=True)
     call.reply_records(entries, (*LIST_COLUMNS, text), empty="No entries.")
     if total > len(entries):
         note(f"{len(entries):,} of {total:,} entries.")
@@ -220,7 +225,7 @@ def list_(
 def history(call: Call, entry_ref: str) -> None:
     """Show the earlier versions of an entry, what it replaced, and why."""
     with call.scope() as scope:
-        found = _find(scope, entry_ref)
+        found = entry_of(scope, entry_ref)
         versions = scope.entries.history(found.id)
         replaced = scope.entries.replaced(found.id)
         decisions = scope.entries.decisions(found.id)
@@ -229,8 +234,8 @@ def history(call: Call, entry_ref: str) -> None:
         _print_versions(found, versions)
         for one in replaced:
             until = when(one.valid_to_ms)
-            click.secho(f"\nentry {one.id}, until {until} (replaced)", bold=True)
-            click.echo(clean(one.text))
+            click.secho(f"\nentry {number_of(one.id)}, until {until} (replaced)", bold=True)
+            say(clean(one.text))
         for made in reversed(decisions):
             why = f"{made.action} by {made.decided_by}: {made.reason}"
             click.echo(f"  {when(made.decided_ms)}  {one_line(why)}")
@@ -239,15 +244,48 @@ def history(call: Call, entry_ref: str) -> None:
     call.reply(data, show_all)
 
 
-@verb("memdb entry supersede agent.db 17592186044417 home_city", of=entry)
+@verb("memdb entry diff agent.db home_city", "memdb entry diff agent.db 3 1 2", of=entry)
+@ref_argument
+@click.argument("old", type=click.IntRange(1), required=False)
+@click.argument("new", type=click.IntRange(1), required=False)
+def diff(call: Call, entry_ref: str, old: int | None, new: int | None) -> None:
+    """
+    Show what changed in an entry between the versions OLD and NEW.
+
+    NEW is what it says now without it, OLD the version before.
+    """
+    with call.scope() as scope:
+        found = entry_of(scope, entry_ref)
+        versions = {one.version: one for one in scope.entries.history(found.id)}
+    known: dict[int, Entry | EntryVersion] = {**versions, found.version: found}
+    chosen = pair((old, new), sorted(known), f"entry {number_of(found.id)}")
+    data = {"id": found.id, "old": chosen[0], "new": chosen[1]}
+    reply_diff(call, data, *(_lines_of(known[one]) for one in chosen))
+
+
+def _lines_of(version: Entry | EntryVersion) -> list[str]:
+    """Return what a version says, a line for each field."""
+    fields = {
+        "category": version.category,
+        "key": version.key or "-",
+        "importance": version.importance,
+        "keywords": ", ".join(version.keywords) or "-",
+        "pinned": "yes" if version.pinned else "no",
+        "active": "yes" if version.active else "no",
+        "expires": when(version.expires_ms) or "never",
+    }
+    return [*(f"{name}: {value}" for name, value in fields.items()), *version.text.split("\n")]
+
+
+@verb("memdb entry supersede agent.db 3 home_city", of=entry)
 @click.argument("old_ref", metavar="OLD")
 @click.argument("new_ref", metavar="NEW")
 def supersede(call: Call, old_ref: str, new_ref: str) -> None:
-    """Mark the entry OLD as superseded by NEW; each is an id or a key."""
+    """Mark the entry OLD as superseded by NEW; each is a number or a key."""
     with call.scope() as scope:
-        new = _find(scope, new_ref)
-        old = scope.entries.supersede(_find(scope, old_ref).id, new.id)
-    call.reply(old, f"entry {old.id} was superseded by entry {new.id}")
+        new = entry_of(scope, new_ref)
+        old = scope.entries.supersede(entry_of(scope, old_ref).id, new.id)
+    call.reply(old, f"entry {number_of(old.id)} was superseded by entry {number_of(new.id)}")
 
 
 @verb("memdb entry revert agent.db home_city 1", of=entry)
@@ -257,27 +295,27 @@ def supersede(call: Call, old_ref: str, new_ref: str) -> None:
 def revert(call: Call, entry_ref: str, version: int, expected_version: int | None) -> None:
     """Give an entry what it was in an earlier VERSION, as `entry history` lists them."""
     with call.scope() as scope:
-        entry_id = _find(scope, entry_ref).id
+        entry_id = entry_of(scope, entry_ref).id
         found = scope.entries.revert(entry_id, version, expected_version=expected_version)
     call.reply(found, lambda: _print_entry(found))
 
 
-@verb("memdb entry revive agent.db 17592186044417", of=entry)
+@verb("memdb entry revive agent.db 3", of=entry)
 @ref_argument
 @version_expected_option
 def revive(call: Call, entry_ref: str, expected_version: int | None) -> None:
     """Let an entry hold again that gave way to another."""
     with call.scope() as scope:
-        entry_id = _find(scope, entry_ref).id
+        entry_id = entry_of(scope, entry_ref).id
         found = scope.entries.revive(entry_id, expected_version=expected_version)
-    call.reply(found, f"entry {found.id} holds again")
+    call.reply(found, f"entry {number_of(found.id)} holds again")
 
 
 def _pin(call: Call, entry_ref: str, done: str) -> None:
     with call.scope() as scope:
         change = scope.entries.pin if done == "pinned" else scope.entries.unpin
-        found = change(_find(scope, entry_ref).id)
-    call.reply(found, f"{done} entry {found.id}")
+        found = change(entry_of(scope, entry_ref).id)
+    call.reply(found, f"{done} entry {number_of(found.id)}")
 
 
 @verb("memdb entry pin agent.db home_city", of=entry)
@@ -296,18 +334,18 @@ def unpin(call: Call, entry_ref: str) -> None:
 
 def _switch(call: Call, entry_ref: str, active: bool) -> None:
     with call.scope() as scope:
-        found = scope.entries.set_active(_find(scope, entry_ref).id, active)
-    call.reply(found, f"entry {found.id} is {'on' if active else 'off'}")
+        found = scope.entries.set_active(entry_of(scope, entry_ref).id, active)
+    call.reply(found, f"entry {number_of(found.id)} is {'on' if active else 'off'}")
 
 
-@verb("memdb entry off agent.db 17592186044418", of=entry)
+@verb("memdb entry off agent.db 4", of=entry)
 @ref_argument
 def off(call: Call, entry_ref: str) -> None:
     """Switch an entry off, so that nothing recalls it; its history stays."""
     _switch(call, entry_ref, active=False)
 
 
-@verb("memdb entry on agent.db 17592186044418", of=entry)
+@verb("memdb entry on agent.db 4", of=entry)
 @ref_argument
 def on(call: Call, entry_ref: str) -> None:
     """Switch an entry on again, also one that expired."""
@@ -319,7 +357,7 @@ def on(call: Call, entry_ref: str) -> None:
 def show(call: Call, entry_ref: str) -> None:
     """Show an entry and its earlier versions."""
     with call.scope() as scope:
-        found = _find(scope, entry_ref)
+        found = entry_of(scope, entry_ref)
         versions = scope.entries.history(found.id)
     call.reply({**found.to_dict(), "history": versions}, lambda: _print_versions(found, versions))
 
@@ -335,13 +373,24 @@ def show(call: Call, entry_ref: str) -> None:
 @click.option("--expires", type=EXPIRY, help="From then on it is not recalled.")
 @version_expected_option
 def edit(call: Call, entry_ref: str, expected_version: int | None, **fields: Any) -> None:
-    """Change an entry; its earlier version goes into its history."""
+    """
+    Change an entry; its earlier version goes into its history.
+
+    Without an option the editor of VISUAL or EDITOR opens with its text.
+    """
     changes = {name: value for name, value in fields.items() if value not in (None, ())}
-    if not changes:
-        raise click.UsageError("Nothing to change: give --text or another option.")
     with call.scope() as scope:
-        entry_id = _find(scope, entry_ref).id
-        changed = scope.entries.update(entry_id, **changes, expected_version=expected_version)
+        found = entry_of(scope, entry_ref)
+        if changes:
+            changed = scope.entries.update(found.id, **changes, expected_version=expected_version)
+    if not changes:
+        text = edited(found.text, instead="--text or another option")
+        if text is None:
+            unchanged(call, found)
+            return
+        expected = expected_version or found.version
+        with call.scope() as scope:
+            changed = scope.entries.update(found.id, text=text, expected_version=expected)
     call.reply(changed, lambda: _print_entry(changed))
 
 
@@ -351,23 +400,13 @@ def edit(call: Call, entry_ref: str, expected_version: int | None, **fields: Any
 def delete(call: Call, entry_ref: str, yes: bool, dry_run: bool) -> None:
     """Remove an entry with its history."""
     with call.scope() as scope:
-        found = _find(scope, entry_ref)
-        what = f"entry {found.id}, {shorten(one_line(found.text), ASKED_WIDTH)!r}"
+        found = entry_of(scope, entry_ref)
+        what = f"entry {number_of(found.id)}, {shorten(one_line(found.text), ASKED_WIDTH)!r}"
         if not dry_run:
             confirm(f"Delete {what} and its history?", yes=yes)
         deleted = not dry_run and scope.entries.delete(found.id)
     data = {"deleted": deleted, "dry_run": dry_run, "entry": found}
     call.reply(data, f"{'Would delete' if dry_run else 'Deleted'} {what}.")
-
-
-def _find(scope: Scope, ref: str) -> Entry:
-    """Return the entry with the id or the key *ref*; NotFound without one."""
-    if ref.isdecimal():
-        return scope.entries.get(int(ref))
-    found = scope.entries.find(ref)
-    if found is None:
-        raise NotFound("entry", ref)
-    return found
 
 
 def _print_entry(found: Entry) -> None:
@@ -384,14 +423,14 @@ def _print_entry(found: Entry) -> None:
         "expires": when(found.expires_ms),
         "added": when(found.created_ms),
         "changed": when(found.updated_ms),
-        "replaced by": found.superseded_by,
+        "replaced by": number_of(found.superseded_by or 0),
         "state": found.status(system_clock()),
     }
-    click.secho(f"entry {found.id}, version {found.version}", bold=True)
-    click.echo(clean(found.text))
+    click.secho(f"entry {number_of(found.id)}, version {found.version}", bold=True)
+    say(clean(found.text))
     for name, value in facts.items():
         if value:
-            click.echo(f"  {name:<12}{one_line(str(value))}")
+            say(one_line(str(value)), " " * 14, f"  {name:<12}")
 
 
 def _print_versions(found: Entry, versions: list[EntryVersion]) -> None:
@@ -400,7 +439,7 @@ def _print_versions(found: Entry, versions: list[EntryVersion]) -> None:
     for old in reversed(versions):
         reason = one_line(f"{old.reason}, {old.category}, importance {old.importance}")
         click.secho(f"\nversion {old.version}, until {when(old.replaced_ms)} ({reason})", bold=True)
-        click.echo(clean(old.text))
+        say(clean(old.text))
 
 
 COMMANDS = {"remember": remember, "extract": extract, "entry": entry}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from memdb.cli.base import (
-    branch_of_session,
     branch_option,
     confirm,
     confirm_options,
+    option_session,
     refuse_user,
     scopes_to_dicts,
     verb,
 )
 from memdb.cli.command import Noun
+from memdb.cli.naming import entry_of
 from memdb.cli.output import Column, counted, note, one_line, print_records
 from memdb.errors import StorageError
 
@@ -64,7 +65,7 @@ SECRET_COLUMNS = (
     "memdb forget agent.db --user ann --session trip --prove --yes",
     "memdb forget agent.db --user ann --all --prove --yes",
 )
-@click.option("--entry", type=click.IntRange(0), metavar="ID", help="An entry and its history.")
+@click.option("--entry", metavar="NUMBER|KEY", help="An entry and its history.")
 @click.option("--session", metavar="NAME", help="A conversation, and the entries from it.")
 @branch_option
 @click.option(
@@ -94,14 +95,15 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
         raise click.UsageError(ONE_OF)
     if asked["seqs"] and asked["session"] is None:
         raise click.UsageError("--seq needs --session: say which conversation it is of.")
-    asked["session"] = branch_of_session(asked["session"])
     if asked["preview"]:
         with call.scope() as scope:
+            _name_things(scope, asked, whole=False)
             pages = [*_pages(scope, asked)]
         rows = [row for page in pages for row in page.rows]
         data = {"rows": rows, "digest": pages[-1].digest}
         return call.reply(data, lambda: _print_preview(rows, pages[-1].digest))
     with call.scope() as scope:
+        _name_things(scope, asked, whole=yes and not dry_run)
         receipt = _forget(scope, asked, dry_run=True)
         if not dry_run:
             confirm(f"Forget {_summary(receipt)} of {one_line(scope.user)} for good?", yes=yes)
@@ -110,6 +112,13 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
     if receipt.proof is not None and not receipt.proven:
         click.get_current_context().exit(StorageError.exit_code)
     return None
+
+
+def _name_things(scope: Scope, asked: dict[str, Any], *, whole: bool) -> None:
+    """Put the session and the entry that the user means in the place of how they were named."""
+    asked["session"] = option_session(scope, asked["session"], whole=whole)
+    if asked["entry"] is not None:
+        asked["entry"] = entry_of(scope, asked["entry"]).id
 
 
 def _forget(scope: Scope, asked: dict[str, Any], **options: Any) -> Receipt:

@@ -1,19 +1,22 @@
 """
 Print JSON, tables, trees of summaries, times, notes and progress.
 
-On a terminal a table has a heading and fits the width; elsewhere each row is a
-whole line without heading, tabs or colours, and an empty cell is "-". Control
-characters of stored text never reach the terminal. Progress goes to standard
-error, and only if that is a terminal. SummaryReader use box characters if the encoding
-has them, else ASCII.
+On a terminal a table has a heading and fits the width, and texts break between words;
+elsewhere each row is a whole line without heading, tabs or colours, and an empty cell is
+"-". Control characters of stored text never reach the terminal. Progress goes to standard
+error, and only if that is a terminal. Trees use box characters if the encoding has them,
+else ASCII.
 """
 
 from __future__ import annotations
 
+import io
 import sys
+from contextlib import contextmanager
 
 import click
 
+from memdb.cli.layout import passage, width_of, wrap
 from memdb.models.record import Record
 from memdb.models.record import plain as to_plain
 from memdb.text.parts import payload_of
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from memdb.models.summaries import Summary, SummaryTree
 
 GAP = "  "
+TEXT_INDENT = "    "  # before a text that stands below its row
+LEAST_COLUMNS = 40  # of a terminal
 LEAST = 8  # columns that a shortened text keeps
 WIDEST = 40  # columns a cell is padded to where nothing is cut
 _MANY = 20_000  # characters of a cell that are looked at on a terminal
@@ -58,12 +63,14 @@ class Column(Record):
         cell: Returns the content for a record; needed by `print_records`.
         right: Align to the right, for numbers.
         cut: It may be shortened to make the table fit.
+        below: On a terminal it stands below the others, in lines of whole words.
     """
 
     title: str
     cell: Callable[[Any], object] = str
     right: bool = False
     cut: bool = False
+    below: bool = False
 
 
 def on_terminal() -> bool:
@@ -75,6 +82,43 @@ def flush() -> None:
     """Write what was printed; without standard output there is nothing to write."""
     if sys.stdout is not None:
         sys.stdout.flush()
+
+
+class _Screen(io.StringIO):
+    """What is printed for a terminal, kept until it is known how long it is."""
+
+    encoding = property(lambda _: sys.__stdout__.encoding if sys.__stdout__ else "utf-8")
+
+    def isatty(self) -> bool:
+        """Return True: it is shown on one."""
+        return True
+
+
+@contextmanager
+def paged(*, is_wanted: bool) -> Iterator[None]:
+    """
+    Show what a `with` block prints in PAGER, or `less`, if the terminal is too low for it.
+
+    Elsewhere than on a terminal, and without *is_wanted*, it is printed as it comes.
+    """
+    if not (is_wanted and on_terminal() and sys.stdin.isatty()):
+        yield
+        return
+    from shutil import get_terminal_size
+
+    terminal, screen = sys.stdout, _Screen()
+    sys.stdout = screen
+    try:
+        yield
+    finally:
+        sys.stdout = terminal
+        text = screen.getvalue()
+        size = get_terminal_size()
+        lines = (click.unstyle(line) for line in text.split("\n"))
+        if sum(1 + max(0, width_of(one) - 1) // size.columns for one in lines) > size.lines:
+            click.echo_via_pager(text)
+        else:
+            click.echo(text, nl=False)
 
 
 def print_json(value: object) -> None:
@@ -104,13 +148,44 @@ def print_json_line(value: object) -> None:
 
 def note(text: str) -> None:
     """Print *text* on standard error, beside the answer."""
-    click.echo(text, err=True)
+    click.echo("\n".join(wrap(text, terminal_width())) if sys.stderr.isatty() else text, err=True)
 
 
-def print_records(columns: Sequence[Column], records: Iterable[object], *, empty: str = "") -> None:
-    """Print *records* as a table, one line each; *empty* is the note if there is none."""
+def say(text: str, indent: str = "", first: str | None = None, **style: Any) -> None:
+    """
+    Print *text*, on a terminal in lines of whole words behind *indent*.
+
+    Args:
+        first: Before the first line in place of *indent*; None means the same.
+        style: As `click.style` takes it.
+    """
+    if on_terminal():
+        lines = wrap(text, terminal_width(), indent, first)
+    else:
+        lines = iter([f"{indent if first is None else first}{text}"])
+    for line in lines:
+        click.echo(click.style(line, **style) if style else line)
+
+
+def say_passage(text: str, query: str, indent: str, *, full: bool) -> None:
+    """Print *text* behind *indent*; of a long one the best passage, if it is not to be *full*."""
+    piece, left_out = (text, 0) if full else passage(text, query)
+    say(clean(piece), indent)
+    if left_out:
+        say(f"[{counted(left_out, 'character')} left out: --full]", indent, dim=True)
+
+
+def print_records(
+    columns: Sequence[Column], records: Iterable[object], *, empty: str = "", full: bool = True
+) -> None:
+    """
+    Print *records* as a table, one line each; *empty* is the note if there is none.
+
+    Args:
+        full: False: of a long text below a row only the beginning, on a terminal.
+    """
     rows = [[column.cell(one) for column in columns] for one in records]
-    print_table(columns, rows, empty=empty)
+    print_table(columns, rows, empty=empty, full=full)
 
 
 def print_table(
@@ -120,36 +195,64 @@ def print_table(
     notes: Sequence[str] = (),
     titles: bool = True,
     empty: str = "",
+    full: bool = True,
 ) -> None:
     """
     Print *rows*, one line each, under the titles of *columns*.
 
-    On a terminal a column without any content is left out.
+    On a terminal a column without any content is left out, a text stands below its row, and
+    a table that is too wide for the terminal becomes a list of titles and cells.
 
     Args:
         notes: A second line for each row; none of them for ().
         titles: False: without the heading, on a terminal too.
         empty: What to say beside the answer when there is no row.
+        full: False: of a long text below a row only the beginning.
     """
     wide = on_terminal()
     blank, looked_at = ("", _MANY) if wide else ("-", None)
-    cells = [[one_line(str(cell)[:looked_at]) or blank for cell in row] for row in rows]
-    if not cells:
+    whole = [[str(cell) for cell in row] for row in rows]
+    if not whole:
         if empty:
             note(empty)
         return
-    used = [n for n in range(len(columns)) if any(row[n] for row in cells)]
+    below = next((n for n, one in enumerate(columns) if wide and one.below), None)
+    texts = ["" if below is None else row[below] for row in whole]
+    cells = [[one_line(cell[:looked_at]) or blank for cell in row] for row in whole]
+    used = [n for n in range(len(columns)) if n != below and any(row[n] for row in cells)]
     columns = [columns[n] for n in used]
     cells = [[row[n] for n in used] for row in cells]
     heading = [[column.title for column in columns]] if wide and titles else []
     widths = [max(map(width_of, column)) for column in zip(*heading, *cells, strict=True)]
     widths = _fitted(columns, widths) if wide else [min(width, WIDEST) for width in widths]
+    if wide and sum(widths) + len(GAP) * (len(widths) - 1) > terminal_width():
+        _print_stacked(columns, cells, texts, full=full)
+        return
     for row in heading:
         click.secho(_line(columns, row, widths, cut=wide), bold=True)
-    for row, below in zip(cells, notes or [""] * len(cells), strict=True):
+    notes = notes or [""] * len(cells)
+    for row, text, beside in zip(cells, texts, notes, strict=True):
         click.echo(_line(columns, row, widths, cut=wide))
-        if below:
-            click.secho(f"    {one_line(below)}", dim=True)
+        if text:
+            say_passage(text, "", TEXT_INDENT, full=full)
+        if beside:
+            say(one_line(beside), TEXT_INDENT, dim=True)
+
+
+def _print_stacked(
+    columns: Sequence[Column], cells: list[list[str]], texts: list[str], *, full: bool
+) -> None:
+    """Print each row as lines of title and cell, for a terminal that is too narrow."""
+    widest = max(width_of(column.title) for column in columns)
+    indent = " " * (widest + len(GAP))
+    for place, (row, text) in enumerate(zip(cells, texts, strict=True)):
+        if place:
+            click.echo()
+        for column, cell in zip(columns, row, strict=True):
+            if cell:
+                say(cell, indent, f"{column.title:<{widest}}{GAP}")
+        if text:
+            say_passage(text, "", TEXT_INDENT, full=full)
 
 
 def _line(columns: Sequence[Column], row: Sequence[str], widths: list[int], *, cut: bool) -> str:
@@ -163,13 +266,14 @@ def _line(columns: Sequence[Column], row: Sequence[str], widths: list[int], *, c
 def _fitted(columns: Sequence[Column], widths: list[int]) -> list[int]:
     """Return *widths* that fit the terminal, by shortening what may be cut."""
     over = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_width()
+    least = [max(LEAST, width_of(column.title)) for column in columns]
     while over > 0:
-        cut = [n for n, column in enumerate(columns) if column.cut and widths[n] > LEAST]
+        cut = [n for n, column in enumerate(columns) if column.cut and widths[n] > least[n]]
         if not cut:
             break
         widest = max(cut, key=lambda n: widths[n])
         second = max((widths[n] for n in cut if n != widest), default=LEAST)
-        step = min(over, max(1, widths[widest] - max(second, LEAST)))
+        step = min(over, max(1, widths[widest] - max(second, least[widest])))
         widths[widest] -= step
         over -= step
     return widths
@@ -179,7 +283,7 @@ def terminal_width() -> int:
     """Return the columns of the terminal; COLUMNS overrides them."""
     from shutil import get_terminal_size
 
-    return max(40, get_terminal_size().columns)
+    return max(LEAST_COLUMNS, get_terminal_size().columns)
 
 
 def screen_width() -> int | None:
@@ -202,7 +306,7 @@ def drawable(marks: str) -> bool:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return *text* in at most *width* columns, ending in … (or ~) if it was cut."""
+    """Return *text* in at most *width* columns, ending in … (or ~) behind a word if it was cut."""
     if width_of(text) <= width:
         return text
     kept, used = [], 1
@@ -211,19 +315,10 @@ def shorten(text: str, width: int) -> str:
         if used > width:
             break
         kept.append(character)
-    return "".join(kept).rstrip() + ("…" if drawable("…") else "~")
-
-
-def width_of(text: str) -> int:
-    """Return how many columns *text* takes: two for a Chinese character."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import category, east_asian_width
-
-    return sum(
-        0 if category(one) in ("Mn", "Me", "Cf") else 2 if east_asian_width(one) in "WF" else 1
-        for one in text
-    )
+    cut = "".join(kept)
+    if text[len(cut)].isascii() and not text[len(cut)].isspace() and " " in cut.rstrip():
+        cut = cut.rstrip().rpartition(" ")[0]
+    return cut.rstrip() + ("…" if drawable("…") else "~")
 
 
 def one_line(text: str) -> str:
@@ -242,8 +337,8 @@ def print_message(message: Message) -> None:
     """Print a message with its tool calls, under a line with time and author."""
     by = f"{message.role} {message.author}" if message.author else message.role
     place = f"#{message.seq}  {when(message.created_ms)}  " if message.seq else ""
-    click.echo(click.style(f"{place}{one_line(by)}", bold=True))
-    click.echo(f"{clean(whole_text(message))}\n")
+    say(f"{place}{one_line(by)}", bold=True)
+    say(f"{clean(whole_text(message))}\n")
 
 
 def whole_text(message: Message) -> str:

@@ -7,23 +7,44 @@ import click
 from memdb.api.scope import KINDS
 from memdb.cli.base import (
     MOMENT,
-    branch_of_session,
     branch_option,
     embedder_option,
     limit_option,
+    option_session,
     verb,
 )
+from memdb.cli.layout import width_of
+from memdb.cli.naming import number_of
 from memdb.cli.options import count_use_option
-from memdb.cli.output import Column, note, one_line, print_records, print_table, when
+from memdb.cli.output import (
+    Column,
+    note,
+    one_line,
+    print_records,
+    print_table,
+    say,
+    say_passage,
+    screen_width,
+    shorten,
+    when,
+)
 from memdb.models.messages import ROLES
 
 EVERY_KIND = ("message", "entry", "artifact", "session", "summary", "item")
+INDENT = "    "  # before the text of a hit
+COLUMNS = (
+    Column("#", right=True),
+    Column("SCORE", right=True),
+    Column("SOURCE"),
+    Column("SAID"),
+    Column("TEXT"),
+)
 PARTITIONS = ("both", "own", "shared")
 WAYS = ("meaning", "words", "vector")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any, Literal
 
     from memdb.cli.base import Call
@@ -59,6 +80,7 @@ if TYPE_CHECKING:
 @click.option("--min-score", type=float, metavar="0..1", help="0 shows all; else the file's floor.")
 @click.option("--group", type=click.Choice(["session"]), help="Show sessions that say most.")
 @click.option("--no-rerank", is_flag=True, help="Without words of similar meaning.")
+@click.option("--full", is_flag=True, help="Show long texts whole, not the passage that fits.")
 @click.option("--explain", is_flag=True, help="Show the terms of each score.")
 @click.option("--why", metavar="SESSION#SEQ", help="Show why this message is found or not.")
 @click.option("--prefix", is_flag=True, help="The last word is the beginning of one.")
@@ -81,6 +103,7 @@ def recall(
     min_score: float | None,
     group: Literal["session"] | None,
     no_rerank: bool,
+    full: bool,
     explain: bool,
     why: str | None,
     count_use: bool,
@@ -101,7 +124,7 @@ def recall(
     with call.scope() as scope:
         if why is not None:
             session, seq = _place(why)
-            session = branch_of_session(session) or session
+            session = option_session(scope, session) or session
             reason = scope.why(
                 query, session, seq, limit, since=since, until=until, rerank=not no_rerank
             )
@@ -112,7 +135,7 @@ def recall(
             kinds=kinds or KINDS,
             since=since,
             until=until,
-            session=branch_of_session(session),
+            session=option_session(scope, session),
             explain=explain,
             rerank=not no_rerank,
             group=group,
@@ -128,7 +151,7 @@ def recall(
         )
     if hits.failure is not None:
         note(f"Found by words alone: {one_line(str(hits.failure))}")
-    return call.reply(list(hits), lambda: print_hits(hits))
+    return call.reply(list(hits), lambda: print_hits(hits, query, full=full))
 
 
 def _field(text: str) -> tuple[str, Any]:
@@ -168,32 +191,62 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def print_hits(hits: Iterable[Hit]) -> None:
-    """Print *hits* as a table: under a session its messages, with explanations the terms."""
-    columns = [
-        Column("#", right=True),
-        Column("SCORE", right=True),
-        Column("SOURCE", cut=True),
-        Column("SAID"),
-        Column("TEXT", cut=True),
-    ]
-    rows, notes = [], []
+def print_hits(hits: Iterable[Hit], query: str = "", *, full: bool = False) -> None:
+    """
+    Print *hits*: under a session its messages, with explanations the terms.
+
+    On a terminal each has a line with source, author, time and score, and the text below it:
+    whole, or of a long one the passage that says most of *query*. Elsewhere a hit is a line.
+    """
+    found = list(_with_messages(hits))
+    width = screen_width()
+    if width is None or not found:
+        rows = [
+            (rank, f"{one.score:.3f}", source_of(one), when(one.source.created_ms), text)
+            for rank, one, text in found
+        ]
+        notes = [_terms(one) for _, one, _ in found]
+        print_table(COLUMNS, rows, notes=notes, empty="Nothing found.")
+        return
+    for place, (rank, one, text) in enumerate(found):
+        first = f"{rank}".ljust(len(INDENT)) if rank else INDENT
+        facts = (
+            one_line(_fitted(source_of(one), width - len(INDENT))),
+            when(one.source.created_ms),
+            f"{one.score:.3f}",
+        )
+        click.echo("\n" if place and rank else "", nl=False)
+        say("   ".join(filter(None, facts)), INDENT, first, bold=True)
+        if text:
+            say_passage(text, query, INDENT, full=full)
+        if terms := _terms(one):
+            say(one_line(terms), INDENT, dim=True)
+
+
+def _with_messages(hits: Iterable[Hit]) -> Iterator[tuple[int | str, Hit, str]]:
+    """Yield rank, hit and text of each hit, and without a rank the messages under a session."""
     for hit in hits:
-        text = "" if hit.hits else hit.text
-        below = [("", one, one.text) for one in hit.hits]
-        for rank, one, shown in [(hit.rank, hit, text), *below]:
-            place, at = source_of(one), when(one.source.created_ms)
-            rows.append((rank, f"{one.score:.3f}", place, at, shown))
-            notes.append(_terms(one))
-    print_table(columns, rows, notes=notes, empty="Nothing found.")
+        yield hit.rank, hit, "" if hit.hits else hit.text
+        for one in hit.hits:
+            yield "", one, one.text
 
 
 def source_of(hit: Hit) -> str:
     """Return the source of *hit*, and its author."""
     place = str(hit.source)
+    if hit.source.entry_id is not None and not hit.source.shared:
+        place = place.replace(str(hit.source.entry_id), str(number_of(hit.source.entry_id)), 1)
     if hit.source.artifact and hit.source.session:
         place = f"{place} in {hit.source.session}"
     return f"{place} {hit.source.author}" if hit.source.author else place
+
+
+def _fitted(source: str, width: int) -> str:
+    """Return a source whose name is cut where it is too wide; its beginning names it too."""
+    name, mark, rest = source.rpartition("#")
+    if not mark or max(map(width_of, source.split())) <= width:
+        return source
+    return f"{shorten(name, width - width_of(rest.split()[0]) - 1)}#{rest}"
 
 
 def _terms(hit: Hit) -> str:

@@ -8,6 +8,7 @@ import click
 
 from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, verb
 from memdb.cli.command import STOPPED
+from memdb.cli.naming import session_named
 from memdb.cli.output import Bar, Counter, clean, counted, note, one_line
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 
@@ -190,7 +191,8 @@ def append_from(call: Call, session: str, text: str) -> None:
         except ValueError as error:
             raise click.UsageError(f"TEXT is no JSON ({error}).") from error
     with call.scope(create=True) as scope:
-        stored = scope.session(session).append_from(given, secrets=call.secrets)
+        name = session_named(scope, session, is_new=True)
+        stored = scope.session(name).append_from(given, secrets=call.secrets)
     call.reply(stored, lambda: _print_stored(stored))
 
 

@@ -1,4 +1,4 @@
-"""Tables of context windows: what each token is spent on, and why."""
+"""Tables of context windows: what each token is spent on, and why; pages of summaries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import click
 
 from memdb.cli.output import (
     Column,
+    clean,
     counted,
     drawable,
     note,
@@ -14,7 +15,9 @@ from memdb.cli.output import (
     print_message,
     print_records,
     print_table,
+    say,
     screen_width,
+    span_of,
     whole_text,
 )
 
@@ -24,7 +27,16 @@ if TYPE_CHECKING:
 
     from memdb.cli.base import Call
     from memdb.models.messages import ContextWindow, Piece
+    from memdb.models.summaries import Expansion
     from memdb.models.types import MessageFormat
+
+SUMMARY_COLUMNS = (
+    Column("SPAN", span_of),
+    Column("ID", lambda one: one.id),
+    Column("BY", lambda one: one.quality),
+    Column("TOKENS", lambda one: f"{one.tokens:,}", right=True),
+    Column("TEXT", lambda one: one.text, below=True),
+)
 
 # The shape that is no API's: messages as text.
 PLAIN = "plain"
@@ -129,3 +141,20 @@ def refuse_both(call: Call, shape: MessageFormat | None) -> None:
     """Refuse --json beside --shape."""
     if shape and call.as_json:
         raise click.UsageError("--json and --shape exclude each other: --shape openai is JSON too.")
+
+
+def print_page(page: Expansion, *, is_first: bool) -> None:
+    """Print a page of the sources of a summary, the summary itself on the first one."""
+    summary = page.summary
+    if summary is not None and is_first:
+        head = f"{summary.id}  {span_of(summary)}  {summary.quality}"
+        click.echo(click.style(f"{head}, {counted(summary.tokens, 'token')}", bold=True))
+        say(f"{clean(summary.text)}\n")
+        if summary.hint:
+            say(f"{clean(summary.hint)}\n")
+    for message in page.messages:
+        print_message(message)
+    if page.summaries or not page.messages:
+        print_records(SUMMARY_COLUMNS, page.summaries, empty="Nothing behind that.")
+    if page.next_seq is not None:
+        note(f"There is more: --after {page.next_seq}")

@@ -55,11 +55,11 @@ def test_remember_golden(run_json, path):
     [
         (
             "Ann lives in Turku.",
-            "superseded entry 17592186044420 (profile)\n  because: another statement of this key\n  before: Ann lives in Oslo.\n",
+            "superseded entry 4 (profile)\n  because: another statement of this key\n  before: Ann lives in Oslo.\n",
         ),
         (
             "Ann lives in Oslo.",
-            "ignored entry 17592186044417 (profile)\n  because: the same words\n",
+            "ignored entry 1 (profile)\n  because: the same words\n",
         ),
     ],
 )
@@ -106,18 +106,20 @@ def test_remember_refuses(run, trip, options, exit_code):
 def test_list_piped(run, trip):
     """Without a terminal an entry is one whole line."""
     assert run("entry", "list", trip).stdout == (
-        "17592186044417  profile  8  2023-11-14 22:13  [home_city] Ann lives in Oslo.\n"
+        "1  profile  8  2023-11-14 22:13  [home_city] Ann lives in Oslo.\n"
     )
 
 
 def test_list_on_a_terminal(run, trip, terminal):
-    """On a terminal long texts are shortened to its width, wide characters counted twice."""
+    """On a terminal a text stands below the number, category and time of its entry."""
     run("remember", trip, "安喜欢在早上喝绿茶,不喜欢咖啡。", "--category", "events")
 
     assert run("entry", "list", trip).stdout == (
-        "ID              CATEGORY  IMP  CHANGED           TEXT\n"
-        "17592186044417  profile     8  2023-11-14 22:13  [home_city…\n"
-        "17592186044420  events      5  2023-11-14 22:13  安喜欢在早…\n"
+        "#  CATEGORY  IMP  CHANGED\n"
+        "1  profile     8  2023-11-14 22:13\n"
+        "    [home_city] Ann lives in Oslo.\n"
+        "4  events      5  2023-11-14 22:13\n"
+        "    安喜欢在早上喝绿茶,不喜欢咖啡。\n"
     )
 
 
@@ -138,7 +140,7 @@ def test_list_of_nothing(run, trip):
 def test_show_by_id_and_by_key(run, trip, ref):
     """An entry is shown with its facts, then what it said before."""
     assert run("entry", "show", trip, ref).stdout == (
-        "entry 17592186044417, version 2\n"
+        "entry 1, version 2\n"
         "Ann lives in Oslo.\n"
         "  category    profile\n"
         "  key         home_city\n"
@@ -196,7 +198,7 @@ def test_edit_shows_the_entry(run, trip):
     """Without --json the changed entry is printed."""
     done = run("entry", "edit", trip, HOME, "--category", "events", "--importance", 2)
 
-    assert done.stdout.startswith("entry 17592186044417, version 3\nAnn lives in Oslo.\n")
+    assert done.stdout.startswith("entry 1, version 3\nAnn lives in Oslo.\n")
     assert "  category    events\n" in done.stdout
 
 
@@ -212,7 +214,7 @@ def test_edit_without_a_change_is_a_usage_error(run, trip):
     done = run("entry", "edit", trip, HOME)
 
     assert done.exit_code == 2
-    assert "Nothing to change: give --text or another option." in done.stderr
+    assert "Nothing to change: give --text or another option, or set EDITOR." in done.stderr
 
 
 def test_delete_without_a_terminal_needs_yes(run, run_json, trip):
@@ -228,7 +230,7 @@ def test_delete_with_yes(run, run_json, trip):
     """--yes deletes the entry with its history."""
     done = run("entry", "delete", trip, "home_city", "--yes")
 
-    assert done.stdout == "Deleted entry 17592186044417, 'Ann lives in Oslo.'.\n"
+    assert done.stdout == "Deleted entry 1, 'Ann lives in Oslo.'.\n"
     assert run_json("entry", "list", trip, "--all") == []
 
 
@@ -250,7 +252,7 @@ def test_delete_asks_on_a_terminal(in_terminal, run_json, trip, typed, exit_code
     code, said = in_terminal("entry", "delete", trip, "home_city", prompt="[y/N]:", typed=typed)
 
     assert code == exit_code
-    assert "Delete entry 17592186044417, 'Ann lives in Oslo.' and its history? [y/N]:" in said
+    assert "Delete entry 1, 'Ann lives in Oslo.' and its history? [y/N]:" in said
     assert len(run_json("entry", "list", trip)) == left
 
 

@@ -55,6 +55,7 @@ LEAVES = [
     ("extract",),
     ("entry", "list"),
     ("entry", "history"),
+    ("entry", "diff"),
     ("entry", "supersede"),
     ("entry", "revert"),
     ("entry", "revive"),
@@ -72,6 +73,8 @@ LEAVES = [
     ("artifact", "load"),
     ("artifact", "list"),
     ("artifact", "versions"),
+    ("artifact", "diff"),
+    ("artifact", "edit"),
     ("artifact", "rename"),
     ("artifact", "delete"),
     ("item", "put"),
@@ -391,6 +394,42 @@ def test_completion_of_words(start, words, expected):
     out, _ = start(env=env | {"COMP_CWORD": str(len(typed) - 1)}).communicate()
 
     assert f"plain,{expected}" in out.decode().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("chat show FILE ", ["last", "trip"]),
+        ("chat show FILE t", ["trip"]),
+        ("recall FILE Oslo --session ", ["last", "trip"]),
+        ("entry show FILE ", ["home_city"]),
+        ("entry list FILE --category ", ["profile"]),
+        ("forget FILE --entry h", ["home_city"]),
+        ("artifact load FILE --session trip m", ["menu.md"]),
+        ("artifact load FILE u", ["user:photo.bin"]),
+        ("info -f FILE --user ", []),
+        ("recall FILE x --user ", ["ann"]),
+        ("recall -f FILE x --app ", ["default"]),
+        ("recall -f FILE x --user bob --session ", []),
+        ("chat show no.db ", []),
+    ],
+)
+def test_completion_of_names(start, trip, words, expected):
+    """The shell completes what is in FILE; nothing is made where there is none."""
+    line = f"memdb {words}".replace("FILE", trip)
+    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": line}
+    out, err = start(env=env | {"COMP_CWORD": str(line.count(" "))}).communicate()
+
+    assert [one.partition(",")[2] for one in out.decode().split()] == expected
+    assert err == b""
+
+
+def test_completion_with_a_default_file(start, trip):
+    """It is the file that the command would open."""
+    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": "memdb chat show tr"}
+    out, _ = start(env=env | {"COMP_CWORD": "3", "MEMDB_FILE": trip}).communicate()
+
+    assert out.decode() == "plain,trip\n"
 
 
 def test_completion_of_files(start):

@@ -54,7 +54,8 @@ def test_width_on_the_screen(text, width):
     ("text", "width", "shown"),
     [
         ("green tea", 9, "green tea"),
-        ("green tea", 8, "green t…"),
+        ("green tea", 8, "green…"),
+        ("greentea", 7, "greent…"),
         ("green tea", 7, "green…"),
         ("绿茶很好喝", 10, "绿茶很好喝"),
         ("绿茶很好喝", 9, "绿茶很好…"),
@@ -62,7 +63,7 @@ def test_width_on_the_screen(text, width):
     ],
 )
 def test_shortened_texts_fit(text, width, shown):
-    """A text that is too wide ends in one mark and never exceeds the width."""
+    """A text that is too wide ends in one mark behind a word, and never exceeds the width."""
     assert output.shorten(text, width) == shown
 
 

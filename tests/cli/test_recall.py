@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import memdb
 from memdb.cli.recall import EVERY_KIND
 from memdb.search import request
 
@@ -81,12 +83,50 @@ def test_recall_piped(run, trip):
 
 
 def test_recall_on_a_terminal(run, trip, terminal):
-    """On a terminal there is a heading, and no line is wider than the terminal."""
-    lines = run("recall", trip, "when do we fly to Oslo?").stdout.splitlines()
+    """On a terminal a hit is its source, author, time and score, and its text below."""
+    lines = run("recall", trip, "when do we fly to Oslo?", "--limit", 1).stdout.splitlines()
 
-    assert lines[0].split() == ["#", "SCORE", "SOURCE", "SAID", "TEXT"]
-    assert "trip#1 Ann" in lines[1]
-    assert max(map(len, lines)) <= 60
+    assert re.fullmatch(r"1   trip#1 Ann   2025-03-10 09:14   0\.\d{3}", lines[0])
+    assert lines[1:] == ["    We fly to Oslo on 3 May."]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 132])
+def test_texts_up_to_600_characters_are_whole(run, path, terminal, columns):
+    """At any width no line is wider than the terminal, and none breaks inside a word."""
+    words = ("seat " * 119 + "aisle").strip()
+    with memdb.open(path) as db:
+        ann = db.scope("ann")
+        ann.session("0192f3a4-7c11-7000-8000-000000000000").append("user", words, author="Ann")
+        ann.remember(words.replace("seat", "meal"), category="profile")
+    assert len(words) == 600
+    for words_of in ("recall", path, "aisle"), ("entry", "list", path):
+        done = run(*words_of, env={"COLUMNS": str(columns)}).stdout
+        lines = done.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert {word for word in done.split() if word.isalpha()} <= {
+            *("seat", "aisle", "meal", "entry", "Ann", "CATEGORY", "IMP", "CHANGED", "profile")
+        }
+        assert done.count("meal") == 119
+        assert "left out" not in done
+
+
+def test_of_a_longer_text_the_best_passage(run, path, terminal):
+    """It holds the words of the question; what is left out is counted, and --full shows it."""
+    with memdb.open(path) as db:
+        text = "We spoke of the garden. " * 60 + "The dentist is on Friday. " + "Then tea. " * 60
+        db.scope("ann").session("long").append("user", text)
+    shown = run("recall", path, "when is the dentist?").stdout
+    whole = run("recall", path, "when is the dentist?", "--full").stdout
+
+    assert "The dentist is on Friday." in " ".join(shown.split())
+    left_out = int(
+        re.search(r"\[([\d,]+) characters left out: --full\]", shown)[1].replace(",", "")
+    )
+    body = " ".join(shown.partition("\n")[2].partition("[")[0].split())
+    assert 500 < len(body) <= 600
+    assert abs(len(text) - len(body) - left_out) < 10
+    assert " ".join(whole.split()).count("garden") == 60
+    assert "left out" not in whole
 
 
 def test_recall_by_kind_and_time(run_json, trip):

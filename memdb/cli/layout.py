@@ -1,0 +1,144 @@
+"""
+Text laid out for a screen: its width, lines of whole words, and the passage that answers.
+
+Pure functions; `memdb.cli.output` prints.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Characters of a text that are shown whole, and of the passage of a longer one.
+WHOLE_CHARS = 600
+LEAD_CHARS = 80  # before the first word that is asked for
+MOST_PLACES = 10_000  # of such words that are looked at
+LEAST_STEM = 4
+
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"(?:[.!?…]\s+|[。！？]\s*|\n+)")  # noqa: RUF001 (Chinese marks)
+
+
+def width_of(text: str) -> int:
+    """Return how many columns *text* takes: two for a Chinese character."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        0 if category(one) in ("Mn", "Me", "Cf") else 2 if east_asian_width(one) in "WF" else 1
+        for one in text
+    )
+
+
+def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> Iterator[str]:
+    """
+    Yield *text* in lines of at most *width* columns, broken between words.
+
+    Line breaks of the text stay. A word that is wider than a line gets one of its own, whole,
+    so that it can be copied; Chinese and Japanese break between any two characters.
+
+    Args:
+        indent: Stands before each line, and counts.
+        first: Before the first line in its place; None means *indent*.
+    """
+    lead = indent if first is None else first
+    room = max(1, width - width_of(indent))
+    for paragraph in text.split("\n"):
+        line, used = "", 0
+        for piece in _pieces(paragraph):
+            size = width_of(piece)
+            if line and used + width_of(piece.rstrip()) > room:
+                yield f"{lead}{line.rstrip()}"
+                lead, line, used = indent, "", 0
+                piece = piece.lstrip()  # noqa: PLW2901
+                size = width_of(piece)
+            line += piece
+            used += size
+        yield f"{lead}{line}".rstrip()
+        lead = indent
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield what a line may end behind: words with the blanks before them, wide characters."""
+    for match in re.finditer(r"\s*\S+|\s+", text):
+        piece = match[0]
+        if piece.isascii():
+            yield piece
+            continue
+        part = ""
+        for character in piece:
+            is_wide = width_of(character) > 1
+            if is_wide and part.strip():
+                yield part
+                part = ""
+            part += character
+            if is_wide:
+                yield part
+                part = ""
+        if part:
+            yield part
+
+
+def passage(text: str, query: str, most: int = WHOLE_CHARS) -> tuple[str, int]:
+    """
+    Return the passage of *text* that holds most words of *query*, and the characters left out.
+
+    A text of at most *most* characters is returned whole. A passage begins with a sentence if
+    one begins shortly before, and else with a word.
+    """
+    if len(text) <= most:
+        return text, 0
+    start = _start(text, query, most)
+    end = start + most
+    if end < len(text):
+        blank = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        end = blank if blank > start + most // 2 else end
+    piece = text[start:end].strip()
+    return piece, len(text) - len(piece)
+
+
+def _start(text: str, query: str, most: int) -> int:
+    """Return where a passage begins."""
+    places = _places(text, query)
+    best, best_at, inside, behind = 0, 0, dict.fromkeys((stem for _, stem in places), 0), 0
+    for place, (at, stem) in enumerate(places):
+        while behind < len(places) and places[behind][0] < at + most - LEAD_CHARS:
+            inside[places[behind][1]] += 1
+            behind += 1
+        different = sum(count > 0 for count in inside.values())
+        if different > best:
+            best, best_at = different, at
+        inside[stem] -= 1
+        if place == len(places) - 1:
+            break
+    start = max(0, min(best_at - LEAD_CHARS, len(text) - most))
+    if start == 0:
+        return 0
+    sentence = None
+    for sentence in _SENTENCE.finditer(text, start, best_at):  # noqa: B007 (the last one counts)
+        pass
+    if sentence is not None:
+        return sentence.end()
+    blank = text.find(" ", start, best_at)
+    return start if blank < 0 else blank + 1
+
+
+def _places(text: str, query: str) -> list[tuple[int, str]]:
+    """Return where words of *query* stand in *text*, also with another ending."""
+    words = {word.casefold() for word in _WORD.findall(query)}
+    stems = {word[: max(LEAST_STEM, len(word) - 2)] for word in words if len(word) > 1}
+    if not stems:
+        return []
+    ordered = sorted(stems, key=len, reverse=True)
+    forms = [rf"\b{re.escape(stem)}" if stem.isascii() else re.escape(stem) for stem in ordered]
+    found: list[tuple[int, str]] = []
+    for match in re.finditer("|".join(forms), text, re.IGNORECASE):
+        stem = next((one for one in ordered if match[0].casefold() == one), ordered[0])
+        found.append((match.start(), stem))
+        if len(found) == MOST_PLACES:
+            break
+    return found

@@ -1,0 +1,144 @@
+"""`diff` of versions, and `edit` in an editor."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import memdb
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    """Return a function that lets EDITOR be a program which runs a line of Python on *text*."""
+
+    def use(line: str) -> None:
+        program = tmp_path / "editor.py"
+        program.write_text(
+            "import os, sys\n"
+            "path = sys.argv[1]\n"
+            "text = open(path, encoding='utf-8').read()\n"
+            f"{line}\n"
+            "open(path, 'w', encoding='utf-8').write(text)\n"
+            "os.utime(path, (1, 1))\n"
+        )
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", f"{sys.executable} {program}")
+
+    return use
+
+
+def test_diff_of_an_artifact(run, run_json, trip):
+    """The newest version beside the one before, in the form of `diff -u`."""
+    done = run("artifact", "diff", trip, "menu.md", "--session", "trip")
+    told = run_json("artifact", "diff", trip, "menu.md", "1", "1", "--session", "trip")
+
+    assert done.stdout == "--- 1\n+++ 2\n@@ -1 +1 @@\n-soup\n+fish\n"
+    assert told == {"name": "menu.md", "session": "trip", "old": 1, "new": 1, "diff": ""}
+
+
+def test_diff_of_an_entry(run, run_json, trip):
+    """Its text and each other field that changed."""
+    run("entry", "edit", trip, "home_city", "--category", "events")
+    lines = run("entry", "diff", trip, "home_city", "1").stdout.splitlines()
+    told = run_json("entry", "diff", trip, "1", "2")
+
+    assert lines[:2] == ["--- 1", "+++ 3"]
+    assert {"-category: profile", "+category: events", "-Ann lives in Bergen."} <= set(lines)
+    assert (told["old"], told["new"]) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("artifact", "diff", "FILE", "photo.bin"), "photo.bin has only version 1"),
+        (("artifact", "diff", "FILE", "menu.md", "7", "--session", "trip"), "no version 7: it has"),
+        (("entry", "diff", "FILE", "1", "1", "9"), "entry 1 has no version 9: it has 1, 2"),
+    ],
+)
+def test_there_has_to_be_something_to_compare(run, trip, words, message):
+    """The error names the versions that there are."""
+    done = run(*[trip if word == "FILE" else word for word in words])
+
+    assert done.exit_code == 5
+    assert message in done.stderr
+
+
+def test_bytes_are_not_compared(run, trip):
+    """The error says how to get them."""
+    with memdb.open(trip) as db:
+        db.scope("ann").artifacts.save("user:x", b"\xff")
+        db.scope("ann").artifacts.save("user:x", b"\xfe")
+    done = run("artifact", "diff", trip, "user:x")
+    assert done.exit_code == 5
+    assert "is no text: `memdb artifact load --output` writes it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("entry", "edit", "FILE", "1"), ("entry", "show", "FILE", "1")),
+        (("chat", "edit", "FILE", "trip", "2"), ("chat", "show", "FILE", "trip")),
+        (
+            ("artifact", "edit", "FILE", "menu.md", "--session", "trip"),
+            ("artifact", "load", "FILE", "menu.md", "--session", "trip"),
+        ),
+    ],
+    ids=["entry", "message", "artifact"],
+)
+def test_edit_in_an_editor(run, trip, editor, words, shown):
+    """What the editor leaves is stored; if it leaves everything as it was, nothing is."""
+
+    def ran(line):
+        return run(*[trip if word == "FILE" else word for word in line])
+
+    editor("pass")
+    before = ran(shown).stdout
+    same = ran(words)
+    assert (same.exit_code, same.stdout, same.stderr) == (0, "", "Nothing changed.\n")
+    assert ran(shown).stdout == before
+    editor("text = 'Bergen, after all.\\n'")
+    assert ran(words).exit_code == 0
+    assert "Bergen, after all." in ran(shown).stdout
+    assert "after all.\n\n\n" not in ran(shown).stdout
+
+
+@pytest.mark.parametrize("noun", ["entry", "artifact", "chat"])
+def test_an_edit_meanwhile_is_not_overwritten(run, trip, editor, noun):
+    """What another program stored while the editor was open stays."""
+    change = {
+        "entry": "db.scope('ann').entries.update(1 << 44 | 1, text='theirs')",
+        "artifact": "db.scope('ann').session('trip').artifacts.save('menu.md', 'theirs')",
+        "chat": "db.scope('ann').session('trip').host.edit(2, {'role': 'user', 'text': 'theirs'})",
+    }[noun]
+    editor(f"text = 'mine'\nimport memdb\nwith memdb.open({trip!r}) as db: {change}")
+    words = {
+        "entry": ("entry", "edit", trip, "1"),
+        "artifact": ("artifact", "edit", trip, "menu.md", "--session", "trip"),
+        "chat": ("chat", "edit", trip, "trip", "2"),
+    }[noun]
+    assert run(*words).exit_code == 4
+    with memdb.open(trip) as db:
+        ann = db.scope("ann")
+        stored = [
+            ann.entries.get(1 << 44 | 1).text,
+            ann.session("trip").artifacts.load("menu.md").data.decode(),
+            ann.session("trip").get(2).text,
+        ]
+    assert "theirs" in stored
+    assert "mine" not in stored
+
+
+def test_without_an_editor_and_a_terminal(run, trip, monkeypatch):
+    """The error says what to give instead."""
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    for words in (
+        ("entry", "edit", trip, "1"),
+        ("chat", "edit", trip, "trip", "2"),
+        ("artifact", "edit", trip, "menu.md", "--session", "trip"),
+    ):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert "or set EDITOR" in done.stderr
