@@ -21,7 +21,7 @@ from memdb.text.validate import int_value, name_value, path_value, text_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, Self
+    from typing import Any, Literal, Self
 
     from memdb.api.collections import State
     from memdb.api.worker import Worker
@@ -700,9 +700,11 @@ class MemDB:
         embeddings: bool = True,
         replace: bool = False,
         sqlite: bool = False,
+        format: Literal["jsonl", "markdown", "html", "csv"] = "jsonl",  # noqa: A002
+        progress: Callable[[int], object] | None = None,
     ) -> int:
         """
-        Write the memory of *user* to *path* as JSON lines; return how many.
+        Write the memory of *user* to *path*, as JSON lines or for people; return how many.
 
         Args:
             user: None: everybody, of every app, with the settings of the file.
@@ -711,8 +713,12 @@ class MemDB:
             sqlite: Write plain tables of a new SQLite file in place of lines, for
                 other programs: sessions, messages, entries, summaries,
                 artifacts, state. `import_file` does not read it.
+            format: "jsonl", which `import_file` reads whole; "markdown", "html" (one
+                page that needs nothing else) and "csv" are for people, see docs/export.md.
+            progress: Called with the number of records so far, every 1,000.
 
         Raises:
+            InvalidInput: there is no such format.
             AlreadyExists: something is at *path*, and *replace* is False.
             FileError: *path* cannot be written.
         """
@@ -727,6 +733,12 @@ class MemDB:
                 raise FileError(f"{target} is the open file itself: choose another place", target)
             lines = self.export_lines(user=user, app=app, embeddings=False)
             return write_plain(lines, target, replace=replace)
+        if format != "jsonl":
+            from memdb.transfer.documents import write_document
+
+            return write_document(
+                self._db, owners, path, format, replace=replace, progress=progress
+            )
         return export_file(
             self._db,
             owners,
@@ -734,6 +746,7 @@ class MemDB:
             embeddings=embeddings,
             with_settings=user is None,
             replace=replace,
+            progress=progress,
         )
 
     def export_lines(

@@ -427,6 +427,10 @@ class Counter(_Progress):
         if sys.stderr.isatty():
             click.echo(f"\r{self._label}  {self._count:,} {self._unit}", nl=False, err=True)
 
+    def to(self, count: int) -> None:
+        """Show that *count* are done."""
+        self.add(count - self._count)
+
     def clear(self) -> None:
         """End the line of the counter."""
         if self._count and sys.stderr.isatty():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 
 import click
@@ -15,6 +16,7 @@ from memdb.errors import Corrupt, InvalidInput, MemDBError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Literal
 
     from memdb.api.database import MemDB
     from memdb.cli.base import Call
@@ -135,8 +137,19 @@ def _embed(db: MemDB) -> int:
         return db.jobs.run(progress=counter.add, kinds=("embed",))
 
 
+# What TARGET ends in, and the format that it gets without --format.
+ENDINGS: dict[str, Literal["markdown", "html", "csv"]] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".csv": "csv",
+}
+
+
 @verb(
     "memdb export agent.db ann.jsonl --user ann",
+    "memdb export agent.db ann.html --user ann",
     "memdb export agent.db all.jsonl --all-users --replace",
 )
 @click.argument("target", type=click.Path(allow_dash=True), default="-")
@@ -144,28 +157,45 @@ def _embed(db: MemDB) -> int:
 @click.option("--no-embeddings", is_flag=True, help="Without vectors: import makes them anew.")
 @click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
 @click.option("--sqlite", is_flag=True, help="Plain tables of a SQLite file, for other programs.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("jsonl", "markdown", "html", "csv")),
+    help="By the ending of TARGET without it: .md, .html, .csv; else jsonl.",
+)
 def export(
-    call: Call, target: str, all_users: bool, no_embeddings: bool, replace: bool, sqlite: bool
+    call: Call,
+    target: str,
+    all_users: bool,
+    no_embeddings: bool,
+    replace: bool,
+    sqlite: bool,
+    format_: Literal["jsonl", "markdown", "html", "csv"] | None,
 ) -> None:
     """
-    Write everything of one user as JSON lines.
+    Write everything of one user as JSON lines, Markdown, one HTML page or CSV.
 
-    TARGET "-", or none, is standard output. `memdb import` reads it again. With
-    --sqlite TARGET gets the tables sessions, messages, entries, summaries,
-    artifacts and state, which any program can read and memdb does not.
+    TARGET "-", or none, is standard output. `memdb import` reads JSON lines again as
+    they were, and messages and entries of CSV. With --sqlite TARGET gets the tables
+    sessions, messages, entries, summaries, artifacts and state, which any program can
+    read and memdb does not.
     """
-    if sqlite and target == "-":
-        raise click.UsageError("--sqlite needs a TARGET.")
+    if sqlite and (target == "-" or format_ is not None):
+        raise click.UsageError("--sqlite needs a TARGET, and no --format.")
     if all_users:
         refuse_user()
     if call.as_json and target == "-":
-        raise click.UsageError("The export itself is JSON lines: --json needs a TARGET.")
-    with call.open() as db:
+        raise click.UsageError("The export itself is the output: --json needs a TARGET.")
+    chosen = format_ or ENDINGS.get(os.path.splitext(target)[1].lower()) or "jsonl"  # noqa: PTH122
+    with call.open() as db, Counter("Exporting", "records") as counter:
         scope = None if all_users else call.choose(db)
         user, app = (scope.user, scope.app) if scope else (None, call.app or DEFAULT_APP)
-        if target == "-":
+        if target == "-" and chosen == "jsonl":
             for line in db.export_lines(user=user, app=app, embeddings=not no_embeddings):
                 click.echo(line)
+            return
+        if target == "-":
+            _echo_document(db, user, app, chosen)
             return
         written = db.export(
             target,
@@ -174,9 +204,27 @@ def export(
             embeddings=not no_embeddings,
             replace=replace,
             sqlite=sqlite,
+            format=chosen,
+            progress=counter.to,
         )
     shown = click.format_filename(target)
     call.reply({"path": target, "records": written}, f"Wrote {written:,} records to {shown}.")
+
+
+def _echo_document(
+    db: MemDB, user: str | None, app: str, chosen: Literal["jsonl", "markdown", "html", "csv"]
+) -> None:
+    """Print an export for people, once it is whole."""
+    import shutil
+    import sys
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "export")  # noqa: PTH118
+        db.export(path, user=user, app=app, format=chosen)
+        with open(path, "rb") as file:  # noqa: PTH123
+            sys.stdout.flush()
+            shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def append_from(call: Call, session: str, text: str) -> None:

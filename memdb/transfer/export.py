@@ -104,25 +104,32 @@ def export_lines(
 def _lines(
     tx: Tx, owners: Sequence[ScopeRef], *, embeddings: bool, with_settings: bool
 ) -> Iterator[str]:
+    """Yield the lines of the export."""
+    lines = list_lines(tx, owners, embeddings=embeddings, with_settings=with_settings)
+    return map(_encode, lines)
+
+
+def list_lines(
+    tx: Tx, owners: Sequence[ScopeRef], *, embeddings: bool, with_settings: bool
+) -> Iterator[dict[str, Any]]:
     """
-    Yield the lines of the export.
+    Yield the lines of the export as objects.
 
     A scope that was never written to gives no line. What an app keeps for
     itself is written with its first scope, where *owners* has all its scopes.
     """
     whole = _whole_apps(tx, owners)
-    yield _encode({"kind": "memdb", "export": EXPORT_VERSION})
+    yield {"kind": "memdb", "export": EXPORT_VERSION}
     kept = settings.get_all(tx) if with_settings else {}
     if kept:
         fields = {name: json.loads(text) for name, text in sorted(kept.items())}
-        yield _encode({"kind": "settings", **fields})
+        yield {"kind": "settings", **fields}
     for owner in owners:
         scope_no = owner.find(tx)
         if scope_no is not None:
             with_app = owner.app in whole
             whole.discard(owner.app)
-            lines = _scope_lines(tx, owner, scope_no, embeddings=embeddings, with_app=with_app)
-            yield from map(_encode, lines)
+            yield from _scope_lines(tx, owner, scope_no, embeddings=embeddings, with_app=with_app)
 
 
 def _scope_lines(

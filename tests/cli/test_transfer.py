@@ -239,3 +239,25 @@ def test_hostile_names_do_not_reach_the_terminal(run, path, tmp_path):
 
     assert "1 files: they hold no conversations" in done.stdout
     assert "\x1b" not in done.stdout + trial.stdout
+
+
+@pytest.mark.parametrize("name", ["out.md", "out.HTML", "out.csv", "-"])
+def test_exports_for_people(run, run_json, path, tmp_path, name):
+    """The ending of TARGET says the format, --format for standard output."""
+    run("import", path, WORKSHOP, "--user", "mara", "--no-embed")
+    if name == "-":
+        text = run("export", path, "--user", "mara", "--format", "html").stdout
+    else:
+        told = run_json("export", path, tmp_path / name, "--user", "mara")
+        assert told["records"] > 200
+        text = (tmp_path / name).read_text(encoding="utf-8-sig")
+
+    starts = {"out.md": "# Memory of mara", "out.csv": "kind,app,user"}
+    assert text.startswith(starts.get(name, "<!doctype html>"))
+
+
+def test_a_database_has_no_format(run, path, tmp_path):
+    """--sqlite and --format do not go together."""
+    run("import", path, WORKSHOP, "--user", "mara", "--no-embed")
+
+    assert run("export", path, tmp_path / "a.db", "--sqlite", "--format", "csv").exit_code == 2

@@ -312,7 +312,7 @@ def test_tables_that_are_none(text: str, error: str, db: MemDB, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "why"),
+    ("text", "where", "why"),
     [
         ("text,role\nHello, world,user\nok,user\n", "row 1 (line 2)", "it has 3 cells and the hea"),
         ("text,time\nok,\nno,02.03.2024\n", "row 2 (line 3)", "time is '02.03.2024'"),
@@ -320,13 +320,13 @@ def test_tables_that_are_none(text: str, error: str, db: MemDB, tmp_path: Path) 
     ],
     ids=["cells", "time", "id"],
 )
-def test_a_row_that_is_broken(text: str, place: str, why: str, db: MemDB, tmp_path: Path) -> None:
+def test_a_row_that_is_broken(text: str, where: str, why: str, db: MemDB, tmp_path: Path) -> None:
     """It is left out with its row and line, and the others are stored."""
     (tmp_path / "a.csv").write_text(text)
     report = db.import_file(tmp_path / "a.csv", user="ann")
 
     assert report.messages_added == 1
-    assert report.left_out[0].what == place
+    assert report.left_out[0].what == where
     assert report.left_out[0].why.startswith(why)
 
 

@@ -18,6 +18,8 @@ from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import Format, groups, left_out, read_bytes, refused
 from memdb.transfer.lines import Item, any_time
 from memdb.transfer.source import BOM, MAX_ELEMENT_BYTES
+from memdb.transfer.writers.csv import COLUMNS as OWN_COLUMNS
+from memdb.transfer.writers.csv import unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +62,9 @@ def _read(request: Request) -> Read:
             (request.tree.place(name, f"row {number} (line {line})"), (number, row))
             for number, (line, row) in enumerate(rows, start=1)
         )
+        if tuple(header) == OWN_COLUMNS:
+            yield from groups(found, _own_item)
+            continue
         yield from groups(found, partial(_item, header, columns, session))
         others = [one for one in header if one not in columns.values() and one.strip()]
         if others:
@@ -151,6 +156,23 @@ def _item(
     if values.get("created_ms"):
         fields["created_ms"] = _time(values["created_ms"])
     yield Item(place, "message", fields)
+
+
+def _own_item(place: str, numbered: tuple[int, list[str]]) -> Iterator[Item]:
+    """Yield the message or the entry of a row of `memdb export`."""
+    cells = map(unguarded, numbered[1])
+    row = {name: cell for name, cell in zip(OWN_COLUMNS, cells, strict=True) if cell}
+    about = {"text": row.get("text", ""), "created_ms": _time(row["time"].replace(" ", "T"))}
+    if row["kind"] == "message":
+        names = {"session": "session", "role": "role", "author": "author", "external_id": "id"}
+        given = {field: row[name] for field, name in names.items() if name in row}
+        yield Item(place, "message", {**about, **given})
+    elif row["kind"] == "entry":
+        given = {name: row[name] for name in ("category", "key") if name in row}
+        words = row.get("keywords", "").split("; ") if "keywords" in row else []
+        yield Item(place, "entry", {**about, **given, "keywords": words})
+    else:
+        yield left_out(place, "rows", f"they are no messages or entries: {row['kind']}")
 
 
 def _is_text(cell: str) -> bool:

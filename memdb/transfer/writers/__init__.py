@@ -1,0 +1,1 @@
+"""Writers of exports for people, a module per format."""
