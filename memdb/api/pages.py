@@ -35,6 +35,38 @@ class OpenArtifact(Record):
     data: BinaryIO
 
 
+class BackupCopy(Record):
+    """
+    A copy of the file in a folder of its own, and its bytes as a stream.
+
+    Attributes:
+        name: What to call it.
+        folder: Where it is, to be removed by whoever is done with it.
+    """
+
+    name: str
+    size_bytes: int
+    data: BinaryIO
+    folder: str
+
+
+def copy_file(db: MemDB) -> BackupCopy:
+    """Return a copy of the file as it is now, to download; others go on meanwhile."""
+    import os
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="memdb-")
+    try:
+        path = os.path.join(folder, "copy.db")  # noqa: PTH118
+        size_bytes = db.file.backup(path)
+        name = os.path.basename(db.path)  # noqa: PTH119
+        return BackupCopy(f"backup of {name}", size_bytes, open(path, "rb"), folder)  # noqa: PTH123
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
 def list_scopes(db: MemDB) -> list[dict[str, str]]:
     """Return every app and user that was written to; the user "" is what all of an app share."""
     return [{"app": scope.app, "user": scope.user} for scope in db.scopes()]

@@ -10,6 +10,7 @@ shows it in `<img>`, where a script in an SVG does not run. All else is octets.
 from __future__ import annotations
 
 import re
+import shutil
 import struct
 import unicodedata
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from memdb.api.pages import BackupCopy
     from memdb.api.session import Session
     from memdb.models.messages import ArtifactVersion, Message
 
@@ -146,6 +148,16 @@ class Download:
         with self._data:
             while chunk := self._data.read(CHUNK_BYTES):
                 yield chunk
+
+
+def send_copy(copy: BackupCopy) -> Iterator[bytes]:
+    """Yield the bytes of a backup, and remove it at the end."""
+    try:
+        with copy.data:
+            while chunk := copy.data.read(CHUNK_BYTES):
+                yield chunk
+    finally:
+        shutil.rmtree(copy.folder, ignore_errors=True)
 
 
 def read_session(session: Session) -> Iterator[str]:

@@ -210,7 +210,7 @@ class Guard:
         name, _, port = (hosts or [""])[0].rpartition(":")
         if len(hosts) != 1 or name not in ALIASES or port != str(self.port):
             raise Refused("host", "the request names another host")
-        if scope["method"] not in READS:
+        if scope["method"] not in READS or not scope["path"].startswith("/"):
             raise Refused("host", "a write goes to the address that was printed")
         path = quote(scope["path"], safe="/")
         query = scope["query_string"].decode("latin-1")

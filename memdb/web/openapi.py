@@ -152,7 +152,7 @@ def _problem() -> dict[str, Any]:
 def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     is_lines = route.answers.startswith("Iterator[") and not route.verb.page
     kind = "application/jsonl" if is_lines else "application/json"
-    if route.answers == "OpenArtifact":
+    if route.answers in ("OpenArtifact", "BackupCopy"):
         return {"description": "The bytes", "content": {"application/octet-stream": {}}}
     content = {kind: {"schema": answer_schema(route, schemas)}}
     return {"description": "What the call returns", "content": content}

@@ -23,11 +23,11 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response, StreamingResponse
 
-from memdb.api.pages import OpenArtifact, owner_of
+from memdb.api.pages import BackupCopy, OpenArtifact, owner_of
 from memdb.api.verbs import VERBS
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
-from memdb.models.record import Record
-from memdb.web.bytes import Download, download_headers
+from memdb.models.record import plain
+from memdb.web.bytes import OCTETS, Download, download_headers, send_copy
 from memdb.web.errors import Refused, from_error
 from memdb.web.formats import KINDS, lines_of
 from memdb.web.parameters import (
@@ -262,19 +262,29 @@ class Api:
         if route.current is not None:
             more[str(route.verb.revision)] = self._expected(route.current, arguments, headers)
         result = route.call(self.db, arguments, **more)
-        if isinstance(result, OpenArtifact):
-            download = Download(result.info, result.data)
-            return self._stream(iter(download), download.kind, download.headers)
-        if isinstance(result, Iterator):
-            if route.kind_of_text is not None:
-                return self._stream(result, route.kind_of_text)
-            return self._stream(_with_end(result), KINDS["jsonl"])
+        streamed = self._streamed(route, result)
+        if streamed is not None:
+            return streamed
         if result is None and "| None" in route.answers:
             raise NotFound(route.verb.noun, _last(arguments))
         if isinstance(result, (list, tuple)):
             return encode(list_of(result, None))
         tag = etag_of(result)
-        return encode(plain(result), {} if tag is None else {"ETag": tag})
+        return encode(to_object(result), {} if tag is None else {"ETag": tag})
+
+    def _streamed(self, route: Route, result: Any) -> Response | None:
+        """Return the answer with what comes piece by piece; None for all else."""
+        if isinstance(result, OpenArtifact):
+            download = Download(result.info, result.data)
+            return self._stream(iter(download), download.kind, download.headers)
+        if isinstance(result, BackupCopy):
+            headers = {**download_headers(result.name), "Content-Length": str(result.size_bytes)}
+            return self._stream(send_copy(result), OCTETS, headers)
+        if isinstance(result, Iterator):
+            if route.kind_of_text is not None:
+                return self._stream(result, route.kind_of_text)
+            return self._stream(_with_end(result), KINDS["jsonl"])
+        return None
 
     def _page(self, route: Route, arguments: dict[str, Any]) -> Response:
         """Return a page of a list; a row more is read, to say whether there are more."""
@@ -416,19 +426,13 @@ def _with_end(lines: Iterator[Any]) -> Iterator[str]:
 
 def list_of(items: Sequence[Any], cursor: str | None) -> dict[str, Any]:
     """Return the JSON of a list: its items, and how to go on."""
-    return {"items": [inner(one) for one in items], "next": cursor, "complete": cursor is None}
+    return {"items": [plain(one) for one in items], "next": cursor, "complete": cursor is None}
 
 
-def inner(value: Any) -> Any:
-    """Return an element of an answer as JSON values."""
-    return value.to_dict() if isinstance(value, Record) else value
-
-
-def plain(value: Any) -> Any:
+def to_object(value: Any) -> dict[str, Any]:
     """Return what a call returned as a JSON object; what is none stands under "value"."""
-    if isinstance(value, Record):
-        return value.to_dict()
-    return value if isinstance(value, dict) else {"value": value}
+    found = plain(value)
+    return found if isinstance(found, dict) else {"value": found}
 
 
 def revision_of(value: Any) -> int | None:

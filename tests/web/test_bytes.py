@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import struct
+import tempfile
+import time
 import zlib
 from typing import TYPE_CHECKING
 
 import pytest
 
+import memdb
 from memdb.web.bytes import MAX_IMAGE_BYTES, clean_name, download_headers, image_type, visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from web_site import Site
 
 
@@ -141,3 +146,27 @@ def test_a_version_that_is_not_there(reading_site: Site) -> None:
 
     assert reading_site.ask("GET", "artifact/bytes", query).status == 404
     assert reading_site.ask("GET", "artifact", query).status == 404
+
+
+def test_a_backup_is_a_whole_file_and_leaves_nothing(
+    reading_site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the client goes half-way; its temporary folder is gone."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    answer = reading_site.ask("GET", "backup")
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(answer.body)
+    assert 'filename="backup of trip.db"' in answer.headers["content-disposition"]
+    with memdb.open(copy) as db:
+        assert db.file.check(deep=True) == []
+        assert db.scope("ann").session("trip").get(1).text == "We fly to Oslo on 3 May."
+    with reading_site.begin("GET", "/api/v1/backup") as connection:
+        assert connection.recv(100)
+    for _ in range(600):
+        if not any(folder.iterdir()):
+            return
+        time.sleep(0.05)
+
+    assert list(folder.iterdir()) == []

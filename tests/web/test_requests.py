@@ -392,6 +392,58 @@ def test_a_file_that_was_replaced(site: Site, tmp_path: Path) -> None:
     assert "memdb web" in answer.json["todo"]
 
 
+def test_reads_do_not_wait_for_a_writer(tmp_path: Path, filled: bytes) -> None:
+    """While another process writes, every read answers; a write is told to come again."""
+    path = tmp_path / "trip.db"
+    path.write_bytes(filled)
+    said = {"role": "user", "text": "hi"}
+    with opened(path, busy_timeout_s=0.1) as db, served(db) as site, memdb.open(path) as other:
+        with other.transaction():
+            other.scope("ann").remember("Ann skis.")
+            refused = site.ask("POST", "message", TRIP, said)
+            assert refused.status == 503
+            assert refused.headers["retry-after"] == "1"
+            assert refused.json["code"] == "busy"
+            assert len(site.ask("GET", "entries", ANN).json["items"]) == 2
+            assert site.ask("GET", "recall", {**ANN, "query": "Oslo"}).json["hits"]
+        assert site.ask("POST", "message", TRIP, said).status == 200
+
+
+def test_a_head_is_a_get_without_its_body(reading_site: Site) -> None:
+    """Also of what is streamed."""
+    for noun, query in (("scopes", {}), ("export", ANN), ("message", {**TRIP, "seq": 1})):
+        answer = reading_site.ask("HEAD", noun, query)
+        assert answer.status == 200
+        assert answer.body == b""
+    assert reading_site.ask("HEAD", "nothing").status == 404
+
+
+def test_ids_that_a_browser_would_round_are_text(tmp_path: Path) -> None:
+    """From the 512th scope on; requests take them as they came."""
+    with memdb.open(tmp_path / "many.db", embedder=None, durability="process") as db:
+        with db.transaction():
+            for number in range(513):
+                db.scope(f"u{number}").state["a"] = 1
+        scope = db.scope("u512")
+        scope.session("trip").append("user", "We fly to Oslo.")
+        first, second = (scope.remember(text).entry.id for text in ("Ann skis.", "Bob swims."))
+        assert first > 1 << 53
+        with served(db) as site:
+            user = {"user": "u512"}
+            rows = site.ask("GET", "entries", {**user, "limit": 1}).json
+            assert rows["items"][0]["id"] == str(first)
+            after = {**user, "after": rows["next"]}
+            assert site.ask("GET", "entries", after).json["items"][0]["id"] == str(second)
+            assert site.ask("GET", "messages", {**user, "session": "trip"}).status == 200
+            query, change = {**user, "id": str(first)}, {"new_id": str(second)}
+            tag = site.ask("GET", "entry", query).headers["etag"]
+            done = site.ask("POST", "entry/supersede", query, change, If_Match=tag)
+            assert done.status == 200
+            assert done.json["superseded_by"] == str(second)
+            forgotten = site.ask("POST", "forget", user, {"entry": str(first)})
+            assert forgotten.json["removed"]["entries"] == 1
+
+
 def test_errors_have_advice() -> None:
     """Each row is a status of HTTP, and a sentence."""
     for status, todo in CODES.values():

@@ -9,7 +9,7 @@ import pytest
 from web_site import Site, opened
 
 from memdb.api.verbs import VERBS, Verb
-from memdb.models.record import Record
+from memdb.models.record import plain
 from memdb.web.parameters import parameters_of
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET check": lambda db: db.file.check(deep=True),
     "POST rebuild": lambda db: db.file.rebuild(),
     "POST vacuum": lambda db: db.file.vacuum(),
+    "GET backup": lambda db: b"SQLite format 3\x00",
     "GET spaces": lambda db: db.file.spaces(),
     "GET stats": lambda db: db.stats(),
     "GET scopes": lambda db: [{"app": one.app, "user": one.user} for one in db.scopes()],
@@ -145,11 +146,9 @@ def name_of(verb: Verb) -> str:
 def as_json(value: Any) -> Any:
     """Return what a Python call returned, as the API answers it."""
     if isinstance(value, (list, tuple)):
-        items = [one.to_dict() if isinstance(one, Record) else one for one in value]
-        return {"items": items, "next": None, "complete": True}
-    if isinstance(value, Record):
-        return value.to_dict()
-    return value if isinstance(value, dict) else {"value": value}
+        return {"items": [plain(one) for one in value], "next": None, "complete": True}
+    found = plain(value)
+    return found if isinstance(found, dict) else {"value": found}
 
 
 def lasting(value: Any) -> Any:
@@ -194,7 +193,7 @@ def compare(site: Site, verb: Verb, twin: MemDB) -> None:
 
     assert answer.status == 200, answer.body
     if isinstance(expected, bytes):
-        assert answer.body == expected
+        assert answer.body.startswith(expected)
     elif answer.headers["content-type"] == "application/jsonl":
         *lines, end = answer.body.decode().splitlines()
         assert json.loads(end) == {"kind": "end", "complete": True, "lines": len(lines)}
