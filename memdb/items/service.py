@@ -11,6 +11,7 @@ import json
 from itertools import islice
 
 from memdb.errors import InvalidInput, NotFound, TooLarge
+from memdb.items.nearest import NearestItems
 from memdb.items.walk import (
     MAX_LIMIT,
     find_ids,
@@ -19,7 +20,7 @@ from memdb.items.walk import (
     read,
     walk_namespaces,
 )
-from memdb.models.ids import MAX_INT, scope_range
+from memdb.models.ids import MAX_INT
 from memdb.models.items import (
     MAX_DATA_BYTES,
     MAX_VECTORS,
@@ -203,35 +204,25 @@ class ItemService:
 
         The best vector of an item counts, and its cosine is the score. Only vectors of
         the same dimension are compared, of the items that *request* allows.
+
+        Cost: as a search of the scope; where *request* allows a small part of it, or has
+        `where`, 4 ms per 1,000 items that it
+        allows.
         """
         raw = vector_value(vector, "vector")
-        is_filtered = request.where is not None or request.exact or bool(request.low)
         with self._reading(refresh=flag_value(refresh, "refresh")) as tx:
             scope_no, space_no = owner.find(tx), spaces.find_given(tx, len(raw) // 4)
             if scope_no is None or space_no is None:
                 return []
-            now_ms, refs = self._db.clock(), None
-            if is_filtered:
-                refs = items.list_refs(tx, find_ids(tx, scope_no, request, now_ms))
-            asked = request.limit
-            while True:
-                near = tx.vectors.nearest(
-                    space_no, "item", raw, scope_range(scope_no), limit=asked, allowed=refs
-                )
-                best = items.best_by_item(tx, near)
-                live = items.live_ids(tx, best, now_ms)
-                chosen = [item_id for item_id in best if item_id in live][: request.limit]
-                if len(chosen) == request.limit or len(near) < asked:
-                    break
-                asked *= 4  # several vectors were of one item, or it has expired
-            stored = items.get_many(tx, chosen)
-            found = [stored[item_id].item for item_id in chosen]
-            made = []
-            for item in records.refresh(tx, found) if refresh else found:
-                ref, cosine = best[item.id]
-                data = tx.vectors.find(space_no, "item", ref)
-                made.append(FoundItem(item, cosine, stored[item.id].text or "", data))
-            return made
+            search = NearestItems(tx, scope_no, space_no, raw, self._db.clock())
+            chosen = search.find(request)
+            items_found = [stored.item for stored, _ in chosen]
+            if refresh:
+                items_found = records.refresh(tx, items_found)
+            return [
+                FoundItem(item, cosine, stored.text or "", tx.vectors.find(space_no, "item", ref))
+                for item, (stored, (ref, cosine)) in zip(items_found, chosen, strict=True)
+            ]
 
     def load_hits(self, owner: ScopeRef, hits: Iterable[Hit], *, refresh: bool) -> list[FoundItem]:
         """Return the items that a search found, without those that are gone since."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -264,3 +266,29 @@ def test_no_embedder_has_the_name_of_given_vectors(tmp_path: Path, make_embedder
     embedder.name = "(given)"
     with pytest.raises(memdb.InvalidInput, match=r"embedder\.name"):
         memdb.open(tmp_path / "a.db", embedder=embedder)
+
+
+@pytest.mark.parametrize("share", [1, 2, 30], ids=["all", "half", "few"])
+def test_a_namespace_is_searched_as_if_it_were_alone(db: MemDB, share: int) -> None:
+    """Of 2,400 items, however many of them are in it; expired ones and other vectors do not count."""
+    items, source = db.scope("ann").items, random.Random(share)
+    given: dict[str, list[float]] = {}
+    with db.transaction():
+        for number in range(2400):
+            vectors = [[source.gauss(0, 1) for _ in range(64)] for _ in range(1 + number % 2)]
+            namespace = ("in", "below") if number % share == 0 else ("out",)
+            items.put(namespace, f"k{number}", number, vectors=vectors, index=False)
+            if number % share == 0:
+                given[f"k{number}"] = vectors
+    asked = [source.gauss(0, 1) for _ in range(64)]
+
+    expected = sorted(given, key=lambda key: -max(cosine(asked, one) for one in given[key]))[:10]
+    for place in ({"prefix": ("in",)}, {"prefix": ("in", "below"), "exact": True}):
+        found = keys(items.recall(vector=asked, limit=10, **place))
+        assert len(found) == 10
+        assert len({*found} & {*expected}) >= 9  # sketches find 0.97 of the ten nearest
+
+
+def cosine(one: list[float], other: list[float]) -> float:
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return sum(a * b for a, b in zip(one, other, strict=True)) / lengths

@@ -15,6 +15,12 @@ def new(tx: Tx, name: str = "trip", user: str = "ann") -> int:
     return sessions.add(tx, scope, name, f"uid of {user} {name}")
 
 
+def page(**given) -> sessions.SessionPage:
+    """Return a page by name, from the beginning unless *given* says so."""
+    whole = {"prefix": "", "order": "name", "after": None, "limit": 10}
+    return sessions.SessionPage(**{**whole, **given})
+
+
 def test_add_numbers_sessions_in_their_scope(database: SqliteEngine) -> None:
     """From 1, apart from other scopes."""
     with database.write() as tx:
@@ -32,7 +38,7 @@ def test_add_takes_what_is_given(database: SqliteEngine) -> None:
         sessions.add(
             tx, scope, "trip", "uid", title="T", metadata='{"a":1}', created_ms=1, updated_ms=2
         )
-        (info,) = sessions.list_page(tx, scope)
+        ((_, info),) = sessions.list_page(tx, scope, page())
 
     assert (info.title, info.metadata, info.created_ms, info.updated_ms) == ("T", {"a": 1}, 1, 2)
 
@@ -99,8 +105,9 @@ def test_list_page_goes_by_name(database: SqliteEngine) -> None:
         [new(tx, name) for name in "cab"]
         new(tx, "d", "bob")
 
-        assert [info.name for info in sessions.list_page(tx, 1)] == ["a", "b", "c"]
-        assert [info.name for info in sessions.list_page(tx, 1, after="a", limit=1)] == ["b"]
+        assert [info.name for _, info in sessions.list_page(tx, 1, page())] == ["a", "b", "c"]
+        behind = page(after=(0, "a"), limit=1)
+        assert [info.name for _, info in sessions.list_page(tx, 1, behind)] == ["b"]
 
 
 def test_names_and_total_are_of_the_ids_asked(database: SqliteEngine) -> None:
