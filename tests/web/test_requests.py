@@ -423,7 +423,7 @@ def test_ids_that_a_browser_would_round_are_text(tmp_path: Path) -> None:
     with memdb.open(tmp_path / "many.db", embedder=None, durability="process") as db:
         with db.transaction():
             for number in range(513):
-                db.scope(f"u{number}").state["a"] = 1
+                db.scope(f"u{number}").session("s").append("user", "hi")
         scope = db.scope("u512")
         scope.session("trip").append("user", "We fly to Oslo.")
         first, second = (scope.remember(text).entry.id for text in ("Ann skis.", "Bob swims."))
