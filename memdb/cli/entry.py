@@ -234,11 +234,11 @@ def history(call: Call, entry_ref: str) -> None:
         _print_versions(found, versions)
         for one in replaced:
             until = when(one.valid_to_ms)
-            click.secho(f"\nentry {number_of(one.id)}, until {until} (replaced)", bold=True)
+            say(f"\nentry {number_of(one.id)}, until {until} (replaced)", bold=True)
             say(clean(one.text))
         for made in reversed(decisions):
             why = f"{made.action} by {made.decided_by}: {made.reason}"
-            click.echo(f"  {when(made.decided_ms)}  {one_line(why)}")
+            say(one_line(why), "    ", f"  {when(made.decided_ms)}  ")
 
     data = {"entry": found, "versions": versions, "replaced": replaced, "decisions": decisions}
     call.reply(data, show_all)
@@ -438,7 +438,7 @@ def _print_versions(found: Entry, versions: list[EntryVersion]) -> None:
     _print_entry(found)
     for old in reversed(versions):
         reason = one_line(f"{old.reason}, {old.category}, importance {old.importance}")
-        click.secho(f"\nversion {old.version}, until {when(old.replaced_ms)} ({reason})", bold=True)
+        say(f"\nversion {old.version}, until {when(old.replaced_ms)} ({reason})", bold=True)
         say(clean(old.text))
 
 

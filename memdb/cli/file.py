@@ -16,6 +16,7 @@ from memdb.cli.output import (
     one_line,
     print_json_line,
     print_records,
+    say,
     size,
     when,
 )
@@ -94,7 +95,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     if found.other_tables:
         facts.append(("others", f"tables of other programs: {', '.join(found.other_tables)}"))
     for name, value in facts:
-        click.echo(f"{name:<11}{one_line(value)}")
+        say(one_line(value), " " * 11, f"{name:<11}")
     stores = sorted(found.bytes_per_store.items(), key=lambda item: (-item[1], item[0]))
     tables = (("ROWS", "COUNT", list(found.counts.items())), ("STORE", "BYTES", stores))
     for title, unit, counts in tables:

@@ -169,6 +169,7 @@ def say(text: str, indent: str = "", first: str | None = None, **style: Any) -> 
 
 def say_passage(text: str, query: str, indent: str, *, full: bool) -> None:
     """Print *text* behind *indent*; of a long one the best passage, if it is not to be *full*."""
+    text = text.strip("\n")
     piece, left_out = (text, 0) if full else passage(text, query)
     say(clean(piece), indent)
     if left_out:
