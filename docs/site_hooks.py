@@ -36,7 +36,10 @@ REFERENCE = {
         ["memdb.api.database", "memdb.api.recovery", "memdb.api.worker", "memdb.models.reports"],
     ),
     "scope": ("A scope and what recall finds", ["memdb.api.scope", "memdb.text.secrets"]),
-    "session": ("A session", ["memdb.api.session", "memdb.api.tools"]),
+    "session": (
+        "A session",
+        ["memdb.api.session", "memdb.api.tools", "memdb.api._container"],
+    ),
     "collections": (
         "Entries, artifacts, items, state, summaries",
         ["memdb.api.collections", "memdb.api.items"],
