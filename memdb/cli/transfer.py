@@ -10,7 +10,7 @@ import click
 from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, verb
 from memdb.cli.command import STOPPED
 from memdb.cli.naming import session_named
-from memdb.cli.output import Bar, Counter, clean, counted, note, one_line
+from memdb.cli.output import Bar, Counter, clean, counted, note, one_line, print_json_line
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from memdb.api.database import MemDB
+    from memdb.api.watch import FolderChange
     from memdb.cli.base import Call
     from memdb.models.messages import Message
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     help="How to read SOURCE, such as chatgpt or jsonl; by its content without it.",
 )
 @click.option("--dry-run", is_flag=True, help="Read SOURCE, say what it holds, store nothing.")
+@click.option("--watch", is_flag=True, help="Go on with what changes in a folder of notes.")
 @click.option("--table", metavar="NAME", help="The table with messages, in a SQLite file.")
 @click.option("--text-column", metavar="NAME", help="Its column with the text.")
 @click.option("--role-column", metavar="NAME", help="Who said it; without it the user.")
@@ -53,6 +55,7 @@ def import_(
     format_: str | None,
     dry_run: bool,
     no_embed: bool,
+    watch: bool,
     **columns: str | None,
 ) -> None:
     """
@@ -65,7 +68,8 @@ def import_(
     vectors; any other SOURCE needs --user and is embedded when it is stored. An entry
     of another SOURCE with a key or password in it is refused, unless --secrets says
     otherwise. A SQLite file of another program is read by --table and --text-column;
-    the logs.db of llm needs neither.
+    the logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown or
+    text: a note that changes becomes the next version of its artifact, until Ctrl-C.
     """
     import memdb
     from memdb.api.database import check_import
@@ -78,6 +82,11 @@ def import_(
     check_import(
         source, user=call.user, session=session, format=format_, columns=chosen
     )  # before FILE is made
+    if watch:
+        if dry_run or chosen is not None or session is not None or call.user is None:
+            raise click.UsageError("--watch needs --user and a folder of notes, and stores them.")
+        _watch(call, call.user, source, format_, no_embed=no_embed)
+        return
     begun = False
     try:
         with _opened(call, dry_run=dry_run) as db:
@@ -105,6 +114,39 @@ def import_(
             note(_kept(call))
         raise
     call.reply({**report.to_dict(), "embedded": embedded}, clean(str(report)))
+
+
+def _watch(call: Call, user: str, source: str, format_: str | None, *, no_embed: bool) -> None:
+    """Import notes and then what changes, until Ctrl-C or SIGTERM."""
+    from memdb.api.watch import watch_folder
+    from memdb.cli.service import ending_by_signals
+
+    with ending_by_signals(), call.open(create=True) as db:
+        changes = watch_folder(
+            db, source, user=user, app=call.app, format=format_, secrets=call.secrets
+        )
+        try:
+            for change in changes:
+                embedded = 0 if no_embed or change.report is None else _embed(db)
+                _print_change(call, change, embedded)
+        except KeyboardInterrupt:
+            note("Stopped watching.")
+
+
+def _print_change(call: Call, change: FolderChange, embedded: int) -> None:
+    """Print what happened in a folder: with --json a line of it."""
+    if call.as_json:
+        report = None if change.report is None else change.report.to_dict()
+        error = None if change.error is None else str(change.error)
+        told = {"report": report, "removed": change.removed, "error": error}
+        print_json_line({**told, "embedded": embedded})
+        return
+    if change.report is not None:
+        click.echo(clean(str(change.report)))
+    if change.error is not None:
+        note(f"Error: {one_line(str(change.error))}")
+    for name in change.removed:
+        click.echo(f"Removed: {one_line(name)}. Its versions stay; see `memdb artifact delete`.")
 
 
 @contextmanager

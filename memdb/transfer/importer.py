@@ -26,7 +26,7 @@ from memdb.transfer.refusals import Refusals, list_unread
 from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Any
 
     from memdb.engine.base import Tx
@@ -91,6 +91,7 @@ def import_file(
     progress: Callable[[int, int], object] | None = None,
     columns: TableColumns | None = None,
     in_projects: bool = False,
+    only: Container[str] | None = None,
     dry_run: bool = False,
 ) -> ImportReport:
     """
@@ -107,6 +108,7 @@ def import_file(
         format: One of `detect.NAMES`; None means by content.
         progress: Called with the bytes done and their total, after each chunk.
         in_projects: Transcripts go to the apps of their projects, not to that of *owner*.
+        only: The files to read, by their names in *path*; None means all of the format.
         dry_run: Read and check everything, and store nothing.
 
     Raises:
@@ -129,6 +131,8 @@ def import_file(
         chosen, names = choose_format(
             tree, has_owner=owner is not None, session=session, format=format, columns=columns
         )
+        if only is not None:
+            names = [name for name in names if name in only]
         request = Request(tree, names, session, columns, services.db)
         sink = _Sink(services, owner, chosen, in_projects=in_projects, dry_run=dry_run)
         total = tree.size_of(names)
@@ -139,7 +143,7 @@ def import_file(
                 if progress is not None:
                     progress(min(tree.done, total), total)
         sink.finish()
-        for item in list_unread(tree, names):
+        for item in list_unread(tree, names) if only is None else ():
             sink.add(item)
         if progress is not None:
             progress(total, total)

@@ -164,6 +164,20 @@ class Tree:
         whole = self.path if self.is_alone else os.path.join(self.path, name)  # noqa: PTH118
         return os.stat(whole).st_mtime_ns // 1_000_000  # noqa: PTH116
 
+    @property
+    def is_archive(self) -> bool:
+        """Whether it is an archive, which does not change."""
+        return self._archive is not None
+
+    def stamp(self, name: str) -> tuple[int, int] | None:
+        """Return when a file was changed, in nanoseconds, and its size; None if it is gone."""
+        whole = self.path if self.is_alone else os.path.join(self.path, name)  # noqa: PTH118
+        try:
+            found = os.stat(whole)  # noqa: PTH116
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
     def shown(self, name: str) -> str:
         """Return what errors call a file: with the archive or folder it is in."""
         return name if self.is_alone else f"{self.name}/{name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -261,3 +262,32 @@ def test_a_database_has_no_format(run, path, tmp_path):
     run("import", path, WORKSHOP, "--user", "mara", "--no-embed")
 
     assert run("export", path, tmp_path / "a.db", "--sqlite", "--format", "csv").exit_code == 2
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_watch_ends_cleanly(start, run_json, path, tmp_path, end):
+    """A changed note is stored while it runs; then it says goodbye, and the file is sound."""
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    (folder / "a.md").write_text("one")
+    with start("import", path, folder, "--user", "ann", "--watch", "--json", "--no-embed") as child:
+        first = json.loads(child.stdout.readline())
+        (folder / "a.md").write_text("one more")
+        second = json.loads(child.stdout.readline())
+        (folder / "a.md").unlink()
+        third = json.loads(child.stdout.readline())
+        child.send_signal(end)
+        code = child.wait(60)
+
+    assert [one["report"]["artifacts_added"] for one in (first, second)] == [1, 1]
+    assert (third["report"], third["removed"]) == (None, ["a.md"])
+    assert code == {signal.SIGINT: 0, signal.SIGTERM: 143}[end]
+    assert run_json("check", path) is not None
+
+
+def test_a_watch_stores(run, path, tmp_path):
+    """It goes neither with a dry run nor with other sources."""
+    (tmp_path / "a.md").write_text("one")
+
+    assert run("import", path, tmp_path, "--user", "ann", "--watch", "--dry-run").exit_code == 2
+    assert run("import", path, WORKSHOP, "--user", "ann", "--watch").exit_code == 5

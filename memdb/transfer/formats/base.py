@@ -67,6 +67,7 @@ class Format(Record):
         is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
         is_captured: Hooks store the same: keys are redacted, a message whose id is here
             stays as it is, and its project is the app.
+        is_watched: Files of it are notes, which change.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Format(Record):
     takes_session: bool = False
     is_strict: bool = False
     is_captured: bool = False
+    is_watched: bool = False
 
 
 def left_out(place: str, what: str, why: str, count: int = 1) -> Item:

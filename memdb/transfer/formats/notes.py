@@ -140,6 +140,6 @@ def _unquoted(text: str) -> str:
 
 
 FORMATS = {
-    "markdown": Format("markdown", "notes in Markdown", _claim_markdown, _read),
-    "text": Format("text", "plain text", _claim_text, _read),
+    "markdown": Format("markdown", "notes in Markdown", _claim_markdown, _read, is_watched=True),
+    "text": Format("text", "plain text", _claim_text, _read, is_watched=True),
 }

@@ -1,0 +1,82 @@
+"""
+Watching a folder of notes: which of them changed or went since the last look.
+
+The files are looked at again and again; nothing of the system's own notices is used, so it is
+the same everywhere, also on a network disk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+from memdb.models.record import Record
+from memdb.transfer.importer import choose_format
+from memdb.transfer.tree import Tree
+
+if TYPE_CHECKING:
+    import os
+
+    # When a file was changed, and its size.
+    Stamps = dict[str, tuple[int, int]]
+
+
+class Look(Record):
+    """
+    What a look at a folder found.
+
+    Attributes:
+        changed: Files that are new or changed, and were left alone since the last look.
+        removed: Files that are gone.
+    """
+
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+class FolderWatch:
+    """Compares the notes of a folder with those of the last look."""
+
+    def __init__(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """
+        Look for the first time; make it before the notes are imported.
+
+        Raises:
+            FileError: *path* cannot be read.
+            InvalidInput: it holds no notes, or is an archive.
+        """
+        self._path = path
+        with Tree(path) as tree:
+            chosen, _ = choose_format(
+                tree, has_owner=True, session=None, format=format, columns=None
+            )
+            if not chosen.is_watched or tree.is_archive:
+                raise InvalidInput(
+                    f"{tree.name} is {chosen.label}: only a folder of Markdown or text is watched"
+                )
+            self._claim = chosen.claim
+            self._imported = self._before = self._stamps(tree)
+
+    def look(self) -> Look:
+        """
+        Return what is different; a file that is being written is told by the next look.
+
+        Raises:
+            FileError: the folder cannot be read.
+        """
+        with Tree(self._path) as tree:
+            now = self._stamps(tree)
+        changed = [
+            name
+            for name, stamp in now.items()
+            if stamp == self._before.get(name) and stamp != self._imported.get(name)
+        ]
+        removed = [name for name in self._imported if name not in now]
+        kept = {name: stamp for name, stamp in self._imported.items() if name in now}
+        self._imported = {**kept, **{name: now[name] for name in changed}}
+        self._before = now
+        return Look(tuple(changed), tuple(removed))
+
+    def _stamps(self, tree: Tree) -> Stamps:
+        stamps = {name: tree.stamp(name) for name in self._claim(tree)}
+        return {name: stamp for name, stamp in stamps.items() if stamp is not None}
