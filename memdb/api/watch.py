@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.models.record import Record
+from memdb.models.reports import FolderChange
 
 if TYPE_CHECKING:
     import os
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from memdb.models.types import SecretAction
 
 INTERVAL_S = 2.0
-
-
-class FolderChange(Record):
-    """
-    What happened in a folder since the last look.
-
-    Attributes:
-        report: Of the notes that changed; None if none did, or none could be stored.
-        removed: Notes that are gone. Their artifacts stay.
-        error: Why none of the changed notes could be stored.
-    """
-
-    report: ImportReport | None
-    removed: tuple[str, ...]
-    error: InvalidInput | None = None
 
 
 def watch_folder(

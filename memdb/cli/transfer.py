@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from memdb.api.database import MemDB
-    from memdb.api.watch import FolderChange
     from memdb.cli.base import Call
     from memdb.models.messages import Message
+    from memdb.models.reports import FolderChange
 
 
 @verb(

@@ -345,6 +345,21 @@ class ImportReport(Record):
         return "\n".join(lines)
 
 
+class FolderChange(Record):
+    """
+    What happened in a folder since the last look.
+
+    Attributes:
+        report: Of the notes that changed; None if none did, or none could be stored.
+        removed: Notes that are gone. Their artifacts stay.
+        error: Why none of the changed notes could be stored.
+    """
+
+    report: ImportReport | None
+    removed: tuple[str, ...]
+    error: InvalidInput | None = None
+
+
 class Failure(Record):
     """
     The last failure of a kind of background work in this process; a success ends it.

@@ -77,7 +77,7 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
         head = tree.first_character(tree.names[0])
         if head in (b"", b"{", b"["):
             tree.first(tree.names[0])  # raises, if it is no JSON
-        raise _unknown("element 1" if head == b"[" else "line 1")
+        raise _unknown(f"{tree.name}, {'element' if head == b'[' else 'line'} 1")
     if tree.is_database:
         from memdb.transfer.sqlite_files import list_tables
 

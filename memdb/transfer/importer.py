@@ -134,7 +134,9 @@ def import_file(
         if only is not None:
             names = [name for name in names if name in only]
         request = Request(tree, names, session, columns, services.db)
-        sink = _Sink(services, owner, chosen, in_projects=in_projects, dry_run=dry_run)
+        sink = _Sink(
+            services, owner, chosen, name=tree.name, in_projects=in_projects, dry_run=dry_run
+        )
         total = tree.size_of(names)
         for item in _explained(chosen.read(request), sink):
             sink.add(item)
@@ -156,7 +158,7 @@ def _explained(found: Read, sink: _Sink) -> Read:
         yield from found
     except InvalidInput as error:
         sink.flush()
-        raise InvalidInput(f"{error}. {sink.kept}: mend it and import again") from error
+        raise InvalidInput(f"{error}. {sink.kept}: {sink.advice}") from error
     except FileError as error:
         sink.flush()
         raise FileError(f"{error}. {sink.kept}", error.path) from error
@@ -256,11 +258,13 @@ class _Sink:
         owner: ScopeRef | None,
         chosen: Format,
         *,
+        name: str,
         in_projects: bool,
         dry_run: bool,
     ) -> None:
         """Store for *owner*, None means for the scopes that the items name; or only count."""
         self.added: Counter[str] = Counter()
+        self.advice = f"mend {name} and import again"
         self._format = chosen
         self._services = services
         self._dry_run = dry_run
@@ -310,9 +314,10 @@ class _Sink:
             if line is not None:
                 lines.append((item.kind, line))
                 size += _size_of(item.kind, line)
-        for item in group.items:
-            if item.kind == LEFT_OUT:
-                self._leave_out(item)
+        if len(lines) < len(group.items):
+            for item in group.items:
+                if item.kind == LEFT_OUT:
+                    self._leave_out(item)
         if not lines:
             return
         self._waiting.append(_Checked(group.place, group.items if self._dry_run else (), lines))
@@ -349,7 +354,7 @@ class _Sink:
             raise error
         if self._format.is_strict:
             self.flush()
-            raise InvalidInput(f"{error}. {self.kept}: mend it and import again") from error
+            raise InvalidInput(f"{error}. {self.kept}: {self.advice}") from error
         self._report.refuse(place, without_place(place, str(error)))
 
     def _begin(self, kind: str) -> None:
@@ -378,7 +383,7 @@ class _Sink:
         """
         first = self._report.first
         if first is not None and not (self._has_stored or self._dry_run):
-            raise InvalidInput(f"{': '.join(first)}. {NOTHING}: mend it and import again")
+            raise InvalidInput(f"{': '.join(first)}. {NOTHING}: {self.advice}")
         return ImportReport(
             self._format.name,
             **self.added,
@@ -522,7 +527,7 @@ class _Sink:
                 self._store(target, waiting[half:])
                 return
             if self._format.is_strict and not isinstance(error, SecretFound):
-                raise InvalidInput(f"{error}. {REST}: mend it and import again") from error
+                raise InvalidInput(f"{error}. {REST}: {self.advice}") from error
             self._refuse(waiting[0].place, located(waiting[0].place, error))
         else:
             self._has_stored = True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.api.watch import watch_folder
 from memdb.models.settings import ACTIONS
 
 from .writes import WRITES, beside
@@ -44,6 +45,13 @@ def _update(**fields: Any) -> Callable[[MemDB], object]:
         return db.scope("ann").entries.update(found.id, **fields)
 
     return act
+
+
+def _watch(db: MemDB) -> object:
+    """Watch a folder of a note that says a secret."""
+    note = beside(db, "watched.md")
+    note.write_text(SAID, encoding="utf-8")
+    return next(watch_folder(db, note, user="ann"))
 
 
 def _import(**line: Any) -> Callable[[MemDB], object]:
@@ -223,6 +231,7 @@ TEXTS: dict[str, tuple[str, Callable[[MemDB], object]]] = {
     "import an entry": ("MemDB.import_file", _import(kind="entry", text=SAID)),
     "import a source": ("MemDB.import_file", _import(kind="entry", text="a fact", source=KEY)),
     "import an artifact": ("MemDB.import_file", _import(kind="artifact", name="a", text=SAID)),
+    "a watched note": ("memdb.watch_folder", _watch),
     "import a title": ("MemDB.import_file", _import(kind="session", name="s", title=SAID)),
     "import a message's metadata": (
         "MemDB.export",

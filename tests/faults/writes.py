@@ -651,7 +651,7 @@ WRITES: dict[str, Write] = {
     "change settings": Write(
         ("StoredSettings.update",), lambda db: db.settings.update(entry_quota=500)
     ),
-    "import": Write(("MemDB.import_file",), import_lines, stepwise=True),
+    "import": Write(("MemDB.import_file", "memdb.watch_folder"), import_lines, stepwise=True),
     "export and import": Write(
         ("MemDB.export", "MemDB.import_file"), export_and_import, stepwise=True
     ),

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import memdb
-from memdb.api.watch import FolderChange, watch_folder
+from memdb.api.watch import watch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from memdb import MemDB
+    from memdb.models.reports import FolderChange
 
 
 @pytest.fixture

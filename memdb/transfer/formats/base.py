@@ -125,7 +125,8 @@ def elements(
                 yield request.tree.place(name, f"{noun} {number}"), value
         except (InvalidInput, FileError) as error:
             shown = request.tree.shown(name)
-            whole = f"{shown}: {without_place(shown, str(error))}"
+            reason = str(error)
+            whole = reason if reason.startswith(shown) else f"{shown}: {reason}"
             if len(request.names) == 1 if is_whole is None else is_whole:
                 raise InvalidInput(whole) if isinstance(error, InvalidInput) else error from error
             place = request.tree.place(name, f"{noun} {number + 1} and what follows it")
