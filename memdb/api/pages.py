@@ -28,10 +28,21 @@ if TYPE_CHECKING:
     from memdb.models.types import MessageFormat
 
 
-class OpenArtifact(Record):
-    """A version of an artifact, and its bytes as a stream that can seek."""
+MAX_VIEW_CHARS = 1_000_000
 
-    info: ArtifactVersion
+
+class OpenBytes(Record):
+    """
+    Bytes of the file, as a stream that can seek.
+
+    Attributes:
+        name: What to call them.
+        tag: Names exactly these bytes.
+    """
+
+    name: str
+    size_bytes: int
+    tag: str
     data: BinaryIO
 
 
@@ -100,23 +111,99 @@ def find_session(host: Host) -> SessionHead | None:
     return host.head()
 
 
+class MessageView(Record):
+    """
+    A message with its long texts cut, for a screen; `GET message` has all of it.
+
+    Attributes:
+        text: At most as many characters as were asked for.
+        text_chars: Of the whole text.
+        parts: Without their long texts: `base64_bytes` says how much `message/bytes` gives.
+    """
+
+    seq: int
+    role: str
+    author: str | None
+    text: str
+    text_chars: int
+    parts: list[Any] | None
+    tokens: int
+    external_id: str | None
+    created_ms: int
+    metadata: dict[str, Any] | None
+    session: str
+    uid: str
+
+
 def list_messages(
     session: Session,
     *,
     first_seq: int = 1,
+    max_chars: int | None = None,
     after: Mapping[str, Any] | None = None,
     limit: int | None = None,
-) -> Iterator[Message]:
+) -> Iterator[Message | MessageView]:
     """
     Return the messages of a session, oldest first.
 
     Args:
         first_seq: Begin at this one.
+        max_chars: Cut texts behind so many characters, and leave bytes out: *text_chars*
+            says how long a text is, and `base64_bytes` how large a part. None means all.
         after: The last message of the page before. None means the first page.
         limit: Most messages. None means all.
     """
     int_value(first_seq, "first_seq", 1, MAX_SEQ)
-    return session.messages(first_seq - 1 if after is None else after["seq"], limit)
+    found = session.messages(first_seq - 1 if after is None else after["seq"], limit)
+    if max_chars is None:
+        return found
+    int_value(max_chars, "max_chars", 1, MAX_VIEW_CHARS)
+    return (_view(message, max_chars) for message in found)
+
+
+def _view(message: Message, max_chars: int) -> MessageView:
+    fields: dict[str, Any] = {name: getattr(message, name, None) for name in MessageView._fields}
+    parts = None if message.parts is None else [_cut(one, max_chars) for one in message.parts]
+    text = message.text[:max_chars]
+    return MessageView(**{**fields, "text": text, "text_chars": len(message.text), "parts": parts})
+
+
+def _cut(value: Any, max_chars: int) -> Any:
+    """Return a part without bytes, and with its long texts cut."""
+    if isinstance(value, dict):
+        data = value.get("base64")
+        kept = {name: _cut(one, max_chars) for name, one in value.items() if name != "base64"}
+        if isinstance(data, str):
+            return {**kept, "base64_bytes": len(data) * 3 // 4}
+        return kept if data is None else {**kept, "base64": data}
+    if isinstance(value, list):
+        return [_cut(one, max_chars) for one in value]
+    return f"{value[:max_chars]}…" if isinstance(value, str) and len(value) > max_chars else value
+
+
+def open_part(session: Session, seq: int, part: int = 0) -> OpenBytes:
+    """
+    Return the bytes of an image or file that a message holds, as `artifact/bytes` does.
+
+    Args:
+        part: Its place in `parts`, from 0.
+    """
+    import io
+    from base64 import b64decode
+
+    message = session.get(seq)
+    parts = message.parts or []
+    int_value(part, "part", 0, MAX_SEQ)
+    data = parts[part].get("base64") if part < len(parts) else None
+    if not isinstance(data, str):
+        raise NotFound("part with bytes", part, f"message {seq}")
+    try:
+        content = b64decode(data)
+    except ValueError as error:
+        raise NotFound("part with bytes", part, f"message {seq}") from error
+    name = parts[part].get("name")
+    title = name if isinstance(name, str) else f"{session.name}-{seq}-{part}"
+    return OpenBytes(title, len(content), f"{message.uid}-{part}", io.BytesIO(content))
 
 
 def send_context(
@@ -173,7 +260,7 @@ def find_artifact(
 
 def open_artifact(
     artifacts: Artifacts, name: str, version: int | None = None, *, session: str | None = None
-) -> OpenArtifact:
+) -> OpenBytes:
     """
     Return the bytes of a version: as an image if it is one, else as octets to download.
 
@@ -184,7 +271,8 @@ def open_artifact(
     info = find_artifact(artifacts, name, version, session=session)
     if info is None:
         raise NotFound("artifact", name)
-    return OpenArtifact(info, artifacts.open(name, info.version, session=session))
+    data = artifacts.open(name, info.version, session=session)
+    return OpenBytes(name, info.size_bytes, f"{info.uid}-{info.version}", data)
 
 
 def save_artifact(

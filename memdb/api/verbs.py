@@ -128,6 +128,7 @@ VERBS = (
         writes=True,
         at=("seq",),
     ),
+    Verb("message/bytes", "GET", pages.open_part, {**TRIP, "seq": 13}),
     Verb(
         "context",
         "GET",

@@ -20,11 +20,10 @@ from memdb.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
-    from memdb.api.pages import BackupCopy
+    from memdb.api.pages import BackupCopy, OpenBytes
     from memdb.api.session import Session
-    from memdb.models.messages import ArtifactVersion, Message
+    from memdb.models.messages import Message
 
 MAX_IMAGE_BYTES = 20_000_000
 MAX_PIXELS = 40_000_000
@@ -129,18 +128,18 @@ def download_headers(name: str) -> dict[str, str]:
 
 
 class Download:
-    """The bytes of an artifact as they are answered."""
+    """Bytes of the file as they are answered."""
 
-    def __init__(self, info: ArtifactVersion, data: BinaryIO) -> None:
-        """Answer *data*, of the version *info*."""
-        head = data.read(HEAD_BYTES)
-        data.seek(0)
-        self._data = data
-        self.kind = image_type(head, info.size_bytes) or OCTETS
+    def __init__(self, content: OpenBytes) -> None:
+        """Answer *content*."""
+        head = content.data.read(HEAD_BYTES)
+        content.data.seek(0)
+        self._data = content.data
+        self.kind = image_type(head, content.size_bytes) or OCTETS
         self.headers = {
-            **download_headers(info.name),
-            "Content-Length": str(info.size_bytes),
-            "ETag": f'"{info.uid}-{info.version}"',
+            **download_headers(content.name),
+            "Content-Length": str(content.size_bytes),
+            "ETag": f'"{content.tag}"',
         }
 
     def __iter__(self) -> Iterator[bytes]:

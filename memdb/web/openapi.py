@@ -40,6 +40,7 @@ ANSWER_TYPES: dict[str, dict[str, Any]] = {
 }
 # Fields that hold ids of rows: text where they are beyond 2^53.
 IDS = ("id", "row_id", "entry_id", "superseded_by", "other_id", "target")
+BYTES: dict[str, Any] = {"application/octet-stream": {}, "image/*": {}}
 LISTS = ("list", "tuple", "Iterator", "Sequence")
 PROBLEM = {
     "type": "object",
@@ -152,8 +153,8 @@ def _problem() -> dict[str, Any]:
 def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     is_lines = route.answers.startswith("Iterator[") and not route.verb.page
     kind = "application/jsonl" if is_lines else "application/json"
-    if route.answers in ("OpenArtifact", "BackupCopy"):
-        return {"description": "The bytes", "content": {"application/octet-stream": {}}}
+    if route.answers in ("OpenBytes", "BackupCopy"):
+        return {"description": "The bytes", "content": BYTES}
     content = {kind: {"schema": answer_schema(route, schemas)}}
     return {"description": "What the call returns", "content": content}
 

@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response, StreamingResponse
 
-from memdb.api.pages import BackupCopy, OpenArtifact, owner_of
+from memdb.api.pages import BackupCopy, OpenBytes, owner_of
 from memdb.api.verbs import VERBS
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
 from memdb.models.record import plain
@@ -274,8 +274,8 @@ class Api:
 
     def _streamed(self, route: Route, result: Any) -> Response | None:
         """Return the answer with what comes piece by piece; None for all else."""
-        if isinstance(result, OpenArtifact):
-            download = Download(result.info, result.data)
+        if isinstance(result, OpenBytes):
+            download = Download(result)
             return self._stream(iter(download), download.kind, download.headers)
         if isinstance(result, BackupCopy):
             headers = {**download_headers(result.name), "Content-Length": str(result.size_bytes)}

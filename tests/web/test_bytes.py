@@ -170,3 +170,31 @@ def test_a_backup_is_a_whole_file_and_leaves_nothing(
         time.sleep(0.05)
 
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("seq", "part"), [(1, 0), (13, 1), (13, 999), (99, 0)])
+def test_a_part_without_bytes(reading_site: Site, seq: int, part: int) -> None:
+    """A message without parts, a part that is not there, a message that is not there."""
+    query = {"user": "ann", "session": "trip", "seq": seq, "part": part}
+
+    assert reading_site.ask("GET", "message/bytes", query).status == 404
+
+
+def test_a_list_for_a_screen_holds_no_long_texts(site: Site) -> None:
+    """How much is left out is said, and how to get it."""
+    trip = site.app.db.scope("ann").session("trip")
+    long = trip.append("user", "word " * 100_000).seq
+    query = {"user": "ann", "session": "trip", "max_chars": 40, "first_seq": 13}
+    answer = site.ask("GET", "messages", query)
+    image, text = answer.json["items"]
+
+    assert len(answer.body) < 2000
+    assert image["parts"] == [{"type": "image", "media_type": "image/gif", "base64_bytes": 15}]
+    assert text["text"] == "word " * 8
+    assert text["text_chars"] == 500_000
+    whole = site.ask("GET", "message", {"user": "ann", "session": "trip", "seq": long}).json
+    assert len(whole["text"]) == text["text_chars"]
+    assert site.ask("GET", "messages", {**query, "max_chars": 0}).status == 422
+    page = site.ask("GET", "messages", {**query, "limit": 1}).json
+    rest = site.ask("GET", "messages", {**query, "after": page["next"]}).json
+    assert [one["seq"] for one in rest["items"]] == [long]

@@ -75,7 +75,8 @@ def test_an_answer_is_as_the_document_says(
     answer = call(reading_site, verb, **changes_of(verb, reading_site.app.db))
     (kind, content), *_ = operation["responses"]["200"]["content"].items()
 
-    assert answer.headers["content-type"] == kind
+    if kind != "application/octet-stream":
+        assert answer.headers["content-type"] == kind
     if kind == "application/json":
         assert wrong(answer.json, content["schema"], document) == []
 

@@ -334,7 +334,7 @@ def test_an_import_takes_what_was_exported(reading_site: Site, tmp_path: Path) -
     with memdb.open(tmp_path / "copy.db") as db:
         report = db.import_file(place)
 
-    assert report.messages_added == 13
+    assert report.messages_added == 14
     assert report.left_out == ()
     place.write_text('{"kind":"memdb","export":1}\n{"kind":"end","complete":false}\n')
     with memdb.open(tmp_path / "copy.db") as db, pytest.raises(memdb.InvalidInput, match="cut"):

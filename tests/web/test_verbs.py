@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from web_site import Site, opened
+from web_site import PIXEL, Site, opened
 
 from memdb.api.verbs import VERBS, Verb
 from memdb.models.record import plain
@@ -77,6 +77,7 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET message": lambda db: trip(db).get(1),
     "POST message": lambda db: trip(db).append("user", "We fly on 3 May."),
     "PATCH message": lambda db: trip(db).host.edit(1, {"role": "user", "text": "We sail to Oslo."}),
+    "GET message/bytes": lambda db: PIXEL,
     "GET context": lambda db: trip(db).context(2000, "Oslo?"),
     "GET context/sent": lambda db: trip(db).context(2000).to("openai"),
     "GET window": lambda db: trip(db).host.window(last=5),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from base64 import b64encode
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from memdb.api.database import MemDB
 
 TOKEN = "t" * 40
+PIXEL = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 START_MS = 1_700_000_000_000
 
 
@@ -59,6 +61,8 @@ def fill(path: Path | str) -> None:
         for number in range(1, 12):
             role = "user" if number % 2 else "assistant"
             trip.append(role, f"Line {number}: pack the tent, the stove and the map for Oslo.")
+        image = {"type": "image", "base64": b64encode(PIXEL).decode(), "media_type": "image/gif"}
+        trip.append("user", "The map.", parts=[image])
         trip.host.update(title="Oslo")
         ann.session("old").append("user", "The rent was due in May.")
         ann.remember("Ann lives in Oslo.", key="home", session="trip", seq=1)
