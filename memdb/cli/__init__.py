@@ -54,7 +54,10 @@ COMMANDS = {
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "item": Loaded("item", "Put, get, list and delete values under a namespace and a key"),
     "import": Loaded("transfer", "Add what SOURCE holds: a file, folder or zip"),
-    "export": Loaded("transfer", "Write everything of one user as JSON lines"),
+    "export": Loaded(
+        "transfer",
+        "Write everything of one user as JSON lines, Markdown, one HTML page or CSV",
+    ),
     "work": Loaded("service", "Embed and summarise what is due in FILE"),
     "web": Loaded("web", "Show FILE in a browser, and serve its JSON API"),
     "mcp": Loaded("service", "Serve one user's memory over the Model Context Protocol"),
@@ -146,10 +149,13 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, table=COMMANDS, context_settings=CONTEXT, epilog=EPILOG)
+@click.option(
+    "-f", "--file", type=click.Path(), metavar="PATH", help="FILE, which is then left out."
+)
 @click.option("--no-pager", is_flag=True, help="Print long answers on a terminal at once.")
 @click.version_option(__version__, prog_name="memdb")
 @click.pass_context
-def cli(ctx: click.Context, *, no_pager: bool) -> None:
+def cli(ctx: click.Context, *, file: str | None, no_pager: bool) -> None:
     """
     Everything an AI agent remembers, in one SQLite file.
 
@@ -157,6 +163,7 @@ def cli(ctx: click.Context, *, no_pager: bool) -> None:
     in the config file, FILE is left out. Choose the user with --user; optional if
     FILE has only one.
     """
+    ctx.meta["memdb.given"] = file
     if no_pager:
         ctx.meta["memdb.pager"] = False
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

@@ -11,7 +11,7 @@ import click
 from memdb.cli import discard_output
 from memdb.cli.defaults import default_file, read_config
 from memdb.cli.output import clean, flush, note, print_json
-from memdb.errors import FileError, MemDBError
+from memdb.errors import FileError, MemDBError, NotFound, SecretFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,8 +91,10 @@ class Command(click.Command):
         if isinstance(error, click.MissingParameter):
             is_needed = any(map(is_file, self.params)) and ctx.meta.get(NAMED) is None
             return "FILE comes first, unless -f or MEMDB_FILE names it." if is_needed else ""
-        if default is None or isinstance(error, (click.NoSuchOption, click.BadParameter)):
+        if isinstance(error, (click.NoSuchOption, click.BadParameter)):
             return ""
+        if default is None:
+            return "" if ctx.meta.get(NAMED) is None else "-f names FILE, so it is left out here."
         path = click.format_filename(default.path)
         return (
             f"{default.where} names FILE ({path}), so it is left out here; -f PATH names another."
@@ -115,6 +117,7 @@ class Command(click.Command):
             given = self.make_parser(ctx).parse_args(list(args))[0].get(FILE_OPTION)
         except click.UsageError:
             given = None  # said when they are read
+        given = given or ctx.meta.get("memdb.given")
         default = None if given else default_file(config)
         ctx.meta[NAMED] = default.path if default else given
         return default
@@ -178,7 +181,27 @@ def _report(error: Exception, *, as_json: bool) -> int:
             "please report it"
         )
     if not as_json:
-        note(f"Error: {clean(message)}")
+        note(f"Error: {clean(_for_a_shell(error, message))}")
         return exit_code
     print_json({"error": {"code": code, "message": message, **facts}})
     return exit_code
+
+
+def _for_a_shell(error: Exception, message: str) -> str:
+    """Return a message with the command or the option in the place of the library's advice."""
+    if isinstance(error, NotFound) and error.kind in LISTS:
+        advice = f"`memdb {LISTS[error.kind]}` shows what there is"
+        return message.replace("list what there is, and check the name", advice)
+    if isinstance(error, SecretFound):
+        return message.replace("secrets='redact'", "--secrets redact")
+    return message
+
+
+# What lists the things of a kind.
+LISTS = {
+    "session": "chat list",
+    "branch": "chat branches",
+    "entry": "entry list",
+    "artifact": "artifact list",
+    "item": "item list",
+}

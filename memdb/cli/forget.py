@@ -106,7 +106,8 @@ def forget(call: Call, yes: bool, dry_run: bool, **asked: Any) -> None:
         _name_things(scope, asked, whole=yes and not dry_run)
         receipt = _forget(scope, asked, dry_run=True)
         if not dry_run:
-            confirm(f"Forget {_summary(receipt)} of {one_line(scope.user)} for good?", yes=yes)
+            if any(receipt.removed.values()):
+                confirm(f"Forget {_summary(receipt)} of {one_line(scope.user)} for good?", yes=yes)
             receipt = _forget(scope, asked, prove=asked["prove"])
     call.reply({**receipt.to_dict(), "proven": receipt.proven}, lambda: _print_receipt(receipt))
     if receipt.proof is not None and not receipt.proven:

@@ -72,7 +72,9 @@ def session_named(scope: Scope, given: str, *, is_new: bool = False, whole: bool
         return given
     if given == LAST:
         newest = scope.sessions(limit=1, order="updated")
-        return _chosen(newest[0]) if newest else _absent(given)
+        if newest:
+            return _chosen(newest[0])
+        raise NotFound("session", given)
     if is_new:
         return given
     wanted = given.casefold()
@@ -80,7 +82,7 @@ def session_named(scope: Scope, given: str, *, is_new: bool = False, whole: bool
     equal = [one for one in titled if (one.title or "").casefold() == wanted]
     meant = equal or titled + [one for one in begun if one not in titled and _begins(one, given)]
     if not meant:
-        return _absent(given)
+        raise NotFound("session", given)
     if len(meant) > 1:
         names = ", ".join(one_line(_shown(one)) for one in meant[:MOST_NAMED])
         more = " and more" if len(meant) > MOST_NAMED else ""
@@ -96,12 +98,6 @@ def _begins(one: SessionInfo, given: str) -> bool:
     """Return whether a beginning is one: "user-1" is none of "user-10", but of a UUID it is."""
     is_cut_number = given[-1].isdecimal() and one.name[len(given)].isdecimal()
     return not is_cut_number or UUID_CHARS.issuperset(one.name.lower())
-
-
-def _absent(given: str) -> str:
-    error = NotFound("session", given)
-    error.args = (f"no session {given!r} in this scope: `memdb chat list` shows what there is",)
-    raise error
 
 
 def _shown(one: SessionInfo) -> str:

@@ -54,8 +54,9 @@ def test_file_is_left_out(run, trip, config, line):
     by_option = run(*words, "-f", trip, env={"MEMDB_FILE": "no.db"})
     config.write_text(f"file = '{trip}'\n")
     by_config = run(*words)
+    in_front = run("-f", trip, *words, env={"MEMDB_FILE": "no.db"})
 
-    for done in (by_variable, by_option, by_config):
+    for done in (by_variable, by_option, by_config, in_front):
         assert (done.exit_code, done.stdout) == (0, expected.stdout)
 
 

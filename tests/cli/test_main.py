@@ -293,6 +293,33 @@ def test_the_facts_of_an_error_are_in_its_json(run_json, trip):
     }
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("entry", "show", "FILE", "99"), "`memdb entry list` shows what there is"),
+        (("entry", "pin", "FILE", "nokey"), "`memdb entry list` shows what there is"),
+        (("chat", "show", "FILE", "nope"), "`memdb chat list` shows what there is"),
+        (("artifact", "load", "FILE", "nope"), "`memdb artifact list` shows what there is"),
+        (("item", "get", "FILE", "a", "b"), "`memdb item list` shows what there is"),
+        (("remember", "FILE", "AKIAIOSFODNN7EXAMPLQ is the key"), "--secrets redact"),
+    ],
+    ids=" ".join,
+)
+def test_an_error_names_what_to_type(run, trip, words, advice):
+    """The advice is a command or an option, not a call of the library."""
+    done = run(*[trip if word == "FILE" else word for word in words])
+
+    assert done.exit_code in (3, 5)
+    assert advice in done.stderr
+
+
+def test_nothing_to_forget_is_not_asked_about(run, trip):
+    """Without a terminal there is no need for --yes."""
+    done = run("forget", trip, "--query", "nothing of that kind")
+
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "Forgot nothing.")
+
+
 def test_a_traceback_only_for_whoever_asks(run, trip, monkeypatch):
     """MEMDB_DEBUG=1 lets the error itself through, anything else does not."""
     monkeypatch.setattr("memdb.api.scope.Scope.recall", lambda *_, **__: _raise(ValueError("oops")))
