@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser import Tab, launched
 from web_site import Site, fill, opened, served
 
 if TYPE_CHECKING:
@@ -48,3 +49,34 @@ def reading_site(tmp_path_factory: pytest.TempPathFactory, filled: bytes) -> Ite
 def site(make_site: Callable[..., Site]) -> Site:
     """Return a served copy of the file of the examples."""
     return make_site()
+
+
+# Of a module: while Playwright is on, its thread has an event loop, which others cannot start.
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Return a running browser."""
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_tab(chromium: Any) -> Iterator[Callable[..., Tab]]:
+    """Return a function that opens a tab; at the end nothing may have gone wrong in it."""
+    tabs: list[Tab] = []
+
+    def make(site: Site, **options: Any) -> Tab:
+        tabs.append(Tab(chromium, site, **options))
+        return tabs[-1]
+
+    yield make
+    for tab in tabs:
+        found, foreign = tab.errors, tab.foreign_requests()
+        tab.context.close()
+        assert found == []
+        assert foreign == []
+
+
+@pytest.fixture
+def tab(open_tab: Callable[..., Tab], site: Site) -> Tab:
+    """Return a tab on a served copy of the file of the examples."""
+    return open_tab(site)

@@ -1,0 +1,156 @@
+// Elements by calls: attributes as attributes, children as text nodes. Nothing here parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SVG_TAGS = new Set(["svg", "rect", "line", "circle", "path", "g", "pattern", "defs", "title"]);
+// Control, zero-width, bidirectional and tag characters: drawn as boxes, so that nothing hides.
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]|[\ud800-\udfff]/u;
+const HIDDEN_ALL = new RegExp(HIDDEN.source, "gu");
+const JOINERS = new Set(["\u200c", "\u200d"]);
+export const FIRST_CHARS = 4000;
+const CHUNK_CHARS = 100000;
+
+/** Return a new element; attributes that are null or false are left out, `on…` are listeners. */
+export function h(tag, attributes = {}, ...children) {
+  const node = SVG_TAGS.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "disabled") node[name] = value;
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(node, children);
+  return node;
+}
+
+function add(node, children) {
+  for (const child of children) {
+    if (Array.isArray(child)) add(node, child);
+    else if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
+}
+
+/** Put *children* in the place of what *node* holds. */
+export function fill(node, ...children) {
+  node.replaceChildren();
+  add(node, children);
+  return node;
+}
+
+/** Return stored words as a string in which hidden characters are named: for titles and names. */
+export function shown(words) {
+  return String(words ?? "").replace(HIDDEN_ALL, (one, at, all) => {
+    if (JOINERS.has(one) && /\p{L}|\p{M}|\p{So}|\p{Sk}|\ufe0f/u.test(all.slice(Math.max(0, at - 2), at))) return one;
+    return "\u25af";
+  });
+}
+
+/** Return stored words as isolated text nodes; hidden characters are boxes that say their number. */
+export function words(value, className = "words") {
+  const node = h("span", { class: className, dir: "auto" });
+  addWords(node, String(value ?? ""));
+  return node;
+}
+
+function addWords(node, value) {
+  if (!HIDDEN.test(value)) {
+    node.append(value);
+    return;
+  }
+  let from = 0;
+  let boxes = 0;
+  for (const match of value.matchAll(HIDDEN_ALL)) {
+    if (shown(value.slice(Math.max(0, match.index - 2), match.index + match[0].length)).endsWith(match[0])) continue;
+    if (++boxes > 200) {
+      node.append(shown(value.slice(from)));
+      return;
+    }
+    node.append(value.slice(from, match.index));
+    const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    node.append(h("span", { class: "box", title: `U+${code}` }, `${code}`));
+    from = match.index + match[0].length;
+  }
+  node.append(value.slice(from));
+}
+
+/** Return long stored words: the first part, then a button for all of it. */
+export function longWords(value, className = "words") {
+  const whole = String(value ?? "");
+  if (whole.length <= FIRST_CHARS) return words(whole, className);
+  const node = h("div", { class: className, dir: "auto" });
+  let end = FIRST_CHARS;
+  addWords(node, whole.slice(0, end));
+  const more = h("button", { class: "link", type: "button", onclick: () => {
+    const to = end + CHUNK_CHARS;
+    const part = words(whole.slice(end, to), "");
+    more.before(part);
+    end = to;
+    if (end >= whole.length) more.remove();
+    else more.textContent = `the next part of ${size(whole.length)}`;
+  } }, `all ${size(whole.length)}`);
+  node.append(more);
+  return node;
+}
+
+/** Return text in which the words of a query are marked. */
+export function marked(value, terms) {
+  const text = String(value ?? "").slice(0, FIRST_CHARS);
+  const stems = terms.filter((term) => term.length > 1).map((term) => term.toLowerCase().slice(0, Math.max(3, term.length - 2)));
+  const node = h("span", { class: "words", dir: "auto" });
+  if (!stems.length) {
+    addWords(node, text);
+    return node;
+  }
+  let from = 0;
+  for (const match of text.matchAll(/[\p{L}\p{N}]+/gu)) {
+    const low = match[0].toLowerCase();
+    if (!stems.some((stem) => low.startsWith(stem))) continue;
+    addWords(node, text.slice(from, match.index));
+    node.append(h("mark", {}, match[0]));
+    from = match.index + match[0].length;
+  }
+  addWords(node, text.slice(from));
+  return node;
+}
+
+export function size(bytes) {
+  const units = ["B", "kB", "MB", "GB"];
+  let unit = 0;
+  let rest = Number(bytes) || 0;
+  while (rest >= 1000 && unit < 3) {
+    rest /= 1000;
+    unit += 1;
+  }
+  return `${unit && rest < 100 ? rest.toFixed(1) : Math.round(rest)} ${units[unit]}`;
+}
+
+export const number = (value) => Number(value ?? 0).toLocaleString("en");
+export const plural = (count, noun) =>
+  `${number(count)} ${count === 1 ? noun : noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
+
+const pad = (value) => String(value).padStart(2, "0");
+const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+export const clock = (ms) => (ms ? `${pad(new Date(ms).getHours())}:${pad(new Date(ms).getMinutes())}` : "");
+
+/** Return the day of a time, with the year if it is not this one. */
+export function day(ms) {
+  if (!ms) return "no date";
+  const date = new Date(ms);
+  const year = date.getFullYear() === new Date().getFullYear() ? "" : ` ${date.getFullYear()}`;
+  return `${date.getDate()} ${MONTHS[date.getMonth()]}${year}`;
+}
+
+/** Return how long ago a time is, in words; the date stands in the title. */
+export function age(ms) {
+  if (!ms) return h("span", { class: "meta" }, "no date");
+  const days = Math.max(0, (Date.now() - ms) / 86400000);
+  const steps = [[365, "year"], [30.4, "month"], [7, "week"], [1, "day"], [1 / 24, "hour"], [1 / 1440, "minute"]];
+  const step = steps.find(([length]) => days >= length);
+  const text = step ? `${plural(Math.floor(days / step[0]), step[1])} ago` : "now";
+  return h("time", { class: "meta", datetime: new Date(ms).toISOString(), title: `${day(ms)} ${clock(ms)}` }, text);
+}
+
+/** Return a button. */
+export function button(label, onclick, attributes = {}) {
+  return h("button", { type: "button", onclick, ...attributes }, label);
+}

@@ -1,0 +1,275 @@
+// Lists: a virtual one by number for very long conversations, and one that grows by key.
+import { fill, h } from "./dom.js";
+import { get } from "./http.js";
+
+const MAX_HEIGHT = 15000000; // some browsers stop near 17 million
+const PAGE = 50;
+
+/** Sums of heights: change one and find a place, both in log time. */
+export class Heights {
+  constructor(count, each) {
+    this.values = new Float64Array(count).fill(each);
+    this.tree = new Float64Array(count + 1);
+    for (let index = 1; index <= count; index += 1) {
+      this.tree[index] += each;
+      const parent = index + (index & -index);
+      if (parent <= count) this.tree[parent] += this.tree[index];
+    }
+  }
+
+  set(index, value) {
+    const by = value - this.values[index];
+    if (!by) return 0;
+    this.values[index] = value;
+    for (let at = index + 1; at < this.tree.length; at += at & -at) this.tree[at] += by;
+    return by;
+  }
+
+  /** Return the sum of those before *index*. */
+  before(index) {
+    let sum = 0;
+    for (let at = index; at > 0; at -= at & -at) sum += this.tree[at];
+    return sum;
+  }
+
+  /** Return which one stands at *height*. */
+  at(height) {
+    let index = 0;
+    let rest = height;
+    let step = 1;
+    while (step * 2 < this.tree.length) step *= 2;
+    for (; step; step >>= 1) {
+      if (index + step < this.tree.length && this.tree[index + step] <= rest) {
+        index += step;
+        rest -= this.tree[index];
+      }
+    }
+    return Math.min(index, this.values.length - 1);
+  }
+}
+
+/**
+ * A list of numbered rows of which only those in sight are in the page.
+ *
+ * `load(first, limit)` returns rows with `seq`; `draw(row, count)` an element. Numbers may have
+ * gaps. What stands above the top of the sight may grow: the place that is read stays.
+ */
+export class FeedList {
+  constructor(pane, { count, load, draw, each = 90, moved = () => {}, failed = () => {} }) {
+    Object.assign(this, { pane, load, draw, moved, failed });
+    this.feed = h("div", { class: "feed", role: "feed", "aria-label": "Messages" });
+    this.chunks = new Map();
+    this.loading = new Map();
+    this.isClosed = false;
+    this.resize(count, each);
+    pane.append(this.feed);
+    this.onScroll = () => {
+      if (this.frame) return;
+      this.frame = requestAnimationFrame(() => { this.frame = 0; this.show(); });
+    };
+    pane.addEventListener("scroll", this.onScroll, { passive: true });
+    this.observer = new ResizeObserver((all) => this.measured(all));
+    this.observer.observe(pane);
+  }
+
+  resize(count, each = this.each) {
+    this.count = count;
+    this.each = each;
+    const chunks = Math.max(1, Math.ceil(count / PAGE));
+    const estimate = Math.min(each * PAGE, MAX_HEIGHT / chunks);
+    const old = this.heights;
+    this.heights = new Heights(chunks, estimate);
+    if (old) old.values.forEach((value, index) => index < chunks - 1 && this.heights.set(index, value));
+    else this.heights.set(chunks - 1, Math.min(estimate, (count - (chunks - 1) * PAGE) * each));
+    this.total();
+  }
+
+  total() {
+    this.feed.style.height = `${this.heights.before(this.heights.values.length)}px`;
+  }
+
+  top() {
+    return this.feed.offsetTop;
+  }
+
+  async show() {
+    if (this.isClosed) return;
+    const from = Math.max(0, this.pane.scrollTop - this.top());
+    const first = Math.max(0, this.heights.at(from - 200));
+    const last = this.heights.at(from + this.pane.clientHeight + 200);
+    for (const [index, node] of this.chunks) {
+      if ((index < first - 1 || index > last + 1) && !node.contains(document.activeElement)) {
+        this.observer.unobserve(node);
+        node.remove();
+        this.chunks.delete(index);
+      }
+    }
+    const wanted = [];
+    for (let index = first; index <= last; index += 1) wanted.push(this.chunk(index));
+    this.report();
+    await Promise.all(wanted);
+  }
+
+  report() {
+    const edge = this.pane.getBoundingClientRect().top + Math.min(120, this.pane.clientHeight / 4);
+    for (const index of [...this.chunks.keys()].sort((a, b) => a - b)) {
+      for (const row of this.chunks.get(index).children) {
+        if (row.getBoundingClientRect().bottom > edge) {
+          this.moved(Number(row.dataset.seq));
+          return;
+        }
+      }
+    }
+  }
+
+  /** Put the chunk *index* into the page, loaded. */
+  async chunk(index) {
+    if (this.chunks.has(index)) return;
+    if (this.loading.has(index)) { await this.loading.get(index); return; }
+    const work = (async () => {
+      try {
+        const first = index * PAGE + 1;
+        const rows = (await this.load(first, PAGE)).filter((row) => row.seq < first + PAGE);
+        if (this.isClosed || this.chunks.has(index)) return;
+        const node = h("div", { class: "chunk", role: "presentation" }, rows.map((row) => {
+          const element = this.draw(row, this.count);
+          element.dataset.seq = row.seq;
+          element.setAttribute("aria-posinset", row.seq);
+          element.setAttribute("aria-setsize", this.count);
+          return element;
+        }));
+        node.dataset.chunk = index;
+        this.chunks.set(index, node);
+        const later = [...this.chunks.keys()].filter((one) => one > index).sort((a, b) => a - b)[0];
+        this.feed.insertBefore(node, later === undefined ? null : this.chunks.get(later));
+        this.measure(index, node);
+        this.observer.observe(node);
+      } catch (error) {
+        this.failed(error);
+      } finally {
+        this.loading.delete(index);
+      }
+    })();
+    this.loading.set(index, work);
+    await work;
+  }
+
+  measured(all) {
+    for (const { target } of all) {
+      if (target === this.pane) this.onScroll();
+      else if (target.isConnected) this.measure(Number(target.dataset.chunk), target);
+    }
+  }
+
+  /** Take the true height of a chunk; what is read does not move. */
+  measure(index, node) {
+    const above = this.heights.before(index) + this.top() < this.pane.scrollTop;
+    const by = this.heights.set(index, node.offsetHeight);
+    if (by) {
+      this.total();
+      if (above && !this.isJumping) this.pane.scrollTop += by;
+    }
+    for (const [one, chunk] of this.chunks) chunk.style.top = `${this.heights.before(one)}px`;
+  }
+
+  /** Bring a number into sight, and return its row; the next one if it is gone. */
+  async jump(seq, { focus = false, end = false } = {}) {
+    const index = Math.max(0, Math.min(this.heights.values.length - 1, Math.floor((seq - 1) / PAGE)));
+    this.isJumping = true;
+    let row = null;
+    try {
+      await Promise.all([this.chunk(index), end ? this.chunk(Math.max(0, index - 1)) : null]);
+      for (let round = 0; round < 3; round += 1) {
+        const node = this.chunks.get(index);
+        if (!node) return null;
+        row = [...node.children].find((one) => Number(one.dataset.seq) >= seq) ?? node.lastElementChild;
+        const place = this.top() + this.heights.before(index) + (row?.offsetTop ?? 0);
+        this.pane.scrollTop = end ? this.pane.scrollHeight : place - 72;
+        await this.show();
+      }
+    } finally {
+      this.isJumping = false;
+    }
+    if (focus) row?.focus({ preventScroll: true });
+    return row;
+  }
+
+  /** Forget what is drawn, and draw what is in sight anew. */
+  async reload(count = this.count) {
+    const held = [...this.chunks.entries()];
+    this.resize(count);
+    const from = Math.max(0, this.pane.scrollTop - this.top());
+    const first = this.heights.at(from);
+    const last = this.heights.at(from + this.pane.clientHeight);
+    for (const [index, node] of held) {
+      if (node.contains(document.activeElement)) continue;
+      const isSeen = index >= first && index <= last;
+      this.chunks.delete(index);
+      if (isSeen) { await this.chunk(index); }
+      this.observer.unobserve(node);
+      node.remove();
+    }
+    await this.show();
+  }
+
+  close() {
+    this.isClosed = true;
+    this.observer.disconnect();
+    this.pane.removeEventListener("scroll", this.onScroll);
+  }
+}
+
+/** A list that asks for its next page when its end comes into sight. */
+export class KeyedList {
+  constructor(pane, holder, { noun, query, draw, empty, failed, limit = 50 }) {
+    Object.assign(this, { pane, holder, noun, query, draw, empty, failed, limit });
+    this.number = 0;
+    this.items = [];
+    this.next = null;
+    this.end = h("div", { "aria-hidden": "true" });
+    this.end.style.height = "1px";
+    this.observer = new IntersectionObserver((all) => {
+      if (all.some((one) => one.isIntersecting)) this.more();
+    }, { root: pane, rootMargin: "600px" });
+    this.observer.observe(this.end);
+  }
+
+  async load() {
+    const mine = (this.number += 1);
+    this.isBusy = true;
+    try {
+      const wanted = Math.min(500, Math.max(this.limit, this.items.length));
+      const found = await get(this.noun, { ...this.query(), limit: wanted });
+      if (mine !== this.number) return;
+      this.items = found.items;
+      this.next = found.next;
+      fill(this.holder, this.items.length ? this.items.map((item, index) => this.draw(item, this.items[index - 1])) : this.empty?.(), this.end);
+    } catch (error) {
+      if (mine === this.number) fill(this.holder, this.failed(error));
+    } finally {
+      if (mine === this.number) this.isBusy = false;
+    }
+  }
+
+  async more() {
+    if (this.isBusy || !this.next) return;
+    this.isBusy = true;
+    const mine = this.number;
+    try {
+      const found = await get(this.noun, { ...this.query(), limit: this.limit, after: this.next });
+      if (mine !== this.number) return;
+      for (const item of found.items) {
+        this.end.before(...[this.draw(item, this.items.at(-1))].flat());
+        this.items.push(item);
+      }
+      this.next = found.next;
+      this.observer.unobserve(this.end);
+      this.observer.observe(this.end);
+    } catch (error) {
+      this.end.before(this.failed(error));
+      this.next = null;
+    } finally {
+      this.isBusy = false;
+    }
+  }
+}

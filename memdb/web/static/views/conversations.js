@@ -1,0 +1,272 @@
+// Conversations: newest first; the words of one as a virtual list; its summary tree beside it.
+import { age, button, clock, day, fill, h, longWords, number, plural, shown, size, words } from "../dom.js";
+import { get, getText, send } from "../http.js";
+import { FeedList, KeyedList } from "../list.js";
+import { openForget } from "./forget.js";
+
+const LETTER = { user: "U", assistant: "A", tool: "⚙", system: "S" };
+
+function drawPart(part) {
+  if (typeof part?.text === "string") return longWords(part.text, "words read");
+  const data = part?.data ?? part?.source?.data ?? part?.image_url?.url;
+  if (typeof data === "string" && data.length > 200) return h("p", { class: "meta" }, `${shown(part.type ?? "data")}, ${size(data.length * 0.75)}`);
+  return h("details", {}, h("summary", {}, `${shown(part?.type ?? "part")} ${shown(part?.name ?? "")}`), h("pre", {}, longWords(JSON.stringify(part, null, 1), "code")));
+}
+
+/** Return one message as an article. */
+function drawMessage(message, { selected, select, ctx }) {
+  const name = shown(message.author ?? message.role);
+  const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${message.seq}`, checked: selected.has(message.seq),
+    onchange: (event) => select(message.seq, event.target.checked) });
+  const parts = message.parts?.length ? message.parts : null;
+  const body = parts && !message.text ? parts.map(drawPart) : [longWords(message.text, "words read"), parts && h("details", {}, h("summary", {}, plural(parts.length, "part")), parts.map(drawPart))];
+  return h("article", { class: "message", tabindex: -1, "data-role": message.role, "data-row": true, "aria-label": `message ${message.seq}, ${name}` },
+    h("div", { class: "spread" },
+      h("div", { class: `kind kind-${message.role}` }, `${LETTER[message.role] ?? "·"} `, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}`)),
+      h("div", { class: "tools tight meta" }, h("a", { "data-go": true, href: ctx.href("conversations", { session: message.session, at: message.seq }) }, `#${message.seq}`),
+        button("Copy", () => ctx.copy(message.text ?? JSON.stringify(message.parts)), { class: "link", "aria-label": `Copy message ${message.seq}` }), box)),
+    message.role === "system" ? h("details", {}, h("summary", {}, "system message"), body) : body);
+}
+
+/** The summaries of a session: roots at first, a level more at each click. */
+async function drawTree(holder, ctx, name, jump) {
+  const roots = [];
+  let first = 1;
+  for (let round = 0; round < 20; round += 1) {
+    const found = (await get("summaries", { ...ctx.scope, session: name, first_seq: first, limit: 60 })).items;
+    const tops = found.filter((one) => one.condensed_into === null).sort((a, b) => a.first_seq - b.first_seq);
+    const fresh = tops.filter((one) => !roots.some((root) => root.id === one.id) && one.first_seq >= first);
+    if (!fresh.length) break;
+    // A deeper one may stand before shallower ones that the limit cut: go on after what is whole.
+    const deepest = Math.max(...fresh.map((one) => one.depth));
+    const taken = found.length < 60 ? fresh : fresh.filter((one) => one.depth === deepest);
+    roots.push(...taken);
+    first = Math.max(...taken.map((one) => one.last_seq)) + 1;
+    if (found.length < 60) break;
+  }
+  roots.sort((a, b) => a.first_seq - b.first_seq);
+  const drawNode = (one) => {
+    const below = h("ul", { class: "tree" });
+    const open = button("What it stands for", async () => {
+      if (below.childElementCount) { fill(below); open.setAttribute("aria-expanded", "false"); return; }
+      const found = await get("expand", { ...ctx.scope, session: name, id: one.id, limit: 60 });
+      const next = found.summaries ?? [];
+      open.setAttribute("aria-expanded", "true");
+      if (next.length) fill(below, next.map(drawNode));
+      else fill(below, (found.messages ?? []).map((message) => h("li", {}, h("a", { "data-go": true, href: ctx.href("conversations", { session: name, at: message.seq }) },
+        `#${message.seq} `, h("span", { class: "words" }, shown((message.text ?? "").slice(0, 60)))))));
+    }, { class: "link", "aria-expanded": "false" });
+    return h("li", {}, h("div", { class: "node", "data-first": one.first_seq, "data-last": one.last_seq },
+      h("div", { class: "spread" }, h("button", { type: "button", class: "link kind-summary", onclick: () => jump(one.first_seq) }, `Σ stands for ${one.first_seq}–${one.last_seq}`),
+        h("span", { class: "meta" }, plural(one.tokens, "token"))), longWords(one.text), open), below);
+  };
+  const tail = roots.length ? roots.at(-1).last_seq : 0;
+  fill(holder, h("div", { class: "head" }, h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement.removeAttribute("data-sheet"), { class: "only-narrow" })),
+    h("ul", { class: "tree" }, roots.map(drawNode)),
+    h("p", { class: "meta" }, roots.length ? `After #${tail}: not yet summarised.` : "No summaries yet: all of it is sent as it is."));
+}
+
+export async function mount(root, ctx) {
+  const list = h("section", { class: "pane", "aria-label": "Conversations" });
+  const reader = h("section", { class: "pane", "aria-label": "Messages", tabindex: 0 });
+  const tree = h("section", { class: "pane third", "aria-label": "Summary tree" });
+  const panes = h("div", { class: "panes three" }, list, reader, tree);
+  fill(root, panes);
+  const rows = h("div", {});
+  let open = null; // name of the session that is open
+  let feed = null;
+  let head = null;
+  const selected = new Set();
+  let params = ctx.params;
+
+  if (ctx.scope.user === undefined) {
+    fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Conversations")));
+    fill(reader, h("div", { class: "empty" }, h("p", {}, "Nothing said yet."), h("p", {}, "Bring what you have: ", h("code", {}, "memdb import FILE conversations.json"))));
+    panes.setAttribute("data-open", "");
+    return { refresh: async () => { location.reload(); }, update: async () => {} };
+  }
+
+  const drawSession = (one, before) => {
+    const nodes = [];
+    if (!before || day(before.updated_ms) !== day(one.updated_ms)) nodes.push(h("div", { class: "group" }, day(one.updated_ms)));
+    nodes.push(h("a", { class: "row", "data-go": true, "data-row": true, "data-session": one.name, href: ctx.href("conversations", { session: one.name }), "aria-current": one.name === open ? "true" : null },
+      h("span", { class: "spread" }, words(shown(one.title ?? one.name), "words one-line"), h("span", { class: "meta num" }, number(one.message_count))),
+      h("span", { class: "meta one-line" }, shown(one.label ?? ""), ` · ${number(one.tokens)} tokens`, one.archived_count ? ` · ${Math.round((100 * one.archived_count) / one.message_count)} % archived` : "")));
+    return nodes;
+  };
+  const sessions = new KeyedList(list, rows, {
+    noun: "sessions", query: () => ({ ...ctx.scope, order: "updated" }), draw: drawSession, failed: (error) => ctx.problem(error, () => sessions.load()),
+    empty: () => h("div", { class: "empty" }, h("p", {}, "Nothing said yet."), h("p", {}, "Bring what you have: ", h("code", {}, "memdb import FILE conversations.json"))),
+  });
+  fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Conversations")), rows);
+
+  const light = (seq) => {
+    for (const node of tree.querySelectorAll(".node")) {
+      node.toggleAttribute("data-lit", Number(node.dataset.first) <= seq && seq <= Number(node.dataset.last));
+    }
+  };
+
+  const closeSession = () => {
+    feed?.close();
+    feed = null;
+    open = null;
+    selected.clear();
+    panes.removeAttribute("data-open");
+  };
+
+  const select = (seq, on) => {
+    if (on) selected.add(seq);
+    else selected.delete(seq);
+    drawSelection();
+  };
+  const selection = h("div", { class: "tools" });
+  const drawSelection = () => fill(selection, selected.size ? [`${selected.size} selected`,
+    button("Forget …", () => openForget(ctx, { session: open, seqs: [...selected].sort((a, b) => a - b) }, async () => { selected.clear(); drawSelection(); await reopen(); }), { class: "danger" }),
+    button("None", () => { selected.clear(); drawSelection(); reader.querySelectorAll("article input[type=checkbox]").forEach((one) => { one.checked = false; }); })] : null);
+
+  const jump = async (seq, focus = true) => {
+    const row = await feed?.jump(seq, { focus });
+    reader.querySelectorAll("[data-here]").forEach((one) => one.removeAttribute("data-here"));
+    if (row) row.setAttribute("data-here", "");
+    return row;
+  };
+
+  const run = (noun, body, sentence) => async () => {
+    try {
+      await send("POST", noun, { ...ctx.scope, session: open }, body);
+      ctx.toast(sentence);
+      await reopen();
+    } catch (error) {
+      ctx.toast(error.message);
+    }
+  };
+
+  const actions = () => {
+    const read = `read?${new URLSearchParams(Object.entries({ ...ctx.scope, session: open }).filter(([, value]) => value !== null && value !== undefined))}`;
+    const { node, close } = ctx.dialog("Actions", h("div", { class: "tools" },
+      h("a", { href: read, target: "_blank", rel: "noopener" }, "Plain text"),
+      button("Copy all as Markdown", async () => { ctx.copy(await getText("messages", { ...ctx.scope, session: open, format: "md" })); }),
+      button("Copy the link", () => ctx.copy(location.href, "Link copied.")),
+      button("The same as a command", () => ctx.copy(`memdb show ${JSON.stringify(open)} --user ${JSON.stringify(ctx.scope.user)}`)),
+      ctx.readOnly ? null : [
+        button("Compact", () => { close(); run("compact", {}, "Compacted: summaries finished, what is cold archived.")(); }),
+        button("Archive", () => { close(); run("archive", {}, "Archived.")(); }),
+        button("Bring back from the archive", () => { close(); run("unarchive", {}, "Brought back.")(); }),
+        button("Forget …", () => { close(); openForget(ctx, { session: open }, () => { closeSession(); ctx.go("conversations"); sessions.load(); }); }, { class: "danger" })],
+      button("Close", () => close(), { class: "primary" })));
+    node.querySelector("a, button").focus();
+  };
+
+  const pill = button("", () => { pill.remove(); feed?.jump(head.last_seq, { end: true }); }, { class: "pill" });
+
+  async function reopen() {
+    const seq = feed?.seen ?? null;
+    const name = open;
+    open = null;
+    if (name !== null) await openSession(name, seq, false);
+    sessions.load();
+  }
+
+  async function openSession(name, at, isFocus = true) {
+    closeSession();
+    open = name;
+    panes.setAttribute("data-open", "");
+    for (const row of rows.querySelectorAll("[data-session]")) {
+      if (row.dataset.session === name) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    }
+    let found;
+    try {
+      found = await get("session", { ...ctx.scope, session: name });
+    } catch (error) {
+      if (open === name) fill(reader, ctx.problem(error, () => openSession(name, at)));
+      return;
+    }
+    if (open !== name) return;
+    head = found;
+    if (!head || head.last_seq === undefined) {
+      fill(reader, h("div", { class: "empty" }, h("p", {}, "There is no such conversation: it was forgotten, or never there.")));
+      fill(tree);
+      return;
+    }
+    ctx.setTitle(head.title ?? name);
+    const where = h("span", { class: "meta" }, "");
+    const goTo = h("input", { type: "number", min: 1, max: head.last_seq, "aria-label": "Go to message number", placeholder: "#",
+      onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { ctx.change({ session: name, at: seq }); jump(Math.min(seq, head.last_seq)); } } });
+    goTo.style.width = "7rem";
+    const heading = h("h2", { tabindex: -1 }, words(shown(head.title ?? name)));
+    fill(reader, h("div", { class: "head" }, button("‹", () => ctx.up({}), { class: "quiet only-narrow", "aria-label": "Back to the list" }), heading, where, goTo,
+      button("Summaries", () => panes.toggleAttribute("data-sheet"), { class: "only-narrow" }),
+      button("Actions", actions, { title: "." }), selection));
+    drawSelection();
+    feed = new FeedList(reader, {
+      count: Math.max(1, head.last_seq),
+      load: async (first, limit) => (await get("messages", { ...ctx.scope, session: name, first_seq: first, limit })).items,
+      draw: (message) => drawMessage(message, { selected, select, ctx }),
+      moved: (seq) => { if (feed) feed.seen = seq; where.textContent = `#${number(seq)} of ${number(head.last_seq)}`; light(seq); },
+      failed: (error) => { if (!reader.querySelector(".problem")) reader.append(ctx.problem(error, () => openSession(name, at))); },
+    });
+    if (at) await jump(Number(at), isFocus);
+    else await feed.jump(head.last_seq, { end: true });
+    if (isFocus && !at) heading.focus({ preventScroll: true });
+    drawTree(tree, ctx, name, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }).then(() => feed?.report()).catch((error) => fill(tree, ctx.problem(error)));
+  }
+
+  const loading = sessions.load();
+  if (params.session !== undefined) await openSession(params.session, params.at);
+  else {
+    fill(reader, h("div", { class: "empty" }, "Choose a conversation."));
+    await loading;
+  }
+
+  return {
+    async update(next) {
+      const isSame = next.session === open && open !== null;
+      params = next;
+      if (next.session === undefined) {
+        const before = open;
+        closeSession();
+        fill(reader, h("div", { class: "empty" }, "Choose a conversation."));
+        fill(tree);
+        [...rows.querySelectorAll("[data-session]")].find((row) => row.dataset.session === before)?.focus();
+      } else if (isSame && next.at) await jump(Number(next.at));
+      else if (!isSame) await openSession(next.session, next.at);
+    },
+    async refresh() {
+      sessions.load();
+      if (open === null) return;
+      const now = await get("session", { ...ctx.scope, session: open }).catch(() => null);
+      if (!feed || !head) return;
+      if (!now || now.last_seq === undefined) { openSession(open, null, false); return; }
+      const more = now.last_seq - head.last_seq;
+      if (more > 0) {
+        const isAtEnd = reader.scrollTop + reader.clientHeight > reader.scrollHeight - 80;
+        const was = head.last_seq;
+        head = now;
+        await feed.reload(now.last_seq);
+        if (isAtEnd) await feed.jump(now.last_seq, { end: true });
+        else {
+          feed.missed = (feed.missed ?? 0) + now.last_seq - was;
+          pill.textContent = `${feed.missed} new ↓`;
+          reader.append(pill);
+        }
+      } else {
+        head = now;
+        await feed.reload(now.last_seq);
+      }
+    },
+    close() {
+      if (panes.hasAttribute("data-sheet")) { panes.removeAttribute("data-sheet"); return true; }
+      if (open === null) return false;
+      ctx.up({});
+      return true;
+    },
+    keys: {
+      ".": () => (open === null ? false : actions()),
+      "#": () => (ctx.readOnly || open === null ? false : openForget(ctx, selected.size ? { session: open, seqs: [...selected] } : { session: open }, reopen)),
+      x: () => document.activeElement?.querySelector?.("input[type=checkbox]")?.click(),
+      c: () => { const row = document.activeElement?.closest?.(".message"); if (row) ctx.copy(row.querySelector(".read")?.textContent ?? ""); },
+    },
+    destroy: closeSession,
+  };
+}

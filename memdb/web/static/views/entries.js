@@ -1,0 +1,234 @@
+// Entries: by category, with history, source and what can be done; as they were at any time.
+import { importance } from "../bars.js";
+import { age, button, day, fill, h, longWords, number, plural, shown, words } from "../dom.js";
+import { wordDiff } from "../diff.js";
+import { get, send } from "../http.js";
+import { KeyedList } from "../list.js";
+import { entryActions } from "./entry_actions.js";
+import { openForget } from "./forget.js";
+
+const STEPS = 1000;
+const COUNTS = "SELECT category, count(*), sum(pinned) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY category ORDER BY 2 DESC, 1 LIMIT 200";
+
+export async function mount(root, ctx) {
+  const list = h("section", { class: "pane", "aria-label": "Entries" });
+  const detail = h("section", { class: "pane pad", "aria-label": "Entry", tabindex: 0 });
+  const panes = h("div", { class: "panes" }, list, detail);
+  const chips = h("div", { class: "tools tight", role: "group", "aria-label": "Categories" });
+  const rows = h("div", {});
+  const slider = h("input", { type: "range", min: 0, max: STEPS, value: STEPS, "aria-label": "As of" });
+  const label = h("output", { class: "meta" }, "now");
+  const off = h("input", { type: "checkbox" });
+  const filter = h("input", { type: "search", "aria-label": "Filter entries by words", placeholder: "filter" });
+  const selected = new Set();
+  const selection = h("div", { class: "tools" });
+  let params = ctx.params;
+  let span = [Date.now() - 86400000, Date.now()];
+  let pinnedCategories = new Set();
+  let open = null;
+  panes.style.gridTemplateColumns = "";
+  fill(root, panes);
+  fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Entries"), filter, chips,
+    h("label", {}, "as of", slider), label, h("label", { class: "meta" }, off, "also what holds no more"), selection), rows);
+
+  const isAlways = (entry) => entry.pinned || pinnedCategories.has(entry.category);
+  const drawRow = (entry) => {
+    const text = String(entry.text);
+    const select = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select entry: ${shown(text.slice(0, 60))}`, checked: selected.has(entry.id),
+      onchange: (event) => { if (event.target.checked) selected.add(entry.id); else selected.delete(entry.id); drawSelection(); } });
+    const link = h("a", { class: "row", "data-go": true, "data-row": true, "data-entry": entry.id, href: ctx.href("entries", { ...filters(), entry: entry.id }), "aria-current": entry.id === open ? "true" : null },
+      h("span", { class: "spread meta" }, h("span", { class: "kind kind-entry" }, isAlways(entry) ? (entry.pinned ? "★ " : "☆ ") : "◆ ", shown(entry.category)),
+        entry.active === false ? h("span", { class: "warn" }, entry.superseded_by ? "superseded" : "off") : null),
+      words(text.length > 300 ? `${text.slice(0, 300)} …` : text, "words"),
+      h("span", { class: "spread meta" }, importance(entry.importance), entry.session ? `${shown(entry.session)}#${entry.first_seq}` : "", day(entry.updated_ms)));
+    const holder = h("div", { class: "pick" }, link, select);
+    return holder;
+  };
+  const filters = () => ({ category: params.category, state: params.state, q: params.q, asof: params.asof });
+  const asOf = () => (params.asof ? Number(params.asof) : null);
+  const keyed = new KeyedList(list, rows, {
+    noun: "entries",
+    query: () => ({ ...ctx.scope, category: params.category && params.category !== "*" ? params.category : null, pinned: params.category === "*" ? true : null,
+      inactive: params.state === "all" && !asOf() ? true : null, as_of: asOf(), order: asOf() || params.state === "all" ? null : "updated" }),
+    draw: drawRow, failed: (error) => ctx.problem(error, load),
+    empty: () => h("div", { class: "empty" }, h("p", {}, "No entries here."), h("p", {}, h("code", {}, "db.scope(user).remember(\"…\")"), " keeps a fact; ", h("code", {}, "memdb extract"), " learns them from conversations.")),
+  });
+
+  async function load() {
+    if (ctx.scope.user === undefined) { fill(rows, keyed.empty()); return; }
+    if (!params.q) { await keyed.load(); return; }
+    try {
+      const found = await get("recall", { ...ctx.scope, query: params.q, kinds: ["entry"], limit: 50, prefix: true, as_of: asOf(), categories: params.category && params.category !== "*" ? [params.category] : null });
+      const whole = await Promise.all(found.hits.map((hit) => get("entry", { ...ctx.scope, id: hit.source.entry_id }).catch(() => null)));
+      fill(rows, whole.some(Boolean) ? whole.filter(Boolean).map(drawRow) : h("div", { class: "empty" }, "No entry is that near."));
+    } catch (error) {
+      fill(rows, ctx.problem(error, load));
+    }
+  }
+
+  async function drawChips() {
+    if (ctx.scope.user === undefined) return;
+    const [found, categories] = await Promise.all([
+      get.post("query", { sql: COUNTS, values: { app: ctx.scope.app ?? "default", user: ctx.scope.user } }), get("categories")]);
+    pinnedCategories = new Set(categories.items.filter((one) => one.pinned).map((one) => one.name));
+    const total = found.rows.reduce((sum, row) => sum + row[1], 0);
+    const pins = found.rows.reduce((sum, row) => sum + row[2], 0);
+    const chip = (value, text) => button(text, () => { params = { ...params, category: value, entry: undefined }; address(); drawChips(); load(); },
+      { class: "chip", "aria-pressed": String((params.category ?? "") === value) });
+    fill(chips, chip("", `All ${number(total)}`), pins > 0 && chip("*", `★ Pinned ${number(pins)}`),
+      found.rows.map(([name, count]) => chip(name, `${pinnedCategories.has(name) ? "☆ " : ""}${shown(name)} ${number(count)}`)));
+  }
+
+  const address = () => { const { user, app, ...rest } = params; ctx.change(rest); };
+
+  function drawSelection() {
+    fill(selection, selected.size ? [`${selected.size} selected`,
+      button("Pin", async () => { for (const id of [...selected]) { const one = await get("entry", { ...ctx.scope, id }); if (!one.pinned) await send("POST", "entry/pin", { ...ctx.scope, id }, {}, one.etag); } selected.clear(); await done(open); }),
+      button("Forget …", () => forgetNext(), { class: "danger" }),
+      button("None", () => { selected.clear(); drawSelection(); load(); })] : null);
+  }
+
+  // One preview each: what goes with one entry is not what goes with another.
+  function forgetNext() {
+    const [id] = selected;
+    if (id === undefined) { done(null); return; }
+    selected.delete(id);
+    openForget(ctx, { entry: id }, () => done(null));
+    document.querySelector("dialog").addEventListener("close", () => { if (selected.size) forgetNext(); else drawSelection(); });
+  }
+
+  const actions = entryActions(ctx, (id) => done(id));
+  async function done(id) {
+    drawSelection();
+    await Promise.all([load(), drawChips()]);
+    if (id === null) {
+      if (open !== null) { params = { ...params, entry: undefined }; open = null; address(); drawNone(); }
+    } else if (open !== null) {
+      if (id !== open) { params = { ...params, entry: id }; address(); }
+      await openEntry(id, false);
+    }
+  }
+
+  function drawNone() {
+    panes.removeAttribute("data-open");
+    fill(detail, h("div", { class: "empty" }, "Choose an entry: where it comes from, what it was before, and what can be done."));
+  }
+
+  function drawHistory(entry, history) {
+    const versions = [...history, { ...entry, replaced_ms: null, reason: null }].sort((a, b) => b.version - a.version);
+    return versions.map((one, index) => {
+      const older = versions[index + 1];
+      const until = one.replaced_ms === null ? "now" : `until ${day(one.replaced_ms)}`;
+      return h("li", { class: "card", "data-version": one.version },
+        h("div", { class: "spread" }, h("b", {}, `v${one.version} ${until}`), h("span", { class: "meta" }, shown(one.reason ?? ""), one.session ? ` · from ${shown(one.session)}#${one.first_seq}` : "")),
+        older && older.text !== one.text ? wordDiff(older.text, one.text) : longWords(one.text),
+        h("div", { class: "meta" }, `${shown(one.category)} · importance ${one.importance}${one.pinned ? " · pinned" : ""} · ${one.trust}`),
+        one.replaced_ms !== null && !ctx.readOnly ? button("Restore", async () => {
+          try { await actions.restore(entry.id, one.version); ctx.toast(`Version ${one.version} is back, as a new one.`, () => actions.restore(entry.id, entry.version)); } catch (error) { ctx.toast(error.message); }
+        }) : null);
+    });
+  }
+
+  async function openEntry(id, isFocus = true) {
+    open = id;
+    panes.setAttribute("data-open", "");
+    rows.querySelectorAll("[data-entry]").forEach((row) => (Number(row.dataset.entry) === id ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current")));
+    const at = { ...ctx.scope, id };
+    try {
+      const [entry, history, replaced, decisions] = await Promise.all([get("entry", at), get("entry/history", at), get("entry/replaced", at), get("entry/decisions", at)]);
+      if (open !== id) return;
+      ctx.setTitle(entry.text.slice(0, 60));
+      const why = entry.pinned ? "pinned: in every context" : pinnedCategories.has(entry.category) ? `its category ${shown(entry.category)} is pinned: in every context` : "sent when it fits the question";
+      const state = entry.active ? "holds" : entry.superseded_by ? "superseded" : "switched off or expired";
+      const heading = h("h2", { tabindex: -1 }, h("span", { class: "kind-entry" }, "◆ "), shown(entry.category));
+      fill(detail, button("‹ Entries", () => ctx.up(filters()), { class: "quiet only-narrow" }), heading,
+        h("p", {}, longWords(entry.text, "words read")),
+        entry.session ? h("p", {}, "Learnt from ", h("a", { "data-go": true, href: ctx.href("conversations", { session: entry.session, at: entry.first_seq }) }, `${shown(entry.session)}#${entry.first_seq}`), ` · ${day(entry.created_ms)}`)
+          : h("p", { class: "meta" }, `Stored by a program · ${day(entry.created_ms)}${entry.source ? ` · ${shown(entry.source)}` : ""}`),
+        ctx.readOnly ? null : h("div", { class: "tools" },
+          button("Edit", () => actions.edit(id), { title: "e" }), button(entry.pinned ? "Unpin" : "Pin", () => actions.pin(id), { title: "p" }),
+          entry.active && button("Supersede …", () => actions.supersede(id), { title: "s" }),
+          button(entry.active ? "Switch off" : "Let it hold again", () => actions.switchActive(id)),
+          button(`Trust: ${entry.trust}`, () => actions.trust(id)),
+          button("Forget …", () => actions.forget(id), { class: "danger", title: "#" })),
+        h("div", { class: "tools" }, button("Copy text", () => ctx.copy(entry.text), { title: "c" }), button("Copy JSON", () => ctx.copy(JSON.stringify(entry, null, 2))), button("Copy link", () => ctx.copy(location.href, "Link copied."), { title: "y" }),
+          button("As Python", () => ctx.copy(`db.scope(${JSON.stringify(ctx.scope.user)}).entries.get(${entry.id})`))),
+        h("h3", {}, "About it"),
+        h("dl", {}, [["State", state], ["Sent", why], ["Importance", importance(entry.importance)], ["Used", `${plural(entry.use_count, "time")}`], ["Key", entry.key && words(entry.key)],
+          ["Keywords", entry.keywords.length ? words(entry.keywords.join(", ")) : null], ["Valid from", entry.valid_from_ms && day(entry.valid_from_ms)], ["Valid to", entry.valid_to_ms && day(entry.valid_to_ms)],
+          ["Expires", entry.expires_ms ? day(entry.expires_ms) : "never"], ["Metadata", entry.metadata && words(JSON.stringify(entry.metadata), "code")],
+          ["Superseded by", entry.superseded_by && h("a", { "data-go": true, href: ctx.href("entries", { entry: entry.superseded_by }) }, "the newer one")], ["Changed", age(entry.updated_ms)]]
+          .filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+        h("h3", {}, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
+        replaced.items.length ? [h("h3", {}, "It took the place of"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
+        decisions.items.length ? [h("h3", {}, "What was decided"), h("ul", { class: "tree" }, decisions.items.map((one) => h("li", {}, `${shown(one.action)}: ${shown(one.reason)} `, h("span", { class: "meta" }, `${shown(one.decided_by)} · ${day(one.decided_ms)}`))))] : null);
+      if (isFocus) heading.focus({ preventScroll: true });
+      if (params.version) detail.querySelector(`[data-version="${CSS.escape(params.version)}"]`)?.scrollIntoView();
+    } catch (error) {
+      if (open === id) fill(detail, error.status === 404 ? h("div", { class: "empty" }, "There is no such entry: it was forgotten, or never there.") : ctx.problem(error, () => openEntry(id)));
+    }
+  }
+
+  const drawAsOf = () => {
+    const time = asOf();
+    slider.value = time === null ? STEPS : Math.round(((time - span[0]) / (span[1] - span[0])) * STEPS);
+    label.textContent = time === null ? "now" : day(time);
+    slider.setAttribute("aria-valuetext", label.textContent);
+  };
+  let timer = 0;
+  slider.addEventListener("input", () => {
+    const step = Number(slider.value);
+    params = { ...params, asof: step === STEPS ? undefined : String(Math.round(span[0] + ((span[1] - span[0]) * step) / STEPS)) };
+    drawAsOf();
+    address();
+    clearTimeout(timer);
+    timer = setTimeout(load, 100);
+  });
+  off.checked = params.state === "all";
+  off.addEventListener("change", () => { params = { ...params, state: off.checked ? "all" : undefined }; address(); load(); });
+  filter.value = params.q ?? "";
+  filter.addEventListener("input", (event) => {
+    if (event.isComposing) return;
+    params = { ...params, q: filter.value };
+    address();
+    clearTimeout(timer);
+    timer = setTimeout(load, 80);
+  });
+
+  const info = get("file").then((found) => {
+    if (found.oldest_ms) span = [found.oldest_ms - 1, Date.now()];
+    drawAsOf();
+  }).catch(() => {});
+  const drawn = drawChips().catch(() => {});
+  if (params.entry) await Promise.all([openEntry(Number(params.entry)), load()]);
+  else { drawNone(); await Promise.all([drawn, load()]); }
+  await drawn;
+  await info;
+
+  const current = () => Number(document.activeElement?.closest?.("[data-entry]")?.dataset.entry) || open;
+  const write = (call) => () => { const id = current(); if (!id || ctx.readOnly) return false; call(id); return true; };
+  return {
+    async update(next) {
+      const isSame = JSON.stringify({ ...params, entry: null, version: null }) === JSON.stringify({ ...next, entry: null, version: null });
+      params = next;
+      if (!isSame) { filter.value = params.q ?? ""; off.checked = params.state === "all"; drawAsOf(); drawChips(); load(); }
+      if (next.entry) await openEntry(Number(next.entry));
+      else {
+        const before = open;
+        open = null;
+        drawNone();
+        rows.querySelector(`[data-entry="${before}"]`)?.focus();
+      }
+    },
+    async refresh() { await Promise.all([load(), drawChips().catch(() => {})]); if (open !== null && !document.querySelector("dialog[open]")) await openEntry(open, false); },
+    close() { if (open === null) return false; ctx.up(filters()); return true; },
+    keys: {
+      e: write((id) => actions.edit(id)), p: write((id) => actions.pin(id)), s: write((id) => actions.supersede(id)), "#": write((id) => actions.forget(id)),
+      x: () => { const box = document.activeElement?.closest?.(".pick")?.querySelector("input"); box?.click(); return Boolean(box); },
+      c: () => { const text = detail.querySelector(".read"); if (text) ctx.copy(text.textContent); return Boolean(text); },
+      "[": () => { const items = [...detail.querySelectorAll("[data-version]")]; params.version = Math.max(1, Number(params.version ?? items[0]?.dataset.version ?? 2) - 1); detail.querySelector(`[data-version="${params.version}"]`)?.scrollIntoView(); return true; },
+      "]": () => { const items = [...detail.querySelectorAll("[data-version]")]; params.version = Math.min(items.length, Number(params.version ?? items.length) + 1); detail.querySelector(`[data-version="${params.version}"]`)?.scrollIntoView(); return true; },
+    },
+    destroy() { clearTimeout(timer); },
+  };
+}

@@ -1,0 +1,154 @@
+// What can be done to an entry: edit, pin, category, importance, trust, supersede, restore, forget.
+import { button, fill, h, words } from "../dom.js";
+import { wordDiff } from "../diff.js";
+import { get, send } from "../http.js";
+import { openForget } from "./forget.js";
+
+/** Return the functions that change entries; each reads the entry's revision first, and can be undone. */
+export function entryActions(ctx, done) {
+  const fresh = (id) => get("entry", { ...ctx.scope, id });
+  const at = (id) => ({ ...ctx.scope, id });
+
+  /** Bring an earlier version back, as a new one. */
+  async function restore(id, version) {
+    const now = await fresh(id);
+    await send("POST", "entry/revert", at(id), { version }, now.etag);
+    await done(id);
+  }
+
+  /** Send a change marked with the revision that was read; a toast undoes it. */
+  async function change(entry, sentence, fields, noun = "entry", method = "PATCH") {
+    try {
+      await send(method, noun, at(entry.id), fields, entry.etag);
+      await done(entry.id);
+      ctx.toast(sentence, () => restore(entry.id, entry.version));
+      return true;
+    } catch (error) {
+      if (error.status !== 412 && error.status !== 409) {
+        ctx.toast(error.message);
+        return false;
+      }
+      ctx.toast("It changed since you read it: look again.");
+      await done(entry.id);
+      return false;
+    }
+  }
+
+  async function edit(id) {
+    let entry = await fresh(id);
+    const text = h("textarea", { rows: 5, "aria-label": "Text", value: entry.text });
+    const category = h("input", { "aria-label": "Category", value: entry.category, maxlength: 100 });
+    const importance = h("input", { type: "number", min: 1, max: 10, "aria-label": "Importance", value: entry.importance });
+    const status = h("div", { role: "status" });
+    const save = button("Save", () => submit(), { class: "primary" });
+    const { node, close } = ctx.dialog("Edit entry", h("div", {}, text),
+      h("div", { class: "tools" }, h("label", {}, "Category", category), h("label", {}, "Importance", importance)), status,
+      h("div", { class: "tools" }, save, button("Cancel", () => close())));
+    const isChanged = () => text.value !== entry.text || category.value !== entry.category || Number(importance.value) !== entry.importance;
+    const warn = (event) => { if (node.isConnected && isChanged()) event.preventDefault(); };
+    addEventListener("beforeunload", warn);
+    node.addEventListener("close", () => removeEventListener("beforeunload", warn));
+    text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(); });
+    text.focus();
+    async function submit() {
+      const before = entry;
+      const fields = {};
+      if (text.value !== entry.text) fields.text = text.value;
+      if (category.value !== entry.category) fields.category = category.value;
+      if (Number(importance.value) !== entry.importance) fields.importance = Number(importance.value);
+      if (!Object.keys(fields).length) { close(); return; }
+      node.classList.add("saving");
+      save.disabled = true;
+      try {
+        await send("PATCH", "entry", at(id), fields, entry.etag);
+        removeEventListener("beforeunload", warn);
+        close();
+        await done(id);
+        ctx.toast("Saved.", () => restore(id, before.version));
+      } catch (error) {
+        if (error.status === 412 || error.status === 409) await conflict();
+        else fill(status, ctx.problem(error));
+      } finally {
+        node.classList.remove("saving");
+        save.disabled = false;
+      }
+    }
+    async function conflict() {
+      const theirs = await fresh(id);
+      fill(status, h("div", { class: "card", role: "alert" },
+        h("p", {}, h("strong", { class: "warn" }, "Somebody else changed it. "), "Nothing of yours is lost. From theirs to yours:"),
+        wordDiff(theirs.text, text.value),
+        h("div", { class: "tools" },
+          button("Keep mine", () => { entry = theirs; fill(status); submit(); }, { class: "primary" }),
+          button("Take theirs", () => { close(); done(id); }),
+          button("Edit both", () => { entry = theirs; text.value = `${theirs.text}\n${text.value}`; fill(status); text.focus(); }))));
+      status.querySelector("button").focus();
+    }
+  }
+
+  async function pin(id) {
+    const entry = await fresh(id);
+    await change(entry, entry.pinned ? "Unpinned." : "Pinned: it is in every context.", {}, entry.pinned ? "entry/unpin" : "entry/pin", "POST");
+  }
+
+  async function trust(id) {
+    const entry = await fresh(id);
+    const next = { trusted: "untrusted", untrusted: "flagged", flagged: "trusted" }[entry.trust] ?? "trusted";
+    await change(entry, `Now ${next}.`, { trust: next }, "entry/trust", "PUT");
+  }
+
+  async function switchActive(id) {
+    const entry = await fresh(id);
+    try {
+      if (entry.superseded_by !== null) await send("POST", "entry/revive", at(id), {}, entry.etag);
+      else await send("PUT", "entry/active", at(id), { active: !entry.active }, entry.etag);
+      await done(id);
+      ctx.toast(entry.active ? "Switched off: nothing recalls it." : "It holds again.");
+    } catch (error) {
+      ctx.toast(error.message);
+    }
+  }
+
+  async function supersede(id) {
+    const entry = await fresh(id);
+    const text = h("textarea", { rows: 3, "aria-label": "What is true now", placeholder: "What is true now" });
+    const others = h("div", {});
+    const isReplaced = async (newId) => (await fresh(id)).superseded_by === newId;
+    const finish = async (newId, isNew) => {
+      try {
+        // What remembers a text may have seen by itself that it replaces the old one.
+        if (!(await isReplaced(newId))) await send("POST", "entry/supersede", at(id), { new_id: newId }, (await fresh(id)).etag);
+      } catch (error) {
+        fill(others, ctx.problem(error));
+        return;
+      }
+      close();
+      await done(newId);
+      ctx.toast("Superseded: the old one is history.", async () => {
+        if (isNew) await send("PUT", "entry/active", at(newId), { active: false }, (await fresh(newId)).etag);
+        await send("POST", "entry/revive", at(id), {}, (await fresh(id)).etag);
+        await done(id);
+      });
+    };
+    const { close } = ctx.dialog("Supersede", h("p", { class: "meta" }, "The old entry stays in the history; nothing recalls it any more."),
+      h("p", {}, words(entry.text)), h("div", {}, text),
+      h("div", { class: "tools" }, button("Supersede by this text", async () => {
+        if (!text.value.trim()) { text.focus(); return; }
+        try {
+          const made = await send("POST", "entries", ctx.scope, { text: text.value, category: entry.category, importance: entry.importance });
+          const newId = made.entry?.id ?? made.id;
+          if (newId === id) { close(); await done(id); ctx.toast("It says that already."); return; }
+          await finish(newId, made.action !== "duplicate");
+        } catch (error) {
+          fill(others, ctx.problem(error));
+        }
+      }, { class: "primary" }), button("Cancel", () => close())), h("h3", {}, "Or by one that is there"), others);
+    text.focus();
+    const found = await get("recall", { ...ctx.scope, query: entry.text.slice(0, 300), kinds: ["entry"], limit: 8 }).catch(() => ({ hits: [] }));
+    fill(others, found.hits.filter((hit) => hit.source.entry_id !== id).map((hit) =>
+      h("div", { class: "card spread" }, words(hit.text), button("By this", () => finish(hit.source.entry_id, false), { "aria-label": `Supersede by: ${hit.text.slice(0, 80)}` }))));
+  }
+
+  const forget = (id, after) => openForget(ctx, { entry: id }, after ?? (() => done(null)));
+  return { edit, pin, trust, switchActive, supersede, restore, forget };
+}

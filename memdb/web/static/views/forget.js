@@ -1,0 +1,91 @@
+// Removal: choose, look at every row that goes, then do exactly that; then the receipt.
+import { button, fill, h, longWords, number, plural, shown, words } from "../dom.js";
+import { send } from "../http.js";
+
+const LETTERS = { message: "U", entry: "◆", version: "◆", summary: "Σ", artifact: "▤" };
+
+/** Return the words of a button: "Forget 4 messages and 1 entry". */
+function sentence(verb, counts) {
+  const parts = Object.entries(counts).filter(([, count]) => count).map(([noun, count]) => plural(count, noun));
+  const last = parts.pop();
+  return `${verb} ${parts.length ? `${parts.join(", ")} and ${last}` : (last ?? "nothing")}`;
+}
+
+function drawRow(row) {
+  const where = [row.session && shown(row.session), row.seq && `#${row.seq}`].filter(Boolean).join(" ");
+  return h("li", { class: "card" },
+    h("div", { class: "meta" }, h("span", { class: `kind kind-${row.kind}` }, `${LETTERS[row.kind] ?? ""} ${row.kind}`), " ", where,
+      row.kind === "summary" ? (row.new_text === null ? " goes" : " is written anew") : ""),
+    longWords(row.text),
+    row.new_text && h("div", {}, h("span", { class: "meta" }, "will say: "), longWords(row.new_text)));
+}
+
+/** Ask for a removal of *selector* (entry, session, seqs, query); *done* runs after it. */
+export async function openForget(ctx, selector, done, typed = null) {
+  const list = h("ul", { class: "tree" });
+  const status = h("p", { role: "status" }, "Looking up what would go …");
+  const actions = h("div", { class: "tools" });
+  const { node, close } = ctx.dialog("What goes", status, list,
+    h("p", { class: "meta" }, "Backups and exports made before are not reached. Deleted rows may be recovered from the disk; forgotten ones are searched for on it, and the receipt proves that they are gone."),
+    actions);
+  let digest = null;
+  const load = async () => {
+    fill(list);
+    let after = 0;
+    const counts = {};
+    const page = async () => {
+      const found = await send("POST", "forget/preview", { user: ctx.scope.user, app: ctx.scope.app }, { ...selector, after: after ?? 0, limit: 100 });
+      digest = found.digest;
+      for (const row of found.rows) {
+        if (row.kind !== "summary" || row.new_text === null) counts[row.kind] = (counts[row.kind] ?? 0) + 1;
+        list.append(drawRow(row));
+      }
+      after = found.next;
+    };
+    await page();
+    const rest = await send("POST", "forget", { user: ctx.scope.user, app: ctx.scope.app }, { ...selector, dry_run: true }).catch(() => null);
+    const total = rest?.removed ?? {};
+    const named = { message: total.messages, session: total.sessions, entry: total.entries, version: total.versions, artifact: total.artifacts, summary: total.summaries, item: total.items };
+    status.textContent = `${sentence("Goes:", rest ? named : counts)}. ${number(rest?.rewritten?.summaries ?? 0)} summaries are written anew.`;
+    const more = button("Show more rows", async () => { await page(); if (!after) more.remove(); });
+    const isTyped = h("input", { type: "text", "aria-label": `Type ${typed} to go on`, placeholder: `type ${typed ?? ""}` });
+    const run = (verb) => async () => {
+      if (typed && isTyped.value !== typed) { isTyped.focus(); return; }
+      actions.querySelectorAll("button").forEach((one) => { one.disabled = true; });
+      try {
+        const body = verb === "forget" ? { ...selector, prove: true, expected_digest: digest } : { ...selector };
+        const receipt = await send("POST", verb, { user: ctx.scope.user, app: ctx.scope.app }, body);
+        drawReceipt(receipt, verb);
+        await done?.(receipt);
+      } catch (error) {
+        if (error.code === "conflict") {
+          await load();
+          status.prepend(h("strong", { class: "warn" }, "Something changed since you looked. This is what would go now. "));
+        } else {
+          fill(actions, ctx.problem(error, load));
+        }
+      }
+    };
+    const what = sentence("", rest ? named : counts).trim();
+    fill(actions, after ? more : null, typed && isTyped,
+      button(`Forget ${what}`, run("forget"), { class: "danger", title: "Gone for good, also from the disk" }),
+      button(`Delete ${what}`, run("delete"), { title: "Removed from the memory; the disk may still hold it" }),
+      button("Keep", close, { class: "primary" }));
+  };
+  const drawReceipt = (receipt, verb) => {
+    const proof = receipt.proof;
+    const isProven = verb === "forget" && proof !== null && proof !== undefined;
+    const text = JSON.stringify(receipt, null, 2);
+    node.querySelector("h2").textContent = verb === "forget" ? "Forgotten" : "Deleted";
+    fill(list);
+    status.textContent = sentence("Gone:", { message: receipt.removed?.messages, session: receipt.removed?.sessions, entry: receipt.removed?.entries, summary: receipt.removed?.summaries, artifact: receipt.removed?.artifacts, item: receipt.removed?.items });
+    list.append(h("li", {}, isProven ? h("p", { class: "ok" }, "Proof: the file, its log and the copies beside it were searched for these words.") : h("p", {}, "Without proof: deleting only takes rows out."),
+      h("details", {}, h("summary", {}, "Receipt"), h("pre", {}, words(text, "code")))));
+    fill(actions, button("Copy the receipt", () => ctx.copy(text, "Receipt copied.")), button("Close", close, { class: "primary" }));
+  };
+  try {
+    await load();
+  } catch (error) {
+    fill(status, ctx.problem(error));
+  }
+}

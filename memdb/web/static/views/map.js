@@ -1,0 +1,129 @@
+// Map: days of a calendar by how much was said, then the sessions and entries of a span as lanes.
+import { button, day, fill, h, number, plural, shown } from "../dom.js";
+import { get } from "../http.js";
+
+const DAY_MS = 86400000;
+const MOST = 600;
+const MESSAGES = "SELECT substr(created, 1, :width) AS bucket, count(*) FROM messages_view WHERE app = :app AND user_name = :user AND created IS NOT NULL GROUP BY bucket ORDER BY bucket LIMIT 600";
+const ENTRIES = "SELECT substr(created, 1, :width) AS bucket, count(*) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY bucket ORDER BY bucket LIMIT 600";
+const SESSIONS = "SELECT session, title, messages, created, updated FROM sessions_view WHERE app = :app AND user_name = :user AND branch IS NULL AND updated >= :from AND created < :until ORDER BY created, session LIMIT 200";
+const LEARNT = "SELECT session, text, created FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' AND created >= :from AND created < :until ORDER BY created LIMIT 600";
+const SUMMARIES = "SELECT session, first_seq, last_seq FROM summaries_view WHERE app = :app AND user_name = :user AND condensed_into IS NULL AND session IN (SELECT session FROM sessions_view WHERE app = :app AND user_name = :user AND updated >= :from AND created < :until LIMIT 200) ORDER BY session, first_seq LIMIT 600";
+const WIDTHS = { day: 10, month: 7, year: 4 };
+const DAY_NAMES = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const LANE = 22;
+const WIDE = 900;
+
+const iso = (ms) => new Date(ms).toISOString().slice(0, 10);
+
+export async function mount(root, ctx) {
+  let params = ctx.params;
+  const heading = h("h1", { tabindex: -1 }, "Map");
+  const by = h("select", { "aria-label": "Buckets" }, Object.keys(WIDTHS).map((one) => h("option", { value: one, selected: one === (params.by ?? "day") }, one)));
+  const calendar = h("div", { class: "calendar" });
+  const lanes = h("div", { class: "wide" });
+  const status = h("p", { class: "meta", role: "status" });
+  fill(root, h("div", { class: "page" }, heading, h("div", { class: "tools" }, h("label", {}, "By", by),
+    h("span", { class: "meta" }, "Choose a day, or drag over some: the sessions of it stand below.")), calendar, status, lanes));
+  const values = () => ({ app: ctx.scope.app ?? "default", user: ctx.scope.user });
+  const ask = (sql, more) => get.post("query", { sql, values: { ...values(), ...more }, limit: MOST });
+  const address = () => { const { user, app, ...rest } = params; ctx.change(rest); };
+  let drag = null;
+
+  function pick(from, until) {
+    params = { ...params, from, to: until };
+    address();
+    drawSpan();
+    calendar.querySelectorAll("[data-bucket]").forEach((cell) => cell.setAttribute("aria-pressed", String(cell.dataset.bucket >= from && cell.dataset.bucket <= until)));
+  }
+
+  function cell(bucket, messages, entries, most) {
+    const shade = messages ? Math.ceil((4 * Math.log1p(messages)) / Math.log1p(most)) : 0;
+    const name = `${bucket}: ${plural(messages, "message")}${entries ? `, ${plural(entries, "entry")}` : ""}`;
+    return h("button", { type: "button", class: `cell shade-${shade}`, "data-bucket": bucket, "data-row": true, title: name, "aria-label": name, "aria-pressed": String(bucket >= (params.from ?? "~") && bucket <= (params.to ?? "")),
+      onclick: () => { if (!drag?.moved) pick(bucket, bucket); drag = null; },
+      onpointerdown: () => { drag = { from: bucket, moved: false }; },
+      onpointerenter: () => { if (drag && drag.from !== bucket) { drag.moved = true; const [a, b] = [drag.from, bucket].sort(); pick(a, b); } } },
+    bucket.length === 10 ? String(Number(bucket.slice(8))) : bucket, entries ? h("span", { class: "kind-entry" }, "◆") : null);
+  }
+
+  function drawDays(counts, learnt) {
+    const days = [...new Set([...counts.keys(), ...learnt.keys()])].sort();
+    const most = Math.max(1, ...counts.values());
+    const months = [...new Set(days.map((one) => one.slice(0, 7)))];
+    fill(calendar, months.map((month) => {
+      const first = new Date(`${month}-01T00:00:00Z`);
+      const blanks = (first.getUTCDay() + 6) % 7;
+      const length = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate();
+      const cells = [];
+      for (let one = 1; one <= length; one += 1) {
+        const bucket = `${month}-${String(one).padStart(2, "0")}`;
+        const count = counts.get(bucket) ?? 0;
+        const entries = learnt.get(bucket) ?? 0;
+        cells.push(count || entries ? cell(bucket, count, entries, most) : h("span", { class: "cell meta" }, String(one)));
+      }
+      return h("section", { class: "month", "aria-label": month }, h("h2", {}, first.toLocaleDateString("en", { month: "long", year: "numeric", timeZone: "UTC" })),
+        h("div", { class: "days" }, DAY_NAMES.map((name) => h("span", { class: "meta" }, name.slice(0, 2))), Array.from({ length: blanks }, () => h("span", {})), cells));
+    }));
+  }
+
+  async function drawSpan() {
+    if (!params.from) { fill(lanes); status.textContent = ""; return; }
+    const last = params.to ?? params.from;
+    const start = Date.parse(params.from.length === 4 ? `${params.from}-01-01` : params.from.length === 7 ? `${params.from}-01` : params.from);
+    const lastDay = new Date(Date.parse(last.length === 4 ? `${last}-12-31` : last.length === 7 ? `${last}-01` : last));
+    if (last.length === 7) lastDay.setUTCMonth(lastDay.getUTCMonth() + 1, 0);
+    if (Number.isNaN(start) || Number.isNaN(lastDay.getTime())) { status.textContent = "from and to are days, as in 2026-05-01."; return; }
+    const end = lastDay.getTime() + DAY_MS;
+    const range = { from: new Date(start).toISOString(), until: new Date(end).toISOString() };
+    try {
+      const [sessions, entries, summaries] = await Promise.all([ask(SESSIONS, range), ask(LEARNT, range), ask(SUMMARIES, range)]);
+      const x = (text) => Math.max(0, Math.min(WIDE, ((Date.parse(text) - start) / (end - start)) * WIDE));
+      status.textContent = `${iso(start)} to ${iso(end - 1)}: ${plural(sessions.rows.length, "session")}${sessions.has_more ? " and more" : ""}, ${plural(entries.rows.length, "entry")}`;
+      const index = new Map(sessions.rows.map((row, place) => [row[0], place]));
+      const height = Math.max(1, sessions.rows.length) * LANE;
+      const drawn = sessions.rows.map(([name, title, messages, created, updated], lane) => {
+        const left = x(created);
+        return h("rect", { class: "bar-fill", x: left, y: lane * LANE + 6, width: Math.max(4, x(updated) - left), height: 8, rx: 2 }, h("title", {}, `${shown(title ?? name)}: ${plural(messages, "message")}`));
+      });
+      const dots = entries.rows.map(([session, text, created]) => h("circle", { class: "dot", cx: x(created), cy: (index.get(session) ?? 0) * LANE + 10, r: 4 }, h("title", {}, shown(text.slice(0, 120)))));
+      const brackets = [...new Set(summaries.rows.map((row) => row[0]))].filter((name) => index.has(name)).map((name) => {
+        const lane = index.get(name);
+        const [, , , created, updated] = sessions.rows[lane];
+        return h("path", { class: "bracket", d: `M${x(created)} ${lane * LANE + 4}v-2H${Math.max(x(created) + 4, x(updated))}v2` });
+      });
+      fill(lanes, sessions.rows.length ? [
+        h("div", { class: "tools" }, h("a", { "data-go": true, href: ctx.href("search", { since: iso(start), until: iso(end) }) }, "Search in this span"), button("No span", () => { params = { by: params.by }; address(); load(); })),
+        h("svg", { class: "lanes", viewBox: `0 0 ${WIDE} ${height}`, width: WIDE, height, role: "img", "aria-label": `${plural(sessions.rows.length, "session")} as lanes, ${plural(entries.rows.length, "entry")} as dots, summaries as brackets` }, drawn, dots, brackets),
+        h("table", {}, h("thead", {}, h("tr", {}, ["session", "messages", "from", "to"].map((name) => h("th", { scope: "col" }, name)))),
+          h("tbody", {}, sessions.rows.map(([name, title, messages, created, updated]) => h("tr", {}, h("td", {}, h("a", { "data-go": true, href: ctx.href("conversations", { session: name }) }, shown(title ?? name))), h("td", { class: "num" }, number(messages)), h("td", {}, day(Date.parse(created))), h("td", {}, day(Date.parse(updated)))))))] : h("p", {}, "Nothing in this span."));
+    } catch (error) {
+      fill(lanes, ctx.problem(error, drawSpan));
+    }
+  }
+
+  async function load() {
+    if (ctx.scope.user === undefined) { fill(calendar, h("div", { class: "empty" }, "Begins here: nothing is said yet.")); return; }
+    const unit = params.by ?? "day";
+    try {
+      const width = WIDTHS[unit] ?? 10;
+      const [counts, learnt] = await Promise.all([ask(MESSAGES, { width }), ask(ENTRIES, { width })]);
+      const all = new Map(counts.rows);
+      const entries = new Map(learnt.rows);
+      if (!all.size && !entries.size) fill(calendar, h("div", { class: "empty" }, "Begins here: nothing is said yet."));
+      else if (unit === "day") drawDays(all, entries);
+      else {
+        const most = Math.max(1, ...all.values());
+        fill(calendar, h("div", { class: "tools" }, [...new Set([...all.keys(), ...entries.keys()])].sort().map((bucket) => cell(bucket, all.get(bucket) ?? 0, entries.get(bucket) ?? 0, most))));
+      }
+      await drawSpan();
+    } catch (error) {
+      fill(calendar, ctx.problem(error, load));
+    }
+  }
+  const release = () => { setTimeout(() => { drag = null; }); };
+  addEventListener("pointerup", release);
+  by.addEventListener("change", () => { params = { by: by.value }; address(); load(); });
+  await load();
+  return { async update(next) { params = next; by.value = params.by ?? "day"; await load(); }, refresh: load, destroy: () => removeEventListener("pointerup", release) };
+}

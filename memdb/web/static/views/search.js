@@ -1,0 +1,217 @@
+// Search as you type over everything: each hit with its source, its score and the terms of it.
+import { scoreBar, terms } from "../bars.js";
+import { button, day, fill, h, longWords, marked, number, plural, shown } from "../dom.js";
+import { get, newest } from "../http.js";
+import { entryActions } from "./entry_actions.js";
+
+const KINDS = [["", "All"], ["message", "Messages"], ["entry", "Entries"], ["artifact", "Artifacts"], ["session", "Titles"], ["summary", "Summaries"], ["item", "Items"]];
+const GLYPH = { message: "U", entry: "◆", artifact: "▤", summary: "Σ", session: "≡", item: "▫" };
+const SINCE = [["", "any time"], ["7d", "last week"], ["30d", "last month"], ["365d", "last year"]];
+const DETAIL = /^(relevance|best$|scale$)/;
+const PAUSE_MS = 60;
+
+const NAMES = { lexical: "words", vector: "meaning", freshness: "fading" };
+const FACTORS = new Set(["importance", "freshness", "use"]);
+
+/** Return a sentence of the terms that weigh most; what multiplies has a ×. */
+function reason(explanation) {
+  const all = Object.entries(explanation ?? {}).filter(([name]) => !DETAIL.test(name));
+  const added = all.filter(([name]) => !FACTORS.has(name)).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 3);
+  const factors = all.filter(([name, value]) => FACTORS.has(name) && Math.abs(value - 1) > 0.01);
+  const name = (term) => NAMES[term] ?? term.replaceAll("_", " ");
+  return [...added.map(([term, value]) => `${name(term)} ${value.toFixed(2)}`), ...factors.map(([term, value]) => `${name(term)} ×${value.toFixed(2)}`)].join(", ");
+}
+
+function sourceLine(hit, ctx) {
+  const { session, seq, entry_id: entry, artifact, created_ms: created, category, author } = hit.source;
+  const to = session !== null && seq !== null ? h("a", { "data-go": true, href: ctx.href("conversations", { session, at: seq }) }, `${shown(session)}#${seq}`)
+    : session !== null ? h("a", { "data-go": true, href: ctx.href("conversations", { session }) }, shown(session)) : null;
+  return h("div", { class: "meta" }, h("span", { class: `kind kind-${hit.kind}` }, `${GLYPH[hit.kind] ?? "·"} ${hit.kind}`), " ",
+    entry !== null && h("a", { "data-go": true, href: ctx.href("entries", { entry }) }, `entry of ${shown(category)}`),
+    artifact && h("a", { "data-go": true, href: ctx.href("artifacts", { session: artifact.startsWith("user:") ? null : session, name: artifact }) }, shown(artifact)),
+    (entry !== null || artifact) && to ? " · from " : "", to, author ? ` · ${shown(author)}` : "", created ? ` · ${day(created)}` : "");
+}
+
+/** Return the address of what a hit shows. */
+function target(hit, ctx) {
+  const { session, seq, entry_id: entry, artifact } = hit.source;
+  if (entry !== null) return ["entries", { entry }];
+  if (artifact) return ["artifacts", { session: artifact.startsWith("user:") ? null : session, name: artifact }];
+  if (session !== null) return ["conversations", { session, at: seq }];
+  return null;
+}
+
+export async function mount(root, ctx) {
+  const recent = (mount.recent ??= []); // of this tab only
+  const box = ctx.box;
+  let params = ctx.params;
+  let floor = 0.5;
+  let limit = 20;
+  const heading = h("h1", { tabindex: -1 }, "Search");
+  const filters = h("div", { class: "tools", role: "group", "aria-label": "Filters" });
+  const status = h("p", { class: "meta", role: "status" });
+  const results = h("div", { role: "list", "aria-label": "Hits" });
+  const missing = h("div", {});
+  fill(root, h("div", { class: "page" }, heading, filters, status, results, missing));
+  const actions = entryActions(ctx, async () => { await search(); });
+  let hits = [];
+  let spoken = 0;
+
+  const query = () => ({
+    ...ctx.scope, query: params.q, kinds: params.kind ? [params.kind] : null, since: params.since || null, until: params.until || null,
+    session: params.session || null, as_of: params.asof || null, explain: true, limit, prefix: true,
+  });
+  const ask = newest((signal) => get("recall", query(), { signal }));
+
+  function address() {
+    const { user, app, ...rest } = params;
+    ctx.change(rest);
+  }
+
+  function drawHit(hit) {
+    const typedWords = params.q.match(/[\p{L}\p{N}]+/gu) ?? [];
+    const long = typedWords.filter((one) => one.length > 3);
+    const parts = long.length ? long : typedWords;
+    const why = reason(hit.explanation);
+    const details = h("details", {}, h("summary", {}, h("span", { class: "meta" }, why || "its score")), hit.explanation && terms(hit.explanation));
+    const to = target(hit, ctx);
+    const isEntry = hit.source.entry_id !== null && hit.kind === "entry";
+    return h("div", { class: "card", role: "listitem", tabindex: 0, "data-row": true, "data-entry": isEntry ? hit.source.entry_id : null },
+      h("div", { class: "spread" }, sourceLine(hit, ctx),
+        h("div", { class: "num" }, h("span", { class: "meta" }, `${hit.score.toFixed(2)} `), scoreBar(hit.score, floor, `score ${hit.score.toFixed(2)}, floor ${floor}: ${why}`))),
+      hit.text.length > 1500 ? longWords(hit.text, "words read") : h("div", { class: "read" }, marked(hit.text, parts)),
+      details,
+      h("div", { class: "tools tight" }, to && h("a", { "data-go": true, "data-open": true, href: ctx.href(...to) }, "Open"),
+        button("Copy", () => ctx.copy(hit.text), { class: "link" }),
+        isEntry && !ctx.readOnly && [
+          button("Supersede by …", () => actions.supersede(hit.source.entry_id), { class: "link", title: "s" }),
+          button("Edit", () => actions.edit(hit.source.entry_id), { class: "link", title: "e" }),
+          button("Forget …", () => actions.forget(hit.source.entry_id, search), { class: "link", title: "#" })]));
+  }
+
+  function drawFilters() {
+    const counts = {};
+    for (const hit of hits) counts[hit.kind] = (counts[hit.kind] ?? 0) + 1;
+    fill(filters, KINDS.map(([kind, label]) => button(
+      (params.kind ?? "") === kind || !params.kind ? `${label} ${number(kind ? counts[kind] ?? 0 : hits.length)}` : label,
+      () => { params = { ...params, kind }; address(); search(); }, { class: "chip", "aria-pressed": String((params.kind ?? "") === kind) })),
+    h("select", { "aria-label": "Time", onchange: (event) => { params = { ...params, since: event.target.value }; address(); search(); } },
+      SINCE.map(([value, label]) => h("option", { value, selected: value === (params.since ?? "") }, label))));
+  }
+
+  async function drawStart() {
+    hits = [];
+    fill(status);
+    fill(missing);
+    drawFilters();
+    const found = recent.length ? [] : (await get("entries", { ...ctx.scope, limit: 5, order: "updated" }).catch(() => ({ items: [] }))).items;
+    const examples = recent.length ? recent : [...new Set(found.flatMap((one) => one.keywords.slice(0, 1)))].slice(0, 5);
+    fill(results, h("div", { class: "empty" }, h("p", {}, "Type into the box above. Everything is searched: messages, entries, artifacts, summaries."),
+      examples.length ? h("p", {}, recent.length ? "Last asked: " : "For example: ", examples.map((one) => button(shown(one), () => { box.value = one; typed(); }, { class: "chip" }))) : null));
+  }
+
+  async function search() {
+    if (!params.q?.trim() || ctx.scope.user === undefined) { await drawStart(); return; }
+    const started = performance.now();
+    try {
+      const found = await ask();
+      if (!found) return;
+      hits = found.hits;
+      root.dataset.ms = String(Math.round(performance.now() - started));
+      drawFilters();
+      const failed = found.failure ? ` · by words only: ${shown(found.failure)}` : "";
+      status.textContent = `${plural(hits.length, "hit")} · ${root.dataset.ms} ms${failed}`;
+      fill(results, hits.length ? hits.map(drawHit) : h("div", { class: "empty" }, "Nothing is that near. Other words, or fewer of them, may find it."),
+        hits.length >= limit && button("More", () => { limit += 20; search(); }));
+      drawMissing();
+      clearTimeout(spoken);
+      spoken = setTimeout(() => ctx.announce(plural(hits.length, "hit")), 500);
+    } catch (error) {
+      fill(results, ctx.problem(error, search));
+    }
+  }
+
+  function drawMissing() {
+    const place = h("input", { type: "text", "aria-label": "Session and number, as in menu#4", placeholder: "menu#4", value: params.why ?? "" });
+    const answer = h("div", { role: "status" });
+    const explain = async () => {
+      const cut = place.value.lastIndexOf("#");
+      const seq = Number(place.value.slice(cut + 1));
+      if (cut < 1 || !Number.isInteger(seq) || seq < 1) { answer.textContent = "Give a session and a number, as in menu#4."; return; }
+      params = { ...params, why: place.value };
+      address();
+      try {
+        const found = await get("why", { ...ctx.scope, query: params.q, session: place.value.slice(0, cut), seq });
+        fill(answer, h("p", {}, shown(found.reason)), found.explanation && terms(found.explanation));
+      } catch (error) {
+        fill(answer, ctx.problem(error));
+      }
+    };
+    fill(missing, h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); explain(); } },
+      h("label", {}, "Not what you expected?", place), h("button", { type: "submit" }, "Why is this not here")), answer);
+  }
+
+  // The first key asks at once; then one request at a time.
+  let isAsking = false;
+  let isWaiting = false;
+  async function typed() {
+    params = { ...params, q: box.value };
+    limit = 20;
+    address();
+    if (isAsking) { isWaiting = true; return; }
+    isAsking = true;
+    do {
+      isWaiting = false;
+      await search();
+      if (isWaiting) await new Promise((done) => { setTimeout(done, PAUSE_MS); });
+    } while (isWaiting);
+    isAsking = false;
+  }
+  const onInput = (event) => { if (!event.isComposing) typed(); };
+  const onEnd = () => {
+    const q = box.value.trim();
+    if (q && recent[0] !== q) recent.splice(0, recent.length, q, ...recent.filter((one) => one !== q).slice(0, 4));
+  };
+  const onKey = (event) => {
+    if (event.key === "ArrowDown" && results.querySelector("[data-row]")) { event.preventDefault(); results.querySelector("[data-row]").focus(); }
+  };
+  box.addEventListener("input", onInput);
+  box.addEventListener("compositionend", typed);
+  box.addEventListener("change", onEnd);
+  box.addEventListener("keydown", onKey);
+  if (document.activeElement !== box || box.value.length < (params.q ?? "").length) box.value = params.q ?? "";
+  else params = { ...params, q: box.value };
+  get("settings").then((found) => { floor = found.recall_floor ?? floor; }).catch(() => {});
+  drawFilters();
+  await search();
+  const current = () => document.activeElement?.closest?.("[data-row]");
+  const onEntry = (call) => () => {
+    const id = current()?.dataset.entry;
+    if (!id || ctx.readOnly) return false;
+    call(Number(id));
+    return true;
+  };
+  return {
+    async update(next) {
+      params = next;
+      if (document.activeElement !== box) box.value = next.q ?? "";
+      await search();
+    },
+    refresh: search,
+    close() { box.focus(); return true; },
+    keys: {
+      Enter: () => { const link = current()?.querySelector("a[data-open]"); link?.click(); return Boolean(link); },
+      s: onEntry((id) => actions.supersede(id)), e: onEntry((id) => actions.edit(id)),
+      p: onEntry((id) => actions.pin(id)), "#": onEntry((id) => actions.forget(id, search)),
+      c: () => { const row = current(); if (row) ctx.copy(row.querySelector(".read, .words").textContent); return Boolean(row); },
+    },
+    destroy() {
+      box.removeEventListener("input", onInput);
+      box.removeEventListener("compositionend", typed);
+      box.removeEventListener("change", onEnd);
+      box.removeEventListener("keydown", onKey);
+      onEnd();
+      box.value = "";
+    },
+  };
+}
