@@ -42,6 +42,10 @@ MODULES = {
 NAMES = tuple(MODULES)
 DATABASES = ("llm", "lossless-claw", "langgraph", "sqlite")
 
+# Records of a file that are asked for its format, and files of which more than one is.
+PEEKS = 4
+FEW_FILES = 200
+
 # Names of files that an error lists.
 SHOWN = 5
 TABLES = 20
@@ -69,10 +73,16 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
     """
     if not tree.names:
         raise InvalidInput(f"{tree.name} holds no files: there is nothing to import")
-    for name in NAMES:
-        chosen = load_format(name)
-        if claimed := chosen.claim(tree):
-            return chosen, claimed
+    # A record that is broken may be the first one.
+    for skipped in range(PEEKS if len(tree.names) <= FEW_FILES else 1):
+        tree.skip_records(skipped)
+        for name in NAMES:
+            chosen = load_format(name)
+            if claimed := chosen.claim(tree):
+                return chosen, claimed
+        if tree.is_database:
+            break
+    tree.skip_records(0)
     if tree.is_alone and not tree.is_database:
         head = tree.first_character(tree.names[0])
         if head in (b"", b"{", b"["):

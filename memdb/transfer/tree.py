@@ -12,11 +12,20 @@ import os
 import zipfile
 from contextlib import ExitStack, suppress
 from fnmatch import fnmatch
+from itertools import islice
 
 from memdb.errors import FileError, InvalidInput
 from memdb.text.validate import refuse_special
 from memdb.transfer.files import is_database
-from memdb.transfer.source import BOM, FREE_BYTES, MAX_RATIO, UNREADABLE, Source, first_value
+from memdb.transfer.source import (
+    BOM,
+    FREE_BYTES,
+    MAX_RATIO,
+    UNREADABLE,
+    Source,
+    first_value,
+    parse_line,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +76,7 @@ class Tree:
         self._archive: zipfile.ZipFile | None = None
         self._sizes: dict[str, int] = {}
         # What detection asks of each file, once for all formats.
+        self._skipped = 0
         self._first: dict[str, Any] = {}
         self._peeked: dict[str, dict[str, Any]] = {}
         self._characters: dict[str, bytes] = {}
@@ -220,6 +230,12 @@ class Tree:
             advance = self._advance if counts else None
             return Source(files.pop_all(), stream, shown, most=most, advance=advance)
 
+    def skip_records(self, count: int) -> None:
+        """Let `first` and `peek` pass over so many records: the first may be a broken one."""
+        self._skipped = count
+        self._first.clear()
+        self._peeked.clear()
+
     def first(self, name: str) -> Any:
         """
         Return the first JSON value of a file: of its first line, or of the array it is.
@@ -229,13 +245,22 @@ class Tree:
             InvalidInput: it is empty, or begins with no JSON.
         """
         if name not in self._first:
-            is_array = self.first_character(name) == b"["
+            is_array = self.is_array(name)
             with self.open(name, counts=False) as source:
                 if is_array:
-                    self._first[name] = next((value for _, value in source.elements()), None)
+                    values = (value for _, value in source.elements())
+                    self._first[name] = next(islice(values, self._skipped, None), None)
+                elif self._skipped:
+                    number, line = next(islice(source.lines(), self._skipped, None), (0, b"null"))
+                    self._first[name] = parse_line(number, line)
                 else:
                     self._first[name] = first_value(source)
         return self._first[name]
+
+    def is_array(self, name: str) -> bool:
+        """Say whether a file is a JSON array: not lines of which the first is one."""
+        is_lines = bool(self._skipped) and name.lower().endswith(".jsonl")
+        return self.first_character(name) == b"[" and not is_lines
 
     def first_character(self, name: str) -> bytes:
         """Return the first byte of a file that is no white space; b"" if 4 KiB have none."""
@@ -251,7 +276,8 @@ class Tree:
             # What is wrong with a file says the one who reads it; of several the others are read.
             kinds = (InvalidInput,) if len(self.names) == 1 else (InvalidInput, FileError)
             with suppress(*kinds):
-                if not self.is_database and self.first_character(name) in (b"{", b"["):
+                is_json = not self.is_database and self.first_character(name) in (b"{", b"[")
+                if is_json or (self._skipped and name.lower().endswith(".jsonl")):
                     value = self.first(name)
             self._peeked[name] = value if isinstance(value, dict) else {}
         return self._peeked[name]

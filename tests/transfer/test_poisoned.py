@@ -168,3 +168,24 @@ def test_many_faults_are_counted(db: MemDB, tmp_path: Path) -> None:
     assert report.messages_added == 1
     assert len(report.left_out) == 101
     assert report.left_out[-1].count == 150
+
+
+JSON_FORMATS = sorted({*SAMPLES} - {"csv", "markdown", "llm", "langgraph", "locomo"})
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("bad", [5, "x", None, [], {}, [[]]], ids=str)
+@pytest.mark.parametrize("name", JSON_FORMATS)
+def test_a_record_that_is_none(
+    name: str, bad: Any, number: int, memory: MemDB, tmp_path: Path
+) -> None:
+    """Another value in the place of a record is left out, also of the first one."""
+    make, write = SAMPLES[name]
+    records = [make(word) for word in WORDS[:2]]
+    records.insert(number, bad)
+    user = f"{name} {bad} {number}"
+    report = memory.import_file(write(tmp_path, records), user=user)
+
+    assert report.format == name
+    assert all(word in all_texts(memory, user) for word in WORDS[:2])
+    assert report.left_out

@@ -12,6 +12,8 @@ from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import Format, elements, groups, left_out, nested
 from memdb.transfer.lines import Item, any_time
 
+PEEKS = 4  # conversations that are asked for the format: the first may be broken
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -28,8 +30,9 @@ def _claim(tree: Tree) -> list[str]:
 
 def _has_responses(fields: dict[str, Any]) -> bool:
     found = fields.get("conversations")
-    first = found[0] if isinstance(found, list) and found else None
-    return isinstance(first, dict) and {"conversation", "responses"} <= first.keys()
+    given = found[:PEEKS] if isinstance(found, list) else []
+    keys = [one.keys() for one in given if isinstance(one, dict)]
+    return any({"conversation", "responses"} <= one for one in keys)
 
 
 def _read(request: Request) -> Read:

@@ -75,13 +75,15 @@ def _numbers(talk: dict[str, Any]) -> list[int]:
     return sorted(
         int(match[1])
         for key, turns in talk.items()
-        if (match := _SESSION.fullmatch(key)) and isinstance(turns, list)
+        if (match := _SESSION.fullmatch(key)) and turns is not None
     )
 
 
 def _session(talk: dict[str, Any], number: int) -> Iterator[Item]:
     roles = {talk.get("speaker_a"): "user", talk.get("speaker_b"): "assistant"}
     name = f"session_{number}"
+    if not isinstance(talk[name], list):
+        raise InvalidInput(f"{name} is no list of turns: get the file again")
     start_ms = _start_ms(name, talk.get(f"{name}_date_time"))
     for place, turn in enumerate(talk[name]):
         yield _item(name, place, turn, roles, start_ms)

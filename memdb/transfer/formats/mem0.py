@@ -21,20 +21,22 @@ if TYPE_CHECKING:
 
 LISTS = ("results", "memories")  # where the memories stand, if not in an array
 SOURCE = "mem0"
+PEEKS = 4
 KEPT = ("id", "user_id", "agent_id", "run_id", "app_id")
 
 
 def _claim(tree: Tree) -> list[str]:
     """Claim files whose first object is a memory, or has a list of them."""
     names = tree.candidates("*.json")
-    return [name for name in names if _is_memory(_first(tree.peek(name)))]
+    return [name for name in names if any(map(_is_memory, _firsts(tree.peek(name))))]
 
 
-def _first(fields: dict[str, Any]) -> Any:
+def _firsts(fields: dict[str, Any]) -> list[Any]:
+    """Return the first memories: the very first may be broken."""
     for name in LISTS:
         if isinstance(fields.get(name), list) and fields[name]:
-            return fields[name][0]
-    return fields
+            return [*fields[name][:PEEKS]]
+    return [fields]
 
 
 def _is_memory(value: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
@@ -34,7 +35,7 @@ def _claim(tree: Tree) -> list[str]:
 
 
 def _is_array(tree: Tree, name: str) -> bool:
-    return not tree.is_database and tree.first_character(name) == b"[" and "role" in tree.peek(name)
+    return not tree.is_database and tree.is_array(name) and "role" in tree.peek(name)
 
 
 def _has_messages(fields: dict[str, Any]) -> bool:
@@ -64,7 +65,7 @@ def _whole(request: Request, name: str, title: str) -> tuple[str, Any]:
 def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[str, Any]]:
     """Yield place and conversation of each line, or of the array or object that a file is."""
     tree = request.tree
-    if tree.first_character(name) == b"{" and _is_lines(tree, name):
+    if _is_lines(tree, name):
         with tree.open(name) as source:
             for number, line in source.lines():
                 place = tree.place(name, f"line {number}")
@@ -75,14 +76,14 @@ def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[st
 
 
 def _is_lines(tree: Tree, name: str) -> bool:
-    """Say whether the first line of a file is a whole object."""
+    """Say whether the first line of a file is a whole object, or a value with lines behind it."""
     with tree.open(name, counts=False) as source:
-        _, line = next(source.lines())
+        lines = [line for _, line in islice(source.lines(), 2)]
     try:
-        json.loads(line)
-    except ValueError:
+        value = json.loads(lines[0])
+    except (ValueError, RecursionError):
         return False
-    return True
+    return isinstance(value, dict) or len(lines) > 1
 
 
 def _named(value: Any, title: str, number: int) -> Any:
