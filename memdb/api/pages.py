@@ -10,25 +10,27 @@ from memdb.errors import InvalidInput, NotFound
 from memdb.models.ids import MAX_SEQ
 from memdb.models.items import Item
 from memdb.models.record import Record
+from memdb.models.settings import WORK
 from memdb.text.validate import int_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, BinaryIO
 
     from memdb.api.collections import Artifacts, State
-    from memdb.api.database import MemDB, StoredSettings
+    from memdb.api.database import Jobs, MemDB, StoredSettings
     from memdb.api.items import Items
     from memdb.api.session import Host, Session
     from memdb.models.items import Namespace
     from memdb.models.messages import ArtifactVersion, BranchInfo, Message
     from memdb.models.reports import SessionHead, StateValue
     from memdb.models.settings import Settings
-    from memdb.models.types import MessageFormat
+    from memdb.models.types import MessageFormat, Work
 
 
 MAX_VIEW_CHARS = 1_000_000
+JOBS_AT_ONCE = 200
 
 
 class OpenBytes(Record):
@@ -109,6 +111,19 @@ def change_settings(settings: StoredSettings, *, changes: Mapping[str, Any]) -> 
 def find_session(host: Host) -> SessionHead | None:
     """Return the title, metadata, times and last seq of a session."""
     return host.head()
+
+
+def run_jobs(jobs: Jobs, *, limit: int = JOBS_AT_ONCE, kinds: Sequence[Work] = WORK) -> int:
+    """
+    Do some of the work that is due, and return how much: embed, summarise and extract.
+
+    Ask again while it returns more than 0; a request so ends soon, and the server with it.
+
+    Args:
+        limit: Stop after about this many, 1 to 1,000.
+        kinds: Which work: "embed", "summarize", "extract".
+    """
+    return jobs.run(int_value(limit, "limit", 1, 5 * JOBS_AT_ONCE), kinds=kinds)
 
 
 class MessageView(Record):

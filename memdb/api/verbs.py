@@ -74,7 +74,7 @@ VERBS = (
     Verb("spaces", "GET", File.spaces),
     Verb("stats", "GET", MemDB.stats),
     Verb("scopes", "GET", pages.list_scopes),
-    Verb("query", "POST", MemDB.query, {"sql": "SELECT 1 AS one"}),
+    Verb("query", "POST", MemDB.query, {"sql": "SELECT 1 AS one"}, is_slow=True),
     Verb("export", "GET", pages.export_lines, ANN, is_slow=True),
     Verb("settings", "GET", StoredSettings.get),
     Verb(
@@ -83,7 +83,7 @@ VERBS = (
     Verb("prompts", "GET", StoredSettings.prompts),
     Verb("categories", "GET", StoredSettings.categories),
     Verb("jobs", "GET", Jobs.pending),
-    Verb("jobs", "POST", Jobs.run, writes=True, without=NO_CALLBACKS, is_slow=True),
+    Verb("jobs", "POST", pages.run_jobs, writes=True, is_slow=True),
     Verb("sessions", "GET", Scope.sessions, ANN, page=("name", "updated_ms", "created_ms")),
     Verb(
         "sessions",

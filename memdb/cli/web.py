@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import stat
 import sys
 import threading
@@ -119,11 +120,20 @@ def _announce(app: App, shown: str, *, no_browser: bool) -> None:
     link = app.new_link()
     click.echo(link)
     if not no_browser:
-        with suppress(webbrowser.Error):
-            webbrowser.open(link)
+        threading.Thread(target=_open_browser, args=(link,), daemon=True).start()
     if sys.stdin is not None and not sys.stdin.closed:
         note("Enter: a new link. Ctrl-C: end.")
+        if hasattr(signal, "SIGTTIN"):  # as a job in the background it would be stopped
+            signal.signal(signal.SIGTTIN, signal.SIG_IGN)
         threading.Thread(target=_print_links, args=(app,), daemon=True).start()
+
+
+def _open_browser(link: str) -> None:
+    """Open the link, but in no browser that would take this terminal."""
+    with suppress(webbrowser.Error, OSError):
+        browser = webbrowser.get()
+        if type(browser) is not webbrowser.GenericBrowser:
+            browser.open(link)
 
 
 def _print_links(app: App) -> None:

@@ -199,7 +199,7 @@ class Api:
         self.routes = find_routes(read_only=read_only)
         self._cursors = Cursors()
         self._readers = ThreadPoolExecutor(READ_THREADS, "memdb-read")
-        self._slow = ThreadPoolExecutor(2, "memdb-slow")
+        self._slow = ThreadPoolExecutor(READ_THREADS, "memdb-slow")
         self._writers = ThreadPoolExecutor(2, "memdb-write")
         self._streams = 0
         self._kept: dict[tuple[str, ...], tuple[bytes, asyncio.Future[Response]]] = {}

@@ -11,6 +11,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+import webbrowser
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import memdb
+from memdb.cli.web import _open_browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,6 +179,24 @@ def test_refusals(run, tmp_path: Path, args: list[str], word: str) -> None:
 
     assert done.exit_code != 0
     assert word in done.stderr
+
+
+@pytest.mark.parametrize(("kind", "opened"), [("graphical", True), ("console", False)])
+def test_only_a_browser_of_its_own_window_is_opened(
+    monkeypatch: pytest.MonkeyPatch, kind: str, opened: bool
+) -> None:
+    """One of the console would take the terminal that the server runs in."""
+    links: list[str] = []
+    browsers = {
+        "graphical": webbrowser.BackgroundBrowser("firefox"),
+        "console": webbrowser.GenericBrowser("w3m"),
+    }
+    for browser in browsers.values():
+        monkeypatch.setattr(browser, "open", links.append)
+    monkeypatch.setattr(webbrowser, "get", lambda: browsers[kind])
+    _open_browser("http://127.0.0.1/")
+
+    assert bool(links) == opened
 
 
 def test_starting_memdb_loads_none_of_it() -> None:
