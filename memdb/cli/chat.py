@@ -53,7 +53,7 @@ LIST_COLUMNS = (
     Column("MESSAGES", lambda one: one.message_count, right=True),
     Column("CREATED", lambda one: when(one.created_ms)),
     Column("CHANGED", lambda one: when(one.updated_ms)),
-    Column("TITLE", lambda one: one.title or "", cut=True),
+    Column("TITLE", lambda one: one.label or "", below=True),
 )
 BRANCH_COLUMNS = (
     Column("BRANCH", lambda one: one.name, cut=True),

@@ -7,6 +7,7 @@ Pure functions; `memdb.cli.output` prints.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 WHOLE_CHARS = 600
 LEAD_CHARS = 80  # before the first word that is asked for
 MOST_PLACES = 10_000  # of such words that are looked at
+MOST_STEMS = 32  # words of a question that are looked for
 LEAST_STEM = 4
 
 _WORD = re.compile(r"\w+")
@@ -26,12 +28,16 @@ def width_of(text: str) -> int:
     """Return how many columns *text* takes: two for a Chinese character."""
     if text.isascii():
         return len(text)
+    return sum(map(_width_of_one, text))
+
+
+@cache
+def _width_of_one(character: str) -> int:
     from unicodedata import category, east_asian_width
 
-    return sum(
-        0 if category(one) in ("Mn", "Me", "Cf") else 2 if east_asian_width(one) in "WF" else 1
-        for one in text
-    )
+    if category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> Iterator[str]:
@@ -71,7 +77,7 @@ def _pieces(text: str) -> Iterator[str]:
             continue
         part = ""
         for character in piece:
-            is_wide = width_of(character) > 1
+            is_wide = _width_of_one(character) > 1
             if is_wide and part.strip():
                 yield part
                 part = ""
@@ -102,28 +108,32 @@ def passage(text: str, query: str, most: int = WHOLE_CHARS) -> tuple[str, int]:
 
 
 def _start(text: str, query: str, most: int) -> int:
-    """Return where a passage begins."""
+    """Return where a passage begins: with the most different words, the rarest in its middle."""
     places = _places(text, query)
-    best, best_at, inside, behind = 0, 0, dict.fromkeys((stem for _, stem in places), 0), 0
-    for place, (at, stem) in enumerate(places):
+    counts = dict.fromkeys((stem for _, stem in places), 0)
+    inside, behind, best, first = dict(counts), 0, 0, 0
+    for number, (at, stem) in enumerate(places):
+        counts[stem] += 1
         while behind < len(places) and places[behind][0] < at + most - LEAD_CHARS:
             inside[places[behind][1]] += 1
             behind += 1
         different = sum(count > 0 for count in inside.values())
         if different > best:
-            best, best_at = different, at
+            best, first = different, number
         inside[stem] -= 1
-        if place == len(places) - 1:
-            break
-    start = max(0, min(best_at - LEAD_CHARS, len(text) - most))
+    if not places:
+        return 0
+    end = places[first][0] + most - LEAD_CHARS
+    shown = [(at, stem) for at, stem in places[first:] if at < end]
+    rarest = min(shown, key=lambda one: (counts[one[1]], one[0]))[0]
+    begin = max(places[first][0] - LEAD_CHARS, rarest - most // 2)
+    start = max(0, min(begin, len(text) - most))
     if start == 0:
         return 0
-    sentence = None
-    for sentence in _SENTENCE.finditer(text, start, best_at):  # noqa: B007 (the last one counts)
-        pass
+    sentence = _SENTENCE.search(text, start, rarest)
     if sentence is not None:
         return sentence.end()
-    blank = text.find(" ", start, best_at)
+    blank = text.find(" ", start, rarest)
     return start if blank < 0 else blank + 1
 
 
@@ -133,7 +143,7 @@ def _places(text: str, query: str) -> list[tuple[int, str]]:
     stems = {word[: max(LEAST_STEM, len(word) - 2)] for word in words if len(word) > 1}
     if not stems:
         return []
-    ordered = sorted(stems, key=len, reverse=True)
+    ordered = sorted(stems, key=lambda stem: (-len(stem), stem))[:MOST_STEMS]
     forms = [rf"\b{re.escape(stem)}" if stem.isascii() else re.escape(stem) for stem in ordered]
     found: list[tuple[int, str]] = []
     for match in re.finditer("|".join(forms), text, re.IGNORECASE):

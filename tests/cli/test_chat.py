@@ -172,16 +172,17 @@ def test_list_in_pages(run, run_json, trip, order):
 
 def test_list_piped(run, trip):
     """Without a terminal a session is one line without heading."""
-    line = "trip  3  2023-11-14 22:13  2023-11-14 22:13  -\n"
+    line = "trip  3  2023-11-14 22:13  2023-11-14 22:13  We fly to Oslo on 3 May.\n"
 
     assert run("chat", "list", trip).stdout == line
 
 
 def test_list_on_a_terminal(run, trip, terminal):
-    """On a terminal there is a heading, and no column that is empty throughout."""
+    """On a terminal the title, or what was said first, stands below each conversation."""
     assert run("chat", "list", trip).stdout == (
         "SESSION  MESSAGES  CREATED           CHANGED\n"
         "trip            3  2023-11-14 22:13  2023-11-14 22:13\n"
+        "    We fly to Oslo on 3 May.\n"
     )
 
 
