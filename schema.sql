@@ -566,6 +566,10 @@ CREATE VIRTUAL TABLE messages_fts USING fts5 (
   text, author, bigrams,
   content="messages", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
+-- No write merges parts of it, unless nobody did for long: memdb/engine/sqlite/upkeep.py.
+INSERT INTO messages_fts (messages_fts, rank) VALUES ('automerge', 0);
+INSERT INTO messages_fts (messages_fts, rank) VALUES ('usermerge', 8);
+INSERT INTO messages_fts (messages_fts, rank) VALUES ('crisismerge', 64);
 -- The tail of that index: messages whose words are not in it yet, up to 64, which go into
 -- it together. Every search reads both (memdb/engine/sqlite/tail.py, ADR-0027).
 CREATE TABLE messages_fts_tail (

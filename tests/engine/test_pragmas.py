@@ -32,7 +32,7 @@ def pragma(connection: apsw.Connection, name: str) -> Any:
         ("writer", "foreign_keys", 1),
         ("writer", "trusted_schema", 0),
         ("writer", "query_only", 0),
-        ("writer", "wal_autocheckpoint", 4_000),
+        ("writer", "wal_autocheckpoint", 0),  # its hook is that of upkeep.py
         ("writer", "secure_delete", 1),
         ("writer", "fullfsync", 1),
         ("writer", "checkpoint_fullfsync", 1),

@@ -62,6 +62,9 @@ if TYPE_CHECKING:
         def checkpoint(self) -> int:
             """See `SqliteEngine.checkpoint`."""
 
+        def rest_upkeep(self) -> Callable[[], None]:
+            """See `SqliteEngine.rest_upkeep`."""
+
 
 MEMORY = ":memory:"
 
@@ -70,7 +73,7 @@ MEMORY = ":memory:"
 # for 1.5 s. Source: ADR-0002.
 BUSY_SLEEP_S = 0.0004
 
-# Pages in the WAL before a commit copies them back: 16 MB. With SQLite's 1,000
+# Pages in the WAL before they are moved into the file: 16 MB. With SQLite's 1,000
 # every 150th append pays for it (p99 1.5 ms instead of 0.4). With 10,000 the WAL
 # file grows for longer, and a sync that makes a file longer takes twice the
 # time: durable appends were 20 % slower.
@@ -471,10 +474,9 @@ class Tx:
             self._words = SqliteWords(self, self._committed_state)
         return self._words
 
-    @property
-    def has_used_words(self) -> bool:
-        """Whether the full-text indexes were read or written by this connection."""
-        return self._words is not None
+    def take_parts(self) -> int | None:
+        """Return `SqliteWords.take_parts`, None if no index was used by this connection."""
+        return None if self._words is None else self._words.take_parts()
 
     @property
     def vectors(self) -> SqliteVectors:

@@ -8,12 +8,13 @@ One connection writes at a time, and each thread that reads has one of its own.
 from __future__ import annotations
 
 import os
-from _thread import get_ident
+from time import sleep
 
+from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite.blocks import Block
 from memdb.engine.sqlite.connection import MEMORY, Tx, set_busy_handler, translated_errors
 from memdb.engine.sqlite.marker import UseMarker, has_bytes, refuse_foreign_wal
-from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool
+from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool, ReadBlock
 from memdb.engine.sqlite.schema import prepare
 from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock
@@ -21,6 +22,7 @@ from memdb.text.validate import refuse_output, refuse_special
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Self
 
     import apsw
@@ -28,8 +30,18 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.idle_sync import IdleSync
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
     from memdb.engine.sqlite.proof import SqliteProbes
+    from memdb.engine.sqlite.upkeep import Upkeep
     from memdb.models.protocols import Clock, Ids
 
+
+# How long a writer that comes again lets the upkeep thread go first.
+YIELD_S = 0.0001
+
+# How long upkeep waits for another process: it has time, and a close waits for it.
+UPKEEP_MS = 50
+
+# Merged when a file is closed and its thread had no time: some milliseconds.
+CLOSE_PAGES = 64
 
 # Bytes 18 and 19 of a database: one in memory that came from a file may say WAL, which SQLite
 # does not open there. Source: sqlite.org/fileformat.html#file_format_version_numbers
@@ -37,85 +49,18 @@ JOURNAL_MODE = slice(18, 20)
 NO_WAL = b"\1\1"
 
 
-class ReadBlock(Block):
-    """`with db.read()`: a snapshot; inside a write or read of this thread, that one."""
-
-    __slots__ = ()
-    _pool: ConnectionPool
-
-    def __enter__(self) -> Tx:
-        """Begin a snapshot, unless this thread is in one."""
-        pool = self._pool
-        pool.guard()
-        around = pool.write_lock.owned()
-        if around is not None and around.tx is not None:
-            return around.tx
-        if pool.is_memory:
-            return self._enter_memory()
-        self.thread = me = get_ident()
-        around = pool.reading.get(me)
-        if around is not None:
-            if around.tx is not None and not around.is_abandoned():
-                return around.tx
-            pool.end_abandoned()
-        if pool.is_read_only:
-            pool.follow_writers()
-        try:
-            self.tx = reader = pool.take_reader(self)
-            if pool.is_outdated(reader):
-                self.tx = None
-                pool.discard(reader)
-                self.tx = reader = pool.take_reader(self)
-            reader.begin_read()
-        except BaseException:
-            self._leave()
-            raise
-        return reader
-
-    def _enter_memory(self) -> Tx:
-        """Wait for the only connection there is."""
-        self._pool.write_lock.acquire(self)
-        try:
-            self._pool.guard()
-            self.tx = self._pool.take_writer()
-        except BaseException:
-            self._leave()
-            raise
-        return self.tx
-
-    def _leave(self, *_: object) -> None:
-        reader, pool = self.tx, self._pool
-        if reader is not None and not pool.is_memory:
-            if reader.wal == NO_WAL_YET:
-                pool.note_wal(reader)
-            reader.end_read()
-            # A connection belongs to the block or to the pool, never to both.
-            self.tx = None
-            if pool.reading.get(self.thread) is self:
-                del pool.reading[self.thread]
-            pool.give_back_reader(reader)
-            if pool.is_read_only:
-                self._exit = None
-                pool.refuse_torn_read()
-        elif pool.is_memory:
-            if reader is not None:
-                reader.roll_back()
-            self.tx = None
-            pool.write_lock.release(self)
-        elif pool.reading.get(self.thread) is self:  # it got no connection
-            del pool.reading[self.thread]
-        self._exit = None
-
-
 class WriteBlock(Block):
     """`with db.write()`: all of its writes are committed, or none."""
 
-    __slots__ = ("_db", "_level", "_outer")
+    __slots__ = ("_db", "_level", "_outer", "_timeout_ms")
     _pool: ConnectionPool
 
-    def __init__(self, db: SqliteEngine, *, whole: bool = False) -> None:
-        """Write to *db*; *whole*: without savepoints."""
+    def __init__(
+        self, db: SqliteEngine, *, whole: bool = False, timeout_ms: int | None = None
+    ) -> None:
+        """Write to *db*; *whole*: without savepoints; *timeout_ms*: None means that of the file."""
         super().__init__(db.pool)
+        self._timeout_ms = timeout_ms
         self._db = db
         self.whole = whole
         self._level = 0
@@ -129,6 +74,10 @@ class WriteBlock(Block):
         around = pool.write_lock.owned()
         if around is not None:
             return self._enter_inside(around)
+        if self._db.upkeep is None:
+            self._db.begin_upkeep()
+        elif self._db.upkeep.is_waiting:
+            sleep(YIELD_S)
         pool.write_lock.acquire(self)
         try:
             if pool.is_closed:  # while this waited
@@ -142,7 +91,14 @@ class WriteBlock(Block):
     def _begin(self, writer: Tx) -> Tx:
         """Begin the transaction of the outermost write."""
         self._outer.depth = 1
-        writer.begin()
+        if self._timeout_ms is None:
+            writer.begin()
+        else:
+            set_busy_handler(writer.raw, self._timeout_ms)
+            try:
+                writer.begin()
+            finally:
+                set_busy_handler(writer.raw, self._pool.options["timeout_ms"])
         if writer.wal == NO_WAL_YET:
             self._pool.note_wal(writer)
         writer.now_ms = self._db.clock()
@@ -198,6 +154,8 @@ class WriteBlock(Block):
                     self._db.marker.note_commit(writer)
                     if self._db.idle_sync is not None:
                         self._db.idle_sync.note_commit()
+                    if self._db.upkeep is not None:
+                        self._db.upkeep.note_commit(writer.take_parts() or 0)
         except BaseException:
             _undo(writer, nested=level > 0)
             self._db.commits += 1  # it may have been committed
@@ -318,6 +276,7 @@ class SqliteEngine:
         self.marker = UseMarker(self.path)
         self.idle_sync = self._new_idle_sync() if durability == "process" else None
         self.commits = 0
+        self.upkeep: Upkeep | None = None  # before the first write
         try:
             if not self.pool.is_memory:
                 self._refuse_path()
@@ -517,6 +476,8 @@ class SqliteEngine:
             return
         if self.idle_sync is not None:
             self.idle_sync.stop()
+        if self.upkeep is not None:
+            self.upkeep.stop()
         lock = self.pool.write_lock
         around = lock.owned()
         block = Block(self.pool)
@@ -530,6 +491,23 @@ class SqliteEngine:
                 around.tx.close()
         finally:
             lock.release(block)
+
+    def write_briefly(self) -> WriteBlock:
+        """Return a context like `write` that does not wait long for another process."""
+        return WriteBlock(self, timeout_ms=UPKEEP_MS)
+
+    def rest_upkeep(self) -> Callable[[], None]:
+        """Wait until the upkeep thread is between two steps; return what lets it go on."""
+        return (lambda: None) if self.upkeep is None else self.upkeep.rest()
+
+    def begin_upkeep(self) -> None:
+        """Let a thread do what writes leave to be done; not in memory, where nobody waits."""
+        if not self.pool.is_memory:
+            from memdb.engine.sqlite.upkeep import Upkeep  # readers do without
+
+            self.upkeep = Upkeep(self, connections.CHECKPOINT_PAGES)
+            self.pool.close_idle()  # a connection for writing tells it how long the WAL is
+            self.pool.on_commit = self.upkeep.note_wal
 
     def _clear_mark(self) -> int:
         """Move the WAL into the file; for the owner of the lock."""
@@ -546,12 +524,14 @@ class SqliteEngine:
 
     def _move_tail(self, writer: Tx) -> None:
         """Complete the index of messages, for other programs that search in a closed file."""
-        if not writer.has_used_words:
+        if writer.take_parts() is None:
             return
         writer.raw.set_busy_handler(None)
         try:
             writer.begin()
             writer.words.move_tail()
+            if self.upkeep is not None and self.upkeep.has_parts:
+                writer.words.merge_messages(CLOSE_PAGES)
             writer.commit()
         except MemDBError:
             writer.roll_back()  # the next close does it, or the next 64 messages
@@ -573,11 +553,13 @@ class SqliteEngine:
             return 0
         lock = self.pool.write_lock
         block = Block(self.pool)
+        go_on = self.rest_upkeep()
         try:
             lock.acquire(block)
             return self._clear_mark() if self.pool.has_its_files() else 0
         finally:
             lock.release(block)
+            go_on()
 
     def __enter__(self) -> Self:
         """Return the engine itself."""

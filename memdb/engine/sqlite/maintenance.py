@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from time import sleep
 
 import apsw
 
@@ -109,6 +110,7 @@ READING = (
     "program closes the file, or `memdb work` cuts the WAL"
 )
 LOG_WAIT_MS = 200
+CUT_TRIES, CUT_WAIT_S = 5, 0.03
 
 VACUUM = """/* maintenance.vacuum */
 VACUUM
@@ -249,13 +251,26 @@ class SqliteMaintenance:
         """
         if self._db.path == MEMORY:
             return []
-        with self._db.apart() as tx:
-            tx.raw.set_busy_timeout(LOG_WAIT_MS)
-            try:
-                busy, _ = cut_wal(tx)
-            except Busy:
-                busy = True
+        go_on = self._db.rest_upkeep()
+        try:
+            with self._db.apart() as tx:
+                tx.raw.set_busy_timeout(LOG_WAIT_MS)
+                try:
+                    busy = self._cut(tx)
+                except Busy:
+                    busy = True
+        finally:
+            go_on()
         return [READING] if busy else []
+
+    def _cut(self, tx: Tx) -> bool:
+        """Cut the WAL; return whether somebody prevents it, also after a moment."""
+        for _ in range(CUT_TRIES):
+            busy, _ = cut_wal(tx)
+            if not busy:
+                return False
+            sleep(CUT_WAIT_S)  # another process may be moving it just now
+        return True
 
     def checkpoint(self) -> int:
         """
@@ -298,11 +313,17 @@ class SqliteMaintenance:
         with self._db.write() as tx:
             for sql in OPTIMIZE:
                 tx.run(sql)
+        go_on = self._db.rest_upkeep()
+        try:
+            return self._pack()
+        finally:
+            go_on()
+
+    def _pack(self) -> int:
         with self._db.apart() as tx:
             before = _bytes(tx)
             tx.run(VACUUM)
-            busy, _ = cut_wal(tx)
-            if busy:
+            if self._cut(tx):
                 raise Busy(
                     "somebody is reading, so the file could not be cut yet: it was packed, "
                     "and gets smaller when the readers have closed it"

@@ -1,18 +1,20 @@
 """
 Connections of one open file: who uses which, and when each is opened and closed.
 
-`ConnectionPool` owns them; the blocks that borrow them are those of `memdb.engine.sqlite.blocks`.
+`ConnectionPool` owns them; the blocks that borrow them are those of `memdb.engine.sqlite.blocks`,
+and `ReadBlock`.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import get_ident
 from _weakref import ref
 from time import monotonic
 
 import apsw
 
-from memdb.engine.sqlite.blocks import Readers, WriteLock
+from memdb.engine.sqlite.blocks import Block, Readers, WriteLock
 from memdb.engine.sqlite.connection import MEMORY, Tx, connect, translated_errors
 from memdb.engine.sqlite.marker import (
     cut_wal_error,
@@ -31,9 +33,8 @@ from memdb.errors import Busy, Closed, FileError, MemDBError, WrongProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
-
-    from memdb.engine.sqlite.blocks import Block
 
     Identity = tuple[int, int] | None
 
@@ -88,6 +89,8 @@ class ConnectionPool:
         self._wal = f"{path}-wal"
         self._identity: Identity = None
         self._memory: Tx | None = None
+        # Called with the pages of the WAL; it takes the place of SQLite's own checkpoints.
+        self.on_commit: Callable[[apsw.Connection, str, int], int] | None = None
         self._readers = self._lending.idle
         self._writers: list[Tx] = []  # one at most
         self._watch: Tx | None = None
@@ -170,7 +173,10 @@ class ConnectionPool:
         try:
             return self._writers.pop()
         except IndexError:
-            return Tx(self.open(writable=True))
+            writer = Tx(self.open(writable=True))
+            if self.on_commit is not None:
+                writer.raw.set_wal_hook(self.on_commit)
+            return writer
 
     def _take_memory(self) -> Tx:
         """Return the connection of a file in memory; a copy of it after an error of storage."""
@@ -384,6 +390,76 @@ class ConnectionPool:
             return False  # what is left of a removed file can still be read
         _stale.add(self._identity)
         return True
+
+
+class ReadBlock(Block):
+    """`with db.read()`: a snapshot; inside a write or read of this thread, that one."""
+
+    __slots__ = ()
+    _pool: ConnectionPool
+
+    def __enter__(self) -> Tx:
+        """Begin a snapshot, unless this thread is in one."""
+        pool = self._pool
+        pool.guard()
+        around = pool.write_lock.owned()
+        if around is not None and around.tx is not None:
+            return around.tx
+        if pool.is_memory:
+            return self._enter_memory()
+        self.thread = me = get_ident()
+        around = pool.reading.get(me)
+        if around is not None:
+            if around.tx is not None and not around.is_abandoned():
+                return around.tx
+            pool.end_abandoned()
+        if pool.is_read_only:
+            pool.follow_writers()
+        try:
+            self.tx = reader = pool.take_reader(self)
+            if pool.is_outdated(reader):
+                self.tx = None
+                pool.discard(reader)
+                self.tx = reader = pool.take_reader(self)
+            reader.begin_read()
+        except BaseException:
+            self._leave()
+            raise
+        return reader
+
+    def _enter_memory(self) -> Tx:
+        """Wait for the only connection there is."""
+        self._pool.write_lock.acquire(self)
+        try:
+            self._pool.guard()
+            self.tx = self._pool.take_writer()
+        except BaseException:
+            self._leave()
+            raise
+        return self.tx
+
+    def _leave(self, *_: object) -> None:
+        reader, pool = self.tx, self._pool
+        if reader is not None and not pool.is_memory:
+            if reader.wal == NO_WAL_YET:
+                pool.note_wal(reader)
+            reader.end_read()
+            # A connection belongs to the block or to the pool, never to both.
+            self.tx = None
+            if pool.reading.get(self.thread) is self:
+                del pool.reading[self.thread]
+            pool.give_back_reader(reader)
+            if pool.is_read_only:
+                self._exit = None
+                pool.refuse_torn_read()
+        elif pool.is_memory:
+            if reader is not None:
+                reader.roll_back()
+            self.tx = None
+            pool.write_lock.release(self)
+        elif pool.reading.get(self.thread) is self:  # it got no connection
+            del pool.reading[self.thread]
+        self._exit = None
 
 
 # Every pool of this process, for the fork and for files of which all connections must go.

@@ -101,9 +101,14 @@ FROM json_each(:terms) AS terms
 
 
 class Tail:
-    """The tail as one connection sees it, with the index in memory that it keeps for searches."""
+    """
+    The tail as one connection sees it, with the index in memory that it keeps for searches.
 
-    __slots__ = ("_digests", "_index", "_now", "_state", "_tx")
+    Attributes:
+        parts: How often the connection added a part to the index of messages.
+    """
+
+    __slots__ = ("_digests", "_index", "_now", "_state", "_tx", "parts")
 
     def __init__(self, tx: Tx, now: Callable[[], object]) -> None:
         """
@@ -115,6 +120,7 @@ class Tail:
         self._tx = tx
         self._now = now
         self._index: apsw.Connection | None = None
+        self.parts = 0
         self._digests: dict[int, int] = {}  # of the messages in the index in memory, by id
         self._state: object = None  # of the file when that index was made
 
@@ -152,7 +158,8 @@ class Tail:
 
     def move(self) -> None:
         """Put the words of all messages of the tail into the index."""
-        self._tx.run(MOVE_TAIL)
+        if self._tx.run(MOVE_TAIL):
+            self.parts += 1
         self.clear()
 
     def drop(self, low: int, high: int) -> None:

@@ -278,6 +278,10 @@ INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('secure-delete', :on)
 """,
 )
 
+MERGE_MESSAGES = """/* words.merge_some */
+INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', :pages)
+"""
+
 # Each merges some parts of an index and drops its marks of deletion.
 MERGE = (
     """/* words.merge_messages */
@@ -396,6 +400,16 @@ class SqliteWords:
         """
         if not self._tail.add(rows):
             self._tx.many(INSERT_MESSAGE, rows)
+            self._tail.parts += 1
+
+    def merge_messages(self, pages: int) -> None:
+        """Merge about *pages* of the index of messages."""
+        self._tx.run(MERGE_MESSAGES, {"pages": pages})
+
+    def take_parts(self) -> int:
+        """Return how many parts were added to the index of messages since the last call."""
+        parts, self._tail.parts = self._tail.parts, 0
+        return parts
 
     def move_tail(self) -> None:
         """Put the words of all messages into the index that are only in its tail."""
