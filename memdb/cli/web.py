@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8642
 MIN_TOKEN_CHARS = 32
 OWN_ONLY = 0o600
+NETWORK = ("openai:", "llm:")  # embedders that may ask a server
 
 
 @verb(
@@ -79,7 +80,12 @@ def web(
         raise missing_extra("web", error) from error
     token = None if token_file is None else read_token(token_file)
     with ending_by_signals(), call.open(read_only=read_only) as db:
-        app = App(db, read_only=read_only or not is_writable(call.file), token=token)
+        app = App(
+            db,
+            read_only=read_only or not is_writable(call.file),
+            token=token,
+            asks_network=(call.embedder or "").startswith(NETWORK),
+        )
         listener = bind(port, app, note)
         _announce(app, call.shown_file, no_browser=no_browser)
         serve(app, listener)

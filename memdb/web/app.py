@@ -76,10 +76,26 @@ def file_id(db: MemDB) -> str:
 class App:
     """The server of one open file: its API, its guard, and what opens it."""
 
-    def __init__(self, db: MemDB, *, read_only: bool = False, token: str | None = None) -> None:
-        """Serve *db*, to a browser that has the link and to programs that have *token*."""
+    def __init__(
+        self,
+        db: MemDB,
+        *,
+        read_only: bool = False,
+        token: str | None = None,
+        asks_network: bool = False,
+    ) -> None:
+        """
+        Serve *db*, to a browser that has the link and to programs that have *token*.
+
+        Args:
+            read_only: Without any route that writes.
+            token: What programs send. None lets none in.
+            asks_network: Whether a search by meaning asks a server for the vector: the page
+                then searches by words while somebody types.
+        """
         self.db = db
         self.read_only = read_only
+        self.asks_network = asks_network
         self.id = file_id(db)
         self.access = Access(token)
         self.api = Api(db, read_only=read_only)
@@ -152,6 +168,7 @@ class App:
             "file": self.name,
             "id": self.id,
             "read_only": self.read_only,
+            "asks_network": self.asks_network,
             "version": __version__,
         }
         return encode(about)

@@ -270,7 +270,9 @@ def test_what_does_not_sign_in(
 def test_signing_out_ends_the_cookie(page: Site) -> None:
     """It works no more, whoever kept it; those of other browsers do."""
     cookie = page.sign_in()
-    assert request(page, path="{base}session", Cookie=cookie).json["file"] == "trip.db"
+    about = request(page, path="{base}session", Cookie=cookie).json
+    assert about["file"] == "trip.db"
+    assert (about["read_only"], about["asks_network"]) == (False, False)
     out = request(page, "DELETE", "{base}session", Cookie=cookie)
 
     assert out.status == 204
