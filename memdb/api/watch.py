@@ -62,11 +62,11 @@ def watch_folder(
     yield FolderChange(read(None), ())
     while True:
         sleep(INTERVAL_S)
-        look = watch.look()
+        difference = watch.compare()
         report, failure = None, None
         try:
-            report = read(look.changed) if look.changed else None
+            report = read(difference.changed) if difference.changed else None
         except InvalidInput as error:
             failure = error
-        if report is not None or failure is not None or look.removed:
-            yield FolderChange(report, look.removed, failure)
+        if report is not None or failure is not None or difference.removed:
+            yield FolderChange(report, difference.removed, failure)

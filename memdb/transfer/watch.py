@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Stamps = dict[str, tuple[int, int]]
 
 
-class Look(Record):
+class Difference(Record):
     """
-    What a look at a folder found.
+    What is different in a folder from what was imported.
 
     Attributes:
         changed: Files that are new or changed, and were left alone since the last look.
@@ -57,7 +57,7 @@ class FolderWatch:
             self._claim = chosen.claim
             self._imported = self._before = self._stamps(tree)
 
-    def look(self) -> Look:
+    def compare(self) -> Difference:
         """
         Return what is different; a file that is being written is told by the next look.
 
@@ -75,7 +75,7 @@ class FolderWatch:
         kept = {name: stamp for name, stamp in self._imported.items() if name in now}
         self._imported = {**kept, **{name: now[name] for name in changed}}
         self._before = now
-        return Look(tuple(changed), tuple(removed))
+        return Difference(tuple(changed), tuple(removed))
 
     def _stamps(self, tree: Tree) -> Stamps:
         stamps = {name: tree.stamp(name) for name in self._claim(tree)}
