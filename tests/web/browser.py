@@ -77,7 +77,7 @@ class Tab:
         if not self.context.cookies():
             self.sign_in()
         self.page.goto(self.base + place)
-        self.page.wait_for_selector("main h1")
+        self.page.wait_for_selector("main h1", state="attached")
         return self.page
 
     def foreign_requests(self) -> list[str]:

@@ -233,7 +233,7 @@ def test_an_empty_file_says_how_to_begin(tmp_path: Path, open_tab: Callable[...,
             assert page.locator(".problem").count() == 0, view
 
 
-VIEWS_WITH_EMPTY = ("search", "entries")
+VIEWS_WITH_EMPTY = ("search", "entries", "artifacts", "context", "health", "map")
 
 
 def test_two_users_are_never_mixed(tmp_path: Path, open_tab: Callable[..., Tab]) -> None:

@@ -1,16 +1,23 @@
 // Conversations: newest first; the words of one as a virtual list; its summary tree beside it.
-import { age, button, clock, day, fill, h, longWords, number, plural, shown, size, words } from "../dom.js";
-import { get, getText, send } from "../http.js";
+import { FIRST_CHARS, button, clock, day, fill, h, longWords, number, plural, shown, size, words } from "../dom.js";
+import { address, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
 import { openForget } from "./forget.js";
 
 const LETTER = { user: "U", assistant: "A", tool: "⚙", system: "S" };
 
-function drawPart(part) {
-  if (typeof part?.text === "string") return longWords(part.text, "words read");
-  const data = part?.data ?? part?.source?.data ?? part?.image_url?.url;
-  if (typeof data === "string" && data.length > 200) return h("p", { class: "meta" }, `${shown(part.type ?? "data")}, ${size(data.length * 0.75)}`);
-  return h("details", {}, h("summary", {}, `${shown(part?.type ?? "part")} ${shown(part?.name ?? "")}`), h("pre", {}, longWords(JSON.stringify(part, null, 1), "code")));
+function drawPart(part, index, message, ctx) {
+  if (typeof part?.text === "string" && !part.base64_bytes) return longWords(part.text, "words read");
+  const kind = shown(part?.type ?? "part");
+  const mime = String(part?.mime_type ?? part?.media_type ?? part?.mime ?? part?.source?.media_type ?? "");
+  const bytes = part?.base64_bytes ?? part?.source?.base64_bytes;
+  const raw = h("pre", {}, longWords(JSON.stringify(part, null, 1), "code"));
+  if (bytes && (mime.startsWith("image/") || kind === "image")) {
+    const image = h("img", { class: "thumb", alt: `image of message ${message.seq}`, loading: "lazy", src: address("message/bytes", { ...ctx.scope, session: message.session, seq: message.seq, part: index }) });
+    image.addEventListener("error", () => image.replaceWith(h("span", { class: "meta" }, "not shown")));
+    return h("div", {}, h("p", { class: "meta" }, `image, ${size(bytes)}`), image);
+  }
+  return h("details", {}, h("summary", {}, `${kind} ${shown(part?.name ?? "")}`, bytes ? `, ${size(bytes)}` : ""), raw);
 }
 
 /** Return one message as an article. */
@@ -19,12 +26,18 @@ function drawMessage(message, { selected, select, ctx }) {
   const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${message.seq}`, checked: selected.has(message.seq),
     onchange: (event) => select(message.seq, event.target.checked) });
   const parts = message.parts?.length ? message.parts : null;
-  const body = parts && !message.text ? parts.map(drawPart) : [longWords(message.text, "words read"), parts && h("details", {}, h("summary", {}, plural(parts.length, "part")), parts.map(drawPart))];
+  const isCut = message.text_chars > message.text.length;
+  const rest = isCut ? button(`all ${size(message.text_chars)}`, async (event) => {
+    const mine = event.currentTarget;
+    const whole = await get("message", { ...ctx.scope, session: message.session, seq: message.seq });
+    mine.replaceWith(longWords(whole.text.slice(message.text.length), "words read"));
+  }, { class: "link" }) : null;
+  const body = parts && !message.text ? parts.map((part, index) => drawPart(part, index, message, ctx)) : [longWords(message.text, "words read"), rest, parts && h("details", {}, h("summary", {}, plural(parts.length, "part")), parts.map((part, index) => drawPart(part, index, message, ctx)))];
   return h("article", { class: "message", tabindex: -1, "data-role": message.role, "data-row": true, "aria-label": `message ${message.seq}, ${name}` },
     h("div", { class: "spread" },
       h("div", { class: `kind kind-${message.role}` }, `${LETTER[message.role] ?? "·"} `, words(name, "who"), h("span", { class: "meta" }, ` ${clock(message.created_ms)}`)),
       h("div", { class: "tools tight meta" }, h("a", { "data-go": true, href: ctx.href("conversations", { session: message.session, at: message.seq }) }, `#${message.seq}`),
-        button("Copy", () => ctx.copy(message.text ?? JSON.stringify(message.parts)), { class: "link", "aria-label": `Copy message ${message.seq}` }), box)),
+        button("Copy", async () => { const whole = message.text_chars > message.text.length ? await get("message", { ...ctx.scope, session: message.session, seq: message.seq }) : message; ctx.copy(whole.text || JSON.stringify(whole.parts)); }, { class: "link", "aria-label": `Copy message ${message.seq}` }), box)),
     message.role === "system" ? h("details", {}, h("summary", {}, "system message"), body) : body);
 }
 
@@ -201,7 +214,7 @@ export async function mount(root, ctx) {
     drawSelection();
     feed = new FeedList(reader, {
       count: Math.max(1, head.last_seq),
-      load: async (first, limit) => (await get("messages", { ...ctx.scope, session: name, first_seq: first, limit })).items,
+      load: async (first, limit) => (await get("messages", { ...ctx.scope, session: name, first_seq: first, limit, max_chars: FIRST_CHARS })).items,
       draw: (message) => drawMessage(message, { selected, select, ctx }),
       moved: (seq) => { if (feed) feed.seen = seq; where.textContent = `#${number(seq)} of ${number(head.last_seq)}`; light(seq); },
       failed: (error) => { if (!reader.querySelector(".problem")) reader.append(ctx.problem(error, () => openSession(name, at))); },

@@ -2,11 +2,12 @@
 import { importance } from "../bars.js";
 import { age, button, day, fill, h, longWords, number, plural, shown, words } from "../dom.js";
 import { wordDiff } from "../diff.js";
-import { get, send } from "../http.js";
+import { address as addressOf, get, send } from "../http.js";
 import { KeyedList } from "../list.js";
 import { entryActions } from "./entry_actions.js";
 import { openForget } from "./forget.js";
 
+const FORMATS = ["jsonl", "csv", "md"];
 const STEPS = 1000;
 const COUNTS = "SELECT category, count(*), sum(pinned) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY category ORDER BY 2 DESC, 1 LIMIT 200";
 
@@ -29,7 +30,11 @@ export async function mount(root, ctx) {
   panes.style.gridTemplateColumns = "";
   fill(root, panes);
   fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Entries"), filter, chips,
-    h("label", {}, "as of", slider), label, h("label", { class: "meta" }, off, "also what holds no more"), selection), rows);
+    h("label", {}, "as of", slider), label, h("label", { class: "meta" }, off, "also what holds no more"),
+    h("details", { class: "meta" }, h("summary", {}, "Export"), h("div", { class: "tools" }, FORMATS.map((format) => button(format.toUpperCase(), () => {
+      const link = h("a", { href: addressOf("entries", { ...keyed.query(), order: null, format }), download: `entries.${format}` });
+      link.click();
+    })))), selection), rows);
 
   const isAlways = (entry) => entry.pinned || pinnedCategories.has(entry.category);
   const drawRow = (entry) => {

@@ -1,0 +1,268 @@
+"""Every view of the page: hostile texts, accessible names, themes, widths, long conversations."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from hostile_file import fill_hostile
+from web_site import opened, served
+
+import memdb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from browser import Tab
+    from web_site import Site
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "pictures"
+# A place in each view, on the file of the examples.
+PLACES = {
+    "conversations": "conversations?user=ann&session=trip",
+    "search": "search?user=ann&q=Oslo",
+    "entries": "entries?user=ann",
+    "artifacts": "artifacts?user=ann&name=user:map.svg",
+    "context": "context?user=ann&session=trip&budget=600&q=Oslo",
+    "health": "health?user=ann",
+    "map": "map?user=ann&by=day",
+}
+AXE = "axe-core@4"
+ARTIFACT = "user:0<b>'\".svg"
+
+
+def settle(page: Any) -> None:
+    """Wait until nothing is asked any more."""
+    page.wait_for_selector(".progress:not([data-on])", state="attached")
+    page.wait_for_timeout(150)
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the script of axe-core, from npm."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is absent")
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "memdb-tests"
+    script = cache / "axe.min.js"
+    if not script.exists():
+        folder = tmp_path_factory.mktemp("axe")
+        command = ["npm", "pack", "--silent", AXE]
+        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False)
+        packed = next(folder.glob("*.tgz"), None)
+        if done.returncode or packed is None:
+            pytest.skip("npm did not bring axe-core")
+        with tarfile.open(packed) as archive:
+            text = archive.extractfile("package/axe.min.js")
+            assert text is not None
+            cache.mkdir(parents=True, exist_ok=True)
+            script.write_bytes(text.read())
+    return script.read_text()
+
+
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory: pytest.TempPathFactory, filled: bytes) -> Iterator[Site]:
+    """Return one served copy for the tests that only look."""
+    path = tmp_path_factory.mktemp("views") / "trip.db"
+    path.write_bytes(filled)
+    with opened(path) as db, served(db) as site:
+        yield site
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_view_has_a_serious_finding_of_axe(
+    shared_site: Site, open_tab: Callable[..., Tab], axe: str, theme: str, width: int
+) -> None:
+    """Names, roles and contrast, in both themes; nothing is wider than the screen."""
+    size = {"width": width, "height": 800}
+    tab = open_tab(shared_site, color_scheme=theme, viewport=size, bypass_csp=True)
+    found = {}
+    for view, place in PLACES.items():
+        page = tab.open(place)
+        settle(page)
+        page.evaluate(axe)
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        serious = [
+            (one["id"], node["target"], node["failureSummary"][:200])
+            for one in result["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"][:3]
+        ]
+        if serious:
+            found[view] = serious
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, (view, wide)
+    assert found == {}
+
+
+def test_stored_text_is_only_text(tmp_path: Path, open_tab: Callable[..., Tab]) -> None:
+    """No script, no dialog, no request elsewhere, no violation of the policy, in any view."""
+    with memdb.open(tmp_path / "hostile.db") as db, served(db) as site:
+        name = quote(fill_hostile(db), safe="")
+        tab = open_tab(site)
+        violations: list[str] = []
+        tab.context.expose_function("note_violation", lambda text: violations.append(text))
+        tab.context.add_init_script(
+            "addEventListener('securitypolicyviolation',"
+            "(event) => note_violation(event.violatedDirective + ' ' + event.blockedURI))"
+        )
+        first = next(db.scope("mallory").entries.list()).id
+        for place in (
+            f"conversations?user=mallory&session={name}",
+            f"conversations?user=mallory&session={name}&at=1",
+            f"conversations?user=mallory&session={name}&at=50",
+            "search?user=mallory&q=alert",
+            "search?user=mallory&q=%3Cscript%3Ealert(1)%3C/script%3E",
+            "entries?user=mallory",
+            f"entries?user=mallory&entry={first}",
+            f"artifacts?user=mallory&name={quote(ARTIFACT)}",
+            "artifacts?user=mallory&name=user%3A0%3Ci%3E.html&version=2&against=1",
+            f"context?user=mallory&session={name}&budget=9000&q=alert",
+            "health?user=mallory",
+            "map?user=mallory&from=2020-01-01&to=2099-01-01",
+        ):
+            page = tab.open(place)
+            settle(page)
+            assert page.locator(".problem").count() == 0, (place, page.inner_text(".problem"))
+            assert page.evaluate("window.hacked") is None, place
+            assert page.evaluate("document.documentElement.scrollWidth") <= 1280, place
+            assert (
+                page.locator("main script, main iframe, main style, main form[action]").count() == 0
+            )
+            assert "\u202e" not in page.title()
+        assert violations == []
+
+
+def test_an_image_is_shown_and_a_difference_drawn(tab: Tab) -> None:
+    """Versions of an artifact: the newest, an older one, what differs."""
+    ann = tab.site.app.db.scope("ann")
+    ann.session("trip").artifacts.save("plan.md", "Day 1: sail\nDay 2: walk")
+    page = tab.open("artifacts?user=ann&session=trip&name=plan.md")
+    page.wait_for_selector("pre:has-text('Day 2: walk')")
+    page.select_option("main select", "1")
+    page.wait_for_selector("tr.removed:has-text('Day 1: fly')")
+    page.wait_for_selector("tr.added:has-text('Day 2: walk')")
+    tab.open("artifacts?user=ann&name=user:map.svg")
+    page.wait_for_selector("img.thumb")
+
+
+def test_a_context_adds_up_at_each_budget(tab: Tab) -> None:
+    """The bar, the sum, and what came in and fell out between two budgets."""
+    page = tab.open("context?user=ann&session=trip&budget=100&q=Oslo")
+    page.wait_for_selector("svg.segments")
+    page.click("text=Compare with this budget")
+    page.fill("[aria-label=Budget]", "4000")
+    page.press("[aria-label=Budget]", "Enter")
+    page.wait_for_selector("tr.added")
+    assert "budget=4000" in page.url
+    page.click("summary:has-text('Exactly what is sent')")
+    page.wait_for_selector("pre:has-text('\"messages\"')")
+
+
+def test_health_runs_what_is_due(tab: Tab) -> None:
+    """Jobs that are due are said, and run by a button."""
+    tab.site.app.db.scope("ann").session("new").append("user", "Something new.")
+    page = tab.open("health?user=ann")
+    page.wait_for_selector("[role=status]:has-text('due.')")
+    page.click("text=Run what is due")
+    page.wait_for_selector("[role=status]:has-text('No job is due.')")
+
+
+def test_a_day_of_the_map_leads_to_its_conversations(tab: Tab) -> None:
+    """The calendar, the lanes, and the way on."""
+    page = tab.open("map?user=ann")
+    page.click("button.cell")
+    page.wait_for_selector("svg.lanes")
+    page.click("main td a:has-text('Oslo')")
+    page.wait_for_selector("article")
+
+
+def fill_long(db: memdb.MemDB, count: int) -> None:
+    """Say *count* messages in one session."""
+    session = db.scope("ann").session("long")
+    texts = ("The lease of the boat {}.", "Message {} is here. " * 6, "Short {}.")
+    for start in range(1, count + 1, 5000):
+        session.extend(
+            {"role": "user" if n % 2 else "assistant", "text": texts[n % 3].replace("{}", str(n))}
+            for n in range(start, min(start + 5000, count + 1))
+        )
+
+
+def check_long(open_tab: Callable[..., Tab], path: Path, count: int) -> dict[str, float]:
+    """Open a long conversation, jump in it and go back; return what it took, in ms."""
+    took = {}
+    with memdb.open(path, embedder=None) as db:
+        fill_long(db, count)
+        with served(db) as site:
+            tab = open_tab(site)
+            tab.sign_in()
+            start = perf_counter()
+            page = tab.open("conversations?user=ann&session=long")
+            page.wait_for_selector(f"article[data-seq='{count}']")
+            took["first view"] = (perf_counter() - start) * 1000
+            middle = count * 57 // 100
+            start = perf_counter()
+            page.fill("[aria-label='Go to message number']", str(middle))
+            page.press("[aria-label='Go to message number']", "Enter")
+            page.wait_for_selector(f"article[data-here][data-seq='{middle}']")
+            took["jump"] = (perf_counter() - start) * 1000
+            box = page.locator(f"article[data-seq='{middle}']").bounding_box()
+            assert 0 < box["y"] < 800
+            assert page.locator("article").count() <= 400
+            assert page.locator("article").first.get_attribute("aria-setsize") == str(count)
+            tab.open(f"conversations?user=ann&session=long&at={middle}")
+            page.wait_for_selector(f"article[data-here][data-seq='{middle}']")
+            start = perf_counter()
+            tab.open("search?user=ann&q=lease+of+the+boat")
+            page.wait_for_selector("[role=listitem]")
+            took["search"] = (perf_counter() - start) * 1000
+    return took
+
+
+def test_a_long_conversation_is_a_virtual_list(
+    open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    """Only what is in sight is in the page; any number is one step away."""
+    check_long(open_tab, tmp_path / "long.db", 3000)
+
+
+@pytest.mark.slow
+def test_a_conversation_of_100_000_messages(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
+    """The same, thirty times as long."""
+    print(check_long(open_tab, tmp_path / "long.db", 100_000))  # noqa: T201
+
+
+@pytest.mark.skipif("not os.environ.get('MEMDB_PICTURES')", reason="MEMDB_PICTURES=1 takes them")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pictures_for_the_docs(open_tab: Callable[..., Tab], tmp_path: Path, theme: str) -> None:
+    """Take the seven views of the demo, into docs/pictures."""
+    path = tmp_path / "demo.db"
+    command = [sys.executable, "-m", "memdb", "demo", "--keep", str(path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    PICTURES.mkdir(exist_ok=True)
+    with memdb.open(path) as db, served(db) as site:
+        rent = next(one.id for one in db.scope("mara").entries.list() if "15 400" in one.text)
+        places = {
+            "conversations": "conversations?user=mara&session=budget-review&at=7",
+            "search": "search?user=mara&q=rent+in+the+lease",
+            "entries": f"entries?user=mara&entry={rent}",
+            "artifacts": "artifacts?user=mara&name=user:opening-plan.md&version=5&against=4",
+            "context": "context?user=mara&session=budget-review&budget=1500&q=rent",
+            "health": "health",
+            "map": "map?user=mara&from=2025-03-10&to=2025-04-27",
+        }
+        tab = open_tab(site, color_scheme=theme, viewport={"width": 1100, "height": 700})
+        for view, place in places.items():
+            page = tab.open(place)
+            settle(page)
+            page.screenshot(path=PICTURES / f"web-{view}-{theme}.png")
+            assert page.locator(".problem").count() == 0
