@@ -75,7 +75,8 @@ class Adapter:
 
         A closed file answers Closed, also if *work* would not ask it.
         """
-        self._refuse_closed()
+        if self._db.closed:
+            raise self._translate(self._closed())
         return self._with_errors(work)
 
     def _refuse_closed(self) -> None:

@@ -32,10 +32,14 @@ BINARY = b"\0"
 
 def labels_of(config: RunnableConfig) -> Labels:
     """Return the namespace of the checkpoints of a config."""
-    configurable = configurable_of(config)
-    if "thread_id" not in configurable:
-        raise InvalidInput("config has no thread_id: give {'configurable': {'thread_id': ...}}")
-    thread, space = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
+    try:
+        configurable = config["configurable"]
+        thread, space = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
+    except (KeyError, TypeError, AttributeError):
+        configurable_of(config)
+        raise InvalidInput(
+            "config has no thread_id: give {'configurable': {'thread_id': ...}}"
+        ) from None
     return (thread, space) if space else (thread,)
 
 

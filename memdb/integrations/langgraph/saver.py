@@ -121,14 +121,11 @@ class MemdbSaver(Adapter, BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint of a config, the latest without an id; None without one."""
-        return self._call(partial(self._get_tuple, config))
-
-    def _get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         labels, checkpoint_id = labels_of(config), get_checkpoint_id(config)
         wanted = (self._db.file.stamp(), labels, checkpoint_id)
         asked, group = self._read_last
-        if asked != wanted or wanted[0] is None:
-            group = self._find_group(labels, checkpoint_id)
+        if asked != wanted or wanted[0] is None:  # a closed file has no stamp either
+            group = self._call(partial(self._find_group, labels, checkpoint_id))
             self._read_last = (wanted, group)
         if group is None:
             return None
