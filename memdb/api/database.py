@@ -752,7 +752,12 @@ class MemDB:
     def export_lines(
         self, *, user: str | None = None, app: str = "default", embeddings: bool = True
     ) -> Iterator[str]:
-        """Yield what `export` writes, line by line, without line ends."""
+        """
+        Yield what `export` writes, line by line, without line ends.
+
+        Raises:
+            InvalidInput: it began in a transaction that was rolled back meanwhile.
+        """
         from memdb.transfer.export import export_lines
 
         return export_lines(

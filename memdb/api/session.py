@@ -527,7 +527,11 @@ class Session:
         return self._services.conversations.last_seq(self._owner, self._ref)
 
     def messages(self, after_seq: int = 0, limit: int | None = None) -> Iterator[Message]:
-        """Iterate over the messages after *after_seq*, oldest first, *limit* at most."""
+        """
+        Iterate over the messages after *after_seq*, oldest first, *limit* at most.
+
+        Read in pages: what is added meanwhile may come too, what is rolled back does not.
+        """
         return self._services.conversations.messages(self._owner, self._ref, after_seq, limit)
 
     def last(self, n: int) -> list[Message]:

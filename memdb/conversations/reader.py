@@ -42,24 +42,21 @@ class Conversations:
         """
         Yield the messages after *after_seq*, oldest first, *limit* at most.
 
-        Read in pages of 500, so messages added meanwhile may come too.
+        Read in pages of 500, so messages added meanwhile may come too; those of a
+        transaction that was rolled back meanwhile do not.
         """
+        from memdb.engine.paging import pages_of  # who reads the last ones does not need it
+
         int_value(after_seq, "after_seq", 0, MAX_SEQ)
         left = MAX_SEQ if limit is None else int_value(limit, "limit", 0, MAX_SEQ)
-        return self._pages(owner, session, after_seq, left)
 
-    def _pages(self, owner: ScopeRef, session: str, after_seq: int, left: int) -> Iterator[Message]:
-        while left > 0:
-            with self._db.read() as tx:
-                target = find_session(tx, owner, session)
-                if target is None:
-                    return
-                page = messages.list_after(tx, target, session, after_seq, min(PAGE, left))
-            yield from page
-            if len(page) < PAGE:
-                return
-            left -= len(page)
-            after_seq = page[-1].seq
+        def read(tx: Tx, after: int, count: int) -> list[Message]:
+            target = find_session(tx, owner, session)
+            if target is None:
+                return []
+            return messages.list_after(tx, target, session, after, count)
+
+        return pages_of(self._db, read, _seq_of, after_seq, limit=left, size=PAGE)
 
     def last(
         self, owner: ScopeRef, session: str, count: int, before_seq: int | None = None
@@ -123,16 +120,15 @@ class Conversations:
 
     def own_messages(self, owner: ScopeRef, session: BranchName) -> Iterator[Message]:
         """Yield the messages of a branch that it shares with no parent, oldest first."""
-        with self._db.read() as tx:
+        from memdb.engine.paging import pages_of
+
+        def read(tx: Tx, after: int, count: int) -> list[Message]:
             target = find_session(tx, owner, session)
-        after = 0
-        while target is not None:
-            with self._db.read() as tx:
-                page = messages.list_own(tx, target, session, after, MAX_SEQ, PAGE)
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1].seq
+            if target is None:
+                return []
+            return messages.list_own(tx, target, session, after, MAX_SEQ, count)
+
+        return pages_of(self._db, read, _seq_of, 0, limit=MAX_SEQ, size=PAGE)
 
     def sessions(
         self,
@@ -163,6 +159,10 @@ class Conversations:
             info if info.title else info.replace(label=_first_line(openings.get(row_id, "")))
             for row_id, info in found
         ]
+
+
+def _seq_of(message: Message) -> int:
+    return message.seq
 
 
 def _first_line(text: str) -> str | None:

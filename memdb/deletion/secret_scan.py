@@ -6,6 +6,7 @@ It changes nothing, and returns no secret in full.
 
 from __future__ import annotations
 
+from memdb.engine.paging import refuse_undone
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import BranchName
 from memdb.models.record import Record
@@ -69,7 +70,17 @@ def places(
     Yield every secret of a scope, in all fields that `SecretScreen` screens when they are written.
 
     Sessions come first, with their messages and summaries, then state, entries, items, artifacts.
+
+    Raises:
+        InvalidInput: the transaction in which it looked was rolled back meanwhile.
     """
+    rows = _places(sources, owner, screen, entropy=entropy)
+    return refuse_undone(sources.db, rows, "find_secrets")
+
+
+def _places(
+    sources: Sources, owner: ScopeRef, screen: SecretScreen, *, entropy: bool
+) -> Iterator[SecretPlace]:
     yield from _in_sessions(sources, owner, screen, entropy=entropy)
     for row in _state(sources.db, owner):
         where = f"state of session {row.session}" if row.session else "state"

@@ -350,6 +350,13 @@ class Engine(Protocol):
     def writing(self) -> bool:
         """Whether this thread is inside `with engine.write()`."""
 
+    def watch_undo(self) -> Callable[[], bool] | None:
+        """
+        Return what tells whether writes of this thread's open transaction were undone since.
+
+        None outside of a transaction: what is read there was committed.
+        """
+
     def others(self) -> int | None:
         """Return a number that changes with other connections' commits; None if not known now."""
 

@@ -7,6 +7,7 @@ Compares entries by key only; `memdb.entries.remember` compares them by content.
 from __future__ import annotations
 
 from memdb.engine.branches import runs_of
+from memdb.engine.paging import pages_of
 from memdb.entries.apply import EntryWriter, get_entry, locate
 from memdb.entries.validation import (
     FLAGGED,
@@ -375,24 +376,18 @@ class EntryService:
     def _by_id(
         self, owner: ScopeRef, wanted: EntryFilter, at_ms: int | None, after: int, left: int
     ) -> Iterator[Entry]:
-        while True:
-            size = min(PAGE, left)
-            with self._db.read() as tx:
-                span = owner.span(tx)
-                if span is None:
-                    return
-                low, high = max(after, span[0]), span[1]
-                filters: dict[str, Any] = {**wanted._asdict(), "limit": size}
-                now_ms = filters.pop("now_ms")
-                if at_ms is None:
-                    page = entries.list_page(tx, low, high, now_ms=now_ms, **filters)
-                else:
-                    page = past_page(tx, low, high, at_ms=at_ms, **filters)
-            yield from page
-            left -= len(page)
-            if len(page) < size or not left:
-                return
-            after = page[-1].id
+        def read(tx: Tx, after: int, count: int) -> list[Entry]:
+            span = owner.span(tx)
+            if span is None:
+                return []
+            low, high = max(after, span[0]), span[1]
+            filters: dict[str, Any] = {**wanted._asdict(), "limit": count}
+            now_ms = filters.pop("now_ms")
+            if at_ms is None:
+                return entries.list_page(tx, low, high, now_ms=now_ms, **filters)
+            return past_page(tx, low, high, at_ms=at_ms, **filters)
+
+        return pages_of(self._db, read, lambda row: row.id, after, limit=left, size=PAGE)
 
     def _by_time(
         self,
@@ -403,13 +398,18 @@ class EntryService:
         left: int,
     ) -> Iterator[Entry]:
         """Yield entries by time: all in one read, as each page sorts those of the scope."""
-        with self._db.read() as tx:
+
+        def read(tx: Tx, before: tuple[Any, ...], count: int) -> list[Entry]:
             span = owner.span(tx)
             if span is None:
-                return
+                return []
             place = before[0], before[1]
-            found = entries.list_by_time(tx, span, order, place, limit=left, wanted=wanted)
-        yield from found
+            return entries.list_by_time(tx, span, order, place, limit=count, wanted=wanted)
+
+        def key_of(row: Entry) -> tuple[Any, ...]:
+            return getattr(row, f"{order}_ms"), row.id
+
+        return pages_of(self._db, read, key_of, before, limit=left, size=left)
 
     def page(
         self,

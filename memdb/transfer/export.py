@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from memdb.engine.paging import refuse_undone
 from memdb.errors import FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
@@ -83,7 +84,17 @@ def export_lines(
     transaction, so that they tell of one moment, and kept in a temporary file
     if they take more than 8 MB. A caller that stops between two lines keeps no
     snapshot of the file open.
+
+    Raises:
+        InvalidInput: it began in a transaction that was rolled back before the last line.
     """
+    lines = _spooled(db, owners, embeddings=embeddings, with_settings=with_settings)
+    return refuse_undone(db, lines, "export_lines")
+
+
+def _spooled(
+    db: Engine, owners: Sequence[ScopeRef], *, embeddings: bool, with_settings: bool
+) -> Iterator[str]:
     from tempfile import SpooledTemporaryFile  # 5 ms
 
     with SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:

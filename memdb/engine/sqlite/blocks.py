@@ -90,10 +90,11 @@ class Block:
         tx: The connection that it gives back; None if it uses that of a block around it.
         thread: The thread that entered it.
         depth: Open levels of `with db.write()`, in the outermost block.
+        undone: How often it, or a savepoint in it, was rolled back.
         whole: Whether the write has no savepoints.
     """
 
-    __slots__ = ("_exit", "_pool", "depth", "thread", "tx", "whole")
+    __slots__ = ("_exit", "_pool", "depth", "thread", "tx", "undone", "whole")
 
     def __init__(self, pool: Pool) -> None:
         """Use connections of *pool*."""
@@ -102,6 +103,7 @@ class Block:
         self.tx: Tx | None = None
         self.thread = 0
         self.depth = 0
+        self.undone = 0
         self.whole = False
 
     __exit__ = BlockExit()

@@ -8,6 +8,7 @@ One connection writes at a time, and each thread that reads has one of its own.
 from __future__ import annotations
 
 import os
+from _functools import partial  # type: ignore[import-not-found] # as in `blocks`
 from time import sleep
 
 from memdb.engine.sqlite import connection as connections
@@ -140,6 +141,7 @@ class WriteBlock(Block):
             return
         try:
             if is_failed:
+                outer.undone += 1
                 _undo(writer, nested=level > 0)
             elif level:
                 writer.run("RELEASE nested")
@@ -157,6 +159,7 @@ class WriteBlock(Block):
                     if self._db.upkeep is not None:
                         self._db.upkeep.note_commit(writer.take_parts() or 0)
         except BaseException:
+            outer.undone += 1
             _undo(writer, nested=level > 0)
             self._db.commits += 1  # it may have been committed
             raise
@@ -175,6 +178,10 @@ class WriteBlock(Block):
                 self._pool.give_back_writer(writer)
             self._pool.write_lock.release(self)
         self._exit = None
+
+
+def _is_undone(owner: Block, undone: int) -> bool:
+    return owner.undone != undone or owner.is_abandoned()
 
 
 def _undo(writer: Tx, *, nested: bool) -> None:
@@ -389,6 +396,17 @@ class SqliteEngine:
         """Whether this thread is inside `with db.write()`."""
         owner = self.pool.write_lock.owned()
         return owner is not None and owner.depth > 0
+
+    def watch_undo(self) -> Callable[[], bool] | None:
+        """
+        Return what tells whether writes of this thread's open transaction were undone since.
+
+        All of them, or those of a savepoint. None outside of a transaction.
+        """
+        owner = self.pool.write_lock.owned()
+        return (
+            None if owner is None or not owner.depth else partial(_is_undone, owner, owner.undone)
+        )
 
     def stamp(self, *, start: bool = False) -> int | None:
         """

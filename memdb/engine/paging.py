@@ -1,0 +1,80 @@
+"""
+Iteration over rows that may outlive the transaction it began in.
+
+A page holds rows that the consumer has not seen yet. If it was read inside a transaction that is
+then rolled back, those rows never were: `pages_of` reads again behind the last one that it gave,
+and `refuse_undone` raises where the rows have to be of one moment.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    from memdb.engine.base import Engine, Tx
+
+    T = TypeVar("T")
+    K = TypeVar("K")
+
+
+def pages_of(
+    db: Engine,
+    read: Callable[[Tx, K, int], list[T]],
+    key_of: Callable[[T], K],
+    after: K,
+    *,
+    limit: int,
+    size: int,
+) -> Iterator[T]:
+    """
+    Yield rows behind the key *after*, *limit* at most, as they are when each page is read.
+
+    Args:
+        read: Returns the rows behind a key, at most so many; fewer mean that there are no more.
+        key_of: Returns the key of a row.
+        size: Rows per page.
+    """
+    while limit > 0:
+        count = min(size, limit)
+        is_undone = db.watch_undo()
+        with db.read() as tx:
+            page = read(tx, after, count)
+        given = 0
+        if is_undone is None:
+            yield from page
+            given = len(page)
+        else:
+            for row in page:
+                yield row
+                given += 1
+                if is_undone():
+                    break
+        if len(page) < count and (is_undone is None or not is_undone()):
+            return
+        limit -= given
+        if given:
+            after = key_of(page[given - 1])
+
+
+def refuse_undone(db: Engine, rows: Iterator[T], what: str) -> Iterator[T]:
+    """
+    Yield *rows*, which tell of one moment, while that moment stays true.
+
+    Raises:
+        InvalidInput: the transaction that they were read in was rolled back; it names *what*.
+    """
+    while True:
+        is_undone = db.watch_undo()
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        yield row
+        if is_undone is not None and is_undone():
+            raise InvalidInput(
+                f"the transaction in which {what} began was rolled back: call it again"
+            )
