@@ -37,6 +37,20 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="proc
         print(chat.append("user", "a quagga").seq, flush=True)
 """
 
+UPKEEP = """
+import sys, memdb
+from memdb.engine.sqlite import connection, upkeep
+connection.CHECKPOINT_PAGES = 30
+upkeep.PARTS, upkeep.PAUSE_S, upkeep.MERGE_PAGES = 1, 0, 2
+with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:
+    chat = db.scope("ann").session(sys.argv[2])
+    print("ready", flush=True)
+    while True:
+        for message in chat.extend([{"role": "user", "text": "a quagga"}] * 70):
+            print(message.seq, flush=True)
+        print(chat.append("user", "a quagga").seq, flush=True)
+"""
+
 CREATE = """
 import sys, memdb
 print("ready", flush=True)
@@ -101,15 +115,16 @@ def test_a_hundred_kills_lose_nothing(
     assert kill_often(path, start_child, 100, durability, seed=2) > 100
 
 
+@pytest.mark.parametrize("program", [TALK, UPKEEP], ids=["tail", "upkeep"])
 @pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_writers_leave_each_message_to_be_found_once(
-    path: str, start_child: Callable[..., Any], kills: int
+    path: str, start_child: Callable[..., Any], kills: int, program: str
 ) -> None:
-    """In the tail of the index, after it was moved, and in between; no file is closed meanwhile."""
+    """In the tail of the index, while it is moved, and during a merge; no file is closed."""
     moments = random.Random(kills)
     written = 0
     for number in range(kills):
-        child = start_child(TALK, path, f"s{number}")
+        child = start_child(program, path, f"s{number}")
         written += len(kill_after(child, moments.uniform(0, 0.03), moments.randrange(1, 90)))
         count("kills")
 
