@@ -23,6 +23,7 @@ Below are the names that a program uses first. The others can be imported from
                         redact_secrets (in a text)
     the file            FileInfo Finding SpaceInfo ImportReport LeftOut ChangeMark Upkeep
                         Rows TableColumns
+    overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk
     how it goes         Stats QueueState RefusedText Failure CallStats Event
     saving a file       recover Recovery RecoveredTable restore Restored
     your own parts      Embedder Model Summarizer Arbiter TokenCounter Detector Clock Ids, with
@@ -122,6 +123,11 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.messages import Why as Why
     from memdb.models.observation import CallStats as CallStats
     from memdb.models.observation import Event as Event
+    from memdb.models.overviews import CategoryCount as CategoryCount
+    from memdb.models.overviews import DayCount as DayCount
+    from memdb.models.overviews import Hunk as Hunk
+    from memdb.models.overviews import ScopeCounts as ScopeCounts
+    from memdb.models.overviews import TextDiff as TextDiff
     from memdb.models.protocols import Arbiter as Arbiter
     from memdb.models.protocols import Claim as Claim
     from memdb.models.protocols import Clock as Clock
@@ -244,6 +250,7 @@ _HOMES = {
         "ProfileBlock SessionInfo Source SpaceInfo Why BranchInfo"
     ),
     "memdb.models.observation": "CallStats Event",
+    "memdb.models.overviews": "CategoryCount DayCount Hunk ScopeCounts TextDiff",
     "memdb.models.protocols": (
         "Arbiter Claim Clock Detector Embedder Ids Model Summarizer TokenCounter TokenVectors "
         "Verdict"

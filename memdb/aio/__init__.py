@@ -219,6 +219,7 @@ class Scope:
         self.user = sync.user
 
     sessions = later(scopes.Scope.sessions, "read")
+    counts = later(scopes.Scope.counts, "read")
     remember = later(scopes.Scope.remember, "ask")
     recall = later(scopes.Scope.recall, "search")
     profile = later(scopes.Scope.profile, "read")

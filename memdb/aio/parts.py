@@ -148,6 +148,7 @@ class Artifacts:
     export = later(collections.Artifacts.export, "ask")
     list = later(collections.Artifacts.list, "read")
     versions = later(collections.Artifacts.versions, "read")
+    diff = later(collections.Artifacts.diff, "ask")
     delete = later(collections.Artifacts.delete)
 
     async def open(

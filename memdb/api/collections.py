@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memdb.api._container import Services
     from memdb.models.entries import Decision, Entry, EntryPage, EntryVersion, NewEntry, Remembered
     from memdb.models.messages import Artifact, ArtifactVersion
+    from memdb.models.overviews import TextDiff
     from memdb.models.reports import StateValue
     from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
     from memdb.models.types import ArtifactOrder, EntryOrder, When
@@ -455,6 +456,38 @@ class Artifacts:
     def versions(self, name: str, *, session: str | None = None) -> list[ArtifactVersion]:
         """Return every version of *name*, newest first; [] without any."""
         return self._artifacts.versions(self._owner, self._of(session), name)
+
+    def diff(
+        self,
+        name: str,
+        version: int | None = None,
+        against: int | None = None,
+        *,
+        session: str | None = None,
+    ) -> TextDiff:
+        """
+        Return the lines that differ between two versions of a text.
+
+        Args:
+            version: None means the newest.
+            against: The version to compare it with. None means the one before.
+
+        Raises:
+            NotFound: there is no such version.
+            TooLarge: a version has more than 2 MB.
+            InvalidInput: a version is no text in UTF-8, or there is none before.
+
+        Cost: 0.1 s per 20,000 lines; what they repeat adds 0.6 s at most.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     files = db.scope("ann").artifacts
+        ...     for text in ("soup", "fish"):
+        ...         _ = files.save("menu", text)
+        ...     files.diff("menu").hunks[0].lines[0]
+        '-soup'
+        """
+        return self._artifacts.diff(self._owner, self._of(session), name, version, against)
 
     def delete(self, name: str, version: int | None = None, *, session: str | None = None) -> bool:
         """Remove one version, all of them for None; False if there was none."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memdb.api.items import Items
     from memdb.models.entries import Remembered
     from memdb.models.messages import Hits, ProfileBlock, SessionInfo, Why
+    from memdb.models.overviews import ScopeCounts
     from memdb.models.reports import PreviewPage, Receipt, SecretPlace
     from memdb.models.types import (
         Kind,
@@ -89,6 +90,44 @@ class Scope:
         """
         return self._services.conversations.sessions(
             self._owner, prefix, after=after, limit=limit, order=order
+        )
+
+    def counts(
+        self,
+        *,
+        since: When | None = None,
+        until: When | None = None,
+        offset_minutes: int = 0,
+    ) -> ScopeCounts:
+        """
+        Return how much came in on each day, and the entries of each category by state.
+
+        Args:
+            since: Only days that hold what came at or after this time, as in `recall`.
+            until: Only what came before this time. Categories are counted whole.
+            offset_minutes: How far local time is ahead of UTC, -1,440 to 1,440; days begin
+                at its midnight.
+
+        Raises:
+            InvalidInput: an argument is none of these.
+
+        Cost: 30 ms per 100,000 messages of the scope, up to a million.
+
+        >>> import memdb
+        >>> with memdb.open(":memory:") as db:
+        ...     ann = db.scope("ann")
+        ...     _ = ann.session("trip").append("user", "We fly.", created="2026-05-01")
+        ...     ann.counts(until="2026-05-02").days[0].messages
+        1
+        """
+        from memdb.records.overviews import count_scope
+
+        return count_scope(
+            self._services.db,
+            self._owner,
+            self._services.when_ms(since, "since"),
+            self._services.when_ms(until, "until"),
+            offset_minutes,
         )
 
     def remember(

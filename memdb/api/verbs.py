@@ -186,6 +186,7 @@ VERBS = (
         fixed=UNCOUNTED,
     ),
     Verb("why", "GET", Scope.why, {**TRIP, "query": "Oslo", "seq": 1}),
+    Verb("counts", "GET", Scope.counts, ANN),
     Verb("profile", "GET", Scope.profile, {**ANN, "budget_tokens": 500}, fixed=UNCOUNTED),
     Verb("secrets", "GET", Scope.find_secrets, ANN, is_slow=True),
     Verb("delete", "POST", Scope.delete, {**ANN, "session": "old"}, writes=True, is_slow=True),
@@ -300,6 +301,7 @@ VERBS = (
     Verb("artifact", "GET", pages.find_artifact, {**TRIP, "name": "plan.md"}),
     Verb("artifact/bytes", "GET", pages.open_artifact, {**TRIP, "name": "plan.md"}),
     Verb("artifact/versions", "GET", Artifacts.versions, {**TRIP, "name": "plan.md"}),
+    Verb("artifact/diff", "GET", Artifacts.diff, {**TRIP, "name": "plan.md", "against": 1}),
     Verb(
         "artifact",
         "PUT",

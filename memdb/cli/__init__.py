@@ -39,6 +39,9 @@ COMMANDS = {
     "demo": Loaded("demo", "Show in a few seconds what memdb does"),
     "info": Loaded("file", "Show what is in FILE: rows, bytes, times and whose memory it is"),
     "stats": Loaded("file", "Show what background work waits in FILE, what fails and why"),
+    "counts": Loaded(
+        "overview", "Count what came in on each day, and entries by category and state"
+    ),
     "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search messages, entries, artifacts and titles of one user"),

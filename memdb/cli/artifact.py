@@ -177,10 +177,8 @@ def diff(call: Call, name: str, old: int | None, new: int | None, session: str |
         session = option_session(scope, session)
         known = [one.version for one in reversed(_versions(scope, name, session))]
         chosen = pair((old, new), known, one_line(name))
-        texts = [scope.artifacts.load(name, one, session=session) for one in chosen]
-    data = {"name": name, "session": session, "old": chosen[0], "new": chosen[1]}
-    lines = [_text(one).splitlines() for one in texts]
-    reply_diff(call, data, *lines)
+        found = scope.artifacts.diff(name, chosen[1], chosen[0], session=session)
+    reply_diff(call, {"name": name, "session": session}, found)
 
 
 @verb("memdb artifact edit agent.db menu.md --session trip --user ann", of=artifact)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.cli.base import Call
+    from memdb.models.overviews import TextDiff
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -70,18 +71,18 @@ def pair(given: tuple[int | None, int | None], known: Sequence[int], what: str) 
     return old, new
 
 
-def reply_diff(call: Call, data: dict[str, Any], old: Sequence[str], new: Sequence[str]) -> None:
+def reply_diff(call: Call, data: dict[str, Any], found: TextDiff) -> None:
     """
     Reply with the lines that differ, as `diff -u` writes them.
 
     Args:
-        data: What --json prints besides "diff"; its "old" and "new" head the lines.
-        old, new: The lines of both, without line ends.
+        data: What --json prints besides "old", "new" and "diff".
     """
-    from difflib import unified_diff
-
-    lines = list(unified_diff(old, new, str(data["old"]), str(data["new"]), lineterm=""))
-    call.reply({**data, "diff": "\n".join(lines)}, lambda: _print(lines))
+    lines = found.lines()
+    data = {**data, "old": found.old, "new": found.new, "diff": "\n".join(lines)}
+    call.reply(data, lambda: _print(lines))
+    if not found.is_exact:
+        note("The texts repeat too much: lines that are in both may stand as removed and added.")
 
 
 def _print(lines: list[str]) -> None:

@@ -31,6 +31,7 @@ from memdb.cli.output import (
     when,
 )
 from memdb.models.ids import system_clock
+from memdb.text.differences import compare_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -259,8 +260,8 @@ def diff(call: Call, entry_ref: str, old: int | None, new: int | None) -> None:
         versions = {one.version: one for one in scope.entries.history(found.id)}
     known: dict[int, Entry | EntryVersion] = {**versions, found.version: found}
     chosen = pair((old, new), sorted(known), f"entry {number_of(found.id)}")
-    data = {"id": found.id, "old": chosen[0], "new": chosen[1]}
-    reply_diff(call, data, *(_lines_of(known[one]) for one in chosen))
+    old_lines, new_lines = ([f"{line}\n" for line in _lines_of(known[one])] for one in chosen)
+    reply_diff(call, {"id": found.id}, compare_lines(old_lines, new_lines, chosen))
 
 
 def _lines_of(version: Entry | EntryVersion) -> list[str]:

@@ -11,7 +11,17 @@ import inspect
 from typing import TYPE_CHECKING, get_args
 
 from memdb import __version__
-from memdb.models import entries, items, messages, observation, reports, settings, summaries, types
+from memdb.models import (
+    entries,
+    items,
+    messages,
+    observation,
+    overviews,
+    reports,
+    settings,
+    summaries,
+    types,
+)
 from memdb.models.record import Record
 from memdb.web.errors import CODES
 from memdb.web.parameters import split_annotation
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
 
     from memdb.web.routes import Route
 
-MODULES = (messages, entries, summaries, reports, items, settings, observation)
+MODULES = (messages, entries, summaries, reports, overviews, items, settings, observation)
 RECORDS: dict[str, type[Record]] = {
     name: value
     for module in MODULES

@@ -34,7 +34,10 @@ def test_diff_of_an_artifact(run, run_json, trip):
     done = run("artifact", "diff", trip, "menu.md", "--session", "trip")
     told = run_json("artifact", "diff", trip, "menu.md", "1", "1", "--session", "trip")
 
-    assert done.stdout == "--- 1\n+++ 2\n@@ -1 +1 @@\n-soup\n+fish\n"
+    assert done.stdout == (
+        "--- 1\n+++ 2\n@@ -1 +1 @@\n-soup\n\\ No newline at end of file\n"
+        "+fish\n\\ No newline at end of file\n"
+    )
     assert told == {"name": "menu.md", "session": "trip", "old": 1, "new": 1, "diff": ""}
 
 
@@ -72,7 +75,7 @@ def test_bytes_are_not_compared(run, trip):
         db.scope("ann").artifacts.save("user:x", b"\xfe")
     done = run("artifact", "diff", trip, "user:x")
     assert done.exit_code == 5
-    assert "is no text: `memdb artifact load --output` writes it" in done.stderr
+    assert "user:x@1 is no text: load it to see its bytes" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ LEAVES = [
     ("demo",),
     ("info",),
     ("stats",),
+    ("counts",),
     ("chat", "append"),
     ("chat", "show"),
     ("chat", "list"),

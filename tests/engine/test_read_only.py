@@ -132,14 +132,14 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
 READS: dict[type, str] = {
     memdb.MemDB: "path closed jobs file scope shared settings scopes state export export_lines query close "
     "stats",
-    memdb.Scope: "app user session sessions recall why profile state entries items artifacts "
+    memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
     "find_secrets export preview_forget",
     memdb.Session: "branches branch_name parent last_seq messages last get find recall context profile summaries host state "
     "tools artifacts preview_forget",
     Host: "head prepare segments snapshot window",
     Summaries: "tree expand index list",
     Entries: "has_arbiter prepare get find history replaced decisions list page",
-    Artifacts: "load open export versions list",
+    Artifacts: "load open export versions diff list",
     Items: "find get keys list namespaces recall",
     State: "all find",
     Tools: "schemas call memory_expand memory_search",

@@ -44,7 +44,7 @@ def two_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut an upload into transactions of two chunks, so that a megabyte has several."""
-    monkeypatch.setattr("memdb.artifacts.service.STEP_BYTES", 512 << 10)
+    monkeypatch.setattr("memdb.artifacts.streams.STEP_BYTES", 512 << 10)
 
 
 @pytest.fixture

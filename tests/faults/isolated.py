@@ -86,6 +86,7 @@ QUERIES = ("lamp", "Oslo", "tea", "北京", "soup", "red Oslo lamp", f"{S['text'
 # Name of a public read -> the call. A trailing word tells two of one name apart.
 READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Artifacts.export": exported_artifact,
+    "Artifacts.diff": lambda db: trip(db).artifacts.diff("menu.md"),
     "Artifacts.list": lambda db: (ann(db).artifacts.list(), trip(db).artifacts.list()),
     "Artifacts.list by time": lambda db: ann(db).artifacts.list(order="updated", limit=50),
     "Artifacts.load": lambda db: trip(db).artifacts.load("menu.md"),
@@ -167,6 +168,7 @@ READ_CALLS: dict[str, Callable[[MemDB], object]] = {
     "Scope.sessions": lambda db: ann(db).sessions(),
     "Scope.state": lambda db: ann(db).state.all(),
     "Scope.user": lambda db: ann(db).user,
+    "Scope.counts": lambda db: ann(db).counts(),
     "Scope.why": lambda db: [ann(db).why(query, "long", 3) for query in QUERIES],
     "Session.artifacts": lambda db: trip(db).artifacts.list(session="cold"),
     "Session.context with a query": lambda db: [trip(db).context(300, query) for query in QUERIES],

@@ -681,14 +681,14 @@ def every_write(step: int = 1) -> pytest.MarkDecorator:
 
 # Public calls that write nothing into the file: no fault can leave anything half done.
 READS = {
-    "Artifacts": "export list load open versions",
+    "Artifacts": "diff export list load open versions",
     "Entries": "decisions find get has_arbiter history list note_use page replaced",
     "File": "check count_tokens info mark now_ms spaces stamp warm",
     "Host": "head segments snapshot",
     "Items": "keys namespaces",
     "Jobs": "pending",
     "MemDB": "close closed export_lines file jobs path query scope scopes settings stats",
-    "Scope": "app artifacts entries export find_secrets items preview_forget profile session "
+    "Scope": "app artifacts counts entries export find_secrets items preview_forget profile session "
     "sessions state user why",
     "Session": "artifacts branch_name branches find get host last last_seq messages parent "
     "preview_forget profile state summaries tools",

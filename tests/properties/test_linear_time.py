@@ -35,6 +35,7 @@ from memdb.text import (
     codex,
     cursor,
     data_files,
+    differences,
     equality,
     formats,
     gemini_cli,
@@ -156,6 +157,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     ],
     "data_files.dump_texts": lambda text: data_files.dump_texts([text, text]),
     "times.iso_ms": iso_ms,
+    "differences.compare_lines": lambda text: differences.compare_lines(
+        [f"{one}\n" for one in text], [f"{one}\n" for one in f"x{text[1:]}y"], (1, 2)
+    ),
     "parts.parts_with_text": lambda text: parts.parts_with_text(
         [{"type": "thinking", "text": text}], text
     ),
