@@ -91,6 +91,25 @@ def test_search_says_why_a_message_is_not_there(tab: Tab) -> None:
     assert "why=trip%234" in page.url
 
 
+def test_a_server_is_asked_for_a_vector_on_enter_alone(
+    make_site: Callable[..., Site], open_tab: Callable[..., Tab]
+) -> None:
+    """With an embedder of the network, typing searches by words, and the page says so."""
+    tab = open_tab(make_site(asks_network=True))
+    page = tab.open("search?user=ann&q=cat")
+    page.wait_for_selector("text=Enter asks the embedder too")
+    tab.open("context?user=ann&session=trip&q=cat")
+    page.wait_for_selector("svg.segments")
+    tab.open("search?user=ann&q=cat")
+    asked = [url for url in tab.requests if "/recall?" in url or "/context?" in url]
+    assert asked
+    assert all("by=words" in url or "query=" not in url for url in asked)
+    with page.expect_request(
+        lambda request: "/recall?" in request.url and "by=" not in request.url
+    ):
+        page.press("header input", "Enter")
+
+
 def test_looking_changes_no_use_count(tab: Tab) -> None:
     """What the page asks does not count as use."""
     page = tab.open("search?user=ann&q=cat")

@@ -15,6 +15,7 @@ export async function mount(root, ctx) {
   let params = ctx.params;
   let before = null; // the pieces of the budget that is compared with
   let current = null;
+  let isAsked = !ctx.about.asks_network; // a server is asked for a vector on Enter alone
   const heading = h("h1", { tabindex: -1 }, "Context");
   const choose = h("select", { "aria-label": "Conversation" });
   const slider = h("input", { type: "range", min: 0, max: STEPS, value: toStep(Number(params.budget) || 4000), "aria-label": "Budget in tokens" });
@@ -37,7 +38,7 @@ export async function mount(root, ctx) {
   const details = root.querySelector("details");
 
   const address = () => { const { user, app, ...rest } = params; ctx.change(rest); };
-  const query = () => ({ ...ctx.scope, session: params.session, budget_tokens: Number(params.budget) || 4000, query: params.q || null });
+  const query = () => ({ ...ctx.scope, session: params.session, budget_tokens: Number(params.budget) || 4000, query: (isAsked && params.q) || null });
   const ask = newest((signal) => get("context", query(), { signal }));
 
   function where(piece) {
@@ -107,6 +108,7 @@ export async function mount(root, ctx) {
   slider.addEventListener("input", () => { budget.value = toBudget(Number(slider.value)); setBudget(budget.value); });
   budget.addEventListener("change", () => { if (Number(budget.value) >= 1) { slider.value = toStep(Number(budget.value)); setBudget(Math.round(Number(budget.value))); } });
   question.addEventListener("input", (event) => { if (!event.isComposing) { params = { ...params, q: question.value }; later(); } });
+  question.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.isComposing) { isAsked = true; later(); } });
   choose.addEventListener("change", () => { params = { ...params, session: choose.value }; before = null; later(); });
   shape.addEventListener("change", () => { params = { ...params, shape: shape.value }; address(); drawSent(); });
   details.addEventListener("toggle", drawSent);

@@ -45,7 +45,7 @@ export async function mount(root, ctx) {
       h("span", { class: "spread meta" }, h("span", { class: "kind kind-entry" }, isAlways(entry) ? (entry.pinned ? "★ " : "☆ ") : "◆ ", shown(entry.category)),
         entry.active === false ? h("span", { class: "warn" }, entry.superseded_by ? "superseded" : "off") : null),
       words(text.length > 300 ? `${text.slice(0, 300)} …` : text, "words"),
-      h("span", { class: "spread meta" }, importance(entry.importance), entry.session ? `${shown(entry.session)}#${entry.first_seq}` : "", day(entry.updated_ms)));
+      h("span", { class: "spread meta" }, importance(entry.importance), h("span", {}, entry.session ? `${shown(entry.session)}#${entry.first_seq}` : ""), h("span", { class: "num" }, day(entry.updated_ms))));
     const holder = h("div", { class: "pick" }, link, select);
     return holder;
   };
@@ -63,7 +63,7 @@ export async function mount(root, ctx) {
     if (ctx.scope.user === undefined) { fill(rows, keyed.empty()); return; }
     if (!params.q) { await keyed.load(); return; }
     try {
-      const found = await get("recall", { ...ctx.scope, query: params.q, kinds: ["entry"], limit: 50, prefix: true, as_of: asOf(), categories: params.category && params.category !== "*" ? [params.category] : null });
+      const found = await get("recall", { ...ctx.scope, query: params.q, kinds: ["entry"], limit: 50, prefix: true, by: ctx.about.asks_network ? "words" : null, as_of: asOf(), categories: params.category && params.category !== "*" ? [params.category] : null });
       const whole = await Promise.all(found.hits.map((hit) => get("entry", { ...ctx.scope, id: hit.source.entry_id }).catch(() => null)));
       fill(rows, whole.some(Boolean) ? whole.filter(Boolean).map(drawRow) : h("div", { class: "empty" }, "No entry is that near."));
     } catch (error) {

@@ -144,7 +144,7 @@ export function entryActions(ctx, done) {
         }
       }, { class: "primary" }), button("Cancel", () => close())), h("h3", {}, "Or by one that is there"), others);
     text.focus();
-    const found = await get("recall", { ...ctx.scope, query: entry.text.slice(0, 300), kinds: ["entry"], limit: 8 }).catch(() => ({ hits: [] }));
+    const found = await get("recall", { ...ctx.scope, query: entry.text.slice(0, 300), kinds: ["entry"], limit: 8, by: ctx.about.asks_network ? "words" : null }).catch(() => ({ hits: [] }));
     fill(others, found.hits.filter((hit) => hit.source.entry_id !== id).map((hit) =>
       h("div", { class: "card spread" }, words(hit.text), button("By this", () => finish(hit.source.entry_id, false), { "aria-label": `Supersede by: ${hit.text.slice(0, 80)}` }))));
   }

@@ -47,6 +47,7 @@ export async function mount(root, ctx) {
   let params = ctx.params;
   let floor = 0.5;
   let limit = 20;
+  let isAsked = false; // a server is asked for a vector on Enter alone
   const heading = h("h1", { tabindex: -1 }, "Search");
   const filters = h("div", { class: "tools", role: "group", "aria-label": "Filters" });
   const status = h("p", { class: "meta", role: "status" });
@@ -60,6 +61,7 @@ export async function mount(root, ctx) {
   const query = () => ({
     ...ctx.scope, query: params.q, kinds: params.kind ? [params.kind] : null, since: params.since || null, until: params.until || null,
     session: params.session || null, as_of: params.asof || null, explain: true, limit, prefix: true,
+    by: ctx.about.asks_network && !isAsked ? "words" : null,
   });
   const ask = newest((signal) => get("recall", query(), { signal }));
 
@@ -119,7 +121,7 @@ export async function mount(root, ctx) {
       hits = found.hits;
       root.dataset.ms = String(Math.round(performance.now() - started));
       drawFilters();
-      const failed = found.failure ? ` · by words only: ${shown(found.failure)}` : "";
+      const failed = found.failure ? ` · by words only: ${shown(found.failure)}` : ctx.about.asks_network && !isAsked ? " · by words; Enter asks the embedder too" : "";
       status.textContent = `${plural(hits.length, "hit")} · ${root.dataset.ms} ms${failed}`;
       fill(results, hits.length ? hits.map(drawHit) : h("div", { class: "empty" }, "Nothing is that near. Other words, or fewer of them, may find it."),
         hits.length >= limit && button("More", () => { limit += 20; search(); }));
@@ -173,6 +175,7 @@ export async function mount(root, ctx) {
     if (q && recent[0] !== q) recent.splice(0, recent.length, q, ...recent.filter((one) => one !== q).slice(0, 4));
   };
   const onKey = (event) => {
+    if (event.key === "Enter" && !event.isComposing && ctx.about.asks_network) { isAsked = true; search().finally(() => { isAsked = false; }); }
     if (event.key === "ArrowDown" && results.querySelector("[data-row]")) { event.preventDefault(); results.querySelector("[data-row]").focus(); }
   };
   box.addEventListener("input", onInput);
