@@ -1,7 +1,7 @@
 """
 What a context is worth, and what it costs.
 
-    python bench/context.py [--useful] [--cost] [--folder DIR]
+    python bench/context.py [--useful] [--cost] [--unsummarised] [--folder DIR]
 
 Useful: each LoCoMo conversation becomes one session; for each question the share
 of its evidence turns that stand word for word in `context(budget, query)`, beside
@@ -11,6 +11,8 @@ part of memdb: evaluation only (CC BY-NC 4.0).
 Cost: a session of 10,000 and one of 100,000 messages, appended one at a time
 where it says so; summaries made, time per append at the start and at the end,
 time per context with and without a question.
+
+Unsummarised: the CPU time of the first contexts after messages were added at once.
 """
 
 from __future__ import annotations
@@ -101,6 +103,28 @@ def cost(sizes: tuple[int, ...]) -> None:
                     print(f"  context({budget}, query): {timed(chat, budget, asked)}")
 
 
+def unsummarised(sizes: tuple[int, ...]) -> None:
+    """Print what the first contexts after an import cost, a message added before each."""
+    for size in sizes:
+        with (
+            tempfile.TemporaryDirectory() as place,
+            memdb.open(f"{place}/{size}.db", durability="process") as db,
+        ):
+            chat = db.scope("ann").session("long")
+            for first in range(0, size, 1_000):
+                fill(chat, corpus.texts(1_000, seed=first), one_by_one=False)
+            took_ms = []
+            for number in range(16):
+                start = time.thread_time()
+                chat.context(4_000)
+                took_ms.append((time.thread_time() - start) * 1000)
+                chat.append("user", f"Again, about {number}.")
+            print(
+                f"{size} messages without a summary: context(4000) first {took_ms[0]:.1f} ms, "
+                f"then p50 {median(took_ms[1:]):.1f} ms, max {max(took_ms[1:]):.1f} ms of CPU"
+            )
+
+
 def fill(chat: memdb.Session, texts: list[str], *, one_by_one: bool) -> list[float]:
     """Add *texts* to a session in turns of two speakers; return the time of each append, in ms."""
     roles = ("user", "assistant")
@@ -131,15 +155,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("--useful", action="store_true")
     parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--unsummarised", action="store_true")
     parser.add_argument("--folder", type=Path, default=locomo_data.FOLDER)
     given = parser.parse_args()
-    both = not (given.useful or given.cost)
+    both = not (given.useful or given.cost or given.unsummarised)
     if (given.useful or both) and not locomo_data.files(given.folder):
         print(f"no conversations in {given.folder.name}: give --folder")
     elif given.useful or both:
         useful(given.folder)
     if given.cost or both:
         cost((10_000, 100_000))
+    if given.unsummarised or both:
+        unsummarised((1_000, 10_000, 100_000))
 
 
 if __name__ == "__main__":

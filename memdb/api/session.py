@@ -634,7 +634,10 @@ class Session:
                 newest message with its tool calls.
 
         Cost: 5 ms for any number of messages, with a query the time of a
-        recall besides. What is not yet summarised is condensed without a model.
+        recall besides. What is not yet summarised is condensed without a model: all
+        that a turn adds at once; after an import two summaries per call, unless a
+        worker or `db.jobs.run()` makes them. Until then older messages are named as
+        left out.
         """
         return self._services.contexts.context(
             self._owner, self._ref, budget_tokens, query, count_use=count_use

@@ -57,10 +57,6 @@ STEADY_SEQS = 5
 # Room for the newest message after the system text.
 LEAST_LEFT_TOKENS = 24
 
-# Most summaries that a context makes before it reads: after an import, some tenths of a
-# second once.
-DRAIN_SUMMARIES = 1_000
-
 NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": ()}
 
 FIRST_PAGE = 64
@@ -136,7 +132,7 @@ class ContextService:
                 target = find_session(tx, owner, session)
                 if target is None or not (count_use and self.summaries.is_behind(tx, target)):
                     return self._window(tx, owner, session, budget_tokens)
-            self.summaries.drain(target, DRAIN_SUMMARIES)
+            self.summaries.drain(target)
             with self._db.read() as tx:
                 return self._window(tx, owner, session, budget_tokens)
         from memdb.search.request import search_request  # 12 ms that the newest messages do without
@@ -175,7 +171,7 @@ class ContextService:
             if not (summaries_due or embeddings_due):
                 return search.retrieve(tx, owner, request, serving)
         if target is not None and summaries_due:
-            self.summaries.drain(target, DRAIN_SUMMARIES)
+            self.summaries.drain(target)
         if embeddings_due:
             search.catch_up(owner)
         with self._db.read() as tx:

@@ -25,7 +25,6 @@ from memdb.conversations.tool_calls import units
 from memdb.models.messages import Piece
 from memdb.models.record import Record
 from memdb.summaries.planning import covered_seq
-from memdb.summaries.summarizer import items_of_messages
 from memdb.tables import messages
 from memdb.tables import summaries as summary_rows
 from memdb.text.sanitize import clipped
@@ -152,17 +151,24 @@ class Coverage:
         if end_seq < first_seq:
             return []
         run = messages.last(self._tx, self._session, self._name, MOST_LOOSE, end_seq + 1)
+        size = self._summaries.settings.summary_messages
+        is_part = len(run) == MOST_LOOSE and run[0].seq > first_seq
         run = [one for one in run if one.seq >= first_seq]
+        parts = units(run)
+        if is_part:
+            # Begin where later contexts begin too: they find the digests of this one.
+            even = (place for place, unit in enumerate(parts) if unit[0].seq % size == 1)
+            parts = parts[next(even, 0) :]
         chunks: list[list[Message]] = [[]]
-        for unit in units(run):
-            if len(chunks[-1]) >= self._summaries.settings.summary_messages:
+        for unit in parts:
+            if len(chunks[-1]) >= size:
                 chunks.append([])
             chunks[-1] += unit
         found = []
-        start = first_seq if len(run) < MOST_LOOSE or not run else run[0].seq
+        start = chunks[0][0].seq if is_part else first_seq
         for chunk in chunks:
             if chunk:
-                made, _ = self._summaries.maker.make(items_of_messages(chunk), 0, local=True)
+                made = self._summaries.maker.digest(chunk)
                 found.append(Part(start, chunk[-1].seq, 0, made.text, made.tokens, None))
                 start = chunk[-1].seq + 1
         if found:

@@ -16,7 +16,14 @@ from memdb.models.reports import WorkRequest
 from memdb.models.summaries import Compacted
 from memdb.records import summaries as records
 from memdb.records.scopes import find_session
-from memdb.summaries.planning import Step, leaf_step, plan, step_above, still_due
+from memdb.summaries.planning import (
+    Step,
+    count_leaves_due,
+    leaf_step,
+    plan,
+    step_above,
+    still_due,
+)
 from memdb.summaries.summarizer import Stopped
 from memdb.tables import jobs, messages, scopes, sessions, summaries
 from memdb.text.derived import bigrams_of
@@ -41,6 +48,11 @@ if TYPE_CHECKING:
 
 # Summaries per transaction without a model: 64 leaves take about 0.1 s.
 LOCAL_BATCH = 64
+
+# Leaves that a context makes at once, more than a turn leaves due. If more are due, it
+# makes the second number of summaries: 1 ms (ADR-0029).
+DRAIN_LEAVES = LOCAL_BATCH
+DRAIN_BACKLOG = 2
 
 # Texts dropped per transaction.
 PRUNE_BATCH = 1000
@@ -104,14 +116,21 @@ class Summaries:
         known = sessions.identity(tx, session)
         return known is not None and bool(plan(tx, session, known[0], self.settings, 1))
 
-    def drain(self, session: int, most: int) -> int:
+    def drain(self, session: int) -> int:
         """
-        Make up to *most* due summaries of a session without a model; return how many.
+        Make the summaries that a context needs, without a model; return how many.
 
-        Contexts call this before they read. If the file has a model, it improves
-        these summaries later. A file that cannot be written now stays as it is:
-        a reader has no use for that error.
+        What a turn left is made at once: up to `DRAIN_LEAVES` leaves, and what they make
+        due. If more are due, after an import, `DRAIN_BACKLOG` are made, and the rest is
+        left to later contexts and the job of the session: so a context costs the same
+        however many are due.
+
+        If the file has a model, it improves these summaries later. A file that cannot
+        be written now stays as it is: a reader has no use for that error.
         """
+        with self._db.read() as tx:
+            leaves = count_leaves_due(tx, session, self.settings, DRAIN_LEAVES + 1)
+        most = 2 * DRAIN_LEAVES if 0 < leaves <= DRAIN_LEAVES else DRAIN_BACKLOG
         done = 0
         while done < most and not (self._db.writing or self._db.is_read_only):
             try:

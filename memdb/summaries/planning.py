@@ -90,6 +90,19 @@ def plan(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list
     return []
 
 
+def count_leaves_due(tx: Tx, session: int, settings: Settings, most: int) -> int:
+    """Return about how many leaves of a path are due, *most* at most; reads no message."""
+    due = covered = 0
+    regions = regions_of(tx, session)
+    ends = summaries.leaf_ends(tx, [region.session for region in regions])
+    for region in regions:
+        last_seq, _, leaf = ends.get(region.session, (0, None, None))
+        covered = max(covered, min(leaf or 0, region.last_seq))
+        due += max(min(last_seq, region.last_seq) - covered, 0) // settings.summary_messages
+        covered = max(covered, region.last_seq)
+    return min(due, most)
+
+
 def _rows_behind(tx: Tx, session: int, least: int) -> Iterator[int]:
     """
     Yield the rows of a path that may be due, oldest first.

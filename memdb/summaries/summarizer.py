@@ -194,6 +194,9 @@ EXTRACT_LEAST_TOKENS = 24
 # than the lease of the job (`memdb.summaries.builder.LEASE_MS`).
 PORT_TIMEOUT_S = 60.0
 
+# Extracts kept that stand for messages without a summary: some 100 KB.
+MAX_DIGESTS = 128
+
 # Longest hint: a line of topics, not a second summary.
 MAX_HINT_CHARS = 500
 
@@ -224,6 +227,7 @@ class SummaryMaker:
 
         self._counting = counting
         self._local = ExtractiveSummarizer(counting.count_many)
+        self._digests: dict[bytes, Made] = {}
         self.port = port
 
     @property
@@ -267,6 +271,31 @@ class SummaryMaker:
         extract = self._local.summarize(source, depth=depth, limit_tokens=limit)
         text = extract.text or WORDLESS
         return self._made(text, extract.hint, quality, self._local.name), failure
+
+    def digest(self, messages: Sequence[Message]) -> Made:
+        """
+        Return an extract of *messages*, oldest first, that is not stored.
+
+        Contexts ask for the same ones turn by turn until a summary stands for them, so
+        the last `MAX_DIGESTS` are kept, by what the messages say.
+        """
+        from memdb.text.derived import content_hash  # only where messages have no summary
+
+        source = items_of_messages(messages)
+        key = content_hash(
+            *[
+                field
+                for item in source
+                for field in (item.first_seq, item.who, item.role, item.text, item.created_ms)
+            ]
+        )
+        made = self._digests.get(key)
+        if made is None:
+            made, _ = self.make(source, 0, local=True)
+            if len(self._digests) >= MAX_DIGESTS:
+                self._digests.clear()
+            self._digests[key] = made
+        return made
 
     def _ask(
         self,

@@ -24,6 +24,7 @@ Faults of the seeds that cannot happen here, and the test that shows it:
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -31,6 +32,7 @@ import memdb
 from memdb import MemDB, Session
 from memdb.conversations.tool_calls import answer_ids, call_ids
 from memdb.models.messages import ContextWindow
+from memdb.summaries.builder import DRAIN_BACKLOG, DRAIN_LEAVES
 from memdb.text.turns import UNKNOWN_TOOL
 
 FRAME = 4  # tokens that a message costs besides its words
@@ -469,9 +471,10 @@ def test_the_oldest_is_left_out_first(chat: Session) -> None:
     assert told(window) == list(range(1, 601))
 
 
-def test_a_large_budget_tells_every_summary(chat: Session) -> None:
+def test_a_large_budget_tells_every_summary(db: MemDB, chat: Session) -> None:
     """However many there are: nothing is left out that there is room for."""
     say(chat, 3_000, 4)
+    db.jobs.run(kinds=("summarize",))
 
     window = chat.context(20_000)
 
@@ -503,6 +506,48 @@ def test_too_many_without_a_summary_are_named(db: MemDB, chat: Session) -> None:
     assert window.tokens <= 3_000
 
 
+def test_an_import_costs_a_context_a_few_summaries(db: MemDB, chat: Session) -> None:
+    """However many are due, a context makes the next ones only; those of a turn at once."""
+    say(chat, 2_000, 4)
+
+    first, second = chat.context(900), chat.context(900)
+
+    leaves = [one for one in chat.summaries.tree().summaries if one.depth == 0]
+    assert [one.last_seq for one in leaves] == [10 * n for n in range(1, 2 * DRAIN_BACKLOG + 1)]
+    assert first == second
+    assert told(first) == list(range(1, 2_001))
+    db.jobs.run(kinds=("summarize",))
+    say(chat, 10 * DRAIN_LEAVES, 4)
+    chat.context(900)
+    assert chat.summaries.tree().first_raw_seq == 2_001 + 10 * DRAIN_LEAVES
+
+
+def test_messages_without_a_summary_are_condensed_once(db: MemDB, chat: Session) -> None:
+    """While the tail grows, the digests before it are those of the context before."""
+    say(chat, 900, 8)
+    made = db._services.summaries.maker
+    extracts: list[int] = []
+    local = made._local.summarize
+
+    with (
+        mock.patch.object(
+            type(made._local),
+            "summarize",
+            lambda _, source, **more: extracts.append(len(source)) or local(source, **more),
+        ),
+        db._db.write(),
+    ):
+        before = chat.context(2_000)
+        first = len(extracts)
+        assert first > 0
+        assert chat.context(2_000) == before
+        assert len(extracts) == first
+        say(chat, 10, 8)
+        after = chat.context(2_000)
+        assert len(extracts) <= first + 2
+    assert "digest" in kinds(after)
+
+
 def test_archiving_changes_nothing(db: MemDB, chat: Session) -> None:
     """The same context from cold messages, with and without a question."""
     chat.append("system", "Be kind.")
@@ -516,9 +561,10 @@ def test_archiving_changes_nothing(db: MemDB, chat: Session) -> None:
     assert "w7x3" in str([one.text for one in before[1].messages])
 
 
-def test_pruning_changes_nothing(chat: Session) -> None:
+def test_pruning_changes_nothing(db: MemDB, chat: Session) -> None:
     """A text that was dropped is made again where it is needed; no placeholder is told."""
     say(chat, 300)
+    db.jobs.run(kinds=("summarize",))
     before = [chat.context(budget) for budget in (300, 900, 3_000)]
 
     assert chat.summaries.compact().pruned > 0
