@@ -251,7 +251,7 @@ CREATE TABLE entries (
 CREATE UNIQUE INDEX entries_key ON entries (scope_no, key, private_to)
   WHERE key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL;
 CREATE INDEX entries_said ON entries (scope_no, said_hash);
-CREATE INDEX entries_scope ON entries (scope_no, category);
+CREATE INDEX entries_scope ON entries (scope_no, category, active);
 CREATE INDEX entries_pinned ON entries (scope_no) WHERE pinned = 1;
 CREATE INDEX entries_superseded ON entries (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX entries_session ON entries (session_id) WHERE session_id IS NOT NULL;

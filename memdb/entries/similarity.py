@@ -45,6 +45,11 @@ BY_WORDS = 12
 MAX_TERMS = 12
 MAX_RELATED = 40
 
+# Of a word that more entries hold than this, the newest count: it parts no two of them,
+# and reading all of them would cost 1 ms per 1,000 entries and word (ADR-0030). Twice the
+# default quota.
+MAX_HOLDERS = 2_000
+
 # Entries that expired or were evicted, which a statement is compared with.
 MAX_FADED = 5
 
@@ -311,7 +316,7 @@ def _find_by_words(tx: Tx, span: tuple[int, int], text: str, related: Sequence[s
     """Return the entries that share the rarest words, and the newest of each related word."""
     own = word_terms(content_words(query_words(text)), MAX_TERMS)
     more = word_terms(related, len(related)) if related else []
-    postings = tx.words.postings("entry", [*own, *more], *span)
+    postings = tx.words.postings("entry", [*own, *more], *span, newest=MAX_HOLDERS)
     scores: dict[int, float] = {}
     for term in dict.fromkeys(own):
         ids = postings[term]

@@ -8,6 +8,8 @@ import pytest
 
 import memdb
 from memdb import Category, Claim, InvalidInput, Verdict
+from memdb.entries import similarity
+from memdb.models.ids import scope_of, scope_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,3 +144,40 @@ def test_a_log_is_not_superseded_from_outside(merge: Any, open_db: Callable[...,
 
     assert done.action == "added"
     assert len(list(ann.entries.list())) == 2
+
+
+def _words_of(db: MemDB, text: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Return the entries of ann that share words with a text, if words have a limit."""
+    monkeypatch.setattr(similarity, "MAX_HOLDERS", limit)
+    with db._db.read() as tx:
+        (scope_no,) = {scope_of(entry.id) for entry in db.scope("ann").entries.list()}
+        return similarity._find_by_words(tx, scope_range(scope_no), text, ["harbour"])
+
+
+@pytest.mark.parametrize("limit", [50, 60, 1_000])
+def test_the_newest_of_a_common_word_are_enough(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that fewer entries hold than the limit bring the same entries as without one."""
+    with memdb.open(":memory:", embedder=None) as db, db._db.write():
+        for number in range(60):
+            rare = f"lantern{number % 20}" if number < 40 else "boat"
+            text = f"The harbour keeper painted {rare} number {number}."
+            db.scope("ann").remember(text, key=f"k{number}")
+
+        for text in ("My lantern3 is new.", "A boat.", "lantern1 and lantern2, painted.", "Tea."):
+            unlimited = _words_of(db, text, 1 << 40, monkeypatch)
+            assert _words_of(db, text, limit, monkeypatch) == unlimited
+
+
+def test_a_common_word_brings_its_newest_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word above the limit brings no old entry, and hides none that a rarer word brings."""
+    with memdb.open(":memory:", embedder=None) as db, db._db.write():
+        ann = db.scope("ann")
+        ids = [
+            ann.remember(f"Painted {'lantern' if n == 3 else 'fence'} {n}.", key=f"k{n}").entry.id
+            for n in range(40)
+        ]
+
+        assert _words_of(db, "A painted lantern", 20, monkeypatch) >= {ids[3], *ids[-11:]}
+        assert _words_of(db, "It is painted", 20, monkeypatch) <= {*ids[-20:]}
