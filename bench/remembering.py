@@ -1,7 +1,10 @@
 """
 What remembering costs, and what a cosine can tell.
 
-    python -m bench.remembering
+    python -m bench.remembering [--growth]
+
+With --growth alone: the CPU time of a new statement beside 1,000, 10,000 and 100,000
+entries whose words are all common, with and without the limit on common words.
 
 First `remember` with 1,000 active entries of the user (offline arbiter, no FULL
 sync). Then the cosines of the static table between statements of the scripted
@@ -14,16 +17,20 @@ from __future__ import annotations
 import json
 import random
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import memdb
 from bench.year_statements import Told, Year
 from memdb.embeddings.static_model import StaticEmbedder
+from memdb.entries import similarity
 
 ENTRIES = 1_000
 TRIALS = 300
+THINGS = "tulip boat harbour cousin doctor violin garden winter train ticket recipe museum".split()
 
 
 def percentiles(spent: list[float]) -> dict[str, float]:
@@ -64,6 +71,31 @@ def remember(path: str) -> dict[str, object]:
                 f"cpu_{name}": value for name, value in percentiles(worked).items()
             }
     return results
+
+
+def growth(path: str, entries: int) -> dict[str, float]:
+    """Time new statements beside so many entries; see ADR-0030."""
+    rng = random.Random(entries)
+
+    def statement() -> str:
+        first, second, third = rng.choices(THINGS, k=3)
+        return f"The {first} number {rng.randint(1, 10**6)} of {second} {third} costs {entries}."
+
+    spent: dict[str, list[float]] = {"limited": [], "unlimited": []}
+    with memdb.open(path, durability="process", settings={"entry_quota": 1_000_000}) as db:
+        ann = db.scope("ann")
+        with db._db.write():
+            for _ in range(entries):
+                ann._services.entries.add(ann._owner, memdb.NewEntry(text=statement()))
+        db.jobs.run()
+        for _ in range(30):
+            for name in rng.sample(sorted(spent), 2):
+                limit = similarity.MAX_HOLDERS if name == "limited" else 1 << 40
+                with mock.patch.object(similarity, "MAX_HOLDERS", limit):
+                    begun = time.thread_time()
+                    ann.remember(statement())
+                    spent[name].append((time.thread_time() - begun) * 1000)
+    return {f"{name}_p50_ms": round(statistics.median(some), 2) for name, some in spent.items()}
 
 
 def cosines() -> dict[str, object]:
@@ -108,6 +140,11 @@ def _cosine(embedder: StaticEmbedder, one: Told, other: Told) -> float:
 
 
 def main() -> None:
+    if "--growth" in sys.argv:
+        for entries in (1_000, 10_000, 100_000):
+            with tempfile.TemporaryDirectory() as folder:
+                print(entries, json.dumps(growth(str(Path(folder) / "bench.db"), entries)))
+        return
     with tempfile.TemporaryDirectory() as folder:
         print(json.dumps(remember(str(Path(folder) / "bench.db")), indent=1))
     print(json.dumps(cosines(), indent=1))
