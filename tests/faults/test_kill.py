@@ -51,6 +51,29 @@ with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="proc
         print(chat.append("user", "a quagga").seq, flush=True)
 """
 
+BRANCH = """
+import sys, memdb
+def new(text):
+    return {"role": "user", "text": text}
+with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:
+    chat = db.scope("ann").session(sys.argv[2])
+    chat.extend([new(f"main {n}") for n in range(12)])
+    print("ready", flush=True)
+    n = 0
+    while True:
+        n += 1
+        branch = chat.branch(f"b{n}", 12 - n % 5)
+        print("made", n, flush=True)
+        added = branch.append("user", f"branch {n}").seq
+        print("added", n, added, flush=True)
+        kept = branch.host.replace([3, added], [new(f"instead {n}")])[0].seq
+        print("replaced", n, kept, added, flush=True)
+        leaf = branch.branch(f"leaf{n}")
+        print("leaf", n, flush=True)
+        leaf.host.pop()
+        print("popped", n, kept, flush=True)
+"""
+
 CREATE = """
 import sys, memdb
 print("ready", flush=True)
@@ -145,6 +168,47 @@ def test_killed_writers_do_not_harm_each_other(path: str, start_child: Callable[
 
     for number, lines in enumerate(acknowledged):
         assert_nothing_lost(path, f"s{number}", lines)
+
+
+def assert_branches_kept(path: str, session: str, acknowledged: list[list[str]]) -> None:
+    """Fail unless each acknowledged change of a branch is there, and the file is sound."""
+    with memdb.open(path, embedder=None, counter="estimate") as db:
+        chat = db.scope("ann").session(session)
+        names = {one.name for one in chat.branches()}
+        assert [one.text for one in chat.messages()] == [f"main {n}" for n in range(12)]
+        for verb, number, *seq in acknowledged:
+            name = f"leaf{number}" if verb in ("leaf", "popped") else f"b{number}"
+            assert name in names
+            texts = {one.seq: one.text for one in chat.branch(name).messages()}
+            if verb == "added":  # replaced since, unless the kill came before
+                assert texts.get(int(seq[0]), f"branch {number}") == f"branch {number}"
+                assert max(texts) >= int(seq[0])
+            elif verb == "replaced":
+                assert texts[int(seq[0])] == f"instead {number}"
+                assert not {3, int(seq[1])} & texts.keys()
+            elif verb == "popped":
+                assert int(seq[0]) not in texts
+        assert db.file.check(deep=True) == []
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_killed_writer_of_branches_loses_nothing_it_acknowledged(
+    path: str, start_child: Callable[..., Any], kills: int
+) -> None:
+    """Branches made, appended to, replaced in and popped from; each kill is checked."""
+    moments = random.Random(kills)
+    for number in range(kills):
+        child = start_child(BRANCH, path, f"s{number}")
+        assert child.stdout.readline() == "ready\n"
+        out = "".join(child.stdout.readline() for _ in range(moments.randrange(1, 30)))
+        time.sleep(moments.uniform(0, 0.03))
+        child.kill()
+        out += child.stdout.read()
+        child.wait(60)
+        acknowledged = [line.split() for line in out.split("\n")[:-1]]
+        count("kills")
+        count("acknowledged", len(acknowledged))
+        assert_branches_kept(path, f"s{number}", acknowledged)
 
 
 @pytest.mark.parametrize("delay_ms", [0, 2, 5, 10, 20, 40], ids=str)
