@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
-    from memdb.api._container import Transaction
+    from memdb import Transaction
 
     # (future to resolve, context of the caller, callable that returns the callable that stores)
     _Adding = tuple[Future[Any], Context, Callable[[], Callable[[], Any]]]

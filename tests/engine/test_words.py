@@ -3,7 +3,9 @@
 import pytest
 
 from memdb import MemDB
+from memdb.engine.sqlite import excerpts
 from memdb.engine.sqlite.engine import SqliteEngine
+from memdb.text.derived import bigrams_of
 from memdb.text.terms import Term
 
 ALL = (0, 1 << 62)
@@ -75,6 +77,27 @@ def test_a_snippet_takes_hundreds_of_terms(filled: MemDB, database: SqliteEngine
         ((one,),) = tx.words.postings("artifact", [TEA], *ALL).values()
 
         assert "tea" in tx.words.snippets([one], terms)[one]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["tea " * 300_000, "milk " * 150_000 + "then the teas came", "x" * 900_000 + " tea"],
+    ids=["tea alone", "tea at the end", "one long word before it"],
+)
+def test_the_place_in_a_huge_text_is_found_in_a_piece_of_it(
+    db: MemDB, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FTS5, whose excerpts take quadratic time, never sees more than a few thousand characters."""
+    pieces: list[str] = []
+    monkeypatch.setattr(
+        excerpts, "bigrams_of", lambda piece: pieces.append(piece) or bigrams_of(piece)
+    )
+    db.scope("ann").artifacts.save("user:huge.txt", text)
+    (hit,) = db.scope("ann").recall("tea", kinds=["artifact"], min_score=0)
+
+    assert "tea" in hit.text
+    assert len(hit.text) < 2000
+    assert 0 < max(map(len, pieces)) <= excerpts.MAX_CHARS
 
 
 def test_what_is_dropped_is_not_found(filled: MemDB, database: SqliteEngine) -> None:

@@ -207,13 +207,6 @@ SELECT terms.value, (
 FROM json_each(:terms) AS terms
 """
 
-SELECT_SNIPPETS = """/* words.snippets */
-SELECT artifacts_fts.rowid, snippet(artifacts_fts, 1, :before, :after, '…', :words)
-FROM json_each(:ids) AS ids
-CROSS JOIN artifacts_fts
-WHERE artifacts_fts MATCH :match AND artifacts_fts.rowid = ids.value
-"""
-
 # As in schema.sql, but it also stores the text: for a few rows, in memory.
 CREATE_SCRATCH_ENTRIES = """/* words.create_scratch_entries */
 CREATE VIRTUAL TABLE IF NOT EXISTS entries_fts USING fts5 (
@@ -540,26 +533,11 @@ class SqliteWords:
         after: str = "",
         words: int = 24,
     ) -> dict[int, str]:
-        """
-        Return the best matching excerpt of each artifact's text, by id.
+        """Return the best matching excerpt of each artifact's text, by id; see `excerpts`."""
+        from memdb.engine.sqlite.excerpts import excerpts
 
-        Args:
-            ids: Of artifact names.
-            terms: Rows that hold none of them are left out.
-            before: Text before each match.
-            after: Text after each match.
-            words: Most words, 1 to 64.
-        """
-        if not terms:
-            return {}
-        values: dict[str, Any] = {
-            "before": before,
-            "after": after,
-            "words": words,
-            "match": " OR ".join(map(query_of, terms)),
-            "ids": [*ids],
-        }
-        return {row[0]: row[1] for row in self._tx.all(SELECT_SNIPPETS, values)}
+        match = " OR ".join(map(query_of, terms))
+        return excerpts(self._tx, ids, terms, match, before=before, after=after, words=words)
 
     def erase_dropped(self, *, on: bool) -> None:
         """
