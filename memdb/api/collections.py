@@ -477,7 +477,7 @@ class Artifacts:
             TooLarge: a version has more than 2 MB.
             InvalidInput: a version is no text in UTF-8, or there is none before.
 
-        Cost: 0.1 s per 20,000 lines; what they repeat adds 0.6 s at most.
+        Cost: 0.1 s per 20,000 lines; lines that are repeated add seconds at most.
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:

@@ -78,7 +78,7 @@ class Scope:
         Raises:
             InvalidInput: an argument is not one of these.
 
-        Cost: 0.1 ms per 1,000 messages of what it returns, and for an order by time
+        Cost: 0.2 ms per 1,000 messages of what it returns, and for an order by time
         8 ms per 20,000 sessions of the scope.
 
         >>> import memdb
@@ -111,7 +111,7 @@ class Scope:
         Raises:
             InvalidInput: an argument is none of these.
 
-        Cost: 30 ms per 100,000 messages of the scope, up to a million.
+        Cost: 40 ms per 100,000 messages of the scope, up to a million.
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
