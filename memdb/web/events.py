@@ -41,6 +41,7 @@ class Events:
         """Look at the file of *db*, once somebody listens."""
         self._db = db
         self._place = _place_of(db.path)
+        self._stamp: int | None = None
         self._changes = 0
         self._end: str | None = None
         self._listeners = 0
@@ -58,7 +59,10 @@ class Events:
             raise Refused("streams", f"{self._listeners} streams are open")
         self._listeners += 1
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._watch())
+            # Before the stream is open: what is written from then on is a change.
+            await self._begin()
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._watch())
         return StreamingResponse(self._lines(), media_type="text/event-stream")
 
     def close(self) -> None:
@@ -91,19 +95,25 @@ class Events:
         finally:
             self._listeners -= 1
 
+    async def _begin(self) -> None:
+        """Take the moment that later ones are compared with."""
+        try:
+            await asyncio.to_thread(self._db.file.mark)
+            self._stamp = self._db.file.stamp()
+        except MemDBError:
+            self._finish("closing" if _place_of(self._db.path) == self._place else "replaced")
+
     async def _watch(self) -> None:
         """Look at the file while somebody listens."""
         try:
-            await asyncio.to_thread(self._db.file.mark)
-            before = self._db.file.stamp()
             while self._listeners and self._end is None:
                 if _place_of(self._db.path) != self._place:
                     self._finish("replaced")
                     return
                 await asyncio.sleep(LOOK_S)
                 stamp = self._db.file.stamp()
-                if stamp is not None and stamp != before:
-                    before = stamp
+                if stamp is not None and stamp != self._stamp:
+                    self._stamp = stamp
                     self._changes += 1
                     self._ring()
                     await asyncio.sleep(AFTER_CHANGE_S - LOOK_S)
