@@ -112,6 +112,9 @@ class Events:
                     return
                 await asyncio.sleep(LOOK_S)
                 stamp = self._db.file.stamp()
+                if stamp is None:  # nobody watches any more, as after a fork: watch again
+                    await asyncio.to_thread(self._db.file.mark)
+                    stamp = self._db.file.stamp()
                 if stamp is not None and stamp != self._stamp:
                     self._stamp = stamp
                     self._changes += 1

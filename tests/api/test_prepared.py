@@ -123,6 +123,21 @@ def test_a_stamp_differs_after_a_commit_of_anybody(db: MemDB) -> None:
     assert theirs.others != ours.others
 
 
+def test_a_mark_lasts_over_the_first_write_of_a_handle(tmp_path: Path) -> None:
+    """That write begins the upkeep, which closes connections; whoever watches goes on."""
+    path = tmp_path / "a.db"
+    with memdb.open(path, embedder=None) as db:
+        db.scope("ann").session("trip").append("user", "a")
+    with memdb.open(path, embedder=None) as db:
+        mark = db.file.mark()
+        assert mark is not None
+        db.scope("ann").session("trip").append("user", "b")
+        stamp = db.file.stamp()
+
+    assert stamp is not None
+    assert stamp != mark.stamp
+
+
 def test_changes_of_a_file_in_memory_are_not_seen() -> None:
     with memdb.open(":memory:", counter="estimate") as db:
         assert (db.file.mark(), db.file.stamp()) == (None, None)

@@ -524,7 +524,7 @@ class SqliteEngine:
             from memdb.engine.sqlite.upkeep import Upkeep  # readers do without
 
             self.upkeep = Upkeep(self, connections.CHECKPOINT_PAGES)
-            self.pool.close_idle()  # a connection for writing tells it how long the WAL is
+            self.pool.close_writers()  # a new one tells it how long the WAL is
             self.pool.on_commit = self.upkeep.note_wal
 
     def _clear_mark(self) -> int:

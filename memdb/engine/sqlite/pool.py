@@ -259,15 +259,23 @@ class ConnectionPool:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
-        for idle in (self._readers, self._writers):
+        self._close_each(self._readers, remove_wal=remove_wal)
+        self.close_writers(remove_wal=remove_wal)
+
+    def close_writers(self, *, remove_wal: bool = False) -> None:
+        """Close the connections for writing that no block uses, as `close_idle` does."""
+        self._close_each(self._writers, remove_wal=remove_wal)
+
+    @staticmethod
+    def _close_each(idle: list[Tx], *, remove_wal: bool) -> None:
+        while True:
             try:
-                while True:
-                    tx = idle.pop()
-                    if remove_wal:
-                        let_close(tx.raw)
-                    tx.close()
+                tx = idle.pop()
             except IndexError:
-                continue
+                return
+            if remove_wal:
+                let_close(tx.raw)
+            tx.close()
 
     def close(self) -> None:
         """Close every connection; those that other threads use are closed by these."""
