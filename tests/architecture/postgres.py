@@ -34,6 +34,7 @@ SCHEMA_RULES = (
     (r"[ \t]*--[^\n]*", ""),
     (r"[ \t]+\n", "\n"),
     (r"CREATE VIRTUAL TABLE.*?;", ""),
+    (r"INSERT INTO messages_fts .*?;", ""),  # settings of FTS5
     (r"CREATE VIEW.*?;", ""),
     (r"PRAGMA[^;]*;", ""),
     (r",\n  digest INTEGER NOT NULL GENERATED ALWAYS AS .*?STORED", ""),  # it has page checksums

@@ -54,9 +54,10 @@ def wait_until(is_done: Callable[[], bool]) -> None:
 
 
 def kept(db: MemDB) -> upkeep.Upkeep:
-    """Return the upkeep of an open file, which begins with a write."""
-    with db._db.write():
-        pass
+    """Return the upkeep of an open file, which begins with a write; a later one would disturb it."""
+    if db._db.upkeep is None:
+        with db._db.write():
+            pass
     assert db._db.upkeep is not None
     return db._db.upkeep
 

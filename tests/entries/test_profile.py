@@ -305,7 +305,9 @@ class TestInContexts:
         pieces = [piece for piece in window.pieces if piece.kind == "entry"]
 
         assert "Ann is allergic to peanuts." in window.messages[0].text
-        assert [piece.reason for piece in pieces] == ["pinned: in every context"] * 2
+        assert [piece.reason for piece in pieces] == [
+            "its category profile is pinned: in every context"
+        ] * 2
         assert window.tokens == sum(piece.tokens for piece in window.pieces) <= 500
 
     def test_a_question_adds_what_matches_and_repeats_nothing(self, ann: memdb.Scope) -> None:

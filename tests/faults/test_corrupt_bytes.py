@@ -186,7 +186,7 @@ def test_a_truncated_wal_gives_an_earlier_state(tmp_path: Path, path: str, keep:
     """
     with memdb.open(path, embedder=None, counter="estimate") as writer:
         chat = writer.scope("ann").session("trip")
-        for n in range(40):
+        for n in range(80):
             chat.append("user", f"message {n + 1}")
         copy = str(tmp_path / "copy.db")
         shutil.copy(path, copy)
@@ -201,7 +201,7 @@ def test_a_truncated_wal_gives_an_earlier_state(tmp_path: Path, path: str, keep:
         texts = [message.text for message in db.scope("ann").session("trip").messages()]
 
         assert texts == [f"message {n + 1}" for n in range(len(texts))]
-        assert len(texts) < 40
+        assert len(texts) < 80
         assert db.file.check(deep=True) == []
 
 

@@ -115,6 +115,7 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
     "Session.parent": lambda db: repr(db.scope("ann").session("trip").parent()),
     "Session.fork": lambda db: repr(db.scope("ann").session("trip").fork("fork")),
     "Artifacts.versions": lambda db: ann(db).artifacts.versions("menu.md", session="trip"),
+    "Entries.revive": lambda db: ann(db).entries.revive(entry(db)),
     "State.get": lambda db: ann(db).state.get("colour"),
     "State.delete": lambda db: (ann(db).state.delete("size"), ann(db).state.delete("nothing")),
 }
@@ -243,6 +244,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "entry off": [["home"], ["{theirs}"]],
     "entry on": [["home"], ["{theirs}"]],
     "entry edit": [["home", "--importance", "7"], ["{theirs}", "--text", "mine"]],
+    "entry diff": [["home"], ["{theirs}"]],
+    "entry revert": [["home", "1"], ["{theirs}", "1"]],
+    "entry revive": [["home"], ["{theirs}"]],
+    "counts": [[]],
     "entry delete": [["home", "--dry-run"], ["{theirs}", "--yes"], [S["entry_key"], "--yes"]],
     "forget": [
         ["--query", "message", "--dry-run"],
@@ -264,6 +269,8 @@ COMMANDS: dict[str, list[list[str]]] = {
     "artifact load": [["menu.md", "--session", "trip"], [S["artifact"], "--session", S["session"]]],
     "artifact list": [[], ["--session", "trip"], ["--session", S["session"]]],
     "artifact versions": [["menu.md", "--session", "trip"], [f"user:{S['artifact_user']}"]],
+    "artifact diff": [["menu.md", "--session", "trip"], [S["artifact"], "--session", S["session"]]],
+    "artifact edit": [["menu.md", "--session", "trip"], [S["artifact"], "--session", S["session"]]],
     "artifact rename": [
         ["menu.md", "card.md", "--session", "trip"],
         [S["artifact"], "mine.md", "--session", S["session"]],
@@ -323,7 +330,7 @@ def test_every_command_keeps_users_apart(files: Files, monkeypatch: pytest.Monke
     names, home = names_of_others(files.beside), entry(files.alone)
     files.close()
     monkeypatch.setattr(memdb, "open", lambda path, **_: open_as(Path(path), 0))
-    runner = CliRunner(env={"MEMDB_USER": "ann", "MEMDB_APP": "default"})
+    runner = CliRunner(env={"MEMDB_USER": "ann", "MEMDB_APP": "default", "VISUAL": "true"})
     for folder in files.folders:
         (folder / "data.txt").write_text("data", encoding="utf-8")
         (folder / "lines.jsonl").write_text('{"role": "user", "content": "x"}\n', encoding="utf-8")

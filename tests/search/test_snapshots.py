@@ -13,7 +13,7 @@ from memdb import MemDB, Scope, Session
 from memdb.engine.sqlite.connection import Tx
 
 QUERY = "which tea does Ann drink?"
-MOST_STATEMENTS = 25
+MOST_STATEMENTS = 26
 
 
 class Reads:
