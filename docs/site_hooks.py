@@ -29,7 +29,8 @@ PAGES = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "NOTICE": "NOTICE.md",
 }
-# Page of the reference -> its title, and the modules whose public names stand on it.
+# Page of the reference -> its title, and the modules whose public names stand on it; those of
+# modules that no page names stand with the values.
 REFERENCE = {
     "file": (
         "The file",
@@ -84,13 +85,13 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
         if source == "NOTICE":
             text = f"# Notice\n\n```text\n{text}```\n"
         files.append(File.generated(config, target, content=_from_docs(text)))
+    known = {module for _, modules in REFERENCE.values() for module in modules}
+    others = [module for module in memdb._HOMES if module not in known]
     for name, (title, modules) in (REFERENCE | MODULES).items():
-        names = [name for module in modules for name in _public(module)]
+        listed = [*modules, *others] if name == "values" else modules
+        names = [one for module in listed for one in _public(module)]
         text = "\n\n".join([f"# {title}", *(f"::: {name}" for name in names)])
         files.append(File.generated(config, f"reference/{name}.md", content=text))
-    missing = memdb._HOMES.keys() - {one for _, modules in REFERENCE.values() for one in modules}
-    if missing:
-        raise PluginError(f"REFERENCE in docs/site_hooks.py lacks {sorted(missing)}")
     for page in list(files.documentation_pages()):
         for link, _ in LINK.findall(page.content_string):
             target = _outside(page.src_uri, link)
