@@ -11,7 +11,7 @@ at its top: where that fails, `test_roles.py` leaves the row out and says so. In
 
 A client that only writes, or only reads, has one of the two. `@writes(..., instead=...)` names
 what a client has in place of a role that it does not know; `without=` names the roles that it
-neither stores nor gives.
+neither stores nor gives, and "call" if that is so of the call of a tool.
 """
 
 from __future__ import annotations
@@ -104,13 +104,33 @@ def check_readers(writer: str, path: str) -> None:
     """Fail unless every reader gives the words of what a writer stored, in their roles."""
     _, instead, unwritten = WRITERS[writer]
     for name, (read, unread) in READERS.items():
-        shown = read(path)
-        for words, role in SAID.items():
-            if role in unwritten | unread:
-                continue
-            roles = {one for text, one in shown.items() if words in text}
-            assert roles, (name, words)
-            assert roles <= instead.get(role, {role}), (name, words)
+        check_shown(name, read(path), instead, unwritten | unread)
+
+
+def check_shown(
+    name: str,
+    shown: dict[str, str],
+    instead: dict[str, set[str]] | None = None,
+    without: set[str] | None = None,
+) -> None:
+    """Fail unless what a reader gave has the words of the transcript, and the call."""
+    for words, role in SAID.items():
+        if role in (without or ()):
+            continue
+        roles = {one for text, one in shown.items() if words in text}
+        assert roles, (name, words)
+        assert roles <= (instead or {}).get(role, {role}), (name, words)
+    if "call" not in (without or ()):
+        check_call(name, shown)
+
+
+def check_call(name: str, shown: dict[str, str]) -> None:
+    """Fail unless the assistant calls the tool, and the result has the id of the call."""
+    plain = {text.replace("\\", "").replace(" ", ""): role for text, role in shown.items()}
+    calls = [text for text, role in plain.items() if "fetch" in text and role == "assistant"]
+    assert any('"n":1' in text for text in calls), name
+    results = [text for text in plain if HOSTILE.replace(" ", "") in text]
+    assert any('"c1"' in text for text in calls) == any('"c1"' in text for text in results), name
 
 
 def load_rows() -> dict[str, str]:

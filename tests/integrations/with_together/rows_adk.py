@@ -19,8 +19,9 @@ def event(author: str, *parts: types.Part, role: str = "model") -> Event:
     return Event(author=author, content=types.Content(role=role, parts=list(parts)))
 
 
-# ADK has no role "system": the authors of its events are the user and agents.
-@writes("adk", instead={"system": {"system", "assistant"}})
+# ADK has no role "system": the authors of its events are the user and agents. The text of its
+# events, which some readers show alone, has no calls.
+@writes("adk", instead={"system": {"system", "assistant"}}, without={"call"})
 def write_by_adk(path: str) -> None:
     async def write() -> None:
         async with MemdbSessionService(path) as service:

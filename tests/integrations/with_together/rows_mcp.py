@@ -11,7 +11,7 @@ from memdb.integrations.mcp.tools import TOOLS
 TOOL = {tool.name: tool for tool in TOOLS}
 
 
-@writes("mcp")
+@writes("mcp", without={"call"})
 def write_by_mcp(path: str) -> None:
     with memdb.open(path) as db:
         for words, role in SAID.items():

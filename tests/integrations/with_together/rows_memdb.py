@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def suffix(kind: str) -> str:
+    """Return the end of the name of a session's own file."""
+    return f".{NAME.replace('/', '.')}.{kind}"
+
+
 @writes("api")
 def write_by_api(path: str) -> None:
     with memdb.open(path) as db:
@@ -45,7 +50,7 @@ def write_by_command_line(path: str) -> None:
 
 @writes("import")
 def write_by_import(path: str) -> None:
-    lines = Path(path).with_suffix(f".{NAME}.jsonl")
+    lines = Path(path).with_suffix(suffix("jsonl"))
     lines.write_text("\n".join(json.dumps({**one, "session": NAME}) for one in OPENAI))
     with memdb.open(path) as db:
         db.import_file(str(lines), user=USER, app=APP)
@@ -66,7 +71,7 @@ def read_by_command_line(path: str) -> dict[str, str]:
 
 @reads("export")
 def read_by_export(path: str) -> dict[str, str]:
-    lines = Path(path).with_suffix(f".{NAME}.out")
+    lines = Path(path).with_suffix(suffix("out"))
     with memdb.open(path) as db:
         db.scope(USER, APP).export(str(lines))
     rows = map(json.loads, lines.read_text().splitlines())
