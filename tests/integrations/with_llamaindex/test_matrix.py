@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+from with_together import roles
 from with_together.roles import (
     APP,
     HOSTILE,
     NAME,
     NAMES,
+    READERS,
     USER,
     WRITERS,
     check_readers,
     load_rows,
-    reads,
-    writes,
 )
 
 import memdb
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 load_rows()
 
 
-@writes("llamaindex")
 def write_by_chat_store(path: str) -> None:
     call = ToolCallBlock(tool_call_id="c1", tool_name="fetch", tool_kwargs={"n": 1})
     messages = [
@@ -45,7 +44,6 @@ def write_by_chat_store(path: str) -> None:
     store.close()
 
 
-@reads("llamaindex")
 def read_by_chat_store(path: str) -> dict[str, str]:
     store = MemdbChatStore(path, user=USER, app=APP)
     found = asyncio.run(store.get_messages(NAME))
@@ -53,7 +51,14 @@ def read_by_chat_store(path: str) -> dict[str, str]:
     return {json.dumps(one.model_dump(mode="json")): NAMES[one.role.value] for one in found}
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.fixture(autouse=True)
+def tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add the chat store, for these tests only."""
+    monkeypatch.setitem(WRITERS, "llamaindex", roles.Writer(write_by_chat_store, {}, set()))
+    monkeypatch.setitem(READERS, "llamaindex", roles.Reader(read_by_chat_store, set()))
+
+
+@pytest.mark.parametrize("writer", [*WRITERS, "llamaindex"])
 def test_every_reader_has_what_every_writer_stored(writer: str, tmp_path: Path) -> None:
     """Texts in their roles, the call and the result of its tool."""
     path = str(tmp_path / "talk.db")
