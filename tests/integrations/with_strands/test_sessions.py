@@ -308,7 +308,6 @@ def test_an_open_file_is_shared_and_stays_open(tmp_path: Path) -> None:
 AT_ONCE = """
 import sys
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
-from strands_script import Script
 from memdb.integrations.strands import MemdbSessionRepository
 path, number, writes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 from strands.types.exceptions import SessionException
