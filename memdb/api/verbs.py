@@ -65,6 +65,23 @@ ANN = {"user": "ann"}
 UNCOUNTED = {"count_use": False}  # looking changes nothing
 NO_CALLBACKS = ("progress", "status")
 
+
+def _change_of_entry(
+    noun: str, method: str, call: Callable[..., Any], example: dict[str, Any]
+) -> Verb:
+    """Return a verb that changes one entry, if it is still at the version that is expected."""
+    return Verb(
+        noun,
+        method,
+        call,
+        example,
+        writes=True,
+        at=("id",),
+        names=ENTRY,
+        revision="expected_version",
+    )
+
+
 VERBS = (
     Verb("file", "GET", File.info),
     Verb("check", "GET", File.check, {"deep": True}, is_slow=True),
@@ -205,16 +222,7 @@ VERBS = (
     ),
     Verb("entry", "GET", Entries.get, {**ANN, "id": 1}, names=ENTRY),
     Verb("entry/find", "GET", Entries.find, {**ANN, "key": "home"}),
-    Verb(
-        "entry",
-        "PATCH",
-        Entries.update,
-        {**ANN, "id": 1, "importance": 8},
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        revision="expected_version",
-    ),
+    _change_of_entry("entry", "PATCH", Entries.update, {**ANN, "id": 1, "importance": 8}),
     Verb(
         "entry",
         "DELETE",
@@ -224,66 +232,14 @@ VERBS = (
         names=ENTRY,
         revision="expected_version",
     ),
-    Verb(
-        "entry/pin",
-        "POST",
-        Entries.pin,
-        {**ANN, "id": 1},
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        revision="expected_version",
+    _change_of_entry("entry/pin", "POST", Entries.pin, {**ANN, "id": 1}),
+    _change_of_entry("entry/unpin", "POST", Entries.unpin, {**ANN, "id": 1}),
+    _change_of_entry("entry/active", "PUT", Entries.set_active, {**ANN, "id": 1, "active": False}),
+    _change_of_entry(
+        "entry/trust", "PUT", Entries.set_trust, {**ANN, "id": 1, "trust": "untrusted"}
     ),
-    Verb(
-        "entry/unpin",
-        "POST",
-        Entries.unpin,
-        {**ANN, "id": 1},
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        revision="expected_version",
-    ),
-    Verb(
-        "entry/active",
-        "PUT",
-        Entries.set_active,
-        {**ANN, "id": 1, "active": False},
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        revision="expected_version",
-    ),
-    Verb(
-        "entry/trust",
-        "PUT",
-        Entries.set_trust,
-        {**ANN, "id": 1, "trust": "untrusted"},
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        revision="expected_version",
-    ),
-    Verb(
-        "entry/revert",
-        "POST",
-        Entries.revert,
-        {**ANN, "id": 1, "version": 1},
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        revision="expected_version",
-    ),
-    Verb(
-        "entry/revive",
-        "POST",
-        Entries.revive,
-        {**ANN, "id": 1},
-        writes=True,
-        at=("id",),
-        names=ENTRY,
-        revision="expected_version",
-    ),
+    _change_of_entry("entry/revert", "POST", Entries.revert, {**ANN, "id": 1, "version": 1}),
+    _change_of_entry("entry/revive", "POST", Entries.revive, {**ANN, "id": 1}),
     Verb(
         "entry/supersede",
         "POST",
