@@ -15,8 +15,8 @@
 -- so a scope and a session are contiguous ranges of ids: the tenant filter and
 -- "the last 50" are both a walk along the primary key.
 --
--- Times are UTC milliseconds (`_ms`). `uid` is UUIDv7 text: the identity of a
--- row across files. JSON columns hold only what is never filtered or sorted.
+-- Times are UTC milliseconds (`_ms`). `uid` is a UUIDv7: the identity of a row
+-- across files. JSON columns hold only what is never filtered or sorted.
 --
 -- `digest` covers every column of its row that is not derived, so that a damaged
 -- byte is found. row_digest() is memdb's own (memdb/engine/sqlite/digests.py): any program
@@ -30,6 +30,15 @@ CREATE TABLE meta (
   key TEXT PRIMARY KEY NOT NULL,
   value TEXT NOT NULL,
   digest INTEGER NOT NULL GENERATED ALWAYS AS (row_digest(key, value)) STORED
+) STRICT, WITHOUT ROWID;
+
+
+-- How many transactions changed each kind of thing, for who watches the file
+-- (memdb/engine/sqlite/writer.py). Appended messages are not counted: `last_seq` of their
+-- session tells. Derived: a kind without a row was never changed.
+CREATE TABLE changes (
+  kind TEXT PRIMARY KEY NOT NULL,
+  number INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 
@@ -81,6 +90,9 @@ CREATE TABLE sessions (
   created_ms INTEGER NOT NULL,
   updated_ms INTEGER NOT NULL,         -- when a message was last added or removed
   bigrams TEXT,                        -- derived from title: CJK bigrams; NULL: no such characters
+  message_count INTEGER NOT NULL DEFAULT 0,    -- derived: messages under its own id,
+  tokens INTEGER NOT NULL DEFAULT 0,           -- the tokens of these,
+  archived_count INTEGER NOT NULL DEFAULT 0,   -- and how many of them are archived
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
     row_digest(
       id, scope_no, uid, name, branch, parent_id, leaves_at, shares, title, last_seq, metadata,
@@ -100,25 +112,34 @@ CREATE INDEX sessions_parent ON sessions (parent_id) WHERE parent_id IS NOT NULL
 
 -- One utterance, tool call or tool result. What was said never changes; a cold
 -- row may hand text, parts and metadata over to an archive segment.
--- `text` is what is searched and counted; `parts` is the whole original.
+-- `text` is what is searched and counted; `parts` is the whole original. There are
+-- many of them: what repeats in each is short (ADR-0034).
 CREATE TABLE messages (
   id INTEGER PRIMARY KEY CHECK (id & 0xFFFFFF <> 0),
-  uid TEXT NOT NULL,
-  role TEXT NOT NULL CHECK (role IN ('system', 'user', 'assistant', 'tool')),
+  uid BLOB NOT NULL CHECK (length(uid) > 0),   -- 16 bytes; other ids in UTF-8: models/messages.py
+  role_code INTEGER NOT NULL CHECK (role_code BETWEEN 0 AND 3),
+  role TEXT NOT NULL GENERATED ALWAYS AS (
+    CASE role_code
+      WHEN 0 THEN 'user' WHEN 1 THEN 'assistant' WHEN 2 THEN 'system' ELSE 'tool'
+    END
+  ),
   author TEXT,                         -- NULL: only the role is known
   text TEXT,                           -- NULL: archived, with parts and metadata
   parts TEXT,                          -- JSON array of parts; NULL: the text is all there is
   external_id TEXT CHECK (external_id <> ''),   -- the host's id, unique in its session; NULL: none
   tokens INTEGER NOT NULL CHECK (tokens >= 0),
-  counter TEXT NOT NULL,               -- which TokenCounter gave `tokens`
+  counter_code TEXT,                   -- NULL: 'cl100k_base'; '': 'estimate'; else the name
+  counter TEXT NOT NULL GENERATED ALWAYS AS (   -- which TokenCounter gave `tokens`
+    CASE counter_code WHEN '' THEN 'estimate' ELSE coalesce(counter_code, 'cl100k_base') END
+  ),
   metadata TEXT,                       -- JSON object; NULL: none
-  content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
+  content_hash BLOB NOT NULL CHECK (length(content_hash) = 8),
   created_ms INTEGER NOT NULL,
   bigrams TEXT,                        -- derived from text: CJK bigrams; NULL: no such characters
   spans TEXT,                          -- derived: days it speaks of, '2022-04-01/2022-04-30 2022-05-03'; NULL: none
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
     row_digest(
-      id, uid, role, author, text, parts, external_id, tokens, counter, metadata,
+      id, uid, role_code, author, text, parts, external_id, tokens, counter_code, metadata,
       created_ms
     )
   ) STORED,
@@ -147,14 +168,17 @@ CREATE TABLE summaries (
   quality TEXT NOT NULL CHECK (quality IN ('fallback', 'extractive', 'model')),
   summarizer TEXT NOT NULL,            -- name of what wrote the text
   tokens INTEGER NOT NULL CHECK (tokens >= 0),
-  counter TEXT NOT NULL,
-  content_hash BLOB NOT NULL CHECK (length(content_hash) = 16),
+  counter_code TEXT,                   -- as in messages
+  counter TEXT NOT NULL GENERATED ALWAYS AS (
+    CASE counter_code WHEN '' THEN 'estimate' ELSE coalesce(counter_code, 'cl100k_base') END
+  ),
+  content_hash BLOB NOT NULL CHECK (length(content_hash) = 8),
   created_ms INTEGER NOT NULL,
   bigrams TEXT,                        -- derived, as in messages
   digest INTEGER NOT NULL GENERATED ALWAYS AS (
     row_digest(
       id, uid, session_id, depth, first_seq, last_seq, condensed_into, text, hint,
-      quality, summarizer, tokens, counter, content_hash, created_ms
+      quality, summarizer, tokens, counter_code, content_hash, created_ms
     )
   ) STORED,
   CHECK (text IS NOT NULL OR (quality = 'extractive' AND bigrams IS NULL))
@@ -400,7 +424,7 @@ CREATE TABLE embedding_spaces (
 -- an item begin at its `vector_ref`. A row whose text has no vector (empty, or nothing
 -- the model knows) is in no group. Ids: scope_no << 44 | n << 8.
 -- `slots` and `planes` are derived: one bit per dimension of each vector (1 where the
--- component is above zero). memdb/engine/sqlite/sketches.py says why in planes.
+-- component is above zero). memdb/engine/sketches.py says why in planes.
 CREATE TABLE vector_groups (
   id INTEGER PRIMARY KEY CHECK (id & 255 = 0),
   space_no INTEGER NOT NULL REFERENCES embedding_spaces (space_no) ON DELETE CASCADE,
@@ -561,10 +585,12 @@ CREATE TABLE tombstones (
 
 -- Full text, derived from the tables of the same name. Written by the stores,
 -- not by triggers: two to four times faster in bulk. A CJK run is one token in
--- `text` and its bigrams stand in `bigrams`.
+-- `text` and its bigrams stand in `bigrams`. memdb ranks without the sizes of
+-- columns, so they are stored only where rows are few.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
   text, author, bigrams,
-  content="messages", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+  content="messages", content_rowid="id", columnsize=0,
+  tokenize="porter unicode61 remove_diacritics 2"
 );
 -- No write merges parts of it, unless nobody did for long: memdb/engine/sqlite/upkeep.py.
 INSERT INTO messages_fts (messages_fts, rank) VALUES ('automerge', 0);
@@ -575,25 +601,28 @@ INSERT INTO messages_fts (messages_fts, rank) VALUES ('crisismerge', 64);
 CREATE TABLE messages_fts_tail (
   id INTEGER PRIMARY KEY
 ) STRICT;
--- The words of archived messages, without a content table because no row holds
--- them any more: made again from the segments (ADR-0009).
+-- The words of archived messages, made from the segments: no row holds them any more
+-- (ADR-0009). The content table is there for programs that list the rows of each table.
 CREATE VIRTUAL TABLE archived_fts USING fts5 (
   text, bigrams,
-  content="", tokenize="porter unicode61 remove_diacritics 2"
+  content="messages", content_rowid="id", columnsize=0,
+  tokenize="porter unicode61 remove_diacritics 2"
 );
 CREATE VIRTUAL TABLE entries_fts USING fts5 (
   text, keywords, bigrams,
-  content="entries", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+  content="entries", content_rowid="id", columnsize=0,
+  tokenize="porter unicode61 remove_diacritics 2"
 );
 CREATE VIRTUAL TABLE summaries_fts USING fts5 (
   text, bigrams,
-  content="summaries", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
+  content="summaries", content_rowid="id", columnsize=0,
+  tokenize="porter unicode61 remove_diacritics 2"
 );
 CREATE VIRTUAL TABLE artifacts_fts USING fts5 (
   name, text, bigrams,
   content="artifact_names", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
 );
--- Rows without a text are in neither of the two; nothing reads the sizes of columns.
+-- Rows without a text are in neither of the two.
 CREATE VIRTUAL TABLE items_fts USING fts5 (
   text, bigrams,
   content="items", content_rowid="id", columnsize=0,
@@ -616,10 +645,7 @@ SELECT
   nullif(branch, '') AS branch,        -- NULL: the session itself
   leaves_at,                           -- the last seq that a branch shares with its parent
   title,
-  CAST((
-    SELECT count(*) FROM messages
-    WHERE messages.id BETWEEN sessions.id AND sessions.id | 0xFFFFFF
-  ) AS INTEGER) AS messages,
+  message_count AS messages,           -- of a branch: its own ones
   strftime('%Y-%m-%dT%H:%M:%fZ', sessions.created_ms / 1000.0, 'unixepoch') AS created,
   strftime('%Y-%m-%dT%H:%M:%fZ', updated_ms / 1000.0, 'unixepoch') AS updated,
   metadata,
@@ -637,11 +663,23 @@ SELECT
   role,
   author,
   text,                                -- NULL: archived
-  tokens,
+  messages.tokens,
   strftime('%Y-%m-%dT%H:%M:%fZ', messages.created_ms / 1000.0, 'unixepoch') AS created,
   external_id,
   messages.metadata,
-  messages.uid
+  CASE length(messages.uid)
+    WHEN 16 THEN lower(
+      substr(hex(messages.uid), 1, 8) || '-' || substr(hex(messages.uid), 9, 4) || '-'
+      || substr(hex(messages.uid), 13, 4) || '-' || substr(hex(messages.uid), 17, 4) || '-'
+      || substr(hex(messages.uid), 21)
+    )
+    ELSE CAST(
+      CASE substr(messages.uid, 17)
+        WHEN x'00' THEN substr(messages.uid, 1, 16)
+        ELSE messages.uid
+      END AS TEXT
+    )
+  END AS uid
 FROM messages
 JOIN sessions ON sessions.id = messages.id & ~0xFFFFFF
 JOIN scopes ON scopes.scope_no = sessions.scope_no;

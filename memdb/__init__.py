@@ -23,9 +23,9 @@ Below are the names that a program uses first. The others can be imported from
                         redact_secrets (in a text)
     the file            FileInfo Finding SpaceInfo ImportReport LeftOut ChangeMark Upkeep
                         Rows TableColumns
-    overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk
+    overviews           ScopeCounts DayCount CategoryCount, TextDiff Hunk, Changes SessionPlace
     how it goes         Stats QueueState RefusedText Failure CallStats Event
-    saving a file       recover Recovery RecoveredTable restore Restored
+    saving a file       recover Recovery RecoveredTable restore Restored CopyReport CopiedScope
     your own parts      Embedder Model Summarizer Arbiter TokenCounter Detector Clock Ids, with
                         Claim, Verdict and TokenVectors (memdb.models.protocols)
     arguments           When (a time: milliseconds, datetime or text) Role Kind SearchBy Partition
@@ -124,9 +124,11 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.observation import CallStats as CallStats
     from memdb.models.observation import Event as Event
     from memdb.models.overviews import CategoryCount as CategoryCount
+    from memdb.models.overviews import Changes as Changes
     from memdb.models.overviews import DayCount as DayCount
     from memdb.models.overviews import Hunk as Hunk
     from memdb.models.overviews import ScopeCounts as ScopeCounts
+    from memdb.models.overviews import SessionPlace as SessionPlace
     from memdb.models.overviews import TextDiff as TextDiff
     from memdb.models.protocols import Arbiter as Arbiter
     from memdb.models.protocols import Claim as Claim
@@ -140,6 +142,8 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.protocols import TokenVectors as TokenVectors
     from memdb.models.protocols import Verdict as Verdict
     from memdb.models.reports import ChangeMark as ChangeMark
+    from memdb.models.reports import CopiedScope as CopiedScope
+    from memdb.models.reports import CopyReport as CopyReport
     from memdb.models.reports import Failure as Failure
     from memdb.models.reports import FileInfo as FileInfo
     from memdb.models.reports import ImportReport as ImportReport
@@ -250,13 +254,16 @@ _HOMES = {
         "ProfileBlock SessionInfo Source SpaceInfo Why BranchInfo"
     ),
     "memdb.models.observation": "CallStats Event",
-    "memdb.models.overviews": "CategoryCount DayCount Hunk ScopeCounts TextDiff",
+    "memdb.models.overviews": (
+        "CategoryCount Changes DayCount Hunk ScopeCounts SessionPlace TextDiff"
+    ),
     "memdb.models.protocols": (
         "Arbiter Claim Clock Detector Embedder Ids Model Summarizer TokenCounter TokenVectors "
         "Verdict"
     ),
     "memdb.models.reports": (
-        "ChangeMark Failure FileInfo ImportReport LeftOut PreviewPage PreviewRow Proof QueueState "
+        "ChangeMark CopiedScope CopyReport Failure FileInfo ImportReport LeftOut PreviewPage "
+        "PreviewRow Proof QueueState "
         "Receipt RecoveredTable Recovery RefusedText Restored Rows Secret SecretPlace SessionHead "
         "SessionSnapshot StateValue Stats TableColumns Upkeep"
     ),

@@ -56,6 +56,9 @@ class MemDBError(Exception, metaclass=_ErrorType):
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
 
+    # Whether the engine undid the transaction for a reason that passes: it can be done again.
+    _is_undone: bool = False
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the sentence and the facts: pools carry errors between processes."""
         return _restore, (type(self), self.args, vars(self))
@@ -125,12 +128,12 @@ class SecretFound(InvalidInput):
 
     code = "secret"
 
-    def __init__(self, field: str, kinds: list[str]) -> None:
-        """Say which *kinds* of secrets *field* holds, and never the secrets."""
+    def __init__(self, field: str, kinds: list[str], note: str = "") -> None:
+        """Say which *kinds* of secrets *field* holds, never the secrets; then *note*."""
         kinds = sorted(set(kinds))
         super().__init__(
             f"{field} holds a secret ({', '.join(kinds)}): take it out"
-            ", or redact it (secrets='redact', or in the settings)"
+            f", or redact it (secrets='redact', or in the settings){note}"
         )
         self.field = field
         self.kinds = kinds

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 
     from memdb.models.messages import BranchInfo, Message
+    from memdb.models.overviews import Changes
     from memdb.models.reports import SecretPlace
     from memdb.models.types import Role, SecretAction, When
 
@@ -336,6 +337,20 @@ class MemDB:
         """
         flag_value(to_end, "to_end")
         return await run_in(self._worker, functools.partial(work, self._sync), kind, to_end=to_end)
+
+    async def changes(self, since: str | None = None) -> Changes:
+        """Return what anybody changed in the file since a mark; see `memdb.MemDB.changes`."""
+        return await run_in(self._worker, lambda: self._sync.changes(since), "read")
+
+    async def watch(self, *, interval_s: float = 0.25) -> AsyncIterator[Changes]:
+        """Yield what anybody changes from the first step on; see `memdb.MemDB.watch`."""
+        mark = (await self.changes()).mark
+        while not self.closed:
+            await asyncio.sleep(interval_s)
+            found = await self.changes(mark)
+            mark = found.mark
+            if not found.is_empty:
+                yield found
 
     async def scopes(self) -> list[Scope]:
         """Return every scope that was written to, by app and user."""

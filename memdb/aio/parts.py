@@ -213,6 +213,7 @@ class File:
     rebuild = later(database.File.rebuild, "ask")
     vacuum = later(database.File.vacuum, "ask")
     backup = later(database.File.backup, "ask")
+    copy = later(database.File.copy, "ask")
     spaces = later(database.File.spaces, "read")
     drop_space = later(database.File.drop_space, "ask")
     warm = later(database.File.warm, "ask")

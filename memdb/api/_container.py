@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memdb.api._resolve import STATIC, load_embedder, named_pair, require, require_all
 from memdb.conversations.reader import Conversations
-from memdb.engine.sqlite.blocks import SingleUse
+from memdb.engine.blocks import SingleUse
 from memdb.errors import InvalidInput, PortError, SettingsTooNew
 from memdb.models.observation import Meter
 from memdb.models.record import Record, lazy
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memdb.conversations.writer import MessageService
     from memdb.deletion.service import DeletionService
     from memdb.embeddings.indexer import Indexer
-    from memdb.engine.sqlite.engine import SqliteEngine
+    from memdb.engine.base import Engine
     from memdb.english.facts import RuleExtractor
     from memdb.entries.apply import EntryWriter
     from memdb.entries.categories import Categories
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from memdb.models.protocols import Arbiter, Detector, Embedder, Model, Summarizer, TokenCounter
     from memdb.models.reports import Failure, WorkRequest
     from memdb.models.types import When
+    from memdb.records.changes import ChangeLog
     from memdb.search.service import SearchService
     from memdb.summaries.builder import Summaries
     from memdb.summaries.editor import SummaryEditor
@@ -97,7 +98,7 @@ class Transaction(SingleUse):
 
     __slots__ = ()
 
-    def __init__(self, db: SqliteEngine, *, savepoints: bool = True) -> None:
+    def __init__(self, db: Engine, *, savepoints: bool = True) -> None:
         """Use `db.transaction()` instead."""
         super().__init__(db.write() if savepoints else db.write_whole())
 
@@ -105,9 +106,7 @@ class Transaction(SingleUse):
 class Services:
     """What a MemDB, its scopes and its sessions delegate to."""
 
-    def __init__(
-        self, db: SqliteEngine, ports: Ports, changes: Settings | dict[str, Any] | None
-    ) -> None:
+    def __init__(self, db: Engine, ports: Ports, changes: Settings | dict[str, Any] | None) -> None:
         """
         Serve *db* with *ports*.
 
@@ -187,6 +186,13 @@ class Services:
         from memdb.conversations.host_sessions import HostSessionService
 
         return HostSessionService(self.db, self.writer)
+
+    @lazy
+    def changes(self) -> ChangeLog:
+        """What remembers who changed what."""
+        from memdb.records.changes import ChangeLog
+
+        return ChangeLog(self.db)
 
     @lazy
     def indexer(self) -> Indexer:
@@ -483,7 +489,7 @@ def _rule_extractor() -> RuleExtractor:
     return RuleExtractor()
 
 
-def _checked(db: SqliteEngine, ports: Ports) -> Ports:
+def _checked(db: Engine, ports: Ports) -> Ports:
     """Return *ports* with the embedders that are named, refusing what cannot be a port."""
     require_all(arbiter=ports.arbiter, model=ports.model, summarizer=ports.summarizer)
     for name in ("secret_detector", "render_messages", "edit_candidates", "on_event"):
@@ -493,7 +499,7 @@ def _checked(db: SqliteEngine, ports: Ports) -> Ports:
     return ports.replace(embedder=embedder, previous_embedder=previous)
 
 
-def _load_settings(db: SqliteEngine) -> Settings:
+def _load_settings(db: Engine) -> Settings:
     with db.read() as tx:
         rows = settings.get_all(tx)
     try:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import os
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, ReadOnly
 from memdb.models.settings import read_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.sqlite.engine import SqliteEngine
+    from memdb.engine.base import Engine
     from memdb.models.observation import Meter
     from memdb.models.protocols import Embedder, Model
     from memdb.models.settings import Settings
@@ -34,6 +34,35 @@ NEEDED = {
 }
 
 
+def is_address(path: str) -> bool:
+    """Return whether *path* is the address of a database on a server."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def open_engine(path: str, **options: Any) -> Engine:
+    """Return the engine of a file, or of a server if *path* begins as its address."""
+    if is_address(path):
+        from memdb.engine.postgres.engine import PostgresEngine  # only for servers
+
+        return PostgresEngine(path, **options)
+    from memdb.engine.sqlite.engine import SqliteEngine
+
+    return SqliteEngine(path, **options)
+
+
+def open_target(path: str, *, dry_run: bool, **given: Any) -> Engine:
+    """Open the target of a copy; for a dry run what is not there yet stays so."""
+    if not dry_run:
+        return open_engine(path, **given)
+    try:
+        if is_address(path) or os.path.exists(path):  # noqa: PTH110
+            return open_engine(path, mode="read", **given)
+    except ReadOnly:
+        if not is_address(path):
+            raise  # a server without tables is empty
+    return open_engine(":memory:", **given)
+
+
 def require(port: object, field: str) -> None:
     """Refuse an object that cannot be the port, before anything is written."""
     for name in NEEDED[field]:
@@ -51,7 +80,7 @@ def require_all(**ports: object) -> None:
 
 
 def named_pair(
-    db: SqliteEngine, embedder: Embedder | str | None, previous: Embedder | str | None
+    db: Engine, embedder: Embedder | str | None, previous: Embedder | str | None
 ) -> tuple[Embedder | str | None, Embedder | str | None]:
     """Return the embedder, and the one before it; "static" stays a name until it is used."""
     if previous is not None and embedder is None:
@@ -59,7 +88,7 @@ def named_pair(
     return _named(db, embedder, "embedder"), _named(db, previous, "previous_embedder")
 
 
-def _named(db: SqliteEngine, choice: Embedder | str | None, field: str) -> Embedder | str | None:
+def _named(db: Engine, choice: Embedder | str | None, field: str) -> Embedder | str | None:
     """Return the embedder that *choice* means."""
     if choice is None or (isinstance(choice, str) and choice == STATIC):
         return choice

@@ -148,9 +148,9 @@ class ArtifactService:
             data = io.BytesIO(data)
         if not hasattr(data, "read"):
             raise InvalidInput(f"data is {type(data).__name__}: give bytes, str or a binary file")
-        return Upload(self._db, self._screened(data))
+        return Upload(self._db, self.screened(data))
 
-    def _screened(self, data: BinaryIO) -> BinaryIO:
+    def screened(self, data: BinaryIO) -> BinaryIO:
         """Return *data* as the settings let it pass."""
         if self._screen.is_allowing("artifact"):
             return data

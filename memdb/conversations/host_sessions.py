@@ -14,7 +14,7 @@ from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
 from memdb.records import messages as records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
-from memdb.tables import messages, sessions
+from memdb.tables import archive, messages, sessions
 from memdb.tables import state as states
 from memdb.text.validate import (
     MAX_MS,
@@ -255,7 +255,7 @@ class HostSessionService:
                 return False
             seq = int_value(seq, "seq", 1, MAX_SEQ)
             row_id = message_id(row_of(tx, found[0], seq), seq)
-            return tx.words.has_archived(row_id, row_id)
+            return bool(archive.archived(tx, row_id, row_id))
 
     def values(self, place: Place) -> dict[str, Any]:
         """Return every value of a place, by key."""

@@ -59,6 +59,11 @@ _FIRST_CJK = "\u2e80"
 _WORD = re.compile(
     r"[a-z0-9]{1,32}|(?:[^\W_a-z0-9]|[\u0900-\u0963\u0966-\u0dff\u0e30-\u0ecf]){1,32}"
 )
+# Of ASCII the pattern takes letters, in lower case, and digits.
+_WORD_CHARS = 32
+_WORD_BYTES = bytes(
+    byte if chr(byte).isalnum() else 32 for byte in bytes(range(128)).lower()
+).ljust(256)
 _ASCII_FOR = str.maketrans(
     {
         "ß": "ss",
@@ -201,7 +206,8 @@ def words_of(text: str) -> list[str]:
         letters = unicodedata.normalize("NFKD", text)[:_MAX_CHARS]
         text = "".join([letter for letter in letters if not unicodedata.combining(letter)])
         return _WORD.findall(text.lower().translate(_ASCII_FOR)[:_MAX_CHARS])
-    return _WORD.findall(text.lower())
+    words = text.encode().translate(_WORD_BYTES).decode().split()  # a third of the pattern's time
+    return words if max(map(len, words), default=0) <= _WORD_CHARS else _WORD.findall(text.lower())
 
 
 def _sum_of_pieces(word: str, table: Table) -> tuple[int, int]:

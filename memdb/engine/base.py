@@ -85,6 +85,9 @@ class Tx(Protocol):
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement once per item of *rows*."""
 
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert many rows, given as values of *columns*; the fastest way the engine has."""
+
     def facts(self) -> dict[Fact, int]:
         """
         Return what the file was asked before and that still holds, by question.
@@ -136,9 +139,6 @@ class Words(Protocol):
     def drop_archived(self, texts: Iterable[tuple[int, str]]) -> None:
         """Remove archived messages, given as (id, text) with the text that was added."""
 
-    def has_archived(self, low: int, high: int) -> bool:
-        """Return whether the index holds an archived message with *low* <= id <= *high*."""
-
     def postings(
         self, kind: str, terms: Sequence[Term], low: int, high: int, newest: int | None = None
     ) -> Postings:
@@ -175,7 +175,7 @@ class Words(Protocol):
         """Rebuild every index from the rows."""
 
     def find_archived_differences(self) -> list[str]:
-        """Return archived messages without an index row, and index rows without one; at most 20."""
+        """Say how the index of archived messages differs from those that are archived."""
 
     def rebuild_archived(self) -> None:
         """Rebuild the index of archived messages from the segments."""
@@ -187,14 +187,17 @@ class Vectors(Protocol):
     def put(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Store the vector of each (ref, vector), replacing an older one."""
 
+    def load(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
+        """Store vectors as `list_stored` of another database gave them."""
+
     def drop(self, kind: str, low: int, high: int, space_no: int | None = None) -> None:
         """Remove the vectors of all refs in [low, high]; in every space, or in one."""
 
     def drop_some(self, space_no: int) -> bool:
         """Remove some thousand vectors of a space; False when it has none left."""
 
-    def count(self, space_no: int) -> int:
-        """Return how many vectors a space holds."""
+    def count(self, space_no: int, scope_no: int | None = None) -> int:
+        """Return how many vectors a space holds, in all or of one scope."""
 
     def find(self, space_no: int, kind: str, ref: int) -> bytes | None:
         """Return the vector of a row, None if it has none."""
@@ -203,6 +206,11 @@ class Vectors(Protocol):
         self, space_no: int, kind: str, after: int, high: int, limit: int
     ) -> list[tuple[int, bytes]]:
         """Return (ref, vector) of up to *limit* rows with *after* < ref <= *high*, by ref."""
+
+    def list_stored(
+        self, space_no: int, kind: str, after: int, high: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        """Return what `list_page` does, of messages the signed bytes that are kept of them."""
 
     def present(self, space_no: int, kind: str, refs: Iterable[int]) -> set[int]:
         """Return those of *refs* that have a vector."""
@@ -287,6 +295,21 @@ class Maintenance(Protocol):
     def vacuum(self) -> int:
         """Give free pages back; return the bytes."""
 
+    def changes(self, tx: Tx) -> Mapping[str, int]:
+        """
+        Return how often each kind of thing was changed, by any process.
+
+        A kind is "message", "session", "entry", "summary", "artifact", "item", "state",
+        "settings" or "scope". Only whether a number is the same as before means something. Appended
+        messages and new sessions are not counted: `last_seq` and the rows tell.
+
+        Raises:
+            FileError: the database was removed, replaced, or migrated by a newer memdb.
+        """
+
+    def refuse_replaced(self) -> None:
+        """Raise FileError if the database is not there any more, or another is; Closed after it."""
+
     def measure(self, tx: Tx) -> Storage:
         """Return how much of the disk the database takes; reads every page once."""
 
@@ -342,6 +365,9 @@ class Engine(Protocol):
     def write(self) -> AbstractContextManager[Tx]:
         """Return a context whose writes are committed together or not at all; it may be nested."""
 
+    def write_whole(self) -> AbstractContextManager[Tx]:
+        """Return a context like `write` without savepoints: an error inside undoes all of it."""
+
     @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
@@ -355,6 +381,13 @@ class Engine(Protocol):
         Return what tells whether writes of this thread's open transaction were undone since.
 
         None outside of a transaction: what is read there was committed.
+        """
+
+    def stamp(self, *, start: bool = False) -> int | None:
+        """
+        Return a number that changes with every commit, by any connection; None if not known now.
+
+        Never waits. *start*: make what it takes to know it.
         """
 
     def others(self) -> int | None:

@@ -161,7 +161,7 @@ class ItemService:
         depth = MAX_INT if max_depth is None else int_value(max_depth, "max_depth", 1, MAX_INT)
         if after is not None:
             first, end_of_after = path_range(path_of(after, "after"))
-            low = max(low, end_of_after if len(after) >= depth else first + "\0")
+            low = max(low, end_of_after if len(after) >= depth else first + "\x01")
         int_value(limit, "limit", 1, MAX_LIMIT)
         now_ms = self._db.clock()
         with self._db.read() as tx:

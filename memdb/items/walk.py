@@ -86,7 +86,7 @@ def list_request(
         )
     low, high = path_range(path)
     if flag_value(exact, "exact"):
-        high = low + "\0"
+        high = low + "\x01"
     return ListRequest(
         low,
         high,
@@ -194,7 +194,7 @@ def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[It
     low, high, descending = request.low, request.high, request.descending
     if request.after is not None:
         path = path_of(request.after.namespace, "after")
-        low, high = (low, path + "\0") if descending else (max(low, path), high)
+        low, high = (low, path + "\x01") if descending else (max(low, path), high)
     while True:
         page = items.list_namespaces(
             tx, scope_no, low, high, limit=NAMESPACE_PAGE, descending=descending
@@ -204,7 +204,7 @@ def _namespace_walks(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[It
         if len(page) < NAMESPACE_PAGE:
             return
         last = page[-1][1]
-        low, high = (low, last) if descending else (last + "\0", high)
+        low, high = (low, last) if descending else (last + "\x01", high)
 
 
 def _start(request: ListRequest, path: str) -> Cursor | None:
@@ -251,7 +251,7 @@ def walk_namespaces(
             if path < low:
                 continue  # below a namespace that was cut, and named
             labels = labels_of(path)
-            low = path + "\0"
+            low = path + "\x01"
             if labels[len(labels) - len(end) :] == end and items.is_live(tx, namespace_id, now_ms):
                 if len(labels) >= depth:
                     low = path_range(path_of(labels[:depth]))[1]

@@ -20,6 +20,51 @@ if TYPE_CHECKING:
 ROLES = ("system", "user", "assistant", "tool")
 _NO_REASONS: dict[str, str] = {}
 
+UID_BYTES = 16
+UUID_CHARS = 36  # with its dashes
+
+# How a row stores a role and the name of a counter; schema.sql makes columns with the names.
+ROLE_CODES = {"user": 0, "assistant": 1, "system": 2, "tool": 3}
+_COUNTER_CODES: dict[str, str | None] = {"cl100k_base": None, "estimate": ""}
+
+
+def counter_code(name: str) -> str | None:
+    """Return how a row stores the name of a counter; None for the default one."""
+    return _COUNTER_CODES.get(name, name)
+
+
+def uid_to_bytes(uid: str) -> bytes:
+    """
+    Return a uid as `messages` stores it: a UUID as 16 bytes, any other text as UTF-8.
+
+    Other text of 16 bytes gets a NUL, which no uid holds. Cost: 0.5 µs.
+
+    >>> uid_to_bytes("018bcfe5-6800-7000-8000-000000000001").hex()
+    '018bcfe5680070008000000000000001'
+    """
+    if len(uid) == UUID_CHARS:
+        try:
+            data = bytes.fromhex(uid.replace("-", ""))
+        except ValueError:
+            data = b""
+        if len(data) == UID_BYTES and uid_from_bytes(data) == uid:
+            return data
+    data = uid.encode()
+    return data + b"\0" if len(data) == UID_BYTES else data
+
+
+def uid_from_bytes(data: bytes) -> str:
+    """
+    Return the uid that `uid_to_bytes` made *data* from.
+
+    >>> uid_from_bytes(uid_to_bytes("message-1"))
+    'message-1'
+    """
+    if len(data) != UID_BYTES:
+        return data.rstrip(b"\0").decode("utf-8", "replace")
+    text = data.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
 
 class NewMessage(Record):
     """
@@ -87,6 +132,30 @@ class Message(Record):
         from memdb.text.formats import to_shape  # only for sending
 
         return to_shape((self,), shape)
+
+
+class _UidField:
+    """The field `uid` of a message: bytes as they are stored, text as soon as it is read."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: Any) -> None:
+        """Read and write *slot*."""
+        self._slot = slot
+
+    def __get__(self, message: Message | None, kind: type | None = None) -> Any:
+        """Return the uid as text. Most messages of a context are read without it."""
+        if message is None:
+            return self._slot
+        value = self._slot.__get__(message)
+        return uid_from_bytes(value) if type(value) is bytes else value
+
+    def __set__(self, message: Message, value: str | bytes) -> None:
+        """Keep what a record is made of."""
+        self._slot.__set__(message, value)
+
+
+Message.uid = _UidField(Message.uid)  # type: ignore[assignment]
 
 
 class Piece(Record):
@@ -426,9 +495,9 @@ class Finding(Record):
         What is damaged: "truth", "index", "schema", or "nothing".
 
         What was stored is truth; an index is derived from it. "nothing": something
-        outside of the file must end.
+        outside of the file must end, or a copy into it go on.
         """
-        if self.code == "wal_held":
+        if self.code in ("wal_held", "unfinished_copy"):
             return "nothing"
         if self.code == "schema":
             return "schema"

@@ -9,10 +9,12 @@ work go to the log "memdb" as warnings, all else as DEBUG, if the program uses `
 from __future__ import annotations
 
 from _contextvars import ContextVar  # `contextvars` is a module more to load
+from _functools import partial  # type: ignore[import-not-found] # as `contextvars`
 from itertools import count
 from sys import modules
 from time import perf_counter
 
+from memdb.errors import MemDBError
 from memdb.models.record import Record
 from memdb.text.validate import flag_value
 
@@ -247,7 +249,13 @@ def _noted(method: Any, flags: Mapping[str, bool]) -> Any:
         start_s = perf_counter()
         meter = self._services.meter
         try:
-            result = method(self, *args, **given)
+            try:
+                result = method(self, *args, **given)
+            except MemDBError as error:
+                if not error._is_undone or any(map(_is_iterator, (*args, *given.values()))):
+                    raise
+                again = partial(method, self, *args, **given)
+                result = self._services.db.run_again(again, start_s, error)
         except BaseException as error:
             meter.note(name, start_s, error)
             raise
@@ -255,6 +263,11 @@ def _noted(method: Any, flags: Mapping[str, bool]) -> Any:
         return result
 
     return call
+
+
+def _is_iterator(value: Any) -> bool:
+    """Return whether a value can be read once only."""
+    return hasattr(value, "__next__")
 
 
 def _like(method: Any, call: Any) -> Any:

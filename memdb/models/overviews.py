@@ -54,6 +54,46 @@ class ScopeCounts(Record):
     is_complete: bool
 
 
+class SessionPlace(Record):
+    """
+    Where a session is.
+
+    Attributes:
+        branch: The branch of it; None means the session itself.
+    """
+
+    app: str
+    user: str
+    session: str
+    branch: str | None
+
+
+class Changes(Record):
+    """
+    What changed in a file since a mark, by any process.
+
+    Attributes:
+        mark: Give it as `since` for what changes from here on.
+        sessions: Those that got messages, or are new.
+        kinds: What else changed: "message" (edited, archived or removed), "session" (renamed
+            or removed), "entry", "summary", "artifact", "item", "state", "settings",
+            "scope" (copied from another database), or "other" for what holds no words, such as
+            jobs and vectors.
+        is_complete: False if more changed than is named here, or the mark is not known: read
+            again whatever is kept.
+    """
+
+    mark: str
+    sessions: tuple[SessionPlace, ...] = ()
+    kinds: tuple[str, ...] = ()
+    is_complete: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        return self.is_complete and not self.sessions and not self.kinds
+
+
 class Hunk(Record):
     """
     Lines that differ, with some equal ones around them, as in `diff -u`.

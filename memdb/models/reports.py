@@ -155,6 +155,42 @@ class Restored(Record):
     dry_run: bool
 
 
+class CopiedScope(Record):
+    """
+    One scope of a copy.
+
+    Attributes:
+        rows: Of all tables, vectors too.
+        sha256: Hash of its content, the same in source and target; None for a dry run.
+        was_there: The target had it already, with the same content.
+    """
+
+    app: str
+    user: str
+    rows: int
+    sha256: str | None
+    was_there: bool
+
+
+class CopyReport(Record):
+    """
+    What a copy from one database into another did, or would do.
+
+    Attributes:
+        target: Where the copy is, without a password.
+        scopes: Each with its hash, which was read again from the target.
+        rows: Copied rows by table; "vectors" counts vectors, "state" values under keys.
+        resumed: It went on with a copy that was stopped.
+        dry_run: Nothing was stored.
+    """
+
+    target: str
+    scopes: tuple[CopiedScope, ...]
+    rows: dict[str, int]
+    resumed: bool
+    dry_run: bool
+
+
 class Receipt(Record):
     """
     What was forgotten, when, and whether its bytes are gone; never what it said.
@@ -293,6 +329,7 @@ class ImportReport(Record):
     Attributes:
         format: The format it was read as.
         sessions: How many sessions were made.
+        branches: How many branches of sessions were made, for questions that were edited.
         messages_known: Messages that were here already and stayed as they are;
             so the other fields called `_known`.
         forgotten: What the file holds and was forgotten here: it stays away.
@@ -300,10 +337,13 @@ class ImportReport(Record):
         dry_run: Nothing was stored; the counts take all for new.
         samples: The first messages of a dry run, shortened.
         apps: The projects of transcripts, which went to these apps.
+        notes: What is stored, but not as the source has it now: a title that changed
+            there, an edited question that is a branch here.
     """
 
     format: str
     sessions: int = 0
+    branches: int = 0
     messages_added: int = 0
     messages_known: int = 0
     summaries_added: int = 0
@@ -321,10 +361,12 @@ class ImportReport(Record):
     dry_run: bool = False
     samples: tuple[str, ...] = ()
     apps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Say it in one line, and in one more for each reason why something was left out."""
         parts = [f"{self.messages_added:,} messages in {self.sessions:,} new sessions"]
+        parts += [f"{self.branches:,} branches of sessions"] if self.branches else []
         parts += [f"{self.summaries_added:,} summaries"] if self.summaries_added else []
         parts += [f"{self.entries_added:,} entries"] if self.entries_added else []
         parts += [f"{self.artifacts_added:,} artifact versions"] if self.artifacts_added else []
@@ -338,6 +380,7 @@ class ImportReport(Record):
         lines = ["; ".join([added, *left]) + "."]
         lines += [f"  {sample}" for sample in self.samples]
         lines += [f"In the app of its project: {app}" for app in self.apps]
+        lines += [f"Note: {note}." for note in self.notes]
         lines += [
             f"Left out: {'' if one.is_place else f'{one.count:,} '}{one.what}: {one.why}."
             for one in self.left_out

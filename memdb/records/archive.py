@@ -12,9 +12,8 @@ from itertools import islice
 from memdb.engine import segments
 from memdb.engine.segments import block_of, spans_of
 from memdb.errors import Corrupt
-from memdb.models.ids import session_range
 from memdb.models.messages import Finding
-from memdb.tables import archive, checks
+from memdb.tables import archive, checks, sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def insert(
     archive.empty(tx, low, high)
     tx.words.add("message", low, high)
     tx.words.add_archived(_texts(session, contents))
-    archive.replace(tx, session, old, new)
+    _replace(tx, session, old, new)
 
 
 def restore(tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[str, Any]]) -> None:
@@ -64,7 +63,14 @@ def restore(tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[st
     tx.words.drop("message", low, high)
     archive.refill(tx, rows)
     tx.words.add("message", low, high)
-    archive.replace(tx, session, old, [])
+    _replace(tx, session, old, [])
+
+
+def _replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+    """Replace segments, and count what is archived."""
+    archive.replace(tx, session, old, new)
+    gone, come = (sum(one.message_count for one in some) for some in (old, new))
+    sessions.count(tx, session, archived=come - gone)
 
 
 def find_blocks(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, int]]:
@@ -91,23 +97,27 @@ def remove(tx: Tx, session: int, seqs: Collection[int]) -> None:
         contents = archive.opened(session, old)
         tx.words.drop_archived(_texts(session, [one for one in contents if one[0] in gone]))
         kept = [one for one in contents if one[0] not in gone]
-        archive.replace(tx, session, old, archive.to_segments(kept))
+        _replace(tx, session, old, archive.to_segments(kept))
 
 
 def remove_session(tx: Tx, session: int) -> None:
     """Remove the segments of a session and their words, after the rows of its messages went."""
-    if not tx.words.has_archived(*session_range(session)):
-        return
-    after = 0
+    count = sessions.archived_count(tx, session)
+    after = dropped = 0
     while page := archive.after(tx, session, after, SEGMENT_PAGE):
         for segment in page:
             try:
-                tx.words.drop_archived(_texts(session, archive.opened(session, [segment])))
+                texts = _texts(session, archive.opened(session, [segment]))
             except Corrupt:
                 continue  # its words cannot be read, so the index is made anew below
+            tx.words.drop_archived(texts)
+            dropped += len(texts)
         after = page[-1].first_seq
+    if not after and not count:
+        return
+    sessions.count(tx, session, archived=-count)
     archive.delete_session(tx, session)
-    if tx.words.has_archived(*session_range(session)):
+    if dropped != count:
         derive(tx)  # only for a damaged file
 
 

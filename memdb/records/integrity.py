@@ -21,6 +21,7 @@ from memdb.records import (
     spaces,
     summaries,
 )
+from memdb.tables import copies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +81,18 @@ def _check_rows(tx: Tx, *, deep: bool) -> Iterator[Finding]:
     yield from entries.check(tx, deep=deep)
     yield from artifacts.check(tx, deep=deep)
     yield from spaces.check(tx)
+    yield from _check_copies(tx)
+
+
+def _check_copies(tx: Tx) -> Iterator[Finding]:
+    """Yield a finding if a copy into the database was not finished."""
+    marks = [key for key in copies.read_marks(tx) if key != copies.LEASE]
+    if marks:
+        text = (
+            f"a copy into it was not finished, {len(marks)} of its users cannot be seen yet: run "
+            "the same `memdb copy` again"
+        )
+        yield Finding("unfinished_copy", text, rebuildable=False)
 
 
 def rebuild(db: Engine) -> None:

@@ -13,7 +13,7 @@ from itertools import repeat
 
 from memdb.engine.segments import spans_of
 from memdb.errors import AlreadyExists, InvalidInput, TooLarge
-from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, scope_of, session_of, session_range
 from memdb.models.messages import ROLES, Finding, Message, NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import ALLOW, SUMMARIZE_EVERY
@@ -294,7 +294,7 @@ def place(
         spaces.ensure(tx, space)
         facts["space", space.model, space.dim] = 1
     late = seqs.count(None) if seqs else len(drafts)
-    seq = _last_before(tx, session, late) if late else 0
+    seq = _last_before(tx, session, late, drafts)
     rows = []
     for draft, kept in zip(drafts, seqs or repeat(None), strict=False):
         if kept is None:
@@ -388,9 +388,13 @@ def says(message: Message, draft: Draft) -> bool:
     )
 
 
-def _last_before(tx: Tx, session: int, count: int) -> int:
-    """Give out *count* seqs and return the last one before them."""
-    last = sessions.advance(tx, session, count)
+def _last_before(tx: Tx, session: int, count: int, drafts: Sequence[Draft]) -> int:
+    """Count *drafts*, give out *count* seqs, and return the last one before them; 0 without any."""
+    tokens = sum(draft.tokens or 0 for draft in drafts)
+    if not count:
+        sessions.count(tx, session, messages=len(drafts), tokens=tokens)
+        return 0
+    last = sessions.advance(tx, session, count, messages=len(drafts), tokens=tokens)
     if last is None:
         raise TooLarge("number of messages in one session", MAX_SEQ, MAX_SEQ + count)
     return last - count
@@ -472,6 +476,8 @@ def _remove_rows(tx: Tx, session: int, seqs: Sequence[int]) -> None:
         tx.words.drop("message", *span)
         tx.vectors.drop("message", *span)
         jobs.drop_messages(tx, *span)
+        tokens, count = sessions.totals(tx, *span)
+        sessions.count(tx, session, messages=-count, tokens=-tokens)
         messages.delete_range(tx, *span)
 
 
@@ -481,6 +487,8 @@ def remove_all(tx: Tx, session: int) -> None:
     tx.words.drop("message", low, high)
     tx.vectors.drop("message", low, high)
     jobs.drop_messages(tx, low, high)
+    tokens, count = sessions.totals(tx, low, high)
+    sessions.count(tx, session, messages=-count, tokens=-tokens)
     messages.delete_range(tx, low, high)
     archive.remove_session(tx, session)
     summary_records.remove(tx, session)
@@ -541,6 +549,8 @@ def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
     """Change the row of a message, with all that is derived from what it says."""
     row["content_hash"] = messages.hash_of(row)
     tx.words.drop("message", row["id"])
+    was, _ = sessions.totals(tx, row["id"], row["id"])
+    sessions.count(tx, session_of(row["id"]), tokens=row["tokens"] - was)
     messages.rewrite(tx, row)
     tx.words.add("message", row["id"])
     tx.vectors.drop("message", row["id"], row["id"])
@@ -553,17 +563,19 @@ def derive(tx: Tx) -> None:
     checks.set_bigrams(tx, "message")
     messages.set_spans(tx)
     checks.raise_last_seqs(tx)
+    checks.set_counts(tx)
     checks.add_session_jobs(tx)
 
 
 def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
     """
-    Yield sessions that count too few messages, and messages that do not match their hash.
+    Yield sessions that count other messages than they have, and damaged messages.
 
     Args:
         deep: Also messages whose spans are not those of their text.
     """
     yield from checks.by_rule(tx, "seq_above_last", rebuildable=True)
+    yield from checks.by_rule(tx, "session_counts", rebuildable=True)
     yield from checks.by_hash("message_hash", "message", messages.damaged(tx))
     if deep:
         found = (row_id for row_id, _ in messages.different_spans(tx))

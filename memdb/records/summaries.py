@@ -126,8 +126,6 @@ def check(tx: Tx) -> Iterator[Finding]:
 
 def _damaged(tx: Tx) -> Iterator[str]:
     """Yield the uid of each summary with a text that does not match its hash."""
-    from memdb.text.derived import content_hash  # only for checking
-
     for row in checks.summaries(tx):
-        if row[-2] is not None and content_hash(*row[1:-1]) != row[-1]:
+        if row[-2] is not None and summaries.hash_of(*row[1:-1]) != row[-1]:
             yield row[1]

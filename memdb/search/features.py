@@ -60,8 +60,24 @@ _TIME = re.compile(
     r"|august|september|october|november|december)\b",
     re.IGNORECASE,
 )
+# The same for ASCII texts, five times as fast: words in a set.
+_NUMBER_WORDS = frozenset(
+    b"one two three four five six seven eight nine ten twice couple few dozen hundred "
+    b"thousand".split()
+)
+_TIME_WORDS = frozenset(
+    b"today yesterday tomorrow tonight last next ago week weekend month year since monday tuesday "
+    b"wednesday thursday friday saturday sunday january february march april may june july august "
+    b"september october november december".split()
+)
+_YEAR_DIGITS = 4
+_DIGITS = b"0123456789"
+_NO_DIGITS = bytes(set(range(256)) - set(_DIGITS))
+_WORD_BYTES = bytes(
+    byte if chr(byte).isalnum() or chr(byte) == "_" else 32 for byte in bytes(range(128)).lower()
+).ljust(256)
 # A capital within a sentence: a name.
-_CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
+_CAPITAL = re.compile(r"[A-Z](?<=[a-z,] [A-Z])[a-z]+")
 _ASKS = re.compile(r"[?\uff1f\u061f]")
 
 _WHEN = re.compile(
@@ -117,15 +133,29 @@ def _read_traits(text: str) -> Traits:
 
     words = len(text.split())
     begin = text[:TRAIT_CHARS]
+    number, time = _numbers_and_times(begin)
     return Traits(
         words=words,
         short=1 / (1 + STEEPNESS * log2(words / TURN_WORDS)) if words > TURN_WORDS else 1.0,
-        asks=float(_ASKS.search(text) is not None),
-        number=float(_NUMBER.search(begin) is not None),
-        time=float(_TIME.search(begin) is not None),
+        asks=float("?" in text if text.isascii() else _ASKS.search(text) is not None),
+        number=number,
+        time=time,
         capitals=min(len(_CAPITAL.findall(begin)), CAPITALS) / CAPITALS,
         vocabulary=rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else (),
     )
+
+
+def _numbers_and_times(text: str) -> tuple[float, float]:
+    """Return 1.0 if a text holds a number, and 1.0 if it holds a word of time."""
+    if not text.isascii():
+        return float(_NUMBER.search(text) is not None), float(_TIME.search(text) is not None)
+    data = text.encode()
+    words = data.translate(_WORD_BYTES).split()
+    number, time = not _NUMBER_WORDS.isdisjoint(words), not _TIME_WORDS.isdisjoint(words)
+    if data.translate(None, _NO_DIGITS):
+        lengths = {len(word) for word in words if word.isdigit()}
+        number, time = number or bool(lengths), time or _YEAR_DIGITS in lengths
+    return float(number), float(time)
 
 
 class Features(Record):
@@ -151,6 +181,7 @@ class _Chat(Record):
     The candidates and their texts.
 
     Attributes:
+        lent: What long messages lend to those beside them, by id; others lend 1.0.
         asked: By id, whether the message before is a question of another author.
         beside: By place of a candidate, the messages around it, best first: id, name of
             the feature, what a word there counts, and the share of it that is lent.
@@ -160,6 +191,7 @@ class _Chat(Record):
     ids: list[int]
     rows: Mapping[int, Row]
     traits: Mapping[int, Traits]
+    lent: Mapping[int, float]
     asked: AbstractSet[int]
     beside: list[list[tuple[float, int, str, float]]]
     runs: float
@@ -215,29 +247,35 @@ def _read_chat(rows: Mapping[int, Row]) -> _Chat:
     ids = list(rows)
     traits = {key: traits_of(row.text) for key, row in rows.items()}
     writers = {key: row.author or row.role for key, row in rows.items()}
-    lent = {key: LONG_SPREAD if each.words > LONG_WORDS else 1.0 for key, each in traits.items()}
+    lent = {key: LONG_SPREAD for key, each in traits.items() if each.words > LONG_WORDS}
     asked = frozenset(
         key
         for key in ids
         if key - 1 in rows and traits[key - 1].asks and writers[key - 1] != writers[key]
     )
+    usual = (_places(is_reply=False), _places(is_reply=True))
     beside = []
     for key in ids:
-        around = [
-            (SPREADS[name] * lent.get(other, 1.0), other, name, lent.get(other, 1.0))
-            for other, name in (
-                (key - 1, "question_before" if key in asked else "before"),
-                (key + 1, "after"),
-                (key - 2, "two_before"),
-                (key + 2, "two_after"),
-            )
-        ]
-        around.sort(reverse=True)
+        places = usual[key in asked]
+        around = [(spread, key + offset, name, 1.0) for spread, offset, name in places]
+        if lent and not lent.keys().isdisjoint((key - 2, key - 1, key + 1, key + 2)):
+            around = [
+                (SPREADS[name] * lent.get(other, 1.0), other, name, lent.get(other, 1.0))
+                for _, other, name, _ in around
+            ]
+            around.sort(reverse=True)
         beside.append(around)
     pairs = [key for key in ids if key - 1 in rows]
     runs = sum(writers[key - 1] == writers[key] for key in pairs) / max(len(pairs), 1)
     runs = min(runs, MOST_RUNS)
-    return _Chat(ids, rows, traits, asked, beside, runs)
+    return _Chat(ids, rows, traits, lent, asked, beside, runs)
+
+
+def _places(*, is_reply: bool) -> list[tuple[float, int, str]]:
+    """Return (what a word there counts, offset, feature) of the places around, best first."""
+    before = "question_before" if is_reply else "before"
+    offsets = ((-1, before), (1, "after"), (-2, "two_before"), (2, "two_after"))
+    return sorted(((SPREADS[name], offset, name) for offset, name in offsets), reverse=True)
 
 
 def _assistance(chat: _Chat) -> float:
@@ -348,14 +386,14 @@ def _sum(columns: Columns, weights: Mapping[str, float]) -> list[float]:
 def _add_neighbours(chat: _Chat, base: Mapping[int, float], columns: Columns) -> None:
     """Add what the messages beside each candidate say about the question."""
     question, before, after, reply = [], [], [], []
-    for number, key in enumerate(chat.ids):
-        lent = {other: share for _, other, _, share in chat.beside[number]}
-        first = base.get(key - 1, 0.0) * lent[key - 1]
+    lent = chat.lent
+    for key in chat.ids:
+        first = base.get(key - 1, 0.0) * lent.get(key - 1, 1.0)
         is_reply = key in chat.asked
         question.append(first if is_reply else 0.0)
         before.append(0.0 if is_reply else first)
         reply.append(float(is_reply))
-        after.append(base.get(key + 1, 0.0) * lent[key + 1])
+        after.append(base.get(key + 1, 0.0) * lent.get(key + 1, 1.0))
     columns.update(question_near=question, before_near=before, after_near=after, reply=reply)
     for name in ("before", "before_near", "after", "after_near"):
         columns[f"{name}_run"] = [chat.runs * value for value in columns[name]]

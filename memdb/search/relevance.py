@@ -21,6 +21,7 @@ from memdb.embeddings.static_model import rarity
 from memdb.models.record import Record
 from memdb.search.weights import (
     COMMON_POWER,
+    EQUAL,
     FEW_ROWS,
     FORM,
     FORM_CHARS,
@@ -225,4 +226,7 @@ def _widened(evidence: Evidence) -> Mapping[int, float]:
     farthest = min(cosines.values())
     if farthest < NARROW:
         return cosines
-    return {key: (cosine - farthest) / (1 - farthest) for key, cosine in cosines.items()}
+    room = 1 - farthest
+    if room < EQUAL:
+        return dict.fromkeys(cosines, 0.0)
+    return {key: (cosine - farthest) / room for key, cosine in cosines.items()}

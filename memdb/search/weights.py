@@ -226,6 +226,9 @@ NARROW = 0.5
 """Rows that may make an answer relevant, and sentences of a query that are looked at. From so many
 rows on, a model whose farthest one has such a cosine counts as one to which all texts are near."""
 
+EQUAL = 1e-6
+"""Cosines that differ by less are equal: engines round them differently."""
+
 # Late interaction, see `memdb.search.late`
 
 LATE_ROWS = 30

@@ -126,7 +126,8 @@ def complete(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int) -> None:
     tx.run(UPDATE_COMPLETE, {"blob_no": blob_no, "sha256": sha256, "size_bytes": size_bytes})
 
 
-def _unpack(codec: str, data: bytes) -> bytes:
+def unpack(codec: str, data: bytes) -> bytes:
+    """Return the bytes of a chunk as `pack` got them; Corrupt if they are damaged."""
     if codec != "zlib" and len(data) <= CHUNK_BYTES:
         return data
     try:
@@ -180,7 +181,7 @@ def read_parts(tx: Tx, blob_no: int, part_bytes: int) -> Iterator[bytes]:
 def forms(tx: Tx, blob_no: int) -> Iterable[bytes]:
     """Yield each chunk of a blob, and where it is compressed also as it is stored."""
     for codec, data in tx.all(SELECT_CHUNKS, {"blob_no": blob_no}):
-        yield _unpack(codec, data)
+        yield unpack(codec, data)
         if codec != "raw":
             yield data
 
@@ -204,7 +205,7 @@ def read_chunk(tx: Tx, blob_no: int, chunk_no: int, sha256: bytes) -> bytes | No
     SQLite gives a number again after a delete.
     """
     row = tx.one(SELECT_CHUNK, {"blob_no": blob_no, "chunk_no": chunk_no, "sha256": sha256})
-    return None if row is None else _unpack(*row)
+    return None if row is None else unpack(*row)
 
 
 def delete_if_unused(tx: Tx, blob_no: int) -> None:

@@ -74,6 +74,29 @@ ORDER BY id
 LIMIT 20
 """
 
+SESSION_COUNTS = """/* checks.session_counts */
+SELECT
+  'session ' || name || CASE WHEN branch = '' THEN '' ELSE ', branch ' || branch END
+  || ' counts ' || message_count || ' messages, ' || tokens || ' tokens and '
+  || archived_count || ' archived'
+FROM sessions
+WHERE
+  message_count <> (
+    SELECT count(*) FROM messages
+    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
+  )
+  OR sessions.tokens <> (
+    SELECT coalesce(sum(messages.tokens), 0) FROM messages
+    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
+  )
+  OR archived_count <> (
+    SELECT coalesce(sum(archive_segments.message_count), 0) FROM archive_segments
+    WHERE session_id = sessions.id
+  )
+ORDER BY sessions.id
+LIMIT 20
+"""
+
 BRANCH_PLACE = """/* checks.branch_place */
 SELECT 'branch ' || sessions.branch || ' of ' || sessions.name
 FROM sessions
@@ -348,6 +371,7 @@ RULES = {
     "state_without_session": STATE_WITHOUT_SESSION,
     "entry_without_session": ENTRY_WITHOUT_SESSION,
     "seq_above_last": SEQ_ABOVE_LAST,
+    "session_counts": SESSION_COUNTS,
     "branch_place": BRANCH_PLACE,
     "version_above_last": VERSION_ABOVE_LAST,
     "tail_without_message": TAIL_WITHOUT_MESSAGE,
@@ -392,9 +416,10 @@ def summaries(tx: Tx) -> Iterator[Row]:
     return chain.from_iterable(tx.pages(SELECT_SUMMARIES, {"after": 0}))
 
 
+# A text of ASCII has no bigrams: its letters are as many as its bytes.
 SELECT_MESSAGE_TEXTS = """/* checks.message_texts */
 SELECT id, text, '', bigrams FROM messages
-WHERE id > :after AND text IS NOT NULL
+WHERE id > :after AND (bigrams IS NOT NULL OR octet_length(text) <> length(text))
 ORDER BY id
 LIMIT 1000
 """
@@ -464,6 +489,23 @@ WHERE last_seq < coalesce(
   ),
   0
 )
+"""
+
+UPDATE_COUNTS = """/* checks.counts */
+UPDATE sessions
+SET
+  message_count = (
+    SELECT count(*) FROM messages
+    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
+  ),
+  tokens = (
+    SELECT CAST(coalesce(sum(messages.tokens), 0) AS BIGINT) FROM messages
+    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
+  ),
+  archived_count = (
+    SELECT CAST(coalesce(sum(archive_segments.message_count), 0) AS BIGINT) FROM archive_segments
+    WHERE session_id = sessions.id
+  )
 """
 
 UPDATE_LAST_VERSIONS = """/* checks.last_versions */
@@ -596,6 +638,11 @@ def drop_empty_namespaces(tx: Tx) -> None:
 def raise_last_seqs(tx: Tx) -> None:
     """Count the seqs of all messages as given out."""
     tx.run(UPDATE_LAST_SEQS, MASKS)
+
+
+def set_counts(tx: Tx) -> None:
+    """Count the messages, tokens and archived messages of each session and branch anew."""
+    tx.run(UPDATE_COUNTS, MASKS)
 
 
 def raise_last_versions(tx: Tx) -> None:

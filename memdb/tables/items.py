@@ -380,7 +380,7 @@ def behind(cursor: Cursor, item: Item, order: str, *, descending: bool) -> Curso
         return Cursor("", LAST_KEY, getattr(item, f"{order}_ms"), item.id)
     if descending:
         return Cursor(cursor.low, min(cursor.high, item.key), 0, 0)
-    return Cursor(max(cursor.low, item.key + "\0"), cursor.high, 0, 0)
+    return Cursor(max(cursor.low, item.key + "\x01"), cursor.high, 0, 0)
 
 
 def _to_items(tx: Tx, rows: list[Row], path: str) -> list[Item]:
@@ -578,7 +578,7 @@ def list_page(
         elif descending:
             following = Cursor(cursor.low, key, 0, 0)
         else:
-            following = Cursor(key + "\0", cursor.high, 0, 0)
+            following = Cursor(key + "\x01", cursor.high, 0, 0)
     if where is not None:
         rows = [row for row in rows if _is_match(where, row[3], row[4])]
     return _to_items(tx, rows, path), following

@@ -13,7 +13,13 @@ from _operator import itemgetter  # `operator` is a module more to load
 
 from memdb.engine.branches import row_of, runs_of
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, message_id, session_of, session_range
-from memdb.models.messages import Message
+from memdb.models.messages import (
+    ROLE_CODES,
+    Message,
+    counter_code,
+    uid_from_bytes,
+    uid_to_bytes,
+)
 from memdb.text.validate import parse_json
 
 TYPE_CHECKING = False
@@ -21,19 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
-    from memdb.engine.base import Row, Tx, Values
+    from memdb.engine.base import Row, Tx
 
 INSERT_MESSAGE = """/* messages.insert */
 INSERT INTO messages (
   id,
   uid,
-  role,
+  role_code,
   author,
   text,
   parts,
   external_id,
   tokens,
-  counter,
+  counter_code,
   metadata,
   content_hash,
   created_ms,
@@ -42,14 +48,14 @@ INSERT INTO messages (
 )
 VALUES (
   :id,
-  :uid,
-  :role,
+  :uid_bytes,
+  :role_code,
   :author,
   :text,
   :parts,
   :external_id,
   :tokens,
-  :counter,
+  :counter_code,
   :metadata,
   :content_hash,
   :created_ms,
@@ -156,10 +162,9 @@ SELECT_UIDS = """/* messages.uids */
 SELECT id, uid FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
-SELECT_BY_UIDS = """/* messages.find_uids */
-SELECT uid, id
-FROM messages
-WHERE id BETWEEN :low AND :high AND uid IN (SELECT value FROM json_each(:uids))
+# A list of values for a statement is JSON, which holds no bytes.
+SELECT_ALL_UIDS = """/* messages.all_uids */
+SELECT id, uid FROM messages WHERE id > :after AND id <= :high ORDER BY id LIMIT 5000
 """
 
 SELECT_FEATURES = """/* messages.features */
@@ -258,6 +263,7 @@ DELETE FROM messages WHERE id BETWEEN :low AND :high
 
 AUTHOR_SAMPLE = 500
 SPAN_HASH_BYTES = 16
+HASH_BYTES = 8
 OPENING_SEQS = 50
 
 
@@ -286,7 +292,16 @@ HASHED = (
     "metadata",
     "created_ms",
 )
-NOT_HASHED = ("id", "tokens", "counter", "content_hash", "bigrams", "spans")
+NOT_HASHED = (
+    "id",
+    "role_code",
+    "tokens",
+    "counter",
+    "counter_code",
+    "content_hash",
+    "bigrams",
+    "spans",
+)
 
 _columns = itemgetter(*COLUMNS)
 _row_id = itemgetter(COLUMNS.index("id"))
@@ -337,8 +352,8 @@ def _filled(tx: Tx, rows: list[Row], columns: tuple[str, ...]) -> list[Row]:
 
 
 def hash_of(row: dict[str, Any]) -> bytes:
-    """Return the content hash of a row: of the columns `HASHED`."""
-    return _content_hash(*_hashed(row))
+    """Return the content hash of a row: the first 8 bytes of that of the columns `HASHED`."""
+    return _content_hash(*_hashed(row))[:HASH_BYTES]
 
 
 def _content_hash(*fields: str | int | None) -> bytes:
@@ -356,10 +371,19 @@ def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
 
     Cost: 8 µs per row in bulk.
     """
+    for row in rows:
+        _encode(row)
+        row["uid_bytes"] = uid_to_bytes(row["uid"])
     if len(rows) == 1:
         tx.run(INSERT_MESSAGE, rows[0])
     else:
         tx.many(INSERT_MESSAGE, rows)
+
+
+def _encode(row: dict[str, Any]) -> None:
+    """Add the codes of role and counter to a row."""
+    row["role_code"] = ROLE_CODES[row["role"]]
+    row["counter_code"] = counter_code(row["counter"])
 
 
 def find(tx: Tx, session: int, session_name: str, seq: int) -> Message | None:
@@ -396,13 +420,19 @@ def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tup
 
 def uids(tx: Tx, ids: Collection[int]) -> dict[int, str]:
     """Return the uid of each message with these *ids*."""
-    return dict(tx.all(SELECT_UIDS, {"ids": ids}))
+    return {row_id: uid_from_bytes(uid) for row_id, uid in tx.all(SELECT_UIDS, {"ids": ids})}
 
 
 def find_uids(tx: Tx, session: int, uids: list[str]) -> dict[str, int]:
     """Return the id by uid, for those of *uids* that the session holds. Reads it whole."""
-    low, high = session_range(session)
-    return dict(tx.all(SELECT_BY_UIDS, {"low": low, "high": high, "uids": uids}))
+    wanted = {uid_to_bytes(uid): uid for uid in uids}
+    _, high = session_range(session)
+    found: dict[str, int] = {}
+    after = session
+    while rows := tx.all(SELECT_ALL_UIDS, {"after": after, "high": high}):
+        found |= {wanted[uid]: row_id for row_id, uid in rows if uid in wanted}
+        after = rows[-1][0]
+    return found
 
 
 def list_after(
@@ -579,11 +609,13 @@ def damaged(tx: Tx) -> Iterable[int]:
     from memdb.engine.segments import fill  # only for checking
 
     columns = ("id", *HASHED, "content_hash")
+    text_at = columns.index("text")
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
         for values in fill(tx, rows, columns, lost_ok=True):
-            row = dict(zip(columns, values, strict=True))
-            if row["text"] is None or hash_of(row) != row["content_hash"]:
-                yield row["id"]
+            row_id, uid, *content, stored = values  # a dict per row would take as long as the hash
+            found = _content_hash(uid_from_bytes(uid), *content)[:HASH_BYTES]
+            if values[text_at] is None or found != stored:
+                yield row_id
 
 
 def different_spans(tx: Tx) -> Iterable[tuple[int, str | None]]:
@@ -643,7 +675,7 @@ def delete_range(tx: Tx, low: int, high: int) -> int:
 UPDATE_CONTENT = """/* messages.rewrite */
 UPDATE messages
 SET
-  role = :role,
+  role_code = :role_code,
   author = :author,
   text = :text,
   parts = :parts,
@@ -651,12 +683,13 @@ SET
   bigrams = :bigrams,
   spans = :spans,
   tokens = :tokens,
-  counter = :counter,
+  counter_code = :counter_code,
   content_hash = :content_hash
 WHERE id = :id
 """
 
 
-def rewrite(tx: Tx, row: Values) -> None:
+def rewrite(tx: Tx, row: dict[str, Any]) -> None:
     """Set what a message says to what *row* has; uid, external id and time stay."""
+    _encode(row)
     tx.run(UPDATE_CONTENT, row)

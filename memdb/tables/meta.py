@@ -15,7 +15,7 @@ SELECT
   (SELECT count(*) FROM scopes),
   (SELECT count(*) FROM sessions WHERE branch = ''),
   (SELECT count(*) FROM sessions WHERE branch <> ''),
-  (SELECT count(*) FROM messages),
+  (SELECT CAST(coalesce(sum(message_count), 0) AS BIGINT) FROM sessions),
   (SELECT count(*) FROM summaries),
   (SELECT count(*) FROM entries),
   (SELECT count(*) FROM artifact_names),
@@ -45,7 +45,7 @@ SELECT quality, count(*) FROM summaries GROUP BY quality ORDER BY quality
 """
 
 SELECT_ARCHIVED = """/* meta.archived */
-SELECT CAST(coalesce(sum(message_count), 0) AS BIGINT) FROM archive_segments
+SELECT CAST(coalesce(sum(archived_count), 0) AS BIGINT) FROM sessions
 """
 
 COUNTED = (

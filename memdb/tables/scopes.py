@@ -15,6 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
 
+# The app of scopes that `memdb copy` has not finished; their user is the uid of the scope.
+UNFINISHED = "\x1funfinished copy"
+
 INSERT_SCOPE = """/* scopes.insert */
 INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)
 VALUES ((SELECT coalesce(max(scope_no), 0) + 1 FROM scopes), :uid, :app, :user, :created_ms)
@@ -30,7 +33,7 @@ SELECT uid, created_ms FROM scopes WHERE scope_no = :scope_no
 """
 
 SELECT_SCOPES = """/* scopes.list */
-SELECT scope_no, app, user_name FROM scopes ORDER BY app, user_name
+SELECT scope_no, app, user_name FROM scopes WHERE app <> :unfinished ORDER BY app, user_name
 """
 
 SELECT_COUNT = """/* scopes.count */
@@ -74,8 +77,9 @@ def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
 
 
 def list_all(tx: Tx) -> list[tuple[int, str, str]]:
-    """Return (number, app, user) of every scope, by app and user."""
-    return [(int(number), app, user) for number, app, user in tx.all(SELECT_SCOPES)]
+    """Return (number, app, user) of every scope, by app and user; none that is being copied."""
+    rows = tx.all(SELECT_SCOPES, {"unfinished": UNFINISHED})
+    return [(int(number), app, user) for number, app, user in rows]
 
 
 def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:

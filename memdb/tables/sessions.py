@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Tx
     from memdb.engine.branches import Run
+    from memdb.models.overviews import SessionPlace
     from memdb.models.reports import SessionHead
 
 # No name sorts after it: names have 1,024 characters at most.
@@ -116,27 +117,20 @@ ORDER BY created_ms DESC, name
 LIMIT :limit
 """
 
-# The counting reads one b-tree range per session.
 SELECT_INFOS = """/* sessions.infos */
 SELECT
   id,
   name,
   title,
   last_seq,
-  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask),
+  message_count,
   metadata,
   created_ms,
   updated_ms,
   uid,
   title,
-  (
-    SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT) FROM messages
-    WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask
-  ),
-  (
-    SELECT CAST(coalesce(sum(message_count), 0) AS BIGINT) FROM archive_segments
-    WHERE session_id = sessions.id
-  )
+  tokens,
+  archived_count
 FROM sessions
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
@@ -169,7 +163,7 @@ SELECT
   nullif(parent.branch, ''),
   sessions.leaves_at,
   sessions.last_seq,
-  (SELECT count(*) FROM messages WHERE messages.id BETWEEN sessions.id AND sessions.id | :seq_mask),
+  sessions.message_count,
   sessions.metadata,
   sessions.created_ms,
   sessions.updated_ms,
@@ -281,9 +275,27 @@ WHERE id BETWEEN :low AND :high
 # Not RETURNING: it makes FTS5 write out what it holds, 70 µs that the messages of
 # one transaction can share.
 UPDATE_LAST_SEQ = """/* sessions.advance */
-UPDATE sessions SET last_seq = last_seq + :count, updated_ms = :now_ms
+UPDATE sessions
+SET
+  last_seq = last_seq + :count,
+  updated_ms = :now_ms,
+  message_count = message_count + :messages,
+  tokens = tokens + :tokens
 WHERE id = :id AND last_seq + :count <= :seq_mask
 RETURNING last_seq
+"""
+
+UPDATE_COUNTS = """/* sessions.count */
+UPDATE sessions
+SET
+  message_count = message_count + :messages,
+  tokens = tokens + :tokens,
+  archived_count = archived_count + :archived
+WHERE id = :id
+"""
+
+SELECT_ARCHIVED_COUNT = """/* sessions.archived_count */
+SELECT archived_count FROM sessions WHERE id = :id
 """
 
 UPDATE_TIMES = """/* sessions.set_times */
@@ -304,6 +316,19 @@ UPDATE sessions SET title = :title, bigrams = :bigrams WHERE id = :id
 
 UPDATE_CHANGED = """/* sessions.touch */
 UPDATE sessions SET updated_ms = :now_ms WHERE id = :id
+"""
+
+# Every session of the file: none may be missed, whoever wrote to it.
+SELECT_LENGTHS = """/* sessions.lengths */
+SELECT id, last_seq FROM sessions
+"""
+
+SELECT_PLACES = """/* sessions.places */
+SELECT scopes.app, scopes.user_name, sessions.name, sessions.branch
+FROM sessions
+JOIN scopes ON scopes.scope_no = sessions.scope_no
+WHERE sessions.id IN (SELECT value FROM json_each(:ids))
+ORDER BY sessions.id
 """
 
 SELECT_UPDATED = """/* sessions.updated_ms */
@@ -401,7 +426,7 @@ def add_branch(tx: Tx, scope_no: int, place: dict[str, Any], **given: Any) -> in
 
 def list_branches(tx: Tx, scope_no: int, name: str) -> list[tuple[int, BranchInfo]]:
     """Return (id, branch) of every branch of a session, oldest first; with its own messages."""
-    rows = tx.all(SELECT_BRANCHES, {"scope_no": scope_no, "name": name, "seq_mask": MAX_SEQ})
+    rows = tx.all(SELECT_BRANCHES, {"scope_no": scope_no, "name": name})
     tx.verify("sessions", [row[0] for row in rows])
     return [(row[0], _to_branch(row)) for row in rows]
 
@@ -553,7 +578,7 @@ def list_by_id(
 
 
 def _infos(tx: Tx, ids: list[int]) -> list[tuple[int, SessionInfo]]:
-    rows = tx.all(SELECT_INFOS, {"ids": ids, "seq_mask": MAX_SEQ}) if ids else []
+    rows = tx.all(SELECT_INFOS, {"ids": ids}) if ids else []
     found = {row[0]: _to_info(row) for row in rows}
     return [(one, found[one]) for one in ids]
 
@@ -586,13 +611,25 @@ def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:
     return {row[0]: Card(*row[1:]) for row in tx.all(SELECT_CARDS, {"ids": ids})}
 
 
+def archived_count(tx: Tx, session: int) -> int:
+    """Return how many messages of a row are archived, as it keeps it."""
+    row = tx.one(SELECT_ARCHIVED_COUNT, {"id": session})
+    return 0 if row is None else int(row[0])
+
+
+def totals(tx: Tx, low: int, high: int) -> tuple[int, int]:
+    """Return the tokens and the number of messages with *low* <= id <= *high*."""
+    row = tx.one(SELECT_TOKENS, {"low": low, "high": high})
+    return (0, 0) if row is None else (row[0], row[1])
+
+
 def tokens(tx: Tx, session: int, first_seq: int) -> tuple[int, int]:
     """Return the tokens and the number of messages from *first_seq* on. 10 ms per 100,000."""
     total = count = 0
     for run in runs_of(tx, session):
         low = run.session | max(first_seq, run.first_seq)
-        row = tx.one(SELECT_TOKENS, {"low": low, "high": run.span[1]})
-        total, count = (total, count) if row is None else (total + row[0], count + row[1])
+        some = totals(tx, low, run.span[1])
+        total, count = total + some[0], count + some[1]
     return total, count
 
 
@@ -602,15 +639,23 @@ def total(tx: Tx, scope_no: int) -> int:
     return 0 if row is None else int(row[0])
 
 
-def advance(tx: Tx, session: int, count: int) -> int | None:
+def advance(tx: Tx, session: int, count: int, *, messages: int = 0, tokens: int = 0) -> int | None:
     """
-    Give out *count* seqs and return the last of them.
+    Give out *count* seqs and return the last of them; None if it is gone or too full.
 
-    None when the session is gone, or cannot hold so many more.
+    Args:
+        messages, tokens: Of what is added to the session, for its counts.
     """
     values = {"id": session, "count": count, "now_ms": tx.now_ms, "seq_mask": MAX_SEQ}
-    row = tx.one(UPDATE_LAST_SEQ, values)
+    row = tx.one(UPDATE_LAST_SEQ, {**values, "messages": messages, "tokens": tokens})
     return None if row is None else int(row[0])
+
+
+def count(tx: Tx, session: int, *, messages: int = 0, tokens: int = 0, archived: int = 0) -> None:
+    """Add to the counts of a row what came to it; what went is negative."""
+    tx.verify("sessions", [session])
+    values = {"id": session, "messages": messages, "tokens": tokens, "archived": archived}
+    tx.run(UPDATE_COUNTS, values)
 
 
 def touch(tx: Tx, session: int) -> None:
@@ -642,3 +687,20 @@ def delete(tx: Tx, session: int) -> bool:
     """Remove the session's own row, leaving a tombstone; its messages go first."""
     tx.run(INSERT_TOMBSTONE, {"id": session, "now_ms": tx.now_ms, "mark": BRANCH_MARK})
     return tx.run(DELETE_SESSION, {"id": session}) > 0
+
+
+def read_lengths(tx: Tx) -> dict[int, int]:
+    """
+    Return the highest seq of each session and branch of the file, by its id.
+
+    It only grows: one that is the same got no message. Cost: 0.3 ms per 1,000.
+    """
+    return dict(tx.all(SELECT_LENGTHS))
+
+
+def find_places(tx: Tx, ids: Iterable[int]) -> tuple[SessionPlace, ...]:
+    """Return where sessions and branches are; those that are gone are passed over."""
+    from memdb.models.overviews import SessionPlace  # rarely needed
+
+    rows = tx.all(SELECT_PLACES, {"ids": list(ids)})
+    return tuple(SessionPlace(app, user, name, branch or None) for app, user, name, branch in rows)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from memdb.engine.branches import regions_of
 from memdb.models.ids import MAX_INT, MAX_SEQ, is_branch, span_holds_any
+from memdb.models.messages import counter_code
 from memdb.models.summaries import Summary
 
 TYPE_CHECKING = False
@@ -36,7 +37,7 @@ INSERT INTO summaries (
   quality,
   summarizer,
   tokens,
-  counter,
+  counter_code,
   content_hash,
   created_ms,
   bigrams
@@ -53,7 +54,7 @@ VALUES (
   :quality,
   :summarizer,
   :tokens,
-  :counter,
+  :counter_code,
   :content_hash,
   :created_ms,
   :bigrams
@@ -81,7 +82,7 @@ SET
   quality = :quality,
   summarizer = :summarizer,
   tokens = :tokens,
-  counter = :counter,
+  counter_code = :counter_code,
   content_hash = :content_hash,
   bigrams = :bigrams
 WHERE id = :id
@@ -247,6 +248,7 @@ UPDATE summaries SET text = NULL, bigrams = NULL WHERE id = :id
 """
 
 MAX_DEPTH = 31
+HASH_BYTES = 8
 
 # What the hash of a node is made of, in this order.
 HASHED = ("uid", "depth", "first_seq", "last_seq", "hint", "quality", "summarizer", "text")
@@ -295,7 +297,7 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
 
 def add(tx: Tx, row: dict[str, Any]) -> None:
     """Add a node, with its words; *row* holds every column but hash and link by name."""
-    tx.run(INSERT_NODE, {**row, "content_hash": _hash_of(row)})
+    tx.run(INSERT_NODE, row | _derived(row))
     tx.words.add("summary", row["id"])
 
 
@@ -305,11 +307,17 @@ def condense(tx: Tx, row: dict[str, Any]) -> int:
     return tx.run(UPDATE_CONDENSED, {**place, "source_depth": row["depth"] - 1})
 
 
-def _hash_of(row: dict[str, Any]) -> bytes:
-    """Return the hash of a node's row; a pruned text is not checked."""
+def hash_of(*values: str | int | None) -> bytes:
+    """Return the hash of a node by its columns `HASHED`; a pruned text is not checked."""
     from memdb.text.derived import content_hash  # only for summarising
 
-    return content_hash(*[row[field] for field in HASHED])
+    return content_hash(*values)[:HASH_BYTES]
+
+
+def _derived(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a node that follow from others."""
+    values = [row[field] for field in HASHED]
+    return {"content_hash": hash_of(*values), "counter_code": counter_code(row["counter"])}
 
 
 def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
@@ -317,7 +325,7 @@ def improve(tx: Tx, node: Summary, changes: dict[str, Any]) -> None:
     place = {"depth": node.depth, "first_seq": node.first_seq, "last_seq": node.last_seq}
     row = {**changes, **place, "id": node.row_id, "uid": node.id}
     tx.words.drop("summary", node.row_id)
-    tx.run(UPDATE_TEXT, {**row, "content_hash": _hash_of(row)})
+    tx.run(UPDATE_TEXT, row | _derived(row))
     tx.words.add("summary", node.row_id)
 
 

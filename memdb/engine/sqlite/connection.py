@@ -27,7 +27,7 @@ from memdb.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
@@ -465,6 +465,12 @@ class Tx:
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """See `memdb.engine.base.Tx`; *table* and *columns* are names of schema.sql."""
+        names, places = ", ".join(columns), ", ".join("?" * len(columns))
+        sql = f"/* connection.load */ INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 (names of schema.sql)
+        self.many(sql, rows)  # type: ignore[arg-type] # tuples bind by place
+
     @property
     def words(self) -> SqliteWords:
         """The full-text indexes; their module is imported at the first use."""
@@ -489,9 +495,7 @@ class Tx:
 
     def verify(self, table: str, ids: Collection[Key]) -> None:
         """See `memdb.engine.base.Tx`."""
-        verified = self._verified.get(table)
-        if verified is None:
-            verified = self._verified[table] = set()
+        verified = self._verified.setdefault(table, set())
         if not verified.issuperset(ids):
             verify_rows(self, table, ids)
             if len(verified) > MAX_VERIFIED:

@@ -67,7 +67,8 @@ WHERE
   id IN (SELECT value FROM json_each(:ids))
   AND (
     digest <> row_digest(
-      id, uid, role, author, text, parts, external_id, tokens, counter, metadata, created_ms
+      id, uid, role_code, author, text, parts, external_id, tokens, counter_code, metadata,
+      created_ms
     )
     OR created_ms NOT BETWEEN -62135596800000 AND 253402300799999
   )
@@ -79,7 +80,7 @@ WHERE
   AND (
     digest <> row_digest(
       id, uid, session_id, depth, first_seq, last_seq, condensed_into, text, hint, quality,
-      summarizer, tokens, counter, content_hash, created_ms
+      summarizer, tokens, counter_code, content_hash, created_ms
     )
     OR created_ms NOT BETWEEN -62135596800000 AND 253402300799999
   )

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from _functools import partial  # type: ignore[import-not-found] # as in `blocks`
+from _weakref import ref
 from time import sleep
 
+from memdb.engine.blocks import Block
 from memdb.engine.sqlite import connection as connections
-from memdb.engine.sqlite.blocks import Block
 from memdb.engine.sqlite.connection import MEMORY, Tx, set_busy_handler, translated_errors
 from memdb.engine.sqlite.marker import UseMarker, has_bytes, refuse_foreign_wal
 from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool, ReadBlock
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from memdb.engine.sqlite.idle_sync import IdleSync
     from memdb.engine.sqlite.maintenance import SqliteMaintenance
     from memdb.engine.sqlite.proof import SqliteProbes
     from memdb.engine.sqlite.upkeep import Upkeep
+    from memdb.engine.sqlite.wal_sync import IdleSync, SharedSync
     from memdb.models.protocols import Clock, Ids
 
 
@@ -109,7 +110,7 @@ class WriteBlock(Block):
 
     def _enter_inside(self, around: Block) -> Tx:
         """Set a savepoint; in memory, begin the transaction inside a read."""
-        writer = around.tx
+        writer: Tx | None = around.tx
         assert writer is not None  # of an owner
         self._outer, self._level = around, around.depth
         if not self._level:
@@ -130,6 +131,7 @@ class WriteBlock(Block):
 
     def _leave(self, kind: type[BaseException] | None = None, *_: object) -> None:
         outer, level, is_failed = self._outer, self._level, kind is not None
+        number = 0
         writer = outer.tx
         assert writer is not None  # until the outermost is left
         if outer.depth != level + 1:
@@ -146,18 +148,7 @@ class WriteBlock(Block):
             elif level:
                 writer.run("RELEASE nested")
             else:
-                wal_bytes = self._pool.refuse_unreadable_write(writer)
-                if wal_bytes < self._db.marker.wal_bytes:
-                    self._pool.refuse_cut_wal(writer)
-                    self._db.marker.set_again(writer)
-                writer.commit()
-                self._db.commits += 1
-                if not self._pool.is_memory:
-                    self._db.marker.note_commit(writer)
-                    if self._db.idle_sync is not None:
-                        self._db.idle_sync.note_commit()
-                    if self._db.upkeep is not None:
-                        self._db.upkeep.note_commit(writer.take_parts() or 0)
+                number = self._commit(writer)
         except BaseException:
             outer.undone += 1
             _undo(writer, nested=level > 0)
@@ -165,6 +156,24 @@ class WriteBlock(Block):
             raise
         finally:
             self._end()
+        if number and self._db.sync is not None:
+            self._db.sync.wait(number, writer.wal)
+
+    def _commit(self, writer: Tx) -> int:
+        """Commit the outermost write; return the number of the commit, 0 if it needs no sync."""
+        db = self._db
+        wal_bytes = self._pool.refuse_unreadable_write(writer)
+        if wal_bytes < db.marker.wal_bytes:
+            self._pool.refuse_cut_wal(writer)
+            db.marker.set_again(writer)
+        writer.commit()
+        db.commits += 1
+        if self._pool.is_memory:
+            return 0
+        db.marker.note_commit(writer)
+        if db.upkeep is not None:
+            db.upkeep.note_commit(writer.take_parts() or 0)
+        return 0 if db.sync is None else db.sync.note_commit()
 
     def _end(self) -> None:
         """Leave the level of this block; the outermost gives connection and lock back."""
@@ -195,6 +204,17 @@ def _undo(writer: Tx, *, nested: bool) -> None:
             writer.run("RELEASE nested")
         except MemDBError:
             return
+
+
+def _is_all_moved(kept: ref[SqliteEngine]) -> bool:
+    """Move the WAL into the file; return whether nothing is left in it."""
+    db = kept()
+    try:
+        if db is not None:
+            db.checkpoint()
+    except MemDBError:
+        return False
+    return db is not None and not has_bytes(f"{db.path}-wal")
 
 
 class ApartBlock:
@@ -281,7 +301,7 @@ class SqliteEngine:
         options: dict[str, Any] = {"durability": durability, "timeout_ms": timeout_ms}
         self.pool = ConnectionPool(self.path, options, is_read_only=self.is_read_only)
         self.marker = UseMarker(self.path)
-        self.idle_sync = self._new_idle_sync() if durability == "process" else None
+        self.sync: SharedSync | IdleSync | None = None  # before the first write
         self.commits = 0
         self.upkeep: Upkeep | None = None  # before the first write
         try:
@@ -304,10 +324,12 @@ class SqliteEngine:
         if not (self.is_read_only or has_bytes(self.path)):
             refuse_output(self.path)
 
-    def _new_idle_sync(self) -> IdleSync | None:
-        from memdb.engine.sqlite.idle_sync import IdleSync  # only for durability "process"
+    def _new_sync(self) -> SharedSync | IdleSync:
+        from memdb.engine.sqlite.wal_sync import IdleSync, SharedSync
 
-        return None if self.pool.is_memory else IdleSync(self.path)
+        if self.pool.options["durability"] == "process":
+            return IdleSync(self.path)
+        return SharedSync(self.path, partial(_is_all_moved, ref(self)))
 
     def _read_as_immutable(self) -> None:
         """
@@ -476,7 +498,7 @@ class SqliteEngine:
         """Checks and maintenance of the file; their module is imported at the first use."""
         from memdb.engine.sqlite.maintenance import SqliteMaintenance
 
-        return SqliteMaintenance(self)
+        return SqliteMaintenance(self, self.pool)
 
     def new_probes(self) -> SqliteProbes:
         """Return an empty collection of texts to purge from the file and search for."""
@@ -492,8 +514,8 @@ class SqliteEngine:
         """
         if not self.pool.is_usable:
             return
-        if self.idle_sync is not None:
-            self.idle_sync.stop()
+        if self.sync is not None:
+            self.sync.stop()
         if self.upkeep is not None:
             self.upkeep.stop()
         lock = self.pool.write_lock
@@ -523,6 +545,7 @@ class SqliteEngine:
         if not self.pool.is_memory:
             from memdb.engine.sqlite.upkeep import Upkeep  # readers do without
 
+            self.sync = self._new_sync()
             self.upkeep = Upkeep(self, connections.CHECKPOINT_PAGES)
             self.pool.close_writers()  # a new one tells it how long the WAL is
             self.pool.on_commit = self.upkeep.note_wal

@@ -26,6 +26,7 @@ from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.gate import find_schema_differences, list_other_tables
 from memdb.engine.sqlite.marker import CHECKPOINT_NOW, SET_IN_USE, cut_wal
 from memdb.engine.sqlite.words import MERGE, OPTIMIZE, SqliteWords, archived_texts
+from memdb.engine.sqlite.writer import read_changes
 from memdb.errors import (
     AlreadyExists,
     Busy,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.connection import SqliteFile
+    from memdb.engine.sqlite.pool import ConnectionPool
 
 MAX_PER_INDEX = 20
 
@@ -158,11 +160,12 @@ ALL_PAGES = -1
 class SqliteMaintenance:
     """Maintenance of one open file; see `memdb.engine.base.Maintenance`."""
 
-    __slots__ = ("_db",)
+    __slots__ = ("_db", "_pool")
 
-    def __init__(self, db: SqliteFile) -> None:
-        """Maintain *db*."""
+    def __init__(self, db: SqliteFile, pool: ConnectionPool) -> None:
+        """Maintain *db*, whose connections are those of *pool*."""
         self._db = db
+        self._pool = pool
 
     def check_pages(self, *, deep: bool) -> list[str]:
         """
@@ -370,6 +373,16 @@ class SqliteMaintenance:
 
     def _has_large_wal(self) -> bool:
         return self._db.path != MEMORY and _file_bytes(f"{self._db.path}-wal") > LARGE_WAL_BYTES
+
+    def changes(self, tx: AnyTx) -> dict[str, int]:
+        """Return how often each kind of thing was changed; see `memdb.engine.base.Maintenance`."""
+        self.refuse_replaced()
+        return read_changes(tx, self._db.path)
+
+    def refuse_replaced(self) -> None:
+        """Raise FileError if the path leads to another file or none, Closed after `close`."""
+        self._pool.guard()
+        self._pool.refuse_another()
 
     def measure(self, tx: AnyTx) -> Storage:
         """Return what the file takes on the disk. Cost: reads every page once, 0.1 s per 100 MB."""

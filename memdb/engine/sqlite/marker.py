@@ -40,10 +40,8 @@ INSERT INTO meta (key, value) VALUES ('in_use', :value)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
-# The table is small: all of it is on its first page.
 SELECT_MARK = """/* marker.mark */
 SELECT
-  rootpage,
   (SELECT value FROM meta WHERE key = 'file_uid'),
   (SELECT value FROM meta WHERE key = 'in_use')
 FROM sqlite_schema
@@ -379,12 +377,10 @@ class Mark(Record):
     What a file says without its WAL.
 
     Attributes:
-        page: The page with this.
         uid: Of the file.
         value: The row 'in_use'.
     """
 
-    page: int
     uid: bytes
     value: str
 
@@ -425,11 +421,38 @@ def _marked_wal_problem(wal: str, size: int, mark: Mark) -> str | None:
         value = mark.value.encode()
         frames = read_frames(wal)
         return None if any(value in page for number, page, _ in frames) else CUT
-    restarts = (int.from_bytes(salts[:4], "big") - int.from_bytes(first[:4], "big")) % (1 << 32)
-    is_later = restarts <= MAX_RESTARTS
+    is_later = _is_later(salts, first)
     if (is_later and size >= least) or _has_mark(wal, mark):
         return None
-    return CUT if is_later else FOREIGN
+    if is_later:
+        return CUT
+    return None if _is_begun_anew(wal, first) else FOREIGN
+
+
+def _is_later(salts: bytes, first: bytes) -> bool:
+    """Return whether a WAL with *salts* is one with *first* that began anew since."""
+    restarts = int.from_bytes(salts[:4], "big") - int.from_bytes(first[:4], "big")
+    return restarts % (1 << 32) <= MAX_RESTARTS
+
+
+def _is_begun_anew(wal: str, first: bytes) -> bool:
+    """
+    Return whether a WAL has nothing but a new header before frames of the one with *first*.
+
+    SQLite writes a header when all frames are in the file. If it ends before the first commit
+    after that, the next connection may give the header other salts.
+    """
+    from memdb.engine.sqlite.pages import read_frames
+
+    if any(pages for _, _, pages in read_frames(wal)):
+        return False
+    with open(wal, "rb") as file:  # noqa: PTH123 (no POSIX lock is on the WAL itself)
+        header = file.read(WAL_HEADER_BYTES)
+        step = int.from_bytes(header[8:12], "big") + FRAME_HEADER_BYTES
+        while len(frame := file.read(step)) == step:
+            if _is_later(frame[8:16], first):
+                return True
+    return False
 
 
 def _read_mark(path: str) -> Mark | None:
@@ -444,7 +467,7 @@ def _read_mark(path: str) -> Mark | None:
         return None
     finally:
         alone.close()
-    return None if row is None else Mark(int(row[0]), str(row[1]).encode(), str(row[2]))
+    return None if row is None else Mark(str(row[0]).encode(), str(row[1]))
 
 
 def _is_own(wal: str, mark: Mark) -> bool:
@@ -453,9 +476,9 @@ def _is_own(wal: str, mark: Mark) -> bool:
 
     committed = False
     try:
-        for number, content, pages in read_frames(wal):
-            if number == mark.page:
-                return mark.uid in content
+        for _, content, pages in read_frames(wal):
+            if mark.uid in content:  # on any page: a long `meta` moves its rows
+                return True
             committed = committed or pages > 0
     except OSError:
         return True
@@ -466,7 +489,7 @@ def _has_mark(wal: str, mark: Mark) -> bool:
     """Return whether a WAL holds the mark of this file."""
     from memdb.engine.sqlite.pages import read_frames
 
-    return any(number == mark.page and mark.uid in page for number, page, _ in read_frames(wal))
+    return any(mark.uid in page for _, page, _ in read_frames(wal))
 
 
 def _is_open_elsewhere(path: str) -> bool:

@@ -27,6 +27,9 @@ HEADER_BYTES = 100
 DEFAULT_PAGE_BYTES = 4096
 WAL_HEADER_BYTES = 32
 FRAME_HEADER_BYTES = 24
+# Source: https://www.sqlite.org/fileformat2.html#walformat (the last bit: byte order)
+WAL_MAGIC = 0x377F0682
+
 MAX_PAGE_BYTES = 65_536
 
 INNER_INDEX, INNER_TABLE, LEAF_INDEX, LEAF_TABLE = 2, 5, 10, 13
@@ -338,6 +341,8 @@ def wal_salts(wal: str) -> bytes | None:
 def _order(header: bytes) -> str | None:
     """Return the byte order of the checksums of a WAL, by its header; None if that is wrong."""
     if len(header) < WAL_HEADER_BYTES or int.from_bytes(header[8:12], "big") > MAX_PAGE_BYTES:
+        return None
+    if int.from_bytes(header[:4], "big") & ~1 != WAL_MAGIC:  # zeros have a sound checksum
         return None
     order = ">" if header[3] & 1 else "<"
     sums = _checksum(header[:24], order, (0, 0))

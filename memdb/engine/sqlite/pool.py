@@ -1,7 +1,7 @@
 """
 Connections of one open file: who uses which, and when each is opened and closed.
 
-`ConnectionPool` owns them; the blocks that borrow them are those of `memdb.engine.sqlite.blocks`,
+`ConnectionPool` owns them; the blocks that borrow them are those of `memdb.engine.blocks`,
 and `ReadBlock`.
 """
 
@@ -14,7 +14,7 @@ from time import monotonic
 
 import apsw
 
-from memdb.engine.sqlite.blocks import Block, Readers, WriteLock
+from memdb.engine.blocks import Block, Readers, WriteLock
 from memdb.engine.sqlite.connection import MEMORY, Tx, connect, translated_errors
 from memdb.engine.sqlite.marker import (
     cut_wal_error,
@@ -123,7 +123,7 @@ class ConnectionPool:
             FileError: the path leads to another file, or the file cannot be opened.
             ReadOnly: it cannot be written.
         """
-        self._refuse_another()
+        self.refuse_another()
         if not self.is_memory:
             _refuse_inherited(self.path)
             _refuse_stale(self.path)
@@ -160,7 +160,7 @@ class ConnectionPool:
 
     def take_reader(self, block: Block) -> Tx:
         """Return a connection for reading that only *block* uses, from now on its thread's."""
-        return self._lending.take(block, self._open_reader)
+        return self._lending.take(block, self._open_reader)  # type: ignore[no-any-return]
 
     def _open_reader(self) -> Tx:
         self.guard()  # it may have been closed while this waited
@@ -173,7 +173,9 @@ class ConnectionPool:
         try:
             return self._writers.pop()
         except IndexError:
-            writer = Tx(self.open(writable=True))
+            from memdb.engine.sqlite.writer import Writer  # readers do without
+
+            writer = Writer(self.open(writable=True))
             if self.on_commit is not None:
                 writer.raw.set_wal_hook(self.on_commit)
             return writer
@@ -182,8 +184,11 @@ class ConnectionPool:
         """Return the connection of a file in memory; a copy of it after an error of storage."""
         old = self._memory
         if old is None or old.is_broken:
-            new = Tx(self.open(writable=True))
+            from memdb.engine.sqlite.writer import Writer
+
+            new = Writer(self.open(writable=True))
             if old is not None:
+                old.roll_back()  # it may have had no memory for that
                 with translated_errors(), new.raw.backup("main", old.raw, "main") as backup:
                     backup.step(-1)
             self._memory = new
@@ -323,7 +328,7 @@ class ConnectionPool:
             is_unused = not has_content
         return is_unused and not (self.is_read_only and (has_content or self._found_wal))
 
-    def _refuse_another(self) -> None:
+    def refuse_another(self) -> None:
         """
         Raise FileError if the path now leads to another file or none. Cost: 2 µs.
 
@@ -365,7 +370,7 @@ class ConnectionPool:
                 return wal.st_size
         except OSError:
             pass  # which of the two is gone is said below
-        self._refuse_another()
+        self.refuse_another()
         if identity_of(self._wal) != tx.wal != NO_WAL_YET:
             tx.is_broken = True
             _stale.add(self._identity)
@@ -412,14 +417,16 @@ class ReadBlock(Block):
         pool.guard()
         around = pool.write_lock.owned()
         if around is not None and around.tx is not None:
-            return around.tx
+            writer: Tx = around.tx
+            return writer
         if pool.is_memory:
             return self._enter_memory()
         self.thread = me = get_ident()
         around = pool.reading.get(me)
         if around is not None:
             if around.tx is not None and not around.is_abandoned():
-                return around.tx
+                own: Tx = around.tx
+                return own
             pool.end_abandoned()
         if pool.is_read_only:
             pool.follow_writers()

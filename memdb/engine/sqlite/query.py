@@ -100,12 +100,13 @@ def run_query(
     Return the columns and the first *limit* rows of a query, and whether there are more.
 
     Raises:
-        InvalidInput: it is no single SELECT, its values do not fit, its result is larger
-            than 256 MB, or it was called inside a transaction, which it would not see.
+        InvalidInput: it is no single SELECT, its values do not fit or are nested, its result is
+            larger than 256 MB, or it was called inside a transaction, which it would not see.
         Interrupted: it took longer than *timeout_s*.
         StorageError: the file is damaged or busy.
     """
     db.refuse_inside("query")
+    _check_values(values)
     end = time.monotonic() + timeout_s
     with db.apart(writable=False) as tx, _errors(timeout_s):
         bound = tuple(values) if not isinstance(values, dict) else values
@@ -119,6 +120,18 @@ def run_query(
                     "CAST it AS BLOB. If it is stored like that, `memdb check --deep` says what to "
                     "do"
                 ) from error
+
+
+def _check_values(values: Sequence[Any] | Mapping[str, Any]) -> None:
+    """Refuse what SQL cannot hold: a mapping would be bound as the list of its keys."""
+    named = values.items() if isinstance(values, dict) else enumerate(values)
+    for name, value in named:
+        for one in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
+            if not isinstance(one, (int, float, str, bytes, bytearray, memoryview, type(None))):
+                raise InvalidInput(
+                    f"values[{name!r}] holds {type(one).__name__}: give None, a number, text, "
+                    "bytes, or a list of them"
+                )
 
 
 class StatementGuard:

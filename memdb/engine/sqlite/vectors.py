@@ -15,7 +15,7 @@ import sys
 
 import apsw
 
-from memdb.engine.sqlite.sketches import (
+from memdb.engine.sketches import (
     MAX_WEIGHED,
     SketchIndex,
     from_bytes,
@@ -25,7 +25,7 @@ from memdb.engine.sqlite.sketches import (
     to_bytes,
     to_planes,
 )
-from memdb.models.ids import scope_of, scope_range
+from memdb.models.ids import ALL_IDS, scope_of, scope_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +178,8 @@ LIMIT :limit
 """
 
 SELECT_COUNT = """/* vectors.count */
-SELECT coalesce(sum(length(slots)), 0) FROM vector_groups WHERE space_no = :space_no
+SELECT coalesce(sum(length(slots)), 0) FROM vector_groups
+WHERE space_no = :space_no AND id BETWEEN :low AND :high
 """
 
 DELETE_BAD_VECTORS = """/* vectors.delete_unusable */
@@ -249,19 +250,31 @@ class SqliteVectors:
         The vectors are as `to_vector` returns them. Of messages the direction is kept,
         the others as they are. Cost: 30 µs each at 128 dimensions.
         """
+        if kind == AS_BYTES:
+            vectors = [(ref, to_bytes(vector)) for ref, vector in vectors]
+        self.load(space_no, kind, vectors)
+
+    def load(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
+        """
+        Store vectors as `list_stored` gives them, replacing older ones.
+
+        Cost: 3 µs each at 128 dimensions if they are of neighbouring refs.
+        """
         by_bucket: dict[int, dict[int, bytes]] = {}
-        for ref, vector in vectors:
-            stored = to_bytes(vector) if kind == AS_BYTES else vector
+        for ref, stored in vectors:
             by_bucket.setdefault(ref >> GROUP_BITS, {})[ref & SLOT_MASK] = stored
         for bucket, members in by_bucket.items():
             place = {"space_no": space_no, "kind": kind, "bucket": bucket}
             group, sketches = self._group(place)
             if group is None:
                 group = self._next_group(bucket)
-            self._tx.many(
-                INSERT_VECTOR,
-                [{"id": group | slot, "vector": vector} for slot, vector in members.items()],
-            )
+                rows = [(group | slot, vector) for slot, vector in members.items()]
+                self._tx.load("vectors", ("id", "vector"), rows)
+            else:
+                self._tx.many(
+                    INSERT_VECTOR,
+                    [{"id": group | slot, "vector": vector} for slot, vector in members.items()],
+                )
             sketches |= {slot: _sketch(kind, vector) for slot, vector in members.items()}
             self._put_group({**place, "id": group}, sketches)
 
@@ -294,9 +307,10 @@ class SqliteVectors:
         self.drop(kind, low, high, space_no)
         return True
 
-    def count(self, space_no: int) -> int:
-        """Return how many vectors a space holds; reads the groups only."""
-        row = self._tx.one(SELECT_COUNT, {"space_no": space_no})
+    def count(self, space_no: int, scope_no: int | None = None) -> int:
+        """Return how many vectors a space holds, in all or of one scope; reads the groups only."""
+        low, high = ALL_IDS if scope_no is None else scope_range(scope_no)
+        row = self._tx.one(SELECT_COUNT, {"space_no": space_no, "low": low, "high": high})
         return 0 if row is None else int(row[0])
 
     def find(self, space_no: int, kind: str, ref: int) -> bytes | None:
@@ -312,10 +326,16 @@ class SqliteVectors:
 
         The vectors are float32, those of messages of length 1.
         """
+        rows = self.list_stored(space_no, kind, after, high, limit)
+        return [(ref, from_bytes(stored)) for ref, stored in rows] if kind == AS_BYTES else rows
+
+    def list_stored(
+        self, space_no: int, kind: str, after: int, high: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        """Return what `list_page` does, of messages the signed bytes that are kept of them."""
         span = after + 1, high
         values = {"space_no": space_no, "kind": kind, "limit": limit, **_buckets(span)}
-        rows = self._tx.all(SELECT_PAGE, {**values, "low": span[0], "high": high})
-        return [(ref, from_bytes(stored)) for ref, stored in rows] if kind == AS_BYTES else rows
+        return self._tx.all(SELECT_PAGE, {**values, "low": span[0], "high": high})
 
     def present(self, space_no: int, kind: str, refs: Iterable[int]) -> set[int]:
         """Return those of *refs* that have a vector."""

@@ -16,9 +16,17 @@ another (ADR-0004).
 
 from __future__ import annotations
 
+from memdb.engine.full_text import (
+    MAX_CHARS,
+    first_postings,
+    lists_of,
+    long_excerpt,
+    match_of,
+    postings_in,
+    query_of,
+)
 from memdb.engine.sqlite.tail import Tail
-from memdb.models.ids import MASKS, MAX_INT
-from memdb.text.data_files import dump_texts, parse_json
+from memdb.models.ids import MASKS
 from memdb.text.derived import bigrams_of
 
 TYPE_CHECKING = False
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from memdb.engine.base import Postings, Row, Tx, Values
+    from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term
 
 INSERT_MESSAGE = """/* words.insert_message */
@@ -183,10 +191,6 @@ SELECT_ANY_SEGMENT = """/* words.any_segment */
 SELECT 1 FROM archive_segments WHERE session_id BETWEEN :low & ~:seq_mask AND :high LIMIT 1
 """
 
-SELECT_ANY_ARCHIVED = """/* words.any_archived */
-SELECT rowid FROM archived_fts WHERE rowid BETWEEN :low AND :high LIMIT 1
-"""
-
 SELECT_ARCHIVED = """/* words.archived */
 SELECT terms.value, (
   SELECT json_group_array(rowid) FROM archived_fts
@@ -207,28 +211,28 @@ SELECT terms.value, (
 FROM json_each(:terms) AS terms
 """
 
-# As in schema.sql, but it also stores the text: for a few rows, in memory.
-CREATE_SCRATCH_ENTRIES = """/* words.create_scratch_entries */
-CREATE VIRTUAL TABLE IF NOT EXISTS entries_fts USING fts5 (
-  text, keywords, bigrams, tokenize="porter unicode61 remove_diacritics 2"
-)
+SELECT_SHORT_TEXTS = """/* words.short_excerpts */
+SELECT artifacts_fts.rowid, snippet(artifacts_fts, 1, :before, :after, '…', :words)
+FROM json_each(:ids) AS ids
+CROSS JOIN artifact_names AS names
+CROSS JOIN artifacts_fts
+WHERE
+  names.id = ids.value
+  AND length(names.text) <= :most
+  AND artifacts_fts MATCH :match
+  AND artifacts_fts.rowid = names.id
 """
 
-INSERT_SCRATCH_ENTRY = """/* words.insert_scratch_entry */
-INSERT INTO entries_fts (rowid, text, keywords, bigrams)
-VALUES (:id, :text, :keywords, :bigrams)
+SELECT_LONG_TEXTS = """/* words.long_texts */
+SELECT id, text FROM artifact_names
+WHERE id IN (SELECT value FROM json_each(:ids)) AND length(text) > :most
 """
 
-SELECT_ARCHIVED_DIFFERENCES = """/* words.archived_differences */
-SELECT 'message ' || id FROM (
-  SELECT id FROM (SELECT id FROM messages WHERE text IS NULL EXCEPT SELECT rowid FROM archived_fts)
-  UNION ALL
-  SELECT id FROM (
-    SELECT rowid AS id FROM archived_fts EXCEPT SELECT id FROM messages WHERE text IS NULL
-  )
-)
-ORDER BY id
-LIMIT 20
+# The index has no list of its rows. FTS5 begins its record of averages with their number.
+SELECT_ARCHIVED_COUNTS = """/* words.archived_counts */
+SELECT
+  (SELECT count(*) FROM messages WHERE text IS NULL),
+  (SELECT block FROM archived_fts_data WHERE id = 1)
 """
 
 SELECT_ARCHIVED_TEXTS = """/* words.archived_texts */
@@ -337,6 +341,8 @@ INSERT INTO sessions_fts (sessions_fts) VALUES ('optimize')
 """,
 )
 
+VARINT_BITS = 0x7F
+
 _POSTINGS = {
     "message": SELECT_MESSAGES,
     "entry": SELECT_ENTRIES,
@@ -346,35 +352,6 @@ _POSTINGS = {
     "session": SELECT_SESSIONS,
 }
 _NEWEST = {"message": SELECT_NEWEST_MESSAGES, "entry": SELECT_NEWEST_ENTRIES}
-
-# The columns of a field: pairs of characters have a column of their own.
-_COLUMNS = {"text": "text bigrams"}
-
-
-def query_of(term: Term) -> str:
-    """
-    Return the FTS5 query for a term.
-
-    >>> from memdb.text.terms import Term
-    >>> query_of(Term(("green", "tea"))), query_of(Term(("猫",), prefix=True))
-    ('"green tea"', '"猫" *')
-    >>> query_of(Term(("straße",), any_of=("strasse",), fields=("text",)))
-    '{text bigrams} : ("straße" OR "strasse")'
-    """
-    query = _quoted(" ".join(term.words))
-    if term.prefix:
-        query += " *"
-    if term.any_of:
-        query = " OR ".join([query, *map(_quoted, term.any_of)])
-    if term.fields:
-        columns = " ".join(_COLUMNS.get(field, field) for field in term.fields)
-        query = f"{{{columns}}} : ({query})"
-    return query
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace('"', '""')
-    return f'"{escaped}"'
 
 
 class SqliteWords:
@@ -429,10 +406,6 @@ class SqliteWords:
         """Remove archived messages, given as (id, text) with the text that was added."""
         self._tx.many(DELETE_ARCHIVED, _with_bigrams(texts))
 
-    def has_archived(self, low: int, high: int) -> bool:
-        """Return whether the index holds an archived message with *low* <= id <= *high*."""
-        return self._tx.one(SELECT_ANY_ARCHIVED, {"low": low, "high": high}) is not None
-
     def postings(
         self, kind: str, terms: Sequence[Term], low: int, high: int, newest: int | None = None
     ) -> Postings:
@@ -451,12 +424,12 @@ class SqliteWords:
         Cost: 20 µs per term and 0.2 µs per id in the range.
         """
         sql = _POSTINGS[kind] if newest is None else _NEWEST[kind]
-        found = _lists(self._tx.all, sql, terms, low, high, newest)
+        found = lists_of(self._tx.all, sql, terms, low, high, newest)
         if kind == "message" and terms:
             self._add_tail(found, low, high, newest)
             if self._tx.one(SELECT_ANY_SEGMENT, {"low": low, "high": high, **MASKS}):
                 sql = SELECT_ARCHIVED if newest is None else SELECT_NEWEST_ARCHIVED
-                for term, ids in _lists(self._tx.all, sql, terms, low, high, newest).items():
+                for term, ids in lists_of(self._tx.all, sql, terms, low, high, newest).items():
                     _merge(found, term, ids, newest)
         return found
 
@@ -483,15 +456,11 @@ class SqliteWords:
             keep: Removes the ids that do not count from some postings.
             newest: As in `postings`.
         """
-        from memdb.text.terms import TERMS_AT_ONCE  # compiles patterns that writing never needs
 
-        found: Postings = {}
-        for start in range(0, len(terms), TERMS_AT_ONCE):
-            some = terms[start : start + TERMS_AT_ONCE]
-            found |= keep(self.postings(kind, some, *span, newest=newest))
-            if any(found.values()):
-                break
-        return found
+        def read(some: Sequence[Term]) -> Postings:
+            return self.postings(kind, some, *span, newest=newest)
+
+        return first_postings(read, terms, keep)
 
     def postings_in(self, texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
         """
@@ -499,30 +468,7 @@ class SqliteWords:
 
         For earlier versions of entries, which are in no index. Cost: 20 µs per entry.
         """
-        from contextlib import closing
-
-        from apsw import Connection
-        from apsw import Error as DriverError
-
-        from memdb.errors import from_sqlite
-        from memdb.text.terms import TERMS_AT_ONCE
-
-        rows = [
-            {
-                "id": one,
-                "text": text,
-                "keywords": keywords,
-                "bigrams": bigrams_of(f"{text}\n{keywords}"),
-            }
-            for one, text, keywords in texts
-        ]
-        try:
-            with closing(Connection(":memory:")) as scratch:
-                scratch.execute(CREATE_SCRATCH_ENTRIES)
-                scratch.executemany(INSERT_SCRATCH_ENTRY, rows)
-                return _lists(scratch.execute, SELECT_ENTRIES, terms[:TERMS_AT_ONCE], 0, MAX_INT)
-        except DriverError as error:
-            raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
+        return postings_in(texts, terms)
 
     def snippets(
         self,
@@ -533,11 +479,21 @@ class SqliteWords:
         after: str = "",
         words: int = 24,
     ) -> dict[int, str]:
-        """Return the best matching excerpt of each artifact's text, by id; see `excerpts`."""
-        from memdb.engine.sqlite.excerpts import excerpts
+        """
+        Return the best matching excerpt of each artifact's text, by id.
 
-        match = " OR ".join(map(query_of, terms))
-        return excerpts(self._tx, ids, terms, match, before=before, after=after, words=words)
+        FTS5 is asked about the index for short texts, about pieces in memory for long
+        ones. Cost: 10 ms at most for each text, and 1 ms per million characters.
+        """
+        if not terms:
+            return {}
+        place = {"ids": [*ids], "most": MAX_CHARS}
+        shape: dict[str, Any] = {"before": before, "after": after, "words": words}
+        rows = self._tx.all(SELECT_SHORT_TEXTS, {**place, **shape, "match": match_of(terms)})
+        found = {row[0]: row[1] for row in rows}
+        for row_id, text in self._tx.all(SELECT_LONG_TEXTS, place):
+            found[row_id] = long_excerpt(text, terms, shape)
+        return found
 
     def erase_dropped(self, *, on: bool) -> None:
         """
@@ -557,8 +513,11 @@ class SqliteWords:
         self.rebuild_archived()
 
     def find_archived_differences(self) -> list[str]:
-        """Return archived messages without an index row, and index rows without one; at most 20."""
-        return [row[0] for row in self._tx.all(SELECT_ARCHIVED_DIFFERENCES)]
+        """Say if the index holds more or fewer messages than are archived; [] if not."""
+        row = self._tx.one(SELECT_ARCHIVED_COUNTS)
+        archived, averages = (0, b"") if row is None else row
+        held = _first_number(averages or b"\0")
+        return [] if held == archived else [f"index of {held} messages, {archived} are archived"]
 
     def rebuild_archived(self) -> None:
         """
@@ -569,6 +528,16 @@ class SqliteWords:
         self._tx.run(DELETE_ALL_ARCHIVED)
         for texts in archived_texts(self._tx):
             self.add_archived(texts)
+
+
+def _first_number(record: bytes) -> int:
+    """Return the number that a record of FTS5 begins with; a byte with its high bit goes on."""
+    value = 0
+    for byte in record[:8]:
+        value = value << 7 | byte & VARINT_BITS
+        if byte <= VARINT_BITS:
+            break
+    return value
 
 
 def archived_texts(tx: Tx) -> Iterator[list[tuple[int, str]]]:
@@ -585,23 +554,6 @@ def _merge(found: Postings, term: Term, ids: list[int], newest: int | None) -> N
     if ids:
         both = sorted({*found[term], *ids})
         found[term] = both if newest is None else both[-newest:]
-
-
-def _lists(
-    read: Callable[[str, Values], Iterable[Row]],
-    sql: str,
-    terms: Sequence[Term],
-    low: int,
-    high: int,
-    newest: int | None = None,
-) -> Postings:
-    if not terms:
-        return {}
-    by_query = {query_of(term): term for term in terms}
-    values: dict[str, Any] = {"terms": dump_texts(by_query), "low": low, "high": high}
-    if newest is not None:
-        values["limit"] = newest
-    return {by_query[query]: parse_json(ids) for query, ids in read(sql, values)}
 
 
 def _with_bigrams(texts: Iterable[tuple[int, str]]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from memdb.engine.sqlite.connection import Tx
+    Tx = Any  # a connection of either engine
 
     Exits = dict[int, ref[partial[None]]]
 
@@ -198,7 +198,7 @@ class SingleUse:
 
     __slots__ = ("_block", "_exits", "_is_open", "_pool", "_unused")
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Any) -> None:
         """Enter *block* once."""
         self._block = block
         self._pool = block._pool

@@ -1,0 +1,1 @@
+"""The PostgreSQL engine: a database on a server; needs the extra `postgres`."""

@@ -1,0 +1,585 @@
+"""
+Connections and transactions: run statements on a server, again after a fail-over (ADR-0031).
+
+A transaction keeps what it ran and what the server answered. If the connection is lost, or
+another transaction was in the way, it is repeated on a new connection, statement by statement:
+the same answers mean that it may go on. So the caller sees an error only if something that it
+has read is different now, or no server answers within `RETRY_S`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from zlib import crc32
+
+from memdb.engine.postgres import driver
+from memdb.engine.postgres.dialect import Statement, statement_of
+from memdb.engine.postgres.facts import Facts
+from memdb.engine.postgres.link import Tries
+from memdb.errors import Busy, MemDBError
+from memdb.models.ids import SCOPE_SHIFT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
+
+    from memdb.engine.base import Engine, Fact, Key, Row, Values
+    from memdb.engine.postgres.link import Link
+    from memdb.engine.postgres.vectors import PostgresVectors
+    from memdb.engine.postgres.words import PostgresWords
+
+    class PostgresDatabase(Engine, Protocol):
+        """An open database, as the modules that `PostgresEngine` calls see it."""
+
+        partitions: int
+
+        def read(self) -> AbstractContextManager[Tx]:
+            """See `PostgresEngine.read`."""
+
+        def write(self) -> AbstractContextManager[Tx]:
+            """See `PostgresEngine.write`."""
+
+        def run_apart(self, sql: str) -> None:
+            """See `PostgresEngine.run_apart`."""
+
+
+# A transaction of more statements is not repeated: it would keep too much in memory.
+MAX_REPEATED = 20_000
+MAX_REPEATED_BYTES = 64 << 20
+
+# What the two numbers of an advisory lock say: "memd", and what is locked.
+LOCK_SPACE = 0x6D656D64
+COMMON_LOCK = 0
+SCHEMA_LOCK = -1
+
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+COMMIT = "COMMIT"
+
+LOCK = """/* connection.lock */
+SELECT pg_advisory_xact_lock(:space, :lock)
+"""
+
+# Only if the transaction before it is the last that was committed: see `link`.
+FENCE = """/* connection.fence */
+WITH fenced AS (
+  UPDATE commits SET number = number + 1, made_ms = :now_ms
+  WHERE writer = :writer AND number = CAST(:number AS BIGINT) - 1
+  RETURNING 1
+)
+SELECT 1 / count(*) FROM fenced
+"""
+
+# After the commit, in a transaction of its own: one that notifies makes the commits of all
+# others wait until it is on the disk. Does nothing unless somebody watches (`watch`).
+NOTIFY = """/* connection.notify */
+SELECT pg_notify('memdb_commits', :sender)
+WHERE EXISTS (SELECT 1 FROM watchers WHERE until > now())
+"""
+
+SELECT_COMMITTED = """/* connection.committed */
+SELECT number FROM commits WHERE writer = :writer FOR UPDATE
+"""
+
+EMPTY: dict[str, Any] = {}
+
+
+class Tx:
+    """
+    A transaction: runs statements, all with the same time; see `memdb.engine.base.Tx`.
+
+    A statement takes a list of ids or texts as `IN (SELECT value FROM
+    json_each(:ids))`; callers pass a Python list (or tuple, or set).
+
+    Attributes:
+        now_ms: The time of everything written in it, UTC milliseconds.
+        kept: Cache of the connection, by the SHA-256 of what a value was made from.
+        link: Its connection.
+        is_broken: Whether the connection is not used again.
+        is_fenced: Whether the table `commits` says what was committed; not while it is made.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_facts",
+        "_has_changed",
+        "_is_unsettling",
+        "_locks",
+        "_lost",
+        "_repeatable",
+        "_sent",
+        "_sent_bytes",
+        "_vectors",
+        "_words",
+        "_writes",
+        "is_broken",
+        "is_fenced",
+        "kept",
+        "link",
+        "now_ms",
+    )
+
+    def __init__(self, link: Link) -> None:
+        """Run statements on *link*."""
+        self.link = link
+        self._words: PostgresWords | None = None
+        self._vectors: PostgresVectors | None = None
+        self._facts = Facts()
+        self.kept: dict[bytes, Any] = {}
+        self.now_ms = 0
+        self.is_broken = False
+        self._reset(writes=False)
+
+    def _reset(self, *, writes: bool) -> None:
+        self._writes = writes
+        self.is_fenced = writes
+        self._begun = False
+        self._has_changed = False
+        self._repeatable = True
+        self._lost: MemDBError | None = None
+        self._locks: set[int] = set()
+        # Statements, their values, and their rows if somebody read them.
+        self._sent: list[tuple[str, list[Any], list[Row] | None]] = []
+        self._sent_bytes = 0
+        self._is_unsettling = False
+
+    def begin(self, *, writes: bool) -> None:
+        """Begin a transaction at the next statement."""
+        self._reset(writes=writes)
+        self._facts.begin(self.link.facts_version[0])
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a statement was run that is neither committed nor rolled back."""
+        return self._begun
+
+    def all(self, sql: str, values: Values | None = None) -> list[Row]:
+        """Return every row of a query."""
+        values = values or EMPTY
+        statement = statement_of(sql)
+        if statement.drawn is not None:
+            values = {**values, "drawn": self._draw(statement.drawn)}
+        bound = statement.bind(values)
+        rows = self._ask(statement, bound, values)
+        self._note(statement.sql, bound, rows)
+        if statement.is_relying and not rows:
+            for asked, of_it in self._facts.comparisons():
+                compared = statement_of(asked)
+                self._ask(compared, compared.bind(of_it), of_it)
+        return rows
+
+    def _draw(self, sql: str) -> int:
+        """Return a number of a sequence; a transaction that is repeated keeps it."""
+        return int(self._ask(statement_of(sql), [], EMPTY)[0][0])
+
+    def _ask(self, statement: Statement, bound: list[Any], values: Values) -> list[Row]:
+        """Return the rows of a statement, asked again after a loss or a race."""
+        psycopg = self._prepare_for(statement, values)
+        tries = None
+        while True:
+            try:
+                wire = self.link.open()
+                rows: list[Row] = wire.rows(wire.send(statement.sql, bound))
+                break
+            except psycopg.Error as error:
+                tries = tries or Tries()
+                self._recover(error, tries)
+        return rows
+
+    def one(self, sql: str, values: Values | None = None) -> Row | None:
+        """Return the first row of a query, None without one."""
+        if self._writes and (assumed := statement_of(sql).assumed) is not None:
+            return assumed
+        rows = self.all(sql, values)
+        return rows[0] if rows else None
+
+    def pages(self, sql: str, after: dict[str, Any]) -> Iterator[list[Row]]:
+        """Yield the rows of a query in pages; see `memdb.engine.base.Tx`."""
+        while rows := self.all(sql, after):
+            yield rows
+            after = dict(zip(after, rows[-1], strict=False))
+
+    def run(self, sql: str, values: Values | None = None) -> int:
+        """Run a statement and return how many rows it changed."""
+        values = values or EMPTY
+        statement = statement_of(sql)
+        bound = statement.bind(values)
+        if statement.is_deferred:
+            self._send(statement, bound, values)
+            return 0
+        psycopg = self._prepare_for(statement, values)
+        tries = None
+        while True:
+            try:
+                wire = self.link.open()
+                answer = wire.send(statement.sql, bound)
+                wire.rows(answer)
+                break
+            except psycopg.Error as error:
+                tries = tries or Tries()
+                self._recover(error, tries)
+        self._note(statement.sql, bound, None)
+        return answer.count
+
+    def many(self, sql: str, rows: Iterable[Values]) -> None:
+        """Run a statement once per item of *rows*; what fails may be raised by a later call."""
+        statement = statement_of(sql)
+        for values in rows:
+            self._send(statement, statement.bind(values), values)
+
+    def _send(self, statement: Statement, bound: list[Any], values: Values) -> None:
+        """Send a statement whose result nobody needs."""
+        psycopg = self._prepare_for(statement, values)
+        try:
+            self.link.open().send(statement.sql, bound)
+        except psycopg.Error as error:
+            self._recover(error, Tries())
+            self.link.open().send(statement.sql, bound)
+        self._note(statement.sql, bound, None)
+
+    def _note(self, sql: str, bound: list[Any], rows: list[Row] | None) -> None:
+        """Keep a statement to be repeated."""
+        if not self._repeatable:
+            return
+        self._sent.append((sql, bound, rows))
+        self._sent_bytes += _bytes_of(bound)
+        if rows:
+            self._sent_bytes += len(rows) * _bytes_of(rows[0])
+        if len(self._sent) > MAX_REPEATED or self._sent_bytes > MAX_REPEATED_BYTES:
+            self._give_up_repeating()
+
+    def _give_up_repeating(self) -> None:
+        self._repeatable = False
+        self._sent = []
+
+    def _prepare_for(self, statement: Statement, values: Values) -> Any:
+        """Begin the transaction and take the lock that a statement needs; return psycopg."""
+        if self._lost is not None:
+            raise self._lost
+        if not self._begun:
+            self._open()
+        if self._writes:
+            if statement.writes:
+                self._has_changed = True
+                self._facts.changed += 1
+                self._is_unsettling |= statement.is_unsettling
+            for lock in _locks_of(statement, values):
+                if lock not in self._locks:
+                    self._locks.add(lock)
+                    self._send(statement_of(LOCK), [LOCK_SPACE, lock], EMPTY)
+        return driver.load()
+
+    def _open(self) -> None:
+        psycopg = driver.load()
+        self._begun = True
+        try:
+            self._start()
+        except psycopg.Error as error:
+            self._recover(error, Tries())
+
+    def _start(self) -> None:
+        wire = self.link.open()
+        if self.is_fenced:
+            self.link.begin_writing(self.now_ms)
+        wire.send(BEGIN_WRITE if self._writes else BEGIN_READ)
+
+    def _recover(self, error: Any, tries: Tries) -> None:
+        """
+        Repeat the transaction so far, on a new connection if the old one is lost.
+
+        Raises:
+            MemDBError: it cannot be repeated, or has other results now.
+        """
+        psycopg = driver.load()
+        while True:
+            is_lost = driver.is_connection_lost(error) or self.link.wire is None
+            is_moved = driver.is_read_only(error) and self.link.writer != 0
+            is_race = error.sqlstate in driver.RACES
+            is_lost = is_lost or (error.sqlstate == driver.LOCKED and self.link.waits_for_standby())
+            is_passing = is_lost or is_race or is_moved
+            may_go = tries.may_go_on(is_race=is_race)
+            if not (self._repeatable and is_passing and may_go):
+                failed = self._failed(error)
+                is_stale = error.sqlstate == driver.COMPARED
+                failed._is_undone = (is_passing or is_stale) and not tries.is_over
+                raise failed from error
+            if is_lost or is_moved or not self.link.undo():
+                self.link.drop()
+            tries.pause()
+            try:
+                self._repeat()
+            except psycopg.Error as again:
+                error = again
+            else:
+                return
+
+    def _repeat(self) -> None:
+        """Run what was sent once more; Busy if an answer differs."""
+        self._start()
+        wire = self.link.open()
+        for sql, bound, rows in self._sent:
+            answer = wire.send(sql, bound)
+            if rows is not None and wire.rows(answer) != rows:
+                differs = Busy(
+                    "another process changed what this transaction has read: try it again"
+                )
+                differs._is_undone = True
+                self.lose(differs)
+                raise differs
+        wire.sync()
+
+    def _failed(self, error: Any) -> MemDBError:
+        """Return the memdb error for *error*, which every statement raises from here on."""
+        found = driver.translate(error, self.link.where)
+        self._facts.clear()
+        if driver.is_connection_lost(error):
+            self.is_broken = True
+        if error.sqlstate == driver.COMPARED:
+            self.link.writer = 0  # its row may be gone
+        self._lost = found
+        return found
+
+    def set_savepoint(self, number: int) -> None:
+        """Begin a part of the transaction that can be undone."""
+        self._send(statement_of(f"SAVEPOINT level{number}"), [], EMPTY)
+
+    def release_savepoint(self, number: int) -> None:
+        """End that part; what it wrote stays a part of the transaction."""
+        self._send(statement_of(f"RELEASE level{number}"), [], EMPTY)
+
+    def undo_savepoint(self, number: int) -> None:
+        """Undo that part; the transaction goes on even if a statement of it failed."""
+        psycopg = driver.load()
+        self._facts.clear()
+        if self.is_broken or not self._begun:
+            return
+        if self._lost is not None:
+            with suppress(psycopg.Error):
+                self.link.open().sync()  # the pipeline is usable again
+            self._lost = None
+        self._send(statement_of(f"ROLLBACK TO level{number}"), [], EMPTY)
+        self._send(statement_of(f"RELEASE level{number}"), [], EMPTY)
+
+    def commit(self) -> None:
+        """
+        Commit the transaction.
+
+        If the connection is lost meanwhile, the row in `commits` tells whether it was
+        committed; if it was not, it is repeated.
+        """
+        if self._lost is not None:
+            raise self._lost
+        if not self._begun:
+            return
+        psycopg = driver.load()
+        tries = None
+        while True:
+            try:
+                self._send_commit()
+                break
+            except psycopg.Error as error:
+                tries = tries or Tries()
+                if self._is_committed(error, tries):
+                    break
+        if self._has_changed and self.is_fenced:
+            self.link.number += 1
+        if self._is_unsettling:
+            self.link.facts_version[0] += 1
+        self._begun = False
+
+    def _send_commit(self) -> None:
+        link = self.link
+        wire = link.open()
+        for sql, asked in self._facts.comparisons() if self._has_changed else ():
+            compared = statement_of(sql)
+            wire.send(compared.sql, compared.bind(asked))
+        if self._has_changed and self.is_fenced:
+            fence = statement_of(FENCE)
+            values = {"writer": link.writer, "number": link.number + 1, "now_ms": self.now_ms}
+            wire.send(fence.sql, fence.bind(values))
+        wire.send(COMMIT)
+        if self._has_changed and self.is_fenced:  # skipped by the server if the commit fails
+            notify = statement_of(NOTIFY)
+            wire.send(notify.sql, [link.sender])
+        wire.sync()
+
+    def _is_committed(self, error: Any, tries: Tries) -> bool:
+        """Return whether the transaction was committed; if not, repeat all but its end."""
+        psycopg = driver.load()
+        link = self.link
+        while self._has_changed and self.is_fenced and driver.is_connection_lost(error):
+            link.drop()
+            try:
+                wire = link.open()
+                # Waits for the old transaction, if a server is still at it.
+                found = statement_of(SELECT_COMMITTED)
+                rows = wire.rows(wire.send(found.sql, [link.writer]))
+            except psycopg.Error as again:
+                if not tries.may_go_on():
+                    self._failed(error)
+                    self._lost = driver.unknown_commit(link.where)
+                    raise self._lost from again
+                tries.pause()
+            else:
+                if rows and rows[0][0] > link.number:
+                    return True
+                break
+        self._recover(error, tries)
+        return False
+
+    def end_read(self) -> None:
+        """End the snapshot, without waiting for the server."""
+        if self._begun and not self.is_broken:
+            psycopg = driver.load()
+            try:
+                if self._lost is not None:
+                    self.is_broken = not self.link.undo()
+                else:
+                    wire = self.link.open()
+                    wire.send(COMMIT)
+                    wire.sync_later()
+            except psycopg.Error:
+                self.is_broken = True
+        self._begun = False
+        self._lost = None
+
+    def lose(self, error: MemDBError) -> None:
+        """Roll the whole transaction back; until it is left, each statement raises *error*."""
+        self.roll_back()
+        self._lost = error
+
+    def roll_back(self) -> None:
+        """End a transaction that is open; the connection is broken if that fails."""
+        if self._begun:
+            self._facts.clear()
+            if not self.link.undo():
+                self.is_broken = True
+        self._begun = False
+        self._lost = None
+
+    def facts(self) -> dict[Fact, int]:
+        """See `memdb.engine.base.Tx`; what is used of it is compared at the commit."""
+        return self._facts.current()
+
+    def keep_facts(self) -> None:
+        """See `memdb.engine.base.Tx`."""
+        self._facts.keep()
+
+    @property
+    def words(self) -> PostgresWords:
+        """The full-text indexes; their module is imported at the first use."""
+        if self._words is None:
+            from memdb.engine.postgres.words import PostgresWords
+
+            self._words = PostgresWords(self)
+        return self._words
+
+    @property
+    def vectors(self) -> PostgresVectors:
+        """The stored vectors; their module is imported at the first use."""
+        if self._vectors is None:
+            from memdb.engine.postgres.vectors import PostgresVectors
+
+            self._vectors = PostgresVectors(self)
+        return self._vectors
+
+    def run_script(self, script: str) -> None:
+        """Run statements without values, separated by semicolons."""
+        self.apart(lambda connection: connection.execute(script, prepare=False))
+
+    def select(
+        self, sql: str, values: list[Any], limit: int, timeout_s: float
+    ) -> tuple[tuple[str, ...], list[Row], bool]:
+        """
+        Return the columns and first rows of somebody's query, and whether there are more.
+
+        Raises:
+            MemDBError: it cannot be run, with psycopg's error as its cause.
+        """
+
+        def fetch(connection: Any) -> Any:
+            connection.execute(f"SET LOCAL statement_timeout = {max(1, int(timeout_s * 1000))}")
+            cursor = connection.execute(sql, values, prepare=False)
+            rows = cursor.fetchmany(limit + 1)
+            columns = tuple(column.name for column in cursor.description or ())
+            return columns, rows[:limit], len(rows) > limit
+
+        found: tuple[tuple[str, ...], list[Row], bool] = self.apart(fetch)
+        return found
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """See `memdb.engine.base.Tx`; *table* and *columns* are names of schema.sql."""
+        self.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN", rows)
+
+    def copy(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Put many rows into a table by `COPY ... FROM STDIN`; it is not repeated after a loss."""
+
+        def put(connection: Any) -> None:
+            with connection.cursor().copy(sql) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+        self.apart(put)
+
+    def apart(self, work: Callable[[Any], Any]) -> Any:
+        """
+        Return what *work* does with the psycopg connection, in this transaction.
+
+        For what has no named statement, such as COPY. It is not repeated after a loss.
+        """
+        psycopg = self._prepare_for(statement_of(LOCK), EMPTY)
+        self._has_changed = self._writes
+        self._give_up_repeating()
+        try:
+            return self.link.open().apart(work)
+        except psycopg.Error as error:
+            failed = self._failed(error)
+            failed._is_undone = driver.is_connection_lost(error) or error.sqlstate in driver.RACES
+            raise failed from error
+
+    def verify(self, table: str, ids: Collection[Key]) -> None:
+        """Do nothing: the server has checksums of its pages, and rows no digests."""
+
+    def find_damaged_rows(self, *, deep: bool) -> Iterator[str]:  # noqa: ARG002 (of the protocol)
+        """Return nothing: rows have no digests."""
+        return iter(())
+
+    def find_broken_keys(self) -> list[str]:
+        """Return nothing: the server refuses a row whose foreign key has no parent."""
+        return []
+
+    def close(self) -> None:
+        """Close the connection, and remove its row from `commits`."""
+        self.link.close(tidy=not self.is_broken)
+
+
+def _locks_of(statement: Statement, values: Values) -> list[int]:
+    """Return the locks that a statement needs in a write, each a number above `COMMON_LOCK`."""
+    place = statement.place
+    value = None if place is None else values[place]
+    if statement.is_common:
+        found = [COMMON_LOCK]
+    elif statement.by_owner:
+        found = [_lock_of(f"{values['app']}\0{values['user']}".encode())]
+    elif not value:
+        found = []
+    elif place == "scope_no":
+        found = [value]
+    elif isinstance(value, bytes):
+        found = [_lock_of(value)]
+    else:
+        ids = [value] if isinstance(value, int) else value
+        found = sorted({one >> SCOPE_SHIFT for one in ids if isinstance(one, int)} - {0})
+    return found
+
+
+def _bytes_of(values: Iterable[Any]) -> int:
+    """Return about how many bytes the values of a statement or a row take."""
+    return 100 + sum(len(one) for one in values if isinstance(one, (str, bytes)))
+
+
+def _lock_of(name: bytes) -> int:
+    """Return the lock of something that has no number: above those of scopes."""
+    return (crc32(name) & 0x3FFFFFFF) | 0x40000000

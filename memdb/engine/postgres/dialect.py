@@ -1,0 +1,305 @@
+"""
+The dialect: portable statements as PostgreSQL takes them, by rules and by name.
+
+ADR-0017 explains the rules, ADR-0031 the locks. A statement is translated once per process.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memdb.engine.postgres.vectors import OVERRIDES as OF_VECTORS
+from memdb.models.ids import SCOPE_SHIFT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.engine.base import Values
+
+# Tables partitioned by RANGE of a packed id, or of a part of one. The others
+# concern the whole server, or are small.
+PARTITION_COLUMNS = {
+    "sessions": "id",
+    "messages": "id",
+    "summaries": "id",
+    "archive_segments": "session_id",
+    "entries": "id",
+    "entry_history": "entry_id",
+    "entry_decisions": "entry_id",
+    "vectors": "ref",
+    "words": "scope_no",
+    "words_tail": "scope_no",
+    "artifact_names": "id",
+    "artifacts": "scope_no",
+    "jobs": "ref",
+}
+
+# The list rule: a statement says `IN (SELECT value FROM json_each(:ids))`.
+LIST = re.compile(r"(\S+) IN \(SELECT value FROM json_each\(:(\w+)\)\)")
+
+# The search rule: where a text is in another; both count from 1, and find "" at once.
+SEARCH = re.compile(r"\binstr\(")
+
+# The character with a number.
+CHARACTER = re.compile(r"\bchar\(")
+
+# The scope rules: a statement that finds rows by the number of their scope, by their session
+# or by the summary above them gets the range of the scope's ids, by which PostgreSQL prunes.
+KEYED_BY_ID = re.compile(
+    r"(?:FROM|UPDATE) (sessions|entries|entry_history|summaries|artifact_names)\b"
+)
+BY_SCOPE = re.compile(r"((?:(\w+)\.)?scope_no = (:scope_no|:own_no))\b")
+BY_PARENT = re.compile(r"((?:(\w+)\.)?(?:session_id|condensed_into) = (:\w+))\b")
+
+UNION = re.compile(r"(\nUNION(?: ALL)?\n)")
+VALUE = re.compile(r"'[^']*'|(?<!:):(\w+)")
+NAME = re.compile(r"/\* (\w+)\.(\w+) \*/")
+
+# Statements in words of PostgreSQL, by name.
+OVERRIDES = {
+    "scopes.insert": """/* dialect.insert_scope */
+INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)
+VALUES (:drawn, :uid, :app, :user, :created_ms)
+RETURNING scope_no
+""",
+    "scopes.count": """/* dialect.count_scopes */
+SELECT count(*) FROM scopes
+""",
+    "copies.new_scope_no": """/* dialect.new_scope_no */
+SELECT next_scope_no()
+""",
+    "blobs.insert": """/* dialect.insert_blob */
+INSERT INTO blobs (blob_no, sha256, size_bytes, created_ms) OVERRIDING SYSTEM VALUE
+VALUES (:drawn, :sha256, :size_bytes, :now_ms)
+RETURNING blob_no
+""",
+    "spaces.add_space": """/* dialect.insert_space */
+INSERT INTO embedding_spaces (space_no, model, dim, metric, created_ms)
+VALUES (:drawn, :model, :dim, 'cosine', :now_ms)
+RETURNING space_no
+""",
+    "remaining.common": """/* dialect.common_texts */
+SELECT key || chr(10) || value FROM meta
+UNION ALL
+SELECT name || chr(10) || value FROM settings
+UNION ALL
+SELECT CAST(relname AS TEXT) FROM pg_class
+WHERE relnamespace = to_regnamespace(current_schema())
+UNION ALL
+SELECT model FROM embedding_spaces
+UNION ALL
+SELECT summarizer || chr(10) || counter
+FROM (SELECT DISTINCT summarizer, counter FROM summaries) AS writers
+UNION ALL
+SELECT counter FROM (SELECT DISTINCT counter FROM messages) AS counters
+""",
+    **OF_VECTORS,
+}
+
+# Numbers that a statement needs, drawn before it: no two transactions get the same, and one
+# that is repeated keeps its own.
+DRAWN = {
+    "scopes.insert": """/* dialect.draw_scope */
+SELECT next_scope_no()
+""",
+    "blobs.insert": """/* dialect.draw_blob */
+SELECT nextval('blobs_blob_no_seq')
+""",
+    "spaces.add_space": """/* dialect.draw_space */
+SELECT nextval('embedding_spaces_space_no_seq')
+""",
+}
+
+# Which value of a statement says in whose scope it is; the first that a statement has. Those
+# after `sha256`, the name of a blob, are packed ids.
+PLACES = (
+    "scope_no",
+    "sha256",
+    "session",
+    "session_id",
+    "id",
+    "low",
+    "ids",
+    "ref",
+    "entry_id",
+    "start",
+    "after",
+    "namespace_id",
+    "row_id",
+)
+
+# Tables of the whole server whose rows are read, changed and written back.
+COMMON = frozenset(("settings",))
+
+# Statements of the tables whose number of changed rows somebody reads. All others that change
+# rows are sent without waiting for the answer (tests/engine/postgres/test_dialect.py).
+COUNTED = frozenset(
+    (
+        *("archive.empty", "blobs.delete_stale", "entries.delete", "entry_history.delete"),
+        *("jobs.lease", "jobs.renew", "jobs.advance", "jobs.done", "jobs.fail"),
+        *("jobs.reschedule", "jobs.embed_everything", "jobs.embed_items"),
+        *("messages.delete_range", "sessions.delete", "spaces.complete", "state.clear"),
+        *("state.delete_of_user", "state.insert", "state.delete", "summaries.condense"),
+        *("summaries.delete_from", "tombstones.insert"),
+    )
+)
+
+# Modules whose statements are waited for in any case: the engine's own, and those of copies.
+WAITED = frozenset(
+    (
+        *("connection", "copies", "facts", "link", "maintenance", "probes", "schema", "tokens"),
+        *("vectors", "watch", "words"),
+    )
+)
+
+# Questions that are not asked: what is done after the answer "yes" does nothing if it is "no".
+ASSUMED: dict[str, tuple[int, ...]] = {"jobs.session_lacks": (1,)}
+
+# Statements that find nothing if a fact was untrue: then the facts are compared at once.
+RELYING = frozenset(("sessions.advance", "sessions.last_seq"))
+
+# Statements that make what `Tx.facts` holds untrue, for other connections too.
+UNSETTLING = frozenset(
+    ("sessions.delete", "spaces.delete_space", "spaces.retire_others", "spaces.abandon")
+)
+
+
+class Statement:
+    """
+    A portable statement in PostgreSQL's words.
+
+    Attributes:
+        name: As its first line says, "" for none.
+        sql: With `$n` for its values.
+        names: Of the values, in order.
+        place: Which value says what it is about, one of PLACES; None if none does.
+        by_owner: Whether it names an app and a user.
+        is_common: Whether it is about a table of the whole server.
+        is_deferred: Whether nobody waits for what it answers.
+        drawn: The statement that gives its value `drawn`; None if it has none.
+        assumed: The row that is taken for the answer; None if it is asked.
+        is_relying: Whether finding nothing may mean that a fact was untrue.
+        is_unsettling: Whether it may make what `Tx.facts` holds untrue.
+        writes: Whether it changes rows.
+    """
+
+    __slots__ = (
+        "assumed",
+        "by_owner",
+        "drawn",
+        "is_common",
+        "is_deferred",
+        "is_relying",
+        "is_unsettling",
+        "name",
+        "names",
+        "place",
+        "reads",
+        "sql",
+        "writes",
+    )
+
+    def __init__(self, portable: str) -> None:
+        """Translate a statement."""
+        match = NAME.match(portable)
+        self.name = "" if match is None else f"{match[1]}.{match[2]}"
+        self.sql, self.names = to_postgres(OVERRIDES.get(self.name, portable))
+        body = self.sql.partition("*/\n")[2] or self.sql
+        self.writes = not body.lstrip().startswith(("SELECT", "WITH", "VALUES"))
+        self.place = next((one for one in PLACES if one in self.names), None)
+        self.by_owner = "app" in self.names and "user" in self.names
+        module = "" if match is None else match[1]
+        self.is_deferred = self.writes and module not in WAITED and self.name not in COUNTED
+        self.drawn = DRAWN.get(self.name)
+        self.assumed = ASSUMED.get(self.name)
+        self.is_relying = self.name in RELYING
+        self.is_unsettling = self.name in UNSETTLING
+        self.is_common = match is not None and match[1] in COMMON
+
+    def bind(self, values: Values) -> list[Any]:
+        """Return the values in the order of `names`; lists as arrays, no limit as NULL."""
+        return [_bound(name, values) for name in self.names]
+
+
+def _bound(name: str, values: Values) -> Any:
+    if name in ("ids_low", "ids_high") and name not in values:
+        ids = values["ids"]
+        ends = (min(ids), max(ids)) if ids else (0, 0)
+        return ends[name == "ids_high"]
+    value = values[name]
+    kind = type(value)
+    if kind is int or kind is str or value is None:
+        return None if name == "limit" and value < 0 else value
+    if kind is bytes or kind is float or kind is bool:
+        return value
+    return to_array(value)
+
+
+def to_array(values: Any) -> str:
+    r"""
+    Return numbers or texts as PostgreSQL writes an array.
+
+    >>> print(to_array([1, 2]), to_array(['say "a"', ""]))
+    {1,2} {"say \"a\"",""}
+    """
+    items = list(values)
+    if items and isinstance(items[0], str):
+        quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in items)
+        return "{" + ",".join(f'"{one}"' for one in quoted) + "}"
+    return "{" + ",".join(map(str, items)) + "}"
+
+
+_statements: dict[str, Statement] = {}
+
+
+def statement_of(sql: str) -> Statement:
+    """Return a statement, translated at its first use. Cost: 0.1 µs, then."""
+    found = _statements.get(sql)
+    if found is None:
+        found = _statements[sql] = Statement(sql)
+    return found
+
+
+def to_postgres(sql: str) -> tuple[str, list[str]]:
+    """Return a statement with `$n` for its values, and the names of the values in order."""
+    names: list[str] = []
+
+    def to_number(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
+
+    sql = CHARACTER.sub("chr(", SEARCH.sub("strpos(", LIST.sub(_to_array, sql)))
+    sql = "".join(map(_by_scope, UNION.split(sql)))
+    return VALUE.sub(to_number, sql), names
+
+
+def _to_array(match: re.Match[str]) -> str:
+    """Apply the list rule; PostgreSQL prunes by a range, not by an array."""
+    column, name = match.groups()
+    if name != "ids":
+        return f"{column} = ANY(:{name})"
+    return f"({column} = ANY(:ids) AND {column} BETWEEN :ids_low AND :ids_high)"
+
+
+def _by_scope(part: str) -> str:
+    """Apply the scope rules to a SELECT, UPDATE or DELETE, or a part of a UNION."""
+    keyed = KEYED_BY_ID.search(part)
+    if keyed is None:
+        return part
+    table = f"{keyed[1]}." if "JOIN" in part or "EXISTS" in part else ""
+    column = PARTITION_COLUMNS[keyed[1]]
+    part = BY_SCOPE.sub(lambda match: _with_range(match, table, column, 0), part)
+    where = part.find("WHERE")  # what SET says comes before
+    rest = BY_PARENT.sub(lambda match: _with_range(match, table, column, SCOPE_SHIFT), part[where:])
+    return part[:where] + rest if where >= 0 else part
+
+
+def _with_range(match: re.Match[str], table: str, column: str, shift: int) -> str:
+    own = f"{match[2]}." if match[2] else table
+    first = f"CAST({match[3]} AS bigint) >> {shift}"
+    low, end = f"({first}) << {SCOPE_SHIFT}", f"(({first}) + 1) << {SCOPE_SHIFT}"
+    return f"{match[1]} AND {own}{column} >= {low} AND {own}{column} < {end}"

@@ -1,0 +1,235 @@
+"""
+The driver: psycopg, loaded late, and memdb's errors for its own.
+
+An address may hold a password, so no message repeats it: `shown` says where a database is.
+"""
+
+from __future__ import annotations
+
+from memdb.errors import (
+    Busy,
+    Closed,
+    Corrupt,
+    DiskFull,
+    FileError,
+    Interrupted,
+    InvalidInput,
+    IOFailed,
+    MemDBError,
+    NotAMemDB,
+    ReadOnly,
+    StorageError,
+    Unsupported,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMES = ("postgresql://", "postgres://")
+
+# What the oldest supported server says of itself: version 14.
+MIN_VERSION = 140_000
+
+
+def is_address(path: str) -> bool:
+    """Return whether *path* is the address of a server, and no file."""
+    return path.startswith(SCHEMES)
+
+
+def load() -> Any:
+    """Return the module psycopg; InvalidInput without the extra."""
+    try:
+        import psycopg  # only for servers
+    except ImportError as error:
+        raise InvalidInput(
+            f"the package postgres cannot be imported ({error}): "
+            "run `pip install 'memdb-sqlite[postgres]'`"
+        ) from None
+    return psycopg
+
+
+def read_address(address: str) -> dict[str, Any]:
+    """
+    Return the parameters of an address; libpq's environment gives those it lacks.
+
+    Raises:
+        InvalidInput: libpq cannot read it. The message does not repeat it: it may hold a password.
+    """
+    psycopg = load()
+    try:
+        return dict(psycopg.conninfo.conninfo_to_dict(address))
+    except psycopg.Error:
+        raise InvalidInput(
+            "the address of the server cannot be read: use "
+            "postgresql://USER@HOST:PORT/DATABASE, with %-codes for special characters"
+        ) from None
+
+
+def shown(parameters: dict[str, Any]) -> str:
+    """Return an address without password and options, for messages."""
+    from urllib.parse import quote
+
+    user = quote(str(parameters["user"]), safe="") + "@" if parameters.get("user") else ""
+    hosts = str(parameters.get("host") or parameters.get("hostaddr") or "").split(",")
+    ports = str(parameters.get("port") or "").split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    places = ",".join(
+        quote(host, safe="") + (f":{port}" if port else "")
+        for host, port in zip(hosts, ports, strict=False)
+    )
+    return f"postgresql://{user}{places}/{quote(str(parameters.get('dbname') or ''), safe='')}"
+
+
+# What a server says when a connection to it is over, or cannot be made just now: classes and
+# codes of postgresql.org/docs/current/errcodes-appendix.html
+LOST = ("08", "57P01", "57P02", "57P03", "57P05")
+READ_ONLY = "25006"
+LOCKED = "55P03"
+
+# A refused connection has no code.
+NO_CONNECTION_LEFT = (
+    "too many clients",
+    "too many connections",
+    "remaining connection slots are reserved",
+)
+
+# A division by zero: what a statement compares at the commit has changed.
+COMPARED = "22012"
+
+# Errors that a transaction does not have when it is run once more.
+RACES = ("40001", "40P01", "23505", "23503")
+
+# By SQLSTATE, or by its first two characters: the class, and what to do.
+ERRORS: dict[str, tuple[type[StorageError], str]] = {
+    "08": (IOFailed, "the connection to the server was lost: check the server and try again"),
+    "0A": (Unsupported, "the server cannot do this: please report it"),
+    "22012": (Busy, "another process changed what this call relied on: try again"),
+    "22": (StorageError, "the server refuses a value: please report it"),
+    "23": (StorageError, "a rule of the schema was broken; please report it"),
+    "23505": (Busy, "another process stored the same at the same time: try again"),
+    "23503": (Busy, "another process removed what this refers to: try again"),
+    "40": (Busy, "another transaction was in the way: try again"),
+    "42": (Corrupt, "the tables are not those of memdb: run `memdb check` on the database"),
+    "42501": (IOFailed, "the user may not do this: grant it the rights on the schema"),
+    "53": (IOFailed, "the server is out of a resource: try again later"),
+    "53100": (DiskFull, "the disk of the server is full: free some space there and try again"),
+    "53200": (StorageError, "the server ran out of memory: use smaller batches"),
+    "53300": (Busy, "the server has no connection left: close some, or raise max_connections"),
+    "54": (StorageError, "the value is larger than the server stores: split it"),
+    "55P03": (Busy, "another process has been writing to this scope for long: try again"),
+    "57": (IOFailed, "the server is starting or stopping: try again"),
+    "57014": (
+        Interrupted,
+        "the server stopped the statement, it took longer than its statement_timeout: "  # noqa: ISC004
+        "try again, or raise the limit for this user",
+    ),
+    "58": (IOFailed, "the disk of the server failed to read or write: check it"),
+    "XX": (Corrupt, "the server says that its data is damaged: restore a backup of it"),
+}
+
+
+def translate(error: Any, where: str) -> MemDBError:
+    """Return the memdb error for one of psycopg's; *where* is `shown`."""
+    code = error.sqlstate or ""
+    if code == "0A000" and 'extension "vector"' in str(error):
+        return Unsupported(
+            f"{where} has no pgvector: install it on the server (Debian: postgresql-NN-pgvector), "
+            "and try again"
+        )
+    if is_read_only(error):
+        return ReadOnly(
+            f"{where} is a replica that cannot be written, or its user may only read: connect to "
+            'the primary, or open it with mode="read"',
+            where,
+        )
+    found = ERRORS.get(code) or ERRORS.get(code[:2])
+    if found is None:
+        is_lost = is_connection_lost(error)
+        found = ERRORS["08"] if is_lost else (StorageError, "the server refused; please report it")
+    kind, advice = found
+    detail = str(error).strip().partition("\n")[0][:300]
+    return kind(f"{advice} (PostgreSQL {code or '-'}: {detail})")
+
+
+def is_read_only(error: Any) -> bool:
+    """Return whether the server, or this connection, takes no writes: a standby says so twice."""
+    code = error.sqlstate
+    return code == READ_ONLY or (code == "0A000" and "during recovery" in str(error))
+
+
+def is_connection_lost(error: Any) -> bool:
+    """Return whether the connection is over, and another may be made."""
+    code = error.sqlstate
+    if code is not None:
+        return bool(code.startswith(LOST))
+    return isinstance(error, (load().OperationalError, load().InterfaceError))
+
+
+def open_error(error: Any, where: str) -> MemDBError:
+    """Return the error for a connection that could not be made, saying what to do."""
+    code, text = error.sqlstate or "", str(error)
+    if code.startswith("28") or "authentication failed" in text or "no password" in text:
+        return FileError(
+            f"{where} refuses the user or the password: check both, PGPASSWORD and "
+            "~/.pgpass, and pg_hba.conf of the server",
+            where,
+        )
+    if code == "3D000" or ("database" in text and "does not exist" in text):
+        return FileError(
+            f"{where}: there is no such database: create it (`createdb`), or check the name",
+            where,
+        )
+    if code == "53300" or any(part in text for part in NO_CONNECTION_LEFT):
+        return Busy("the server has no connection left: close some, or raise max_connections")
+    if "read-only" in text or "not read-only" in text or "session is read-only" in text:
+        return read_only_error(where)
+    detail = text.strip().partition("\n")[0][:300]
+    return IOFailed(f"{where} cannot be reached: check host, port and TLS settings ({detail})")
+
+
+def is_starting(error: Any, *, has_others: bool) -> bool:
+    """Return whether a server that refuses may take connections soon; *has_others*: one of them."""
+    text = str(error)
+    if any(
+        part in text
+        for part in (
+            "is starting up",
+            "is shutting down",
+            "accepting connections",
+            "in recovery mode",
+        )
+    ):
+        return True
+    is_away = "Connection refused" in text or "timeout" in text or "read-only" in text
+    return has_others and is_away
+
+
+def read_only_error(where: str) -> ReadOnly:
+    """Return the error for a server on which nothing can be written."""
+    return ReadOnly(
+        f"{where} is a replica that cannot be written: connect to the primary, or open it with "
+        'mode="read"',
+        where,
+    )
+
+
+def unknown_commit(where: str) -> IOFailed:
+    """Return the error for a commit whose answer was lost, and no server says if it was done."""
+    return IOFailed(
+        f"the connection to {where} was lost during a commit, which may have been done: "
+        "look for it before you try again"
+    )
+
+
+def too_old(where: str, version: int) -> NotAMemDB:
+    """Return the error for a server that is too old for memdb."""
+    return NotAMemDB(
+        f"{where} is PostgreSQL {version // 10_000}: memdb needs {MIN_VERSION // 10_000} or newer",
+        where,
+    )
+
+
+def closed(where: str) -> Closed:
+    """Return the error for a database that was closed."""
+    return Closed(f"{where} was closed: open it again with memdb.open()")

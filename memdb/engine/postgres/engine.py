@@ -1,0 +1,387 @@
+"""
+The PostgreSQL engine: an open database on a server, with its transactions (ADR-0031).
+
+Each block uses a connection of its own. Writers of one scope wait for each other, and for nobody
+else: the first statement of a write that is about a scope takes its advisory lock.
+"""
+
+from __future__ import annotations
+
+import os
+from _functools import partial  # type: ignore[import-not-found] # as in `blocks`
+from _thread import get_ident
+from time import perf_counter
+
+from memdb.engine.blocks import Block
+from memdb.engine.postgres import driver
+from memdb.engine.postgres.link import Tries
+from memdb.engine.postgres.pool import LinkPool
+from memdb.engine.postgres.schema import PARTITIONS, prepare
+from memdb.engine.postgres.watch import Watch
+from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
+from memdb.models.ids import bounded_clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from memdb.engine.postgres.connection import Tx
+    from memdb.engine.postgres.maintenance import PostgresMaintenance
+    from memdb.engine.postgres.probes import PostgresProbes
+    from memdb.models.protocols import Clock, Ids
+
+
+class ReadBlock(Block):
+    """`with db.read()`: a snapshot; inside a write or read of this thread, that one."""
+
+    __slots__ = ()
+    _pool: LinkPool
+    tx: Tx | None
+
+    def __enter__(self) -> Tx:
+        """Begin a snapshot, unless this thread is in a block."""
+        pool = self._pool
+        pool.guard()
+        self.thread = me = get_ident()
+        for blocks in (pool.writing, pool.reading):
+            around = blocks.get(me)
+            if around is not None and around.tx is not None and not around.is_abandoned():
+                found: Tx = around.tx
+                return found
+        pool.end_abandoned()
+        self.tx = pool.take()
+        pool.reading[me] = self
+        self.tx.begin(writes=False)
+        return self.tx
+
+    def _leave(self, *_: object) -> None:
+        tx = self.tx
+        if tx is not None:
+            tx.end_read()
+            self.tx = None
+            if self._pool.reading.get(self.thread) is self:
+                del self._pool.reading[self.thread]
+            self._pool.give_back(tx)
+        self._exit = None
+
+
+class WriteBlock(Block):
+    """`with db.write()`: all of its writes are committed, or none."""
+
+    __slots__ = ("_db", "_level", "_outer")
+    _pool: LinkPool
+    tx: Tx | None
+
+    def __init__(self, db: PostgresEngine, *, whole: bool = False) -> None:
+        """Write to *db*; *whole*: without savepoints."""
+        super().__init__(db.pool)
+        self._db = db
+        self.whole = whole
+        self._level = 0
+        self._outer: Block = self
+
+    def __enter__(self) -> Tx:
+        """Begin a transaction, or a savepoint in that of this thread."""
+        pool = self._pool
+        pool.guard()
+        self._db.refuse_read_only()
+        self.thread = me = get_ident()
+        around = pool.writing.get(me)
+        if around is not None and not around.is_abandoned():
+            return self._enter_inside(around)
+        pool.end_abandoned()
+        self.tx = pool.take()
+        pool.writing[me] = self
+        self.depth = 1
+        self.tx.now_ms = self._db.clock()
+        self.tx.begin(writes=True)
+        return self.tx
+
+    def _enter_inside(self, around: Block) -> Tx:
+        self._outer, self._level = around, around.depth
+        tx: Tx = around.tx  # type: ignore[assignment] # of an owner
+        around.depth += 1
+        if not around.whole:
+            try:
+                tx.set_savepoint(self._level)
+            except MemDBError:
+                around.depth = self._level
+                raise
+        return tx
+
+    def _leave(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        outer, level, is_failed = self._outer, self._level, kind is not None
+        tx: Tx = outer.tx  # type: ignore[assignment] # until the outermost is left
+        if outer.depth != level + 1:
+            # An exception in the very exit of a write inside this one: which of its
+            # statements are to be kept is not known.
+            tx.lose(Interrupted("a write inside this one was interrupted: try all of it again"))
+        try:
+            if level and outer.whole:
+                return  # the outermost ends it, one way or the other
+            if is_failed:
+                outer.undone += 1
+                _undo(tx, level)
+            elif level:
+                tx.release_savepoint(level)
+            else:
+                tx.commit()
+                self._db.commits += 1
+                self._pool.commit_s[self.thread] = perf_counter()
+        except BaseException:
+            outer.undone += 1
+            _undo(tx, level)
+            self._db.commits += 1  # it may have been committed
+            raise
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Leave the level of this block; the outermost gives its connection back."""
+        outer, pool = self._outer, self._pool
+        outer.depth = self._level
+        if outer is self:
+            tx, self.tx = self.tx, None
+            if pool.writing.get(self.thread) is self:
+                del pool.writing[self.thread]
+            if tx is not None:
+                tx.roll_back()
+                pool.give_back(tx)
+        self._exit = None
+
+
+def _undo(tx: Tx, level: int) -> None:
+    """Roll back; the first error is the one that is raised."""
+    try:
+        if level:
+            tx.undo_savepoint(level)
+        else:
+            tx.roll_back()
+    except MemDBError:
+        return
+
+
+def _is_undone(owner: Block, undone: int) -> bool:
+    return owner.undone != undone or owner.is_abandoned()
+
+
+class PostgresEngine:
+    """
+    One memdb database on a server, open in this process. Safe for any number of threads.
+
+    Attributes:
+        path: The address without password and options.
+        commits: Write transactions of this object that were committed so far.
+        is_read_only: Whether every write is refused.
+        partitions: Of each large table.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        clock: Clock,
+        ids: Ids,
+        durability: str = "power",
+        timeout_ms: int = 10_000,
+        mode: str = "write",
+        partitions: int = PARTITIONS,
+    ) -> None:
+        """
+        Connect to *address*; create or migrate the tables if necessary.
+
+        Args:
+            address: `postgresql://USER@HOST:PORT/DATABASE`; libpq's environment gives what it
+                lacks.
+            clock: Returns UTC milliseconds, kept within the years 101 to 9899; called once per
+                write transaction.
+            ids: Returns a new uid for a time.
+            durability: "power": a committed write survives a power cut; "process": it
+                survives the end of the process (`synchronous_commit = off`).
+            timeout_ms: How long to wait while another process writes to a scope.
+            mode: "write"; or "read": nothing is written or created.
+            partitions: Of each large table, if the tables are new.
+
+        Raises:
+            FileError: the database cannot be used; see its subclasses.
+            InvalidInput: *durability*, *mode* or the address, or the extra is missing.
+        """
+        if durability not in ("power", "process"):
+            raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
+        if mode not in ("write", "read"):
+            raise InvalidInput(f"mode is {mode!r}: use 'write' or 'read'")
+        parameters = driver.read_address(address)
+        self.path = driver.shown(parameters)
+        self.clock = bounded_clock(clock)
+        self.ids = ids
+        self.is_read_only = mode == "read"
+        self.commits = 0
+        options = {
+            "durability": durability,
+            "timeout_ms": timeout_ms,
+            "mode": mode,
+            "facts_version": [0],
+        }
+        self.pool = LinkPool(parameters, options, self.path)
+        self._watch = Watch(parameters, options)
+        options["sender"] = self._watch.sender
+        self.partitions = partitions
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Check the server and its tables; again while a fail-over goes on."""
+        tries = Tries()
+        while True:
+            try:
+                self.pool.check_server()
+                self.partitions = prepare(self)
+            except MemDBError as error:
+                if not error._is_undone or not tries.may_go_on():
+                    raise
+                tries.pause()
+            else:
+                return
+
+    def refuse_read_only(self) -> None:
+        """Raise ReadOnly if it was opened with mode="read"."""
+        if self.is_read_only:
+            raise ReadOnly(
+                f'{self.path} was opened with mode="read": open it without, to write to it',
+                self.path,
+            )
+
+    def refuse_inside(self, call: str) -> None:
+        """Raise InvalidInput if this thread is inside `with db.write()`; it names *call*."""
+        if self.writing:
+            raise InvalidInput(
+                f"{call} was called inside a transaction: call it after the transaction"
+            )
+
+    def read(self) -> ReadBlock:
+        """Return a context in which all reads see one snapshot of the database."""
+        return ReadBlock(self.pool)
+
+    def write(self) -> WriteBlock:
+        """
+        Return a context whose writes are committed together or not at all.
+
+        A nested one is a savepoint. If the body raises, its writes are rolled back and the
+        error propagates.
+
+        Raises:
+            Busy: another process kept the lock of a scope longer than the timeout.
+        """
+        return WriteBlock(self)
+
+    def write_whole(self) -> WriteBlock:
+        """Return a context like `write` without savepoints: an error inside undoes all of it."""
+        return WriteBlock(self, whole=True)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self.pool.is_closed
+
+    @property
+    def writing(self) -> bool:
+        """Whether this thread is inside `with db.write()`."""
+        return self._writer() is not None
+
+    def _writer(self) -> Block | None:
+        found = self.pool.writing.get(get_ident())
+        return None if found is None or found.is_abandoned() or not found.depth else found
+
+    def run_again(self, call: Callable[[], Any], start_s: float, error: MemDBError) -> Any:
+        """
+        Return what *call* returns, which failed because the server undid its transaction.
+
+        It is not run again inside of a transaction, and not if this thread has committed
+        something since *start_s* (`perf_counter`): it would be done twice.
+
+        Raises:
+            MemDBError: *error*, or what it raised last.
+        """
+        tries = Tries()
+        while not tries.is_over and not self.writing:
+            if self.pool.commit_s.get(get_ident(), start_s) > start_s:
+                break
+            tries.pause()
+            try:
+                return call()
+            except MemDBError as again:
+                error = again
+                if not error._is_undone:
+                    break
+        raise error
+
+    def watch_undo(self) -> Callable[[], bool] | None:
+        """Return what tells whether writes of this thread's open transaction were undone since."""
+        owner = self._writer()
+        return None if owner is None else partial(_is_undone, owner, owner.undone)
+
+    def stamp(self, *, start: bool = False) -> int | None:
+        """
+        Return a number that changes with every commit, by any connection; None: not known.
+
+        Never waits, so the commit of another process may change it some milliseconds later.
+
+        Args:
+            start: Let the server tell of commits from now on, until the end of the process.
+        """
+        if not self.pool.is_usable:
+            return None
+        if start:
+            self._watch.start()
+        count = self._watch.count(now=start)
+        return None if count is None else (count << 24) + self.commits
+
+    def others(self) -> int | None:
+        """
+        Return a number that changes with every commit by another object.
+
+        None: not known, in a transaction or before `stamp(start=True)`. Cost: one round trip.
+        """
+        if not self.pool.is_usable or self.writing:
+            return None
+        return self._watch.count(now=True)
+
+    @property
+    def maintenance(self) -> PostgresMaintenance:
+        """Checks and maintenance of the tables; their module is imported at the first use."""
+        from memdb.engine.postgres.maintenance import PostgresMaintenance
+
+        return PostgresMaintenance(self)
+
+    def new_probes(self) -> PostgresProbes:
+        """Return an empty collection of texts to remove from the tables and search for."""
+        from memdb.engine.postgres.probes import PostgresProbes  # rarely needed
+
+        return PostgresProbes(self)
+
+    def run_apart(self, sql: str) -> None:
+        """Run a statement that takes no transaction, such as VACUUM."""
+        self.pool.run_apart(sql)
+
+    def close(self) -> None:
+        """Close every connection; calling it again does nothing."""
+        if self.pool.is_usable:
+            self._watch.close()
+        self.pool.close()
+
+    def __enter__(self) -> Self:
+        """Return the engine itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def __del__(self) -> None:
+        """Close what was not closed, so that the server does not keep its connections."""
+        if hasattr(self, "pool") and self.pool.pid == os.getpid():
+            self.pool.close()

@@ -1,0 +1,220 @@
+"""
+The connection of a transaction to the server: made with memdb's settings, and again when lost.
+
+Each that writes has a row in the table `commits`, which says which of its transactions was
+committed last. So a transaction whose COMMIT got no answer is looked up, also after a fail-over
+(ADR-0031 says why the number of the transaction does not tell).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from random import random
+
+from memdb.engine.postgres import driver
+from memdb.engine.postgres.dialect import statement_of
+from memdb.engine.postgres.wire import Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# How long a transaction is repeated while no server takes it, in seconds. A fail-over of
+# Patroni takes 20 with its shortest settings.
+RETRY_S = 30.0
+PAUSE_S = 0.02
+LONGEST_PAUSE_S = 1.0
+
+# After so many races the error is raised: a rule of the schema may be broken for another reason.
+MAX_RACES = 3
+
+ROLLBACK = "ROLLBACK"
+
+# The row of a connection says which of its transactions was committed last, also after a
+# fail-over. One that was given up cannot be committed later: its number is taken by then.
+SELECT_STANDBY_WAIT = """/* link.standby_wait */
+SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1
+"""
+
+INSERT_WRITER = """/* link.insert_writer */
+INSERT INTO commits (writer, number, made_ms) VALUES (:writer, 0, :now_ms)
+"""
+
+DELETE_WRITER = """/* link.delete_writer */
+DELETE FROM commits WHERE writer = :writer
+"""
+
+
+def connect(parameters: dict[str, Any], options: dict[str, Any]) -> Wire:
+    """
+    Return a new connection with memdb's settings.
+
+    Raises:
+        psycopg.Error: no server takes it.
+    """
+    psycopg = driver.load()
+    settings = {
+        "plan_cache_mode": "force_generic_plan",  # ADR-0017
+        "lock_timeout": str(max(1, options["timeout_ms"])),
+        "synchronous_commit": "on" if options["durability"] == "power" else "off",
+        "client_min_messages": "error",
+        "jit": "off",  # compiling takes longer than any of these statements
+    }
+    own = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    given = {
+        "connect_timeout": 10,
+        "application_name": "memdb",
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
+        **parameters,
+        "client_encoding": "utf8",
+    }
+    given["options"] = f"{given.get('options') or ''} {own}".strip()
+    connection = psycopg.connect(**given, autocommit=True, cursor_factory=psycopg.RawCursor)
+    _read_truth_as_number(connection)
+    return Wire(connection)
+
+
+def _read_truth_as_number(connection: Any) -> None:
+    """Let truth values be 0 and 1, as SQLite has them."""
+    from psycopg.adapt import Loader
+    from psycopg.pq import Format
+
+    class Truth(Loader):
+        """A truth value as a number."""
+
+        format = Format.BINARY
+
+        def load(self, data: Any) -> int:
+            return bytes(data)[0]
+
+    connection.adapters.register_loader("bool", Truth)
+
+
+class Link:
+    """
+    A connection to the server that is made anew when it is lost.
+
+    Attributes:
+        wire: The connection; None before the first use.
+        writer: Its row in the table `commits`, 0 before its first write.
+        number: Of the transaction that it committed last.
+        where: The address without password.
+        facts_version: Its item grows when this process makes what others know untrue.
+        sender: What notifications of its commits say.
+    """
+
+    __slots__ = (
+        "_options",
+        "_parameters",
+        "facts_version",
+        "number",
+        "sender",
+        "where",
+        "wire",
+        "writer",
+    )
+
+    def __init__(self, parameters: dict[str, Any], options: dict[str, Any], where: str) -> None:
+        """Connect at the first use."""
+        self._parameters = parameters
+        self._options = options
+        self.where = where
+        self.facts_version: list[int] = options["facts_version"]
+        self.sender: str = options.get("sender", "")
+        self.wire: Wire | None = None
+        self.writer = 0
+        self.number = 0
+
+    def open(self) -> Wire:
+        """Return the connection, made anew if there is none; psycopg.Error if no server answers."""
+        if self.wire is None:
+            self.wire = connect(self._parameters, self._options)
+        return self.wire
+
+    def undo(self) -> bool:
+        """End the open transaction; False if the connection is lost."""
+        psycopg = driver.load()
+        wire = self.wire
+        if wire is None:
+            return False
+        with suppress(psycopg.Error):  # that of a statement before
+            wire.sync()
+        try:
+            wire.send(ROLLBACK)
+            wire.sync()
+        except psycopg.Error:
+            return False
+        return True
+
+    def waits_for_standby(self) -> bool:
+        """
+        Return whether a commit on this server waits for a standby, or the server is lost.
+
+        Then the one whose lock was not given back in time is not slow: a fail-over goes on.
+        Ends the open transaction.
+        """
+        if not self.undo():
+            return True
+        found = statement_of(SELECT_STANDBY_WAIT)
+        try:
+            wire = self.open()
+            return bool(wire.rows(wire.send(found.sql, found.bind({}))))
+        except driver.load().Error:
+            return True
+
+    def drop(self) -> None:
+        """Close the connection; the next use makes another."""
+        wire, self.wire = self.wire, None
+        if wire is not None:
+            wire.raw.close()
+
+    def begin_writing(self, now_ms: int) -> None:
+        """Have a row in `commits`, before the first write."""
+        if not self.writer:
+            writer = int.from_bytes(os.urandom(8), "big") >> 1
+            found = statement_of(INSERT_WRITER)
+            wire = self.open()
+            wire.send(found.sql, found.bind({"writer": writer, "now_ms": now_ms}))
+            wire.sync()
+            self.writer, self.number = writer, 0
+
+    def close(self, *, tidy: bool) -> None:
+        """Close the connection; *tidy*: remove its row from `commits`."""
+        psycopg = driver.load()
+        if tidy and self.wire is not None and self.writer:
+            with suppress(psycopg.Error):  # `memdb optimize` removes old ones
+                self.wire.send(statement_of(DELETE_WRITER).sql, [self.writer])
+                self.wire.sync()
+        self.drop()
+
+
+class Tries:
+    """How often and for how long something is tried again."""
+
+    __slots__ = ("_deadline", "_pause_s", "_races")
+
+    def __init__(self) -> None:
+        """Start now."""
+        self._deadline = time.monotonic() + RETRY_S
+        self._pause_s = PAUSE_S
+        self._races = 0
+
+    def may_go_on(self, *, is_race: bool = False) -> bool:
+        """Return whether there is time for one more, after a race or a loss."""
+        self._races += is_race
+        return self._races <= MAX_RACES and time.monotonic() < self._deadline
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self._deadline
+
+    def pause(self) -> None:
+        """Sleep for a random moment, longer each time."""
+        time.sleep(self._pause_s * random())
+        self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)

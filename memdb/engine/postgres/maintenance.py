@@ -1,0 +1,283 @@
+"""
+Maintenance of a database on a server: checks, sizes, VACUUM, and SELECTs of the user's.
+
+The server does by itself what a file needs care for: it checks its pages, moves its WAL and
+cleans up (autovacuum).
+"""
+
+from __future__ import annotations
+
+import re
+
+from memdb.engine.base import Storage
+from memdb.engine.postgres import driver
+from memdb.engine.postgres.schema import read_names
+from memdb.errors import Closed, Interrupted, InvalidInput, MemDBError, Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from memdb.engine.base import Row
+    from memdb.engine.base import Tx as AnyTx
+    from memdb.engine.postgres.connection import PostgresDatabase
+
+MAX_FINDINGS = 20
+
+SELECT_TABLES = """/* maintenance.pg_tables */
+SELECT CAST(relname AS TEXT), CAST(relkind AS TEXT) FROM pg_class
+WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p', 'v', 'm')
+ORDER BY relname
+"""
+
+SELECT_INVALID = """/* maintenance.pg_invalid */
+SELECT CAST(indexrelid AS regclass)::text FROM pg_index
+WHERE NOT indisvalid AND indrelid IN (
+  SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(current_schema())
+)
+ORDER BY 1
+"""
+
+SELECT_BYTES = """/* maintenance.pg_bytes */
+SELECT
+  CASE
+    WHEN relname ~ 'words|postings|terms' THEN 'full text'
+    WHEN relname ~ 'messages|sessions' THEN 'messages'
+    WHEN relname ~ 'summaries' THEN 'summaries'
+    WHEN relname ~ 'entr' THEN 'entries'
+    WHEN relname ~ 'vector|embedding' THEN 'vectors'
+    WHEN relname ~ 'artifact|blob' THEN 'artifacts'
+    WHEN relname ~ 'archive' THEN 'archive'
+    WHEN relname ~ 'item' THEN 'items'
+    ELSE 'other'
+  END AS store,
+  CAST(sum(pg_total_relation_size(oid)) AS BIGINT)
+FROM pg_class
+WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r'
+GROUP BY store
+ORDER BY store
+"""
+
+SELECT_FORMAT = """/* maintenance.pg_format */
+SELECT format FROM memdb_format
+"""
+
+# Rows of connections that ended without removing them.
+DELETE_OLD_WRITERS = """/* maintenance.pg_old_writers */
+DELETE FROM commits WHERE made_ms < :before_ms
+"""
+
+DELETE_OLD_WATCHERS = """/* maintenance.pg_old_watchers */
+DELETE FROM watchers WHERE until < now() - interval '1 hour'
+"""
+
+MONTH_MS = 30 * 86_400_000
+
+PLACEHOLDER = re.compile(r"'(?:[^']|'')*'|(\?)|(?<![:\w]):(\w+)")
+
+
+class PostgresMaintenance:
+    """Maintenance of one open database; see `memdb.engine.base.Maintenance`."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: PostgresDatabase) -> None:
+        """Maintain *db*."""
+        self._db = db
+
+    def check_pages(self, *, deep: bool) -> list[str]:  # noqa: ARG002 (of the protocol)
+        """Return nothing: the server has checksums of its own (`pg_amcheck` looks at them)."""
+        return []
+
+    def check_schema(self) -> list[str]:
+        """Return tables of memdb that are missing, and indexes that cannot be used."""
+        with self._db.read() as tx:
+            stored = {name for name, _ in tx.all(SELECT_TABLES)}
+            invalid = [name for (name,) in tx.all(SELECT_INVALID)]
+        found = [f"table {name} is missing" for name in sorted(read_names() - stored)]
+        found += [f"index {name} is not valid: REINDEX it" for name in invalid]
+        return found[:MAX_FINDINGS]
+
+    def list_other_tables(self, tx: AnyTx) -> tuple[str, ...]:
+        """Return the names of tables and views that are not memdb's, which it leaves alone."""
+        own = read_names()
+        return tuple(
+            name
+            for name, _ in tx.all(SELECT_TABLES)
+            if name not in own and re.sub(r"_p\d+$", "", name) not in own
+        )
+
+    def check_indexes(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of each index that differs from its rows, once per scope, and how."""
+        from memdb.engine.postgres.word_check import find_differences  # only for this
+
+        with self._db.read() as tx:
+            yield from find_differences(tx)
+
+    def check_archived_words(self) -> list[str]:
+        """Return words of archived messages on which their index and the segments differ."""
+        from memdb.engine.postgres.word_check import find_archived_words  # only for this
+
+        with self._db.read() as tx:
+            return find_archived_words(tx)
+
+    def empty_log(self) -> list[str]:
+        """Return nothing: the server keeps its WAL as it likes, which a proof says (`probes`)."""
+        return []
+
+    def checkpoint(self) -> int:
+        """Return 0: the server moves its WAL by itself."""
+        return 0
+
+    def describe_held_wal(self) -> str | None:
+        """Return None: the server moves its WAL by itself."""
+        return None
+
+    def list_wal_readers(self) -> tuple[int, ...]:
+        """Return (): the server moves its WAL by itself."""
+        return ()
+
+    def merge(self) -> int:
+        """
+        Make indexes of vectors that large scopes lack; return how many.
+
+        Also removes what ended connections left in `commits`; autovacuum does the rest.
+        """
+        from memdb.engine.postgres.vectors import due_indexes  # only for this
+
+        with self._db.write() as tx:
+            tx.run(DELETE_OLD_WRITERS, {"before_ms": tx.now_ms - MONTH_MS})
+            tx.run(DELETE_OLD_WATCHERS)
+        with self._db.read() as tx:
+            due = due_indexes(tx)
+        for sql in due:
+            self._db.run_apart(sql)
+        return len(due) // 2
+
+    def vacuum(self) -> int:
+        """
+        Mark the room of deleted rows as free, and count anew for the planner; return the bytes.
+
+        Others read and write meanwhile.
+
+        Raises:
+            InvalidInput: it was called inside `with db.write()`.
+        """
+        self._db.refuse_inside("vacuum")
+        self._db.refuse_read_only()
+        with self._db.read() as tx:
+            before = self.measure(tx).size_bytes
+        self._db.run_apart("VACUUM (ANALYZE)")
+        with self._db.read() as tx:
+            return max(0, before - self.measure(tx).size_bytes)
+
+    def changes(self, tx: AnyTx) -> dict[str, int]:  # noqa: ARG002 (of the protocol)
+        """
+        Raise Unsupported: nothing counts what is changed on a server yet.
+
+        `memdb.engine.sqlite.writer` has the kinds of statements; NOTIFY can carry them.
+        """
+        raise Unsupported("what changed on a server is not known: read again what you keep")
+
+    def refuse_replaced(self) -> None:
+        """Raise Closed after `close`."""
+        if self._db.is_closed:
+            raise Closed(f"{self._db.path} was closed: open it again with memdb.open()")
+
+    def measure(self, tx: AnyTx) -> Storage:
+        """Return how much of the disk the tables take."""
+        by_table: dict[str, int] = dict(tx.all(SELECT_BYTES))
+        return Storage(
+            format=(tx.one(SELECT_FORMAT) or (0,))[0],
+            size_bytes=sum(by_table.values()),
+            wal_bytes=0,
+            bytes_by_table=by_table,
+        )
+
+    def query(
+        self,
+        sql: str,
+        values: Sequence[Any] | Mapping[str, Any],
+        *,
+        limit: int,
+        timeout_s: float,
+    ) -> tuple[tuple[str, ...], list[Row], bool]:
+        """
+        Run a SELECT of the user's in a read-only transaction, bounded in time.
+
+        Raises:
+            InvalidInput: it is no single SELECT, or cannot be run.
+            Interrupted: it took longer than *timeout_s*.
+        """
+        self._db.refuse_inside("query")
+        psycopg = driver.load()
+        text, bound = to_numbered(sql, values)
+        if not text.lstrip(" \n\t(").lower().startswith(("select", "with", "values", "table")):
+            raise InvalidInput("only a SELECT can be run: use the methods of memdb to write")
+        with self._db.read() as tx:
+            try:
+                return tx.select(text, bound, limit, timeout_s)
+            except MemDBError as error:
+                cause = error.__cause__
+                if isinstance(cause, psycopg.errors.QueryCanceled):
+                    raise Interrupted(f"the query took longer than {timeout_s} s") from None
+                if isinstance(cause, psycopg.OperationalError) or cause is None:
+                    raise
+                detail = str(cause).partition("\n")[0]
+                raise InvalidInput(f"the query cannot be run: {detail}") from cause
+
+    def bound_foreign(
+        self, connection: Any, table: str | None, *, timeout_s: float
+    ) -> AbstractContextManager[None]:
+        """Bound a stranger's SQLite file, as the engine of files does."""
+        from memdb.engine.sqlite.query import bounded_foreign  # only for such files
+
+        return bounded_foreign(connection, table, timeout_s)
+
+    def copy_to(self, target: str, *, replace: bool = False) -> int:  # noqa: ARG002 (of the protocol)
+        """Raise Unsupported: a server is no file."""
+        raise Unsupported(
+            f"{self._db.path} is a server, which cannot be copied as a file: use "
+            f"`memdb copy {self._db.path} FILE`, or pg_dump"
+        )
+
+    def is_own_file(self, target: str) -> bool:  # noqa: ARG002 (of the protocol)
+        """Return False: a server is no file of this machine's."""
+        return False
+
+
+def to_numbered(sql: str, values: Any) -> tuple[str, list[Any]]:
+    """
+    Return a query with `$n` for its placeholders, and the values in that order.
+
+    >>> to_numbered("SELECT '?' WHERE a = ? AND b = ?", [1, 2])
+    ("SELECT '?' WHERE a = $1 AND b = $2", [1, 2])
+    >>> to_numbered("SELECT :a, :b::text, :a", {"a": 1, "b": 2})
+    ('SELECT $1, $2::text, $1', [1, 2])
+    """
+    names: list[str] = []
+    given = values if isinstance(values, dict) else list(values)
+    count = 0
+
+    def number(match: re.Match[str]) -> str:
+        nonlocal count
+        if match[1]:
+            count += 1
+            return f"${count}"
+        if match[2]:
+            if match[2] not in names:
+                names.append(match[2])
+            return f"${names.index(match[2]) + 1}"
+        return match[0]
+
+    text = PLACEHOLDER.sub(number, sql)
+    if isinstance(given, dict):
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise InvalidInput(f"the query has no value for :{missing[0]}")
+        return text, [given[name] for name in names]
+    if count != len(given):
+        raise InvalidInput(f"the query has {count} placeholders, and {len(given)} values came")
+    return text, given

@@ -1,0 +1,158 @@
+"""
+Connections of one open database: lends, takes back and closes them.
+
+No thread but the caller's does anything: a lost connection is noticed and replaced by the
+statement that meets it (`memdb.engine.postgres.connection`).
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Condition
+from time import monotonic
+
+from memdb.engine.postgres import driver
+from memdb.engine.postgres.connection import Tx
+from memdb.engine.postgres.link import Link
+from memdb.errors import Busy, MemDBError, WrongProcess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from memdb.engine.blocks import Block
+
+# Connections in use at a time; more threads wait for one.
+MAX_LINKS = 32
+
+# Connections that are kept for the next blocks.
+MAX_IDLE = 8
+
+
+class LinkPool:
+    """
+    Every connection of one open database.
+
+    A block that ended without its exit loses its connection: closing it rolls back what was
+    open. After a fork nothing is usable in the child, and nothing of the parent is closed there.
+
+    Attributes:
+        reading: The outermost reading block of each thread.
+        writing: The outermost writing block of each thread.
+        commit_s: When each thread has committed last (`perf_counter`).
+        pid: Of the process that opened it.
+        where: The address without password.
+    """
+
+    def __init__(self, parameters: dict[str, Any], options: dict[str, Any], where: str) -> None:
+        """Connect at the first use."""
+        self.reading: dict[int, Block] = {}
+        self.writing: dict[int, Block] = {}
+        self.commit_s: dict[int, float] = {}
+        self.is_closed = False
+        self.pid = os.getpid()
+        self.where = where
+        self.options = options
+        self._parameters = parameters
+        self._idle: list[Tx] = []
+        self._used = 0
+        self._change = Condition()
+
+    def guard(self) -> None:
+        """Raise Closed if it was closed, WrongProcess after a fork."""
+        if self.pid != os.getpid():
+            raise WrongProcess
+        if self.is_closed:
+            raise driver.closed(self.where)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is open, in this process."""
+        return not self.is_closed and self.pid == os.getpid()
+
+    def check_server(self) -> None:
+        """Connect; refuse a server that is too old, and a replica that is to be written."""
+        psycopg = driver.load()
+        tx = self.take()
+        try:
+            info = tx.link.open().raw.info
+            if info.server_version < driver.MIN_VERSION:
+                raise driver.too_old(self.where, info.server_version)
+            is_replica = info.parameter_status("in_hot_standby") == "on"
+            if is_replica and self.options["mode"] == "write":
+                raise driver.read_only_error(self.where)
+        except psycopg.Error as error:
+            tx.is_broken = True
+            refusal = driver.open_error(error, self.where)
+            has_others = "," in str(self._parameters.get("host") or "")
+            refusal._is_undone = driver.is_starting(error, has_others=has_others)
+            raise refusal from None
+        finally:
+            self.give_back(tx)
+
+    def take(self) -> Tx:
+        """Return a connection that nobody else uses; Busy if none comes back in time."""
+        deadline = monotonic() + max(self.options["timeout_ms"] / 1000, 0.05)
+        with self._change:
+            while self._used >= MAX_LINKS:
+                if not self._change.wait(deadline - monotonic()):
+                    raise Busy(
+                        f"all {MAX_LINKS} connections of this process are in use: try again, or "
+                        "end blocks and iterators sooner"
+                    )
+            self._used += 1
+            if self._idle:
+                return self._idle.pop()
+        return Tx(Link(self._parameters, self.options, self.where))
+
+    def give_back(self, tx: Tx) -> None:
+        """Keep a connection for the next block, or close it."""
+        is_kept = False
+        with self._change:
+            self._used -= 1
+            if not (tx.is_broken or self.is_closed or len(self._idle) >= MAX_IDLE):
+                self._idle.append(tx)
+                is_kept = True
+            self._change.notify()
+        if not is_kept:
+            tx.close()
+
+    def run_apart(self, sql: str) -> None:
+        """Run a statement that takes no transaction, such as VACUUM."""
+        psycopg = driver.load()
+        tx = self.take()
+        try:
+            tx.link.open().apart(lambda connection: connection.execute(sql, prepare=False))
+        except psycopg.Error as error:
+            tx.is_broken = True
+            raise driver.translate(error, self.where) from error
+        finally:
+            self.give_back(tx)
+
+    def end_abandoned(self, _exit: object = None) -> None:
+        """Close the connections of blocks that ended without their exit."""
+        for blocks in (self.reading, self.writing):
+            for thread, block in list(blocks.items()):
+                if block.is_abandoned() and blocks.pop(thread, None) is not None:
+                    tx: Any = block.tx
+                    block.tx = None
+                    if tx is not None:
+                        self.discard(tx)
+
+    def discard(self, tx: Any) -> None:
+        """Undo what is open in a connection, by closing it."""
+        tx.is_broken = True
+        self.give_back(tx)
+
+    def close(self) -> None:
+        """Close every idle connection; those in use are closed when they come back."""
+        if self.is_closed or self.pid != os.getpid():
+            return
+        self.is_closed = True
+        with self._change:
+            idle, self._idle = self._idle, []
+        for tx in idle:
+            try:
+                tx.close()
+            except MemDBError:
+                continue

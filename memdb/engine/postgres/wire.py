@@ -1,0 +1,233 @@
+"""
+The wire to a server: sends statements without waiting, and reads answers in their order.
+
+libpq's pipeline, by the classes of psycopg that speak to libpq. psycopg's own cursors cost
+five times as much and forget all prepared statements after each ROLLBACK.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from select import POLLERR, POLLHUP, POLLIN, POLLOUT, poll
+
+from memdb.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+# libpq keeps what is sent until a sync; more than this is sent at once.
+FLUSH_BYTES = 64 << 10
+
+# Answers that may be outstanding: the server's wait in its buffer meanwhile.
+MAX_OUTSTANDING = 500
+
+
+class Answer:
+    """
+    What a server answers to a statement.
+
+    Attributes:
+        result: libpq's; None until it came.
+    """
+
+    __slots__ = ("result", "sql")
+
+    def __init__(self, sql: str) -> None:
+        """Wait for the answer to *sql*."""
+        self.sql = sql
+        self.result: Any = None
+
+    @property
+    def count(self) -> int:
+        """How many rows it changed."""
+        return int(self.result.command_tuples or 0)
+
+
+class Wire:
+    """A connection in pipeline mode, with its prepared statements."""
+
+    __slots__ = (
+        "_binary",
+        "_errors",
+        "_names",
+        "_outstanding",
+        "_pg",
+        "_poll_in",
+        "_poll_out",
+        "_reader",
+        "_status",
+        "_unsent",
+        "raw",
+    )
+
+    def __init__(self, raw: Any) -> None:
+        """Use the psycopg connection *raw*, which nobody else may use while statements are sent."""
+        from psycopg import errors, pq
+        from psycopg.adapt import Transformer
+
+        self.raw = raw
+        self._pg = raw.pgconn
+        self._errors = errors
+        self._status = pq.ExecStatus
+        self._binary = pq.Format.BINARY
+        self._reader = Transformer(raw)
+        self._names: dict[str, bytes] = {}
+        self._outstanding: deque[Answer | bytes | None] = deque()
+        self._unsent = 0
+        self._poll_in, self._poll_out = poll(), poll()
+        self._poll_in.register(self._pg.socket, POLLIN | POLLERR | POLLHUP)
+        self._poll_out.register(self._pg.socket, POLLIN | POLLOUT | POLLERR | POLLHUP)
+        self._pg.enter_pipeline_mode()
+
+    def send(self, sql: str, values: Sequence[Any] = ()) -> Answer:
+        """Send a statement, prepared at its first use, and return where its answer will be."""
+        name = self._names.get(sql)
+        if name is None:
+            name = self._names[sql] = b"m%d" % len(self._names)
+            self._pg.send_prepare(name, sql.encode())
+            self._outstanding.append(name)
+        encoded = [None if one is None else encode(one) for one in values]
+        formats = [isinstance(one, bytes) for one in values]
+        self._pg.send_query_prepared(name, encoded, formats, 1)
+        answer = Answer(sql)
+        self._outstanding.append(answer)
+        self._unsent += 200 + sum(len(one) for one in encoded if one)
+        if self._unsent > FLUSH_BYTES:
+            self.flush()
+        if len(self._outstanding) > MAX_OUTSTANDING:
+            self.sync()
+        return answer
+
+    def rows(self, answer: Answer) -> list[Any]:
+        """Wait for the rows of a statement; psycopg.Error if it or one before it failed."""
+        if answer.result is None:
+            self._pg.send_flush_request()
+            self._read_until(answer)
+        result = answer.result
+        self._reader.set_pgresult(result, format=self._binary)
+        found: list[Any] = self._reader.load_rows(0, result.ntuples, tuple)
+        return found
+
+    def sync(self) -> None:
+        """Wait for all answers; psycopg.Error if a statement failed. Then others may be sent."""
+        self._pg.pipeline_sync()
+        self._outstanding.append(None)
+        self._read_until(None)
+
+    def sync_later(self) -> None:
+        """Let the server do what was sent and be idle then, without waiting for it."""
+        self._pg.pipeline_sync()
+        self._outstanding.append(None)
+        self.flush()
+
+    def take_notices(self) -> list[str]:
+        """Return what NOTIFY brought since the last call, without waiting."""
+        pg = self._pg
+        pg.consume_input()
+        while self._outstanding and not pg.is_busy():
+            waiting = self._outstanding.popleft()
+            result = pg.get_result()
+            if waiting is not None:
+                self._settle(waiting, result)
+        found = []
+        while (notice := pg.notifies()) is not None:
+            found.append(notice.extra.decode())
+        return found
+
+    def apart(self, work: Callable[[Any], Any]) -> Any:
+        """Return what *work* returns of the psycopg connection, outside of the pipeline."""
+        self.sync()
+        self._pg.exit_pipeline_mode()
+        try:
+            return work(self.raw)
+        finally:
+            if not self.raw.closed:
+                self._pg.enter_pipeline_mode()
+
+    def _read_until(self, last: Answer | None) -> None:
+        """Read answers until that of *last*, or that of the last sync; raise the first error."""
+        error: Any = None
+        self.flush()
+        while self._outstanding:
+            waiting = self._outstanding.popleft()
+            result = self._next_result()
+            if waiting is None:
+                if result is None or result.status != self._status.PIPELINE_SYNC:
+                    self._fail()
+            else:
+                failed = self._settle(waiting, result)
+                error = error or failed
+            is_last = waiting is last and (last is not None or not self._outstanding)
+            if is_last or (error is not None and last is not None):
+                break
+        if error is None and last is not None and last.result is None:
+            error = self._errors.PipelineAborted("a statement before failed")
+        if error is not None:
+            raise error
+
+    def _settle(self, waiting: Answer | bytes, result: Any) -> Any:
+        """Note the answer to a statement; return psycopg's error if it failed, else None."""
+        if result is None:
+            self._fail()
+        while self._next_result() is not None:  # what ends each answer
+            pass
+        status = result.status
+        if status not in (self._status.FATAL_ERROR, self._status.PIPELINE_ABORTED):
+            if isinstance(waiting, Answer):
+                waiting.result = result
+            return None
+        if isinstance(waiting, bytes):
+            self._forget(waiting)
+        if status == self._status.PIPELINE_ABORTED:
+            return None
+        return self._errors.error_from_result(result, encoding="utf-8")
+
+    def _forget(self, name: bytes) -> None:
+        """Prepare a statement anew the next time: the server refused it."""
+        for sql, known in list(self._names.items()):
+            if known == name:
+                self._names[sql + "\0"] = self._names.pop(sql)  # so that no name comes twice
+
+    def _next_result(self) -> Any:
+        pg = self._pg
+        while pg.is_busy():
+            if pg.flush():
+                self._poll_out.poll()
+            else:
+                self._poll_in.poll()
+            pg.consume_input()
+        return pg.get_result()
+
+    def flush(self) -> None:
+        """Let the server do what was sent, without waiting for its answers."""
+        self._unsent = 0
+        pg = self._pg
+        while pg.flush():
+            self._poll_out.poll()
+            pg.consume_input()  # the server may wait until somebody reads its answers
+
+    def _fail(self) -> None:
+        detail = self._pg.get_error_message() or "the connection was lost"
+        raise self._errors.OperationalError(detail)
+
+
+def encode(value: Any) -> bytes:
+    """
+    Return a value as the server reads it: bytes as they are, all else as text.
+
+    Raises:
+        InvalidInput: a text holds NUL.
+    """
+    if isinstance(value, str):
+        if "\0" in value:
+            raise InvalidInput("a text holds a NUL character: remove it")
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return b"1" if value else b"0"
+    if isinstance(value, int):
+        return b"%d" % value
+    return repr(float(value)).encode()

@@ -1,0 +1,722 @@
+"""
+Full-text search on a server: which rows hold a term. Owns `words` and `words_tail`.
+
+A row of `words` lists, for one token and a block of up to 32 sessions of a scope, the ids that hold
+it, 6 bytes each. The words of a few new rows wait in `words_tail`, a row for each, and go into the
+lists together: so an append writes one row, and a search reads both in one statement. Both are
+written under the lock of the scope (ADR-0032).
+
+The tokens are those of FTS5 (`memdb.engine.postgres.tokens`). Lists hold no positions: phrases and
+fields are looked for in the texts of the rows that hold all of their tokens.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+
+from memdb.engine import full_text
+from memdb.engine.postgres.tokens import (
+    Phrase,
+    beginning_of,
+    is_in_row,
+    key_of,
+    keys_of,
+    phrases_of,
+    tokens_by_column,
+)
+from memdb.models.ids import (
+    MAX_SEQ,
+    SCOPE_SHIFT,
+    SESSION_NO_MASK,
+    SESSION_SHIFT,
+    scope_of,
+    scope_range,
+)
+from memdb.text.derived import bigrams_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from memdb.engine.base import Postings, Tx, Values
+    from memdb.text.terms import Term
+
+    # The ids of rows by what they hold.
+    Lists = dict[str, list[int]]
+
+TABLES = """
+CREATE TABLE words (
+  scope_no INTEGER NOT NULL,
+  block INTEGER NOT NULL,
+  kind SMALLINT NOT NULL,
+  term TEXT COLLATE "C" NOT NULL,
+  refs BYTEA NOT NULL,
+  PRIMARY KEY (scope_no, kind, term, block)
+);
+CREATE TABLE words_tail (
+  scope_no INTEGER NOT NULL,
+  block INTEGER NOT NULL,
+  kind SMALLINT NOT NULL,
+  ref BIGINT NOT NULL,
+  terms TEXT[] COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope_no, kind, ref)
+);
+"""
+
+# Of rows in the index. Archived messages have an index of their own beside that of messages.
+KINDS = {
+    "message": 0,
+    "archived": 1,
+    "entry": 2,
+    "summary": 3,
+    "artifact": 4,
+    "item": 5,
+    "session": 6,
+}
+
+# Every archived message has this key too: its row says nothing of what it held.
+EVERY = "\x01"
+
+# A list is for 32 sessions and the same 2,048 messages of each, so one of a common word is read
+# and written back as some kilobytes; of other kinds for 2,048 numbers.
+SESSION_BITS, SEQ_BITS = 5, 11
+PART_BITS = SESSION_SHIFT - SEQ_BITS  # what of a block's number says which part of its sessions
+MAX_BLOCK = (1 << 31) - 1
+
+# About so many rows of a scope and kind wait in the tail. More rows than that, or rows with more
+# keys, go into the lists at once.
+TAIL_ROWS = 64
+MAX_TAIL_KEYS = 1_000
+
+# Rows that are read, and whose words are sent, at once.
+PAGE = 1_000
+
+# One in 64 refs, at random but the same ones every time.
+SCATTER = 0x9E3779B97F4A7C15
+
+INSERT_TAIL = """/* words.put_in_tail */
+INSERT INTO words_tail (scope_no, block, kind, ref, terms)
+VALUES (:scope_no, :block, :kind, :ref, string_to_array(:terms, ' '))
+ON CONFLICT (scope_no, kind, ref) DO UPDATE SET terms = excluded.terms
+"""
+
+MOVE_TAIL = """/* words.move_tail */
+INSERT INTO words (scope_no, block, kind, term, refs)
+SELECT scope_no, block, kind, term, string_agg(substr(int8send(ref), 3), '' ORDER BY ref)
+FROM words_tail
+CROSS JOIN LATERAL unnest(terms) AS term
+WHERE scope_no = :scope_no AND kind = :kind
+GROUP BY scope_no, block, kind, term
+ORDER BY term, block
+ON CONFLICT (scope_no, kind, term, block) DO UPDATE SET refs = words.refs || excluded.refs
+"""
+
+DELETE_TAIL = """/* words.empty_tail */
+DELETE FROM words_tail WHERE scope_no = :scope_no AND kind = :kind
+"""
+
+INSERT_MANY = """/* words.put_many */
+INSERT INTO words (scope_no, block, kind, term, refs)
+SELECT
+  CAST(:scope_no AS INTEGER), block, CAST(:kind AS SMALLINT), term,
+  string_agg(substr(int8send(ref), 3), '' ORDER BY ref)
+FROM unnest(
+  CAST(:refs AS BIGINT[]), CAST(:blocks AS INTEGER[]), CAST(:texts AS TEXT[])
+) AS added (ref, block, keys)
+CROSS JOIN LATERAL unnest(string_to_array(keys, ' ')) AS term
+GROUP BY block, term
+ORDER BY term, block
+ON CONFLICT (scope_no, kind, term, block) DO UPDATE SET refs = words.refs || excluded.refs
+"""
+
+SELECT_LISTS = """/* words.lists */
+SELECT term, string_agg(refs, '')
+FROM (
+  SELECT kind, term, refs FROM words
+  WHERE
+    scope_no = :scope_no
+    AND kind BETWEEN :kind AND :last_kind
+    AND term = ANY(:terms)
+    AND block BETWEEN :first AND :last
+  UNION ALL
+  SELECT kind, term, substr(int8send(ref), 3)
+  FROM words_tail
+  CROSS JOIN LATERAL unnest(terms) AS term
+  WHERE
+    scope_no = :scope_no
+    AND kind BETWEEN :kind AND :last_kind
+    AND terms && CAST(:terms AS TEXT[])
+    AND term = ANY(:terms)
+) AS lists
+GROUP BY kind, term
+"""
+
+SELECT_BEGUN = """/* words.begun */
+SELECT string_agg(refs, '')
+FROM (
+  SELECT refs FROM words
+  WHERE
+    scope_no = :scope_no
+    AND kind BETWEEN :kind AND :last_kind
+    AND term >= :beginning
+    AND term < :after
+    AND block BETWEEN :first AND :last
+  UNION ALL
+  SELECT substr(int8send(ref), 3)
+  FROM words_tail
+  CROSS JOIN LATERAL unnest(terms) AS term
+  WHERE
+    scope_no = :scope_no
+    AND kind BETWEEN :kind AND :last_kind
+    AND term >= :beginning
+    AND term < :after
+) AS lists
+"""
+
+TAKE_FROM_TAIL = """/* words.take_from_tail */
+DELETE FROM words_tail
+WHERE scope_no = :scope_no AND kind = :kind AND ref BETWEEN :low AND :high
+RETURNING ref
+"""
+
+SELECT_BLOCKS = """/* words.blocks */
+SELECT term, block, refs FROM words
+WHERE scope_no = :scope_no AND kind = :kind AND term = ANY(:terms) AND block = ANY(:blocks)
+"""
+
+UPDATE_BLOCK = """/* words.change_block */
+UPDATE words SET refs = :refs
+WHERE scope_no = :scope_no AND kind = :kind AND term = :term AND block = :block
+"""
+
+DELETE_BLOCK = """/* words.delete_block */
+DELETE FROM words
+WHERE scope_no = :scope_no AND kind = :kind AND term = :term AND block = :block
+"""
+
+DELETE_KIND = """/* words.delete_kind */
+DELETE FROM words WHERE scope_no = :scope_no AND kind = :kind
+"""
+
+SELECT_TAILS = """/* words.tails */
+SELECT DISTINCT scope_no, kind FROM words_tail ORDER BY scope_no, kind
+"""
+
+SELECT_SCOPES = """/* words.scopes */
+SELECT scope_no FROM scopes
+WHERE scope_no BETWEEN CAST(:first AS BIGINT) AND CAST(:last AS BIGINT)
+ORDER BY scope_no
+"""
+
+# The rows that are in an index, as they are, with its columns.
+SELECT_ROWS = {
+    "message": """/* words.message_rows */
+SELECT id, text, author, bigrams FROM messages
+WHERE id BETWEEN :low AND :high
+ORDER BY id
+LIMIT :limit
+""",
+    "entry": """/* words.entry_rows */
+SELECT id, text, keywords, bigrams FROM entries
+WHERE id BETWEEN :low AND :high
+ORDER BY id
+LIMIT :limit
+""",
+    "summary": """/* words.summary_rows */
+SELECT id, text, bigrams FROM summaries
+WHERE id BETWEEN :low AND :high
+ORDER BY id
+LIMIT :limit
+""",
+    "artifact": """/* words.artifact_rows */
+SELECT id, name, text, bigrams FROM artifact_names
+WHERE id BETWEEN :low AND :high
+ORDER BY id
+LIMIT :limit
+""",
+    "item": """/* words.item_rows */
+SELECT id, text, bigrams FROM items
+WHERE id BETWEEN :low AND :high AND text IS NOT NULL
+ORDER BY id
+LIMIT :limit
+""",
+    "session": """/* words.session_rows */
+SELECT id, title, bigrams FROM sessions
+WHERE id BETWEEN :low AND :high AND title IS NOT NULL
+ORDER BY id
+LIMIT :limit
+""",
+}
+
+SELECT_TEXTS = {
+    "message": """/* words.message_texts */
+SELECT id, text, author, bigrams FROM messages
+WHERE id IN (SELECT value FROM json_each(:ids))
+""",
+    "entry": """/* words.entry_texts */
+SELECT id, text, keywords, bigrams FROM entries
+WHERE id IN (SELECT value FROM json_each(:ids))
+""",
+    "summary": """/* words.summary_texts */
+SELECT id, text, bigrams FROM summaries
+WHERE id IN (SELECT value FROM json_each(:ids))
+""",
+    "artifact": """/* words.artifact_texts */
+SELECT id, name, text, bigrams FROM artifact_names
+WHERE id IN (SELECT value FROM json_each(:ids))
+""",
+    "item": """/* words.item_texts */
+SELECT id, text, bigrams FROM items
+WHERE id IN (SELECT value FROM json_each(:ids))
+""",
+    "session": """/* words.session_texts */
+SELECT id, title, bigrams FROM sessions
+WHERE id IN (SELECT value FROM json_each(:ids))
+""",
+}
+
+COLUMNS = {
+    "message": ("text", "author", "bigrams"),
+    "entry": ("text", "keywords", "bigrams"),
+    "summary": ("text", "bigrams"),
+    "artifact": ("name", "text", "bigrams"),
+    "item": ("text", "bigrams"),
+    "session": ("title", "bigrams"),
+}
+
+SELECT_ARCHIVED_ROWS = """/* words.archived_rows */
+SELECT id, text FROM messages
+WHERE id BETWEEN :low AND :high AND text IS NULL
+ORDER BY id
+LIMIT :limit
+"""
+
+
+class PostgresWords:
+    """The full-text indexes in one transaction; see `memdb.engine.base.Words`."""
+
+    __slots__ = ("_tx",)
+
+    def __init__(self, tx: Tx) -> None:
+        """Read and write the indexes in *tx*."""
+        self._tx = tx
+
+    def add(self, kind: str, low: int, high: int | None = None) -> None:
+        """Add rows to the index: those from *low* to *high*, or only *low*."""
+        for rows in self.rows(SELECT_ROWS[kind], low, low if high is None else high):
+            self._put(kind, ((row[0], keys_of(row[1:])) for row in rows))
+
+    def drop(self, kind: str, low: int, high: int | None = None) -> None:
+        """Remove rows from the index; call it before they change or are deleted."""
+        high = low if high is None else high
+        for scope_no, first, last in self._spans(low, high):
+            place = {"scope_no": scope_no, "kind": KINDS[kind]}
+            span = {"low": first, "high": last}
+            waiting = {row[0] for row in self._tx.all(TAKE_FROM_TAIL, {**place, **span})}
+            for rows in self.rows(SELECT_ROWS[kind], first, last):
+                listed = {row[0]: keys_of(row[1:]) for row in rows if row[0] not in waiting}
+                self._take(kind, scope_no, listed)
+
+    def add_messages(self, rows: Sequence[Values]) -> None:
+        """
+        Add new messages, given as their rows.
+
+        Cost: 4 µs per row to tokenize it, one statement per row up to 64 rows, which
+        nobody waits for, and one per 1,000 of more.
+        """
+        self._put(
+            "message",
+            ((row["id"], keys_of((row["text"], row["author"], row["bigrams"]))) for row in rows),
+        )
+
+    def move_tail(self) -> None:
+        """Put the words of all rows into the lists that are only in the tail."""
+        for scope_no, kind in self._tx.all(SELECT_TAILS):
+            self._move(scope_no, kind)
+
+    def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
+        """Add archived messages, given as (id, text): their rows hold no text."""
+        self._put("archived", ((key, archived_keys(text)) for key, text in texts))
+
+    def drop_archived(self, texts: Iterable[tuple[int, str]]) -> None:
+        """Remove archived messages, given as (id, text) with the text that was added."""
+        by_scope: dict[int, dict[int, set[str]]] = {}
+        for ref, text in texts:
+            by_scope.setdefault(scope_of(ref), {})[ref] = archived_keys(text)
+        for scope_no, listed in by_scope.items():
+            place = {"scope_no": scope_no, "kind": KINDS["archived"]}
+            for ref in listed:
+                self._tx.run(TAKE_FROM_TAIL, {**place, "low": ref, "high": ref})
+            self._take("archived", scope_no, listed)
+
+    def postings(
+        self, kind: str, terms: Sequence[Term], low: int, high: int, newest: int | None = None
+    ) -> Postings:
+        """
+        Return, for each term, the ids in [low, high] whose text holds it.
+
+        Args:
+            kind: "message", "entry", "artifact", "summary", "item" or "session".
+            newest: Only so many ids per term, the newest; None: all.
+
+        Returns:
+            Ids rising. A list shorter than *newest* is complete: its length is the term's
+            document frequency in the range.
+
+        Cost: one statement, 0.06 µs per id; two and 5 µs per row that holds all tokens of
+        a phrase, or of a term for some fields only.
+        """
+        phrases = {term: phrases_of(term) for term in terms}
+        found: dict[Term, list[int]] = {term: [] for term in phrases}
+        for scope_no, first, last in self._spans(low, high):
+            lists = self._lists(kind, scope_no, phrases.values(), (first, last))
+            sure, doubtful = _matches(phrases, lists)
+            for term, ids in self._search(kind, doubtful).items():
+                sure[term] = sorted({*sure[term], *ids})
+            for term, ids in sure.items():
+                found[term] += ids
+        return found if newest is None else {term: ids[-newest:] for term, ids in found.items()}
+
+    def first_postings(
+        self,
+        kind: str,
+        terms: Sequence[Term],
+        span: tuple[int, int],
+        keep: Callable[[Postings], Postings],
+        newest: int | None = None,
+    ) -> Postings:
+        """
+        Return the postings of the first 64 terms; if there are none, of the next 64, and so on.
+
+        Args:
+            terms: As in `postings`, the most telling ones first.
+            span: First and last id, both inclusive.
+            keep: Removes the ids that do not count from some postings.
+            newest: As in `postings`.
+        """
+
+        def read(some: Sequence[Term]) -> Postings:
+            return self.postings(kind, some, *span, newest=newest)
+
+        return full_text.first_postings(read, terms, keep)
+
+    def postings_in(self, texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
+        """
+        Return, for each term, which of some (id, text, keywords) hold it, by the index's rules.
+
+        For earlier versions of entries, which are in no index. Cost: 20 µs per entry.
+        """
+        return full_text.postings_in(texts, terms)
+
+    def snippets(
+        self,
+        ids: Iterable[int],
+        terms: Sequence[Term],
+        *,
+        before: str = "",
+        after: str = "",
+        words: int = 24,
+    ) -> dict[int, str]:
+        """
+        Return the best matching excerpt of each artifact's text, by id.
+
+        Cost: 10 ms at most for each text, and 1 ms per million characters.
+        """
+        if not terms:
+            return {}
+        rows = self._tx.all(SELECT_TEXTS["artifact"], {"ids": [*ids]})
+        texts = [(row_id, name, text) for row_id, name, text, _ in rows if text is not None]
+        shape = {"before": before, "after": after, "words": words}
+        short = [row for row in texts if len(row[2]) <= full_text.MAX_CHARS]
+        found = full_text.short_excerpts(short, terms, shape)
+        for row_id, _, text in texts:
+            if len(text) > full_text.MAX_CHARS:
+                found[row_id] = full_text.long_excerpt(text, terms, shape)
+        return found
+
+    def erase_dropped(self, *, on: bool) -> None:
+        """Do nothing: what is dropped leaves its list at once, and the table with a vacuum."""
+
+    def rebuild(self) -> None:
+        """Rebuild every index from the rows, that of archived messages from the segments."""
+        for scope_no in self.scopes(0, SESSION_NO_MASK):
+            for kind, sql in SELECT_ROWS.items():
+                self._empty(scope_no, kind)
+                for rows in self.rows(sql, *scope_range(scope_no)):
+                    self._put_many(kind, scope_no, {row[0]: keys_of(row[1:]) for row in rows})
+        self.rebuild_archived()
+
+    def find_archived_differences(self) -> list[str]:
+        """Return archived messages without an index row, and index rows without one; at most 20."""
+        found: list[int] = []
+        for scope_no in self.scopes(0, SESSION_NO_MASK):
+            span = scope_range(scope_no)
+            listed = set(self._archived(*span))
+            for rows in self.rows(SELECT_ARCHIVED_ROWS, *span):
+                stored = {row[0] for row in rows}
+                found += sorted(stored - listed)
+                listed -= stored
+            found += sorted(listed)
+        return [f"message {one}" for one in sorted(found)[:20]]
+
+    def rebuild_archived(self) -> None:
+        """
+        Rebuild the index of archived messages from the segments.
+
+        A message whose segment is damaged gets no words; `check` reports it.
+        """
+        for scope_no in self.scopes(0, SESSION_NO_MASK):
+            self._empty(scope_no, "archived")
+            for texts in self.archived_texts(scope_no):
+                self._put_many(
+                    "archived", scope_no, {key: archived_keys(text) for key, text in texts}
+                )
+
+    def archived_texts(self, scope_no: int) -> Iterator[list[tuple[int, str]]]:
+        """Yield the archived messages of a scope as (id, text); "" if a segment is damaged."""
+        from memdb.engine.segments import fill  # only for rebuild and check
+
+        for rows in self.rows(SELECT_ARCHIVED_ROWS, *scope_range(scope_no)):
+            texts = fill(self._tx, rows, ("id", "text"), lost_ok=True)
+            yield [(row_id, text or "") for row_id, text in texts]
+
+    def rows(self, sql: str, low: int, high: int) -> Iterator[list[tuple[int, *tuple[str, ...]]]]:
+        """Yield the rows with *low* <= id <= *high*, 1,000 at a time."""
+        while low <= high:
+            rows = self._tx.all(sql, {"low": low, "high": high, "limit": PAGE})
+            if rows:
+                yield rows
+            if len(rows) < PAGE:
+                return
+            low = rows[-1][0] + 1
+
+    def scopes(self, first: int, last: int) -> list[int]:
+        """Return the numbers of the scopes from *first* to *last*."""
+        rows = self._tx.all(SELECT_SCOPES, {"first": first, "last": last})
+        return [row[0] for row in rows]
+
+    def _spans(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (scope_no, first, last) for each part of a range of ids that is one scope's."""
+        if scope_of(low) == scope_of(high):
+            yield scope_of(low), low, high
+            return
+        for scope_no in self.scopes(scope_of(low), scope_of(high)):
+            first, last = scope_range(scope_no)
+            yield scope_no, max(first, low), min(last, high)
+
+    def _archived(self, low: int, high: int) -> Iterator[int]:
+        """Yield the ids of archived messages in the index."""
+        every = [[Phrase((EVERY,))]]
+        for scope_no, first, last in self._spans(low, high):
+            yield from self._lists("archived", scope_no, every, (first, last)).get(EVERY, ())
+
+    def _put(self, kind: str, rows: Iterable[tuple[int, set[str]]]) -> None:
+        """Add rows, given as id and keys: few of them to the tail."""
+        by_scope: dict[int, dict[int, set[str]]] = {}
+        for ref, keys in rows:
+            if keys:
+                by_scope.setdefault(scope_of(ref), {})[ref] = keys
+        for scope_no, listed in by_scope.items():
+            if len(listed) >= TAIL_ROWS or any(len(one) > MAX_TAIL_KEYS for one in listed.values()):
+                self._put_many(kind, scope_no, listed)
+                continue
+            place = {"scope_no": scope_no, "kind": KINDS[kind]}
+            self._tx.many(
+                INSERT_TAIL,
+                [
+                    {**place, "block": block_of(kind, ref), "ref": ref, "terms": _joined(keys)}
+                    for ref, keys in listed.items()
+                ],
+            )
+            if any(ref * SCATTER % (1 << 64) < (1 << 64) // TAIL_ROWS for ref in listed):
+                self._move(scope_no, KINDS[kind])
+
+    def _put_many(self, kind: str, scope_no: int, listed: dict[int, set[str]]) -> None:
+        """Add rows of a scope to the lists."""
+        refs = [ref for ref, keys in listed.items() if keys]
+        for start in range(0, len(refs), PAGE):
+            some = refs[start : start + PAGE]
+            values = {
+                "scope_no": scope_no,
+                "kind": KINDS[kind],
+                "refs": some,
+                "blocks": [block_of(kind, ref) for ref in some],
+                "texts": [_joined(listed[ref]) for ref in some],
+            }
+            self._tx.many(INSERT_MANY, [values])
+
+    def _move(self, scope_no: int, kind: int) -> None:
+        """Put the words of the tail of a scope and kind into the lists."""
+        place = {"scope_no": scope_no, "kind": kind}
+        self._tx.many(MOVE_TAIL, [place])
+        self._tx.many(DELETE_TAIL, [place])
+
+    def _take(self, kind: str, scope_no: int, listed: dict[int, set[str]]) -> None:
+        """Take rows of a scope, given as id and keys, out of the lists."""
+        if not listed:
+            return
+        place = {"scope_no": scope_no, "kind": KINDS[kind]}
+        blocks = sorted({block_of(kind, ref) for ref in listed})
+        changed, emptied = [], []
+        terms = sorted(set().union(*listed.values()))
+        for start in range(0, len(terms), PAGE):
+            values = {**place, "terms": terms[start : start + PAGE], "blocks": blocks}
+            for term, block, data in self._tx.all(SELECT_BLOCKS, values):
+                refs = refs_of(scope_no, data)
+                kept = [ref for ref in refs if ref not in listed]
+                row = {**place, "term": term, "block": block}
+                if not kept:
+                    emptied.append(row)
+                elif len(kept) < len(refs):
+                    changed.append({**row, "refs": packed(kept)})
+        self._tx.many(UPDATE_BLOCK, changed)
+        self._tx.many(DELETE_BLOCK, emptied)
+
+    def _empty(self, scope_no: int, kind: str) -> None:
+        place = {"scope_no": scope_no, "kind": KINDS[kind]}
+        self._tx.run(DELETE_KIND, place)
+        self._tx.run(DELETE_TAIL, place)
+
+    def _lists(
+        self,
+        kind: str,
+        scope_no: int,
+        phrases: Iterable[list[Phrase]],
+        span: tuple[int, int],
+    ) -> Lists:
+        """Return the ids of a scope in *span* by key, and by `begun` of a beginning, rising."""
+        every = [phrase for some in phrases for phrase in some]
+        whole = {key_of(token) for one in every for token in one.whole}
+        begun = {beginning_of(one.tokens[-1]) for one in every if one.prefix}
+        first, last = (block_of(kind, one) for one in span)
+        place = {
+            "scope_no": scope_no,
+            "kind": KINDS[kind],
+            "last_kind": KINDS["archived"] if kind == "message" else KINDS[kind],
+            "first": first,
+            "last": last,
+        }
+        if kind in ("message", "archived"):  # every part of the first and of the last session
+            place["first"] = first >> PART_BITS << PART_BITS
+            place["last"] = last | (1 << PART_BITS) - 1
+        found: Lists = {}
+        if whole:
+            for term, data in self._tx.all(SELECT_LISTS, {**place, "terms": sorted(whole)}):
+                refs = _cut(refs_of(scope_no, data), span)
+                # An archived message may be in two lists, by its author and by its text.
+                found[term] = sorted({*found[term], *refs}) if term in found else refs
+        for beginning in begun:
+            values = {**place, "beginning": beginning, "after": f"{beginning}\U0010ffff"}
+            row = self._tx.one(SELECT_BEGUN, values)
+            data = None if row is None else row[0]
+            refs = list(set(refs_of(scope_no, data or b"")))
+            found[_begun(beginning)] = _cut(refs, span)
+        return found
+
+    def _search(self, kind: str, doubtful: dict[Term, set[int]]) -> dict[Term, list[int]]:
+        """Return those of the *doubtful* ids whose row holds the term."""
+        found: dict[Term, list[int]] = {}
+        phrases = {term: phrases_of(term) for term in doubtful}
+        ids = sorted(set().union(*doubtful.values()))
+        for start in range(0, len(ids), PAGE):
+            rows = self._tx.all(SELECT_TEXTS[kind], {"ids": ids[start : start + PAGE]})
+            if kind == "message" and any(row[1] is None for row in rows):
+                from memdb.engine.segments import fill  # only where messages are archived
+
+                full = fill(self._tx, rows, ("id", "text", "author", "bigrams"), lost_ok=True)
+                rows = [(*row[:3], bigrams_of(row[1] or "")) for row in full]
+            for row in rows:
+                tokens = tokens_by_column(dict(zip(COLUMNS[kind], row[1:], strict=True)))
+                for term, candidates in doubtful.items():
+                    if row[0] in candidates and is_in_row(term, phrases[term], tokens):
+                        found.setdefault(term, []).append(row[0])
+        return found
+
+
+def block_of(kind: str, ref: int) -> int:
+    """Return in which lists of its scope and kind the row with id *ref* stands."""
+    if kind in ("message", "archived"):
+        session_no = ref >> SESSION_SHIFT & SESSION_NO_MASK
+        return session_no >> SESSION_BITS << PART_BITS | (ref & MAX_SEQ) >> SEQ_BITS
+    if kind == "session":
+        return (ref >> SESSION_SHIFT & SESSION_NO_MASK) >> SEQ_BITS
+    return min((ref & (1 << SCOPE_SHIFT) - 1) >> SEQ_BITS, MAX_BLOCK)
+
+
+def packed(refs: list[int]) -> bytes:
+    """Return ids as a list holds them: 6 bytes each, the first ones left out."""
+    return b"".join([ref.to_bytes(8, "big")[2:] for ref in refs])
+
+
+def refs_of(scope_no: int, data: bytes) -> list[int]:
+    """Return the ids of *scope_no* that `packed` gave. Cost: 25 ns for each."""
+    count = len(data) // 6
+    whole = bytearray(8 * count)
+    start = (scope_no << SCOPE_SHIFT).to_bytes(8, "big")
+    for place in range(2):
+        whole[place::8] = start[place : place + 1] * count
+    for place in range(6):
+        whole[place + 2 :: 8] = data[place::6]
+    refs = array("q", bytes(whole))
+    if sys.byteorder == "little":
+        refs.byteswap()
+    return refs.tolist()
+
+
+def _cut(refs: list[int], span: tuple[int, int]) -> list[int]:
+    """Return *refs* within *span*, rising."""
+    refs.sort()
+    return refs[bisect_left(refs, span[0]) : bisect_right(refs, span[1])]
+
+
+def _matches(
+    phrases: dict[Term, list[Phrase]], lists: Lists
+) -> tuple[dict[Term, list[int]], dict[Term, set[int]]]:
+    """Return the ids that hold each term, and those that may: their texts are to be read."""
+    sure: dict[Term, list[int]] = {}
+    doubtful: dict[Term, set[int]] = {}
+    for term, some in phrases.items():
+        certain: list[list[int]] = []
+        maybe: set[int] = set()
+        for phrase in some:
+            ids = _candidates(phrase, lists)
+            if len(phrase.tokens) == 1 and not term.fields and not _is_cut(phrase):
+                certain.append(ids)
+            else:
+                maybe.update(ids)
+        sure[term] = certain[0] if len(certain) == 1 else sorted(set().union(*certain))
+        maybe.difference_update(sure[term])
+        if maybe:
+            doubtful[term] = maybe
+    return sure, doubtful
+
+
+def _candidates(phrase: Phrase, lists: Lists) -> list[int]:
+    """Return the ids of rows that hold all tokens of a phrase."""
+    keys = [key_of(token) for token in phrase.tokens]
+    if phrase.prefix:
+        keys[-1] = _begun(beginning_of(phrase.tokens[-1]))
+    found = [lists.get(key, []) for key in keys]
+    if len(found) == 1:
+        return found[0]
+    return list(set.intersection(*map(set, found)))
+
+
+def _is_cut(phrase: Phrase) -> bool:
+    return phrase.prefix and beginning_of(phrase.tokens[-1]) != phrase.tokens[-1]
+
+
+def _begun(beginning: str) -> str:
+    """Return under which key `Lists` holds what begins so: no token ends with it."""
+    return f"{beginning}*"
+
+
+def _joined(keys: set[str]) -> str:
+    return " ".join(sorted(keys))
+
+
+def archived_keys(text: str) -> set[str]:
+    """Return the keys of an archived message."""
+    return {EVERY, *keys_of((text, bigrams_of(text)))}

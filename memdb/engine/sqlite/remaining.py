@@ -1,0 +1,331 @@
+"""
+Rows that remain in a file after something was forgotten, and what of it they say too.
+
+Owns no table. Used by a proof of forgetting: a text that a row of the same scope says is named
+there; of rows of other scopes nothing is told, since it would tell one user what another said.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from memdb.engine import segments
+from memdb.engine.segments import Damaged, inflate_segment
+from memdb.engine.sqlite.byte_search import ByteSearch
+from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from memdb.engine.base import Row
+    from memdb.engine.sqlite.connection import Tx
+    from memdb.text.terms import Term
+
+    TextRow = tuple[int, str, bytes]  # id, kind or place, what it says
+
+MAX_PLACES = 10
+
+# Rows that are searched together.
+SEARCHED_BYTES = 256 << 10
+
+# Rows that are asked together whether they hold the words of a query.
+WORDS_AT_ONCE = 500
+
+SELECT_SEGMENTS = """/* remaining.segments */
+SELECT session_id, first_seq, data, codec FROM archive_segments
+WHERE (session_id, first_seq) > (:session, :first_seq)
+ORDER BY session_id, first_seq
+LIMIT 100
+"""
+
+SELECT_CHUNKS = """/* remaining.chunks */
+SELECT blob_no, chunk_no, codec, data FROM blob_chunks
+WHERE (blob_no, chunk_no) > (:blob_no, :chunk_no)
+ORDER BY blob_no, chunk_no
+LIMIT 20
+"""
+
+SELECT_BLOBS = """/* remaining.blobs */
+SELECT blob_no, min(name), min(scope_no) FROM artifacts
+WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
+GROUP BY blob_no
+ORDER BY blob_no
+"""
+
+SELECT_CHUNKS_OF = """/* remaining.chunks_of */
+SELECT blob_no, chunk_no, codec, data FROM blob_chunks
+WHERE blob_no = :blob_no AND chunk_no > :chunk_no
+ORDER BY chunk_no
+LIMIT 20
+"""
+
+SELECT_MESSAGES = """/* remaining.messages */
+SELECT id, text, parts, metadata, author, external_id FROM messages
+WHERE id > :after
+ORDER BY id
+LIMIT 1000
+"""
+
+SELECT_ENTRIES = """/* remaining.entries */
+SELECT id, text, keywords, key, metadata, category, source FROM entries
+WHERE id > :after
+ORDER BY id
+LIMIT 1000
+"""
+
+SELECT_HISTORY = """/* remaining.history */
+SELECT entry_id, version, text, keywords, key, metadata, category, source FROM entry_history
+WHERE (entry_id, version) > (:entry_id, :version)
+ORDER BY entry_id, version
+LIMIT 1000
+"""
+
+SELECT_ITEMS = """/* remaining.items */
+SELECT id, key, metadata, value, data, text FROM items
+WHERE id > :after
+ORDER BY id
+LIMIT 100
+"""
+
+SELECT_SUMMARIES = """/* remaining.summaries */
+SELECT id, text || char(10) || coalesce(hint, '') FROM summaries
+WHERE id > :after AND text IS NOT NULL
+ORDER BY id
+LIMIT 1000
+"""
+
+# Everything small that belongs to a scope, with the name of its place: names of any
+# kind, titles, metadata and state of hosts. State of a scope that is gone has the id 0.
+SELECT_NAMES = """/* remaining.names */
+SELECT
+  id,
+  'name, title or metadata of session ' || name,
+  coalesce(name, '') || char(10) || branch || char(10) || coalesce(title, '')
+  || coalesce(metadata, '')
+FROM sessions
+WHERE id BETWEEN :low AND :high
+UNION ALL
+SELECT scope_no << 44, 'the name of the user or the app', app || char(10) || user_name
+FROM scopes
+WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
+UNION ALL
+SELECT id, 'the namespace of items', path FROM item_namespaces WHERE id BETWEEN :low AND :high
+UNION ALL
+SELECT id, 'artifact ' || name, name || char(10) || coalesce(text, '') FROM artifact_names
+WHERE id BETWEEN :low AND :high
+UNION ALL
+SELECT scope_no << 44, 'metadata of artifact ' || name, coalesce(metadata, '') || mime
+FROM artifacts
+WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
+UNION ALL
+SELECT
+  coalesce(scopes.scope_no << 44, 0),
+  'state ' || key || CASE session WHEN '' THEN '' ELSE ' of session ' || session END,
+  session || char(10) || key || char(10) || value
+FROM state
+LEFT JOIN scopes ON scopes.app = state.app AND scopes.user_name = state.user_name
+WHERE coalesce(scopes.scope_no << 44, 0) BETWEEN :low AND :high
+UNION ALL
+SELECT scope_no << 44, 'tombstone', ref FROM tombstones
+WHERE scope_no BETWEEN CAST(:low AS BIGINT) >> 44 AND CAST(:high AS BIGINT) >> 44
+"""
+
+# What belongs to no scope.
+SELECT_COMMON = """/* remaining.common */
+SELECT key || char(10) || value FROM meta
+UNION ALL
+SELECT name || char(10) || value FROM settings
+UNION ALL
+SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL
+UNION ALL
+SELECT model FROM embedding_spaces
+UNION ALL
+SELECT summarizer || char(10) || counter
+FROM (SELECT DISTINCT summarizer, counter FROM summaries)
+UNION ALL
+SELECT counter FROM (SELECT DISTINCT counter FROM messages)
+"""
+
+SELECT_SESSION_NAME = """/* remaining.session_name */
+SELECT name, branch FROM sessions WHERE id = :id
+"""
+
+# Statements that page by the first columns, those columns, and the kind of their rows.
+# Segments are compressed as stored: what is in them stands in the messages.
+PAGED = (
+    (SELECT_ENTRIES, ("after",), "entry"),
+    (SELECT_HISTORY, ("entry_id", "version"), "entry"),
+    (SELECT_ITEMS, ("after",), "item"),
+    (SELECT_SUMMARIES, ("after",), "summary"),
+    (SELECT_SEGMENTS, ("session", "first_seq"), "archive"),
+)
+
+
+class Remaining:
+    """
+    What the rows of a file say of some byte strings, and of the words that a query named.
+
+    Attributes:
+        said: Strings that a row of the own scope says. A summary may say only those that
+            come from summaries.
+        summarized: Other strings that a summary of the own scope says: they stayed in it.
+        places: Some of the rows that say one, by name.
+        still: Rows of the own scope that hold every word.
+    """
+
+    def __init__(
+        self,
+        wanted: Iterable[bytes],
+        of_summaries: set[bytes],
+        words: list[str],
+        asked: list[Term],
+        scope_no: int | None,
+    ) -> None:
+        """Look for *wanted*, those *of_summaries* also in summaries; for *words*, as *asked*."""
+        self._search = ByteSearch(wanted)
+        self._of_summaries = of_summaries
+        self._words = words
+        self._asked = asked
+        self._own = (0, -1) if scope_no is None else range_of(scope_no)
+        self.said: set[bytes] = set()
+        self.summarized: set[bytes] = set()
+        self.places: dict[str, None] = {}
+        self.still: dict[str, None] = {}
+        self._waiting: list[tuple[int, str, str]] = []
+
+    def read_own(self, tx: Tx) -> None:
+        """Read the rows of the own scope. Cost: 5 µs per row."""
+        batch: list[TextRow] = []
+        size = 0
+        for row in text_rows(tx, *self._own):
+            batch.append(row)
+            size += len(row[2])
+            if size > SEARCHED_BYTES or len(batch) >= WORDS_AT_ONCE:
+                self._note(tx, batch)
+                batch, size = [], 0
+        self._note(tx, batch)
+        self._match_waiting(tx)
+        self.summarized -= self.said
+
+    def said_by_others(self, tx: Tx, wanted: set[bytes]) -> set[bytes]:
+        """Return those of *wanted* that rows of other scopes say; stops when it has all."""
+        found: set[bytes] = set()
+        low, high = self._own
+        common = ((0, "", text.encode()) for (text,) in tx.all(SELECT_COMMON))
+        others = (text_rows(tx, 0, low - 1), text_rows(tx, high + 1, MAX_INT))
+        for _, kind, text in chain(common, *others):
+            for one in wanted - found:
+                if one in text and (kind != "summary" or one in self._of_summaries):
+                    found.add(one)
+            if len(found) == len(wanted):
+                break
+        return found
+
+    def _note(self, tx: Tx, batch: list[TextRow]) -> None:
+        held = self._search.find(b"\n".join([text for _, _, text in batch]))
+        for row_id, kind, text in batch if held else ():
+            here = {one for one in held - self.said if one in text}
+            if kind == "summary":
+                self.summarized |= here - self._of_summaries
+                here &= self._of_summaries
+            if here and len(self.places) < MAX_PLACES:
+                self.places[_place(tx, kind, row_id)] = None
+            self.said |= here
+        for row in batch if self._asked else ():
+            self._ask(tx, *row)
+
+    def _ask(self, tx: Tx, row_id: int, kind: str, data: bytes) -> None:
+        """Note whether a row holds every word, by its letters now or by its stems later."""
+        if kind == "archive" or len(self.still) >= MAX_PLACES:
+            return
+        text = str(data, "utf-8", "replace")
+        letters = text.casefold()
+        if all(word in letters for word in self._words):
+            self.still[_place(tx, kind, row_id)] = None
+            return
+        self._waiting.append((row_id, kind, text))
+        if len(self._waiting) >= WORDS_AT_ONCE:
+            self._match_waiting(tx)
+
+    def _match_waiting(self, tx: Tx) -> None:
+        """Note which of the waiting rows hold every word."""
+        if not self._waiting:
+            return
+        texts = [(place, text, "") for place, (_, _, text) in enumerate(self._waiting)]
+        postings = tx.words.postings_in(texts, self._asked)
+        for place in sorted(set.intersection(*map(set, postings.values()))):
+            row_id, kind, _ = self._waiting[place]
+            if len(self.still) < MAX_PLACES:
+                self.still[_place(tx, kind, row_id)] = None
+        self._waiting.clear()
+
+
+def range_of(scope_no: int) -> tuple[int, int]:
+    """Return the first and the last id of a scope."""
+    low = scope_no << SCOPE_SHIFT
+    return low, low + (1 << SCOPE_SHIFT) - 1
+
+
+def text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
+    """Yield (id, kind, text) of every row with text of the scopes whose ids are in the range."""
+    if low > high:
+        return
+    columns = ("id", *segments.CONTENT, "author", "external_id")
+    for rows in _pages(tx, SELECT_MESSAGES, ("after",), low, high):
+        for row in segments.fill(tx, rows, columns, lost_ok=True):
+            yield row[0], "message", _joined(row[1:])
+    for sql, keys, kind in PAGED:
+        for row in chain.from_iterable(_pages(tx, sql, keys, low, high)):
+            place = f"{kind} {row[1]}" if kind == "item" else kind
+            yield row[0], place, _joined(row[len(keys) :])
+    for row_id, place, text in tx.all(SELECT_NAMES, {"low": low, "high": high}):
+        yield row_id, place, text.encode()
+    for blob_no, name, scope_no in tx.all(SELECT_BLOBS, {"low": low, "high": high}):
+        after = {"blob_no": blob_no, "chunk_no": -1}
+        for _, _, codec, data in chain.from_iterable(tx.pages(SELECT_CHUNKS_OF, after)):
+            text = b"\n".join((inflated(codec, data), data))
+            yield scope_no << SCOPE_SHIFT, f"artifact {name}", text
+
+
+def _pages(tx: Tx, sql: str, keys: tuple[str, ...], low: int, high: int) -> Iterator[list[Row]]:
+    """Yield the rows whose first column is in the range; *keys* name the first columns."""
+    after = dict.fromkeys(keys, 0) | {keys[0]: low - 1}
+    if len(keys) > 1:
+        after[keys[1]] = MAX_INT
+    for rows in tx.pages(sql, after):
+        if rows[-1][0] > high:
+            yield [row for row in rows if row[0] <= high]
+            return
+        yield rows
+
+
+def unpacked(tx: Tx) -> Iterator[tuple[str, bytes]]:
+    """Yield the contents of every archive segment and artifact chunk, used or not."""
+    after_segment, after_chunk = {"session": 0, "first_seq": 0}, {"blob_no": 0, "chunk_no": -1}
+    for _, _, data, codec in chain.from_iterable(tx.pages(SELECT_SEGMENTS, after_segment)):
+        yield "archive", inflated(codec, data)
+    for _, _, codec, data in chain.from_iterable(tx.pages(SELECT_CHUNKS, after_chunk)):
+        yield "artifacts", inflated(codec, data)
+
+
+def inflated(codec: str, data: bytes) -> bytes:
+    """Return *data* decompressed; unchanged if it is damaged."""
+    try:
+        return inflate_segment(data) if codec == "zlib" else data
+    except Damaged:
+        return data
+
+
+def _joined(values: Iterable[Any]) -> bytes:
+    return b"\n".join([one if isinstance(one, bytes) else one.encode() for one in values if one])
+
+
+def _place(tx: Tx, kind: str, row_id: int) -> str:
+    """Return the name of a place in the own scope."""
+    if kind == "message":
+        name = tx.one(SELECT_SESSION_NAME, {"id": session_of(row_id)})
+        branch = f" ({name[1]})" if name and name[1] else ""
+        return f"message {name[0] if name else '?'}{branch}#{seq_of(row_id)}"
+    return f"{kind} {row_id}" if kind in ("entry", "summary") else kind
