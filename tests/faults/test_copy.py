@@ -1,0 +1,538 @@
+"""`memdb copy`: the target is equal, whole or not there, and what stopped goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+from tenants import NOW_MS, OTHERS, SECRETS, open_as
+
+import memdb
+from memdb.engine.sqlite.digests import register_functions
+from memdb.records import scope_rows
+from memdb.transfer import copy as copying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from memdb import MemDB
+
+# Rows by what they are, not by the numbers that each database gives to blobs, groups and spaces.
+COMPARED = {
+    **{
+        table: f"SELECT * FROM {table}"
+        for table in (
+            *("scopes", "sessions", "messages", "summaries", "archive_segments", "entries"),
+            *("entry_history", "entry_decisions", "item_namespaces", "items", "artifact_names"),
+            *("state", "tombstones", "settings"),
+        )
+    },
+    "spaces": "SELECT model, dim, metric, created_ms, complete_ms, retired_ms FROM embedding_spaces",
+    "vectors": """
+        SELECT model, kind, bucket << 8 | (vectors.id & 255), vector
+        FROM vectors
+        JOIN vector_groups ON vector_groups.id = vectors.id - (vectors.id & 255)
+        JOIN embedding_spaces USING (space_no)
+    """,
+    "artifacts": """
+        SELECT scope_no, session_no, name, rev_version, uid, hex(sha256), mime, metadata, message_id,
+        artifacts.created_ms
+        FROM artifacts JOIN blobs USING (blob_no)
+    """,
+    "chunks": """
+        SELECT sha256, chunk_no, codec, blob_chunks.size_bytes, data
+        FROM blobs JOIN blob_chunks USING (blob_no)
+        WHERE blob_no IN (SELECT blob_no FROM artifacts)
+    """,
+    "jobs": """
+        SELECT kind, subject, ref, model, next_seq, due_ms, attempts, error
+        FROM jobs LEFT JOIN embedding_spaces USING (space_no)
+        WHERE subject <> 'file'
+    """,
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every page be a transaction, and no page hold more than three rows."""
+    monkeypatch.setattr(copying, "BATCH_S", 0)
+    monkeypatch.setattr(scope_rows, "VECTOR_LIMIT", 3)
+    for table in scope_rows.TABLES:
+        monkeypatch.setattr(type(table), "limit", 3, raising=False)
+
+
+@pytest.fixture
+def source(tmp_path: Path, two_files: tuple[bytes, bytes]) -> Iterator[MemDB]:
+    """Return an open file with everything, of several users."""
+    path = tmp_path / "source.db"
+    path.write_bytes(two_files[1])
+    with open_as(path, 9) as db:
+        db.settings.update(entry_quota=700)
+        yield db
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Return the path of a file that is not there yet."""
+    return tmp_path / "target.db"
+
+
+def rows_of(path: str | Path) -> dict[str, list[str]]:
+    """Return what a copy has to keep, by kind."""
+    connection = apsw.Connection(str(path))
+    register_functions(connection)
+    found = {name: sorted(map(repr, connection.execute(sql))) for name, sql in COMPARED.items()}
+    connection.close()
+    return found
+
+
+def lines_of(db: MemDB, user: str, app: str) -> list[Any]:
+    """Return the export of a user, in which no number of a row stands."""
+    lines = [json.loads(line) for line in db.export_lines(user=user, app=app)]
+    # An export of a user has also what belongs to the app, which a copy of one scope leaves.
+    lines = [line for line in lines if line["kind"] != "state" or line.get("user") != ""]
+    for line in lines:
+        if line["kind"] == "tombstone" and line["of"] == "entry" and line["ref"].isdecimal():
+            line["ref"] = int(line["ref"]) & (1 << 44) - 1  # the rest is the number of the scope
+    return lines
+
+
+def look_at(path: Path) -> MemDB:
+    """Open a file without settings of its own, which would be written into it."""
+    return memdb.open(path, embedder=None, counter="estimate", clock=lambda: NOW_MS)
+
+
+def assert_sound(path: Path) -> None:
+    """Check every page, index and hash of a file."""
+    with look_at(path) as db:
+        assert db.file.check(deep=True) == []
+
+
+class Stop(Exception):
+    """Ends a copy at a moment of a test."""
+
+
+def stop_after(batches: int) -> Callable[[int, int], None]:
+    """Return a progress function that ends the copy after so many calls."""
+    left = [batches]
+
+    def progress(_done: int, _total: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Stop
+
+    return progress
+
+
+def test_the_copy_of_everything_is_equal(source: MemDB, target: Path) -> None:
+    """Every row is there with its ids, and what is derived agrees with it."""
+    report = source.file.copy(target)
+
+    assert rows_of(target) == rows_of(source.path)
+    assert_sound(target)
+    assert report.rows["vectors"] > 10
+    assert {(one.app, one.user) for one in report.scopes} == {
+        (one.app, one.user) for one in source.scopes()
+    }
+    assert not report.resumed
+    with open_as(target, 7) as db:
+        assert db.file.info().meta.keys() == source.file.info().meta.keys()
+
+
+def test_every_table_is_copied_or_has_a_reason(source: MemDB) -> None:
+    """A new table of the schema is not forgotten."""
+    connection = apsw.Connection(source.path)
+    tables = {
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%\\_fts%' "
+            "ESCAPE '\\' AND name NOT LIKE 'sqlite%'"
+        )
+    }
+    connection.close()
+    named = {table.name for table in scope_rows.TABLES}
+    others = {"scopes", "settings", "state", "jobs", "embedding_spaces", "blobs", "blob_chunks"}
+
+    assert tables - named - others == {
+        "changes",  # which rows this database changed last, for who watches it
+        "meta",  # of the file itself
+        "vector_groups",  # made with the vectors
+        "vectors",  # through the engine
+    }
+
+
+def test_every_column_is_copied_or_derived(source: MemDB) -> None:
+    """A new column of a copied table is not forgotten."""
+    connection = apsw.Connection(source.path)
+    for table in scope_rows.TABLES:
+        columns = {
+            name
+            for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", [table.name])
+        }
+        assert columns == set(table.columns), table.name
+    connection.close()
+
+
+def test_a_search_finds_the_same(source: MemDB, target: Path) -> None:
+    """By words and by vectors, without embedding anything."""
+    source.file.copy(target)
+    user, app = OTHERS[0]
+    with open_as(target, 7) as db:
+        found = db.scope(user, app).recall("Oslo red lamp tea", limit=20, count_use=False)
+        expected = source.scope(user, app).recall("Oslo red lamp tea", limit=20, count_use=False)
+        assert [(hit.text, hit.source) for hit in found] == [
+            (hit.text, hit.source) for hit in expected
+        ]
+        assert "vector" in found.arms
+
+
+def test_a_copy_beside_other_users_moves_ids(
+    source: MemDB, target: Path, two_files: tuple[bytes, bytes]
+) -> None:
+    """Who is there stays as they are, and the copied memory says the same."""
+    with open_as(target, 6) as db:
+        for name in ("x", "y", "z"):
+            db.scope(name, "theirs").remember(f"{name} was here.")
+        before = lines_of(db, "x", "theirs")
+    for user, app in OTHERS:
+        source.file.copy(target, user=user, app=app)
+    with open_as(target, 7) as db:
+        assert lines_of(db, "x", "theirs") == before
+        for user, app in OTHERS:
+            theirs, ours = lines_of(db, user, app), lines_of(source, user, app)
+            assert theirs == ours
+    assert_sound(target)
+
+
+def test_a_scope_takes_nothing_of_another_along(source: MemDB, target: Path) -> None:
+    """No word of another user is in the bytes of the target."""
+    source.file.copy(target, user="ann")
+
+    data = b"".join(one.read_bytes() for one in target.parent.glob("target.db*"))
+    assert [word for word in SECRETS.values() if word.encode() in data] == []
+    with open_as(target, 7) as db:
+        assert [(one.app, one.user) for one in db.scopes()] == [("default", "ann")]
+        assert lines_of(db, "ann", "default") == lines_of(source, "ann", "default")
+
+
+def test_nothing_is_seen_of_a_copy_that_stopped(source: MemDB, target: Path) -> None:
+    """Neither a user nor a row; `check` names it."""
+    with pytest.raises(Stop):
+        source.file.copy(target, progress=stop_after(60))
+
+    with look_at(target) as db:
+        assert db.scopes() == []
+        (finding,) = [one for one in db.file.check() if one.code == "unfinished_copy"]
+        assert finding.damaged == "nothing"
+        assert finding.remedy == ""
+        assert db.scope(*OTHERS[0]).sessions() == []
+    assert source.file.copy(target).resumed
+    assert rows_of(target) == rows_of(source.path)
+
+
+def test_a_copy_goes_on_after_any_batch(source: MemDB, target: Path) -> None:
+    """Stopped every few batches, it ends equal, and no batch is written twice."""
+    steps = random.Random(3)
+    stopped = 0
+    while True:
+        try:
+            report = source.file.copy(target, progress=stop_after(steps.randrange(1, 60)))
+            break
+        except Stop:
+            stopped += 1
+    assert stopped > 5
+    assert report.resumed
+    assert rows_of(target) == rows_of(source.path)
+    assert_sound(target)
+
+
+def test_a_source_that_changed_is_copied_as_it_is(source: MemDB, target: Path) -> None:
+    """What an earlier part of the copy took is not mixed with what is there now."""
+    user, app = OTHERS[0]
+    with pytest.raises(Stop):
+        source.file.copy(target, user=user, app=app, progress=stop_after(90))
+    chat = source.scope(user, app).session(SECRETS["session"])
+    chat.delete([1])
+    chat.append("user", "Something new.")
+    source.scope(user, app).entries.delete(next(iter(source.scope(user, app).entries.list())).id)
+
+    source.file.copy(target, user=user, app=app)
+
+    with open_as(target, 7) as db:
+        assert lines_of(db, user, app) == lines_of(source, user, app)
+    assert_sound(target)
+
+
+def test_what_another_copy_left_is_removed(source: MemDB, target: Path) -> None:
+    """A copy that was given up leaves nothing behind the next one."""
+    user, app = OTHERS[0]
+    with pytest.raises(Stop):
+        source.file.copy(target, user=user, app=app, progress=stop_after(70))
+    source.file.copy(target, user="ann")
+
+    with open_as(target, 7) as db:
+        assert db.file.check(deep=True) == []
+        assert db.file.info().counts["scopes"] == 1
+
+
+def test_a_copy_again_does_nothing(source: MemDB, target: Path) -> None:
+    """What is there with the same content stays."""
+    first = source.file.copy(target)
+    before = rows_of(target)
+    again = source.file.copy(target)
+
+    assert all(one.was_there for one in again.scopes)
+    assert [one.sha256 for one in again.scopes] == [one.sha256 for one in first.scopes]
+    assert sum(again.rows.values()) == 0
+    assert rows_of(target) == before
+
+
+def test_other_content_of_the_same_user_is_refused(source: MemDB, target: Path) -> None:
+    """Two memories of one user are never mixed; nothing is written."""
+    with open_as(target, 6) as db:
+        db.scope("ann").remember("Ann has another life.")
+    before = rows_of(target)
+
+    with pytest.raises(memdb.AlreadyExists, match="ann"):
+        source.file.copy(target)
+    source_of_ann = source.file
+    with pytest.raises(memdb.AlreadyExists, match="ann"):
+        source_of_ann.copy(target, user="ann", dry_run=True)
+    assert rows_of(target) == before
+
+
+def test_a_dry_run_writes_nothing(source: MemDB, target: Path) -> None:
+    """It counts what the copy then takes."""
+    planned = source.file.copy(target, dry_run=True)
+
+    assert not target.exists()
+    assert planned.dry_run
+    assert source.file.copy(target).rows == planned.rows
+
+
+@pytest.mark.parametrize("kind", ["itself", "backup", "memory", "folder", "newer", "foreign"])
+def test_a_target_that_is_none_is_refused(
+    source: MemDB, tmp_path: Path, target: Path, kind: str
+) -> None:
+    """With an error of memdb, and it stays as it is."""
+    place, error = str(target), memdb.FileError
+    if kind == "itself":
+        place, error = source.path, memdb.InvalidInput
+    elif kind == "backup":
+        source.file.backup(target)
+        error = memdb.InvalidInput
+    elif kind == "memory":
+        place, error = ":memory:", memdb.InvalidInput
+    elif kind == "folder":
+        place = str(tmp_path / "no such folder" / "target.db")
+    else:
+        open_as(target, 6).close()
+        connection = apsw.Connection(place)
+        number = {"newer": "user_version = 99", "foreign": "application_id = 7"}[kind]
+        connection.execute(f"PRAGMA {number}")
+        connection.close()
+    before = target.read_bytes() if target.exists() else None
+
+    with pytest.raises(error):
+        source.file.copy(place)
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+def test_no_such_user_makes_no_file(source: MemDB, target: Path) -> None:
+    """The source is asked first."""
+    with pytest.raises(memdb.NotFound):
+        source.file.copy(target, user="nobody")
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("user", [None, "ann"])
+def test_a_damaged_row_is_not_copied(
+    tmp_path: Path, target: Path, two_files: tuple[bytes, bytes], user: str | None
+) -> None:
+    """A copy would give it a digest that agrees with it."""
+    path = tmp_path / "damaged.db"
+    path.write_bytes(two_files[0])
+    connection = apsw.Connection(str(path))
+    connection.create_scalar_function("row_digest", lambda *_: 1, deterministic=True)
+    connection.execute("UPDATE messages SET author = 'rot' WHERE id >> 44 = 1")
+    connection.close()
+    with open_as(path, 9) as db, pytest.raises(memdb.Corrupt):
+        db.file.copy(target, user=user)
+    with open_as(target, 7) as db:
+        assert db.scopes() == []
+
+
+def test_bytes_that_differ_from_their_hash_are_not_copied(source: MemDB, target: Path) -> None:
+    """The hash of an artifact is compared while its chunks are copied."""
+    connection = apsw.Connection(source.path)
+    connection.create_scalar_function("row_digest", lambda *_: 1, deterministic=True)
+    connection.execute("UPDATE blob_chunks SET data = zeroblob(length(data))")
+    connection.close()
+
+    with pytest.raises(memdb.Corrupt, match="artifact"):
+        source.file.copy(target)
+
+
+def test_two_copies_at_once(source: MemDB, target: Path) -> None:
+    """The second is refused while the first goes on, and can go on when that has ended."""
+
+    def second(_done: int, _total: int) -> None:
+        with pytest.raises(memdb.Busy, match=str(os.getpid())):
+            source.file.copy(target)
+        raise Stop
+
+    with pytest.raises(Stop):
+        source.file.copy(target, progress=second)
+    source.file.copy(target)
+    assert rows_of(target) == rows_of(source.path)
+
+
+def test_a_lease_of_another_computer_ends(source: MemDB, target: Path) -> None:
+    """Nobody can ask whether that process still runs."""
+    with open_as(target, 6) as db, db._db.write() as tx:
+        lease = {"lease": "x", "host": "elsewhere", "pid": 1, "until_ms": NOW_MS + 1}
+        copying.copies.put_mark(tx, copying.LEASE, json.dumps(lease))
+    with pytest.raises(memdb.Busy, match="elsewhere"):
+        source.file.copy(target)
+    with open_as(target, 6) as db, db._db.write() as tx:
+        lease["until_ms"] = NOW_MS
+        copying.copies.put_mark(tx, copying.LEASE, json.dumps(lease))
+    source.file.copy(target)
+
+
+def test_a_space_that_the_source_lacks_is_filled(source: MemDB, target: Path) -> None:
+    """A target with another embedder gets jobs for what was copied."""
+    other = type(
+        "E", (), {"name": "other", "dim": 2, "embed": lambda _, texts: [[1.0, 2.0]] * len(texts)}
+    )()
+    with open_as(target, 6, embedder=other) as db:
+        db.scope("x").remember("x was here.")
+        db.jobs.run()
+    source.file.copy(target, user="ann")
+
+    with open_as(target, 7, embedder=other) as db:
+        assert db.jobs.pending() > 0
+        db.jobs.run()
+        assert "vector" in db.scope("ann").recall("Oslo").arms
+        states = {one.model: one.state for one in db.file.spaces()}
+        assert states["other"] == "ready"
+        assert db.file.check(deep=True) == []
+
+
+def test_a_full_disk_leaves_nothing_to_be_seen(source: MemDB, target: Path) -> None:
+    """DiskFull; with room again the copy goes on."""
+    with look_at(target) as db:
+        pages = db._db._writing().raw.execute("PRAGMA page_count").fetchone()[0]
+        db._db._writing().raw.execute(f"PRAGMA max_page_count = {pages + 8}").fetchall()
+        with pytest.raises(memdb.DiskFull):
+            copying.copy(source._db, db._db)
+    with look_at(target) as db:
+        assert db.scopes() == []
+    source.file.copy(target)
+    assert rows_of(target) == rows_of(source.path)
+
+
+def test_a_large_artifact_in_many_chunks(source: MemDB, target: Path) -> None:
+    """More chunks than are read at once; two names of the same bytes share them."""
+    data = random.Random(4).randbytes(6 << 20)
+    for name in ("one.bin", "two.bin"):
+        source.scope("ann").artifacts.save(f"user:{name}", data)
+    source.file.copy(target, user="ann")
+
+    with look_at(target) as db:
+        for name in ("one.bin", "two.bin"):
+            assert db.scope("ann").artifacts.load(f"user:{name}").data == data
+    assert rows_of(target)["chunks"] != []
+    assert target.stat().st_size < 2 * len(data)
+
+
+def test_values_under_keys_alone_are_copied(tmp_path: Path, target: Path) -> None:
+    """Of an app, and of a user without any message; other values there are refused."""
+    with look_at(tmp_path / "state.db") as db:
+        db.state("shop").update(colour="red")
+        db.scope("ann", "shop").state.update(size=3)
+        db.file.copy(target)
+        db.file.copy(target)
+        with look_at(target) as there:
+            assert there.state("shop").all().keys() == {"colour"}
+            assert there.scope("ann", "shop").state.get("size") == 3
+            there.state("shop").update(colour="blue")
+        with pytest.raises(memdb.AlreadyExists, match="shop"):
+            db.file.copy(target)
+
+
+def test_nothing_to_copy(tmp_path: Path, target: Path) -> None:
+    """A file without users gives one without users."""
+    with look_at(tmp_path / "empty.db") as db:
+        assert sum(db.file.copy(target).rows.values()) == 0
+    with look_at(target) as db:
+        assert db.scopes() == []
+        assert db.file.check(deep=True) == []
+
+
+def test_inside_a_transaction_is_refused(source: MemDB, target: Path) -> None:
+    """The copy would lack what the transaction wrote."""
+    with source.transaction(), pytest.raises(memdb.InvalidInput, match="transaction"):
+        source.file.copy(target)
+
+
+COPY = """
+import sys
+import memdb
+from memdb.records import scope_rows
+from memdb.transfer import copy as copying
+copying.BATCH_S, scope_rows.VECTOR_LIMIT = 0, 3
+with memdb.open(sys.argv[1], mode="read", embedder=None) as db:
+    print("ready", flush=True)
+    db.file.copy(sys.argv[2])
+    print("done", flush=True)
+"""
+
+
+def kill_until_done(
+    start_child: Callable[..., Any], source: str, target: Path, kills: int, seed: int = 5
+) -> int:
+    """Kill copies at random moments, then let one end; return how many were killed."""
+    moments = random.Random(seed)
+    killed = 0
+    for number in range(kills + 1):
+        child = start_child(COPY, source, target)
+        assert child.stdout.readline() == "ready\n"
+        if number < kills:
+            time.sleep(moments.random() * 0.25)
+            child.kill()
+            killed += child.stdout.readline() != "done\n"
+        else:
+            assert child.stdout.readline() == "done\n", child.stderr.read()
+        child.wait()
+    return killed
+
+
+def test_a_killed_copy_goes_on(
+    source: MemDB, target: Path, start_child: Callable[..., Any]
+) -> None:
+    """SIGKILL at some moments, real processes."""
+    kill_until_done(start_child, source.path, target, 3)
+
+    assert rows_of(target) == rows_of(source.path)
+    assert_sound(target)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_copies_killed_many_times(
+    source: MemDB, tmp_path: Path, start_child: Callable[..., Any]
+) -> None:
+    """Whatever the moment, the copy that ends is equal."""
+    killed = 0
+    for number in range(12):
+        target = tmp_path / f"target {number}.db"
+        killed += kill_until_done(start_child, source.path, target, 8, seed=number)
+        assert rows_of(target) == rows_of(source.path)
+    assert killed > 20
