@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from hashlib import sha256
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
@@ -157,6 +158,7 @@ def read_artifact(target: Target, item: Item) -> Item:
             f"{parts.count}: export it again"
         )
     data = parts if row["parts"] else row[given[0]]
+    _refuse_secrets(target, row, parts if row["parts"] else BytesIO(row[given[0]]))
     message = row["message"]
     if not exported:
         row["message"] = None if message is None else name_value(message, "message")
@@ -165,6 +167,17 @@ def read_artifact(target: Target, item: Item) -> Item:
             raise InvalidInput("message is not an object with session and seq: export it again")
         row["message"] = MESSAGE.from_line(message)
     return Item(item.place, item.kind, {**row, "name": _full_name(row), "data": data})
+
+
+def _refuse_secrets(target: Target, row: dict[str, Any], data: Any) -> None:
+    """Raise SecretFound here if saving would: a dry run does not save."""
+    screen = target.services.screen
+    if not screen.is_allowing("artifact"):
+        fields = {name: row[name] for name in ("name", "session", "mime", "metadata")}
+        screen.pass_fields("artifact", fields)
+        if isinstance(data, PartFile):
+            data.rewind()
+        target.services.artifacts.screened(data)
 
 
 def named_message(line: Item) -> tuple[str, str | None] | None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput
-from memdb.text.validate import choice_value
+from memdb.errors import FileError, InvalidInput
+from memdb.text.validate import choice_value, optional_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.models.reports import TableColumns
     from memdb.transfer.formats.base import Format
     from memdb.transfer.tree import Tree
 
@@ -46,6 +49,9 @@ DATABASES = ("llm", "lossless-claw", "langgraph", "sqlite")
 PEEKS = 4
 FEW_FILES = 200
 
+NOTHING = "Nothing is stored"
+JSON_FILES = (".json", ".jsonl")
+
 # Names of files that an error lists.
 SHOWN = 5
 TABLES = 20
@@ -78,26 +84,69 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
         tree.skip_records(skipped)
         for name in NAMES:
             chosen = load_format(name)
-            if claimed := chosen.claim(tree):
+            try:
+                claimed = chosen.claim(tree)
+            except FileError as error:
+                raise FileError(f"{error}. {NOTHING}", error.path) from error
+            if claimed:
                 return chosen, claimed
         if tree.is_database:
             break
     tree.skip_records(0)
+    raise _refusal(tree)
+
+
+def _refusal(tree: Tree) -> InvalidInput:
+    """Return the error that says what a tree is of which no format claims a file."""
     if tree.is_alone and not tree.is_database:
         head = tree.first_character(tree.names[0])
         if head in (b"", b"{", b"["):
-            tree.first(tree.names[0])  # raises, if it is no JSON
-        raise _unknown(f"{tree.name}, {'element' if head == b'[' else 'line'} 1")
+            try:
+                first = tree.first(tree.names[0])
+            except InvalidInput as error:
+                return InvalidInput(f"{error}. {NOTHING}")
+            if not first:
+                return InvalidInput(
+                    f"{tree.name} is an empty list or object: there is nothing to import"
+                )
+        return _unknown(f"{tree.name}, {'element' if head == b'[' else 'line'} 1")
     if tree.is_database:
         from memdb.transfer.sqlite_files import list_tables
 
         tables = ", ".join(sorted(list_tables(tree.path))[:TABLES]) or "no table"
-        raise InvalidInput(
+        return InvalidInput(
             f"{tree.name} is the database of a program that memdb does not know: say which table "
             f"holds messages, with --table and --text-column. It has {tables}"
         )
+    return _refusal_of_several(tree)
+
+
+def _refusal_of_several(tree: Tree) -> InvalidInput:
+    """Return the error for a folder or an archive."""
+    problems = [why for name, why in tree.problems.items() if name.lower().endswith(JSON_FILES)]
+    if problems:
+        return InvalidInput(f"{problems[0]}. {NOTHING}")
+    if any("takeout" in name.lower() and name.lower().endswith(".html") for name in tree.names):
+        return InvalidInput(
+            f"{tree.name} is Google's Takeout as HTML, which is not read: at takeout.google.com "
+            "choose JSON for My Activity (under Multiple formats)"
+        )
+    archives = [name for name in tree.names if name.lower().endswith(".zip")]
+    if archives:
+        return InvalidInput(
+            f"{tree.name} holds archives ({', '.join(archives[:SHOWN])}): "
+            f"{'unpack it, and ' if tree.is_archive else ''}import each of them by itself"
+        )
     shown = ", ".join(tree.names[:SHOWN]) + (", ..." if len(tree.names) > SHOWN else "")
-    raise _unknown(f"{tree.name} (it holds {shown})" if not tree.is_alone else tree.name)
+    return _unknown(f"{tree.name} (it holds {shown})" if not tree.is_alone else tree.name)
+
+
+def formats_for(tree: Tree) -> Iterator[tuple[str, list[str]]]:
+    """Yield each format that claims files of a tree, by its label, and these files."""
+    for name in NAMES:
+        chosen = load_format(name)
+        if claimed := chosen.claim(tree):
+            yield chosen.label, claimed
 
 
 def _unknown(place: str) -> InvalidInput:
@@ -106,3 +155,54 @@ def _unknown(place: str) -> InvalidInput:
         'like {"role": "user", "text": "..."}, or one of '
         + ", ".join(load_format(name).label for name in NAMES if name not in ("memdb", "jsonl"))
     )
+
+
+def choose_format(
+    tree: Tree,
+    *,
+    has_owner: bool,
+    session: str | None,
+    format: str | None,  # noqa: A002 (the word that users of files use)
+    columns: TableColumns | None,
+) -> tuple[Format, list[str]]:
+    """
+    Return the format of a tree with its files of it, and refuse arguments that do not fit.
+
+    Raises:
+        InvalidInput: the format is unknown, or does not go with the other arguments.
+    """
+    optional_name(session, "session")
+    if format is None and columns is not None:
+        format = "sqlite"  # noqa: A001
+    if format is None:
+        chosen, names = detect(tree)
+    else:
+        chosen = load_format(format)
+        names = chosen.claim(tree) or _without_claim(tree, chosen)
+        if tree.is_database and chosen.name not in DATABASES:
+            raise InvalidInput(
+                f"{tree.name}: this is a database: export it first with `memdb export`"
+            )
+        needs_database = columns is not None or chosen.name in DATABASES
+        if needs_database and not tree.is_database:
+            raise InvalidInput(f"{tree.path} is no SQLite file of another program: no table")
+    if session is not None and not chosen.takes_session:
+        raise InvalidInput(
+            f"session is given, but a {chosen.name} file names its own: leave it out"
+        )
+    if not has_owner and not chosen.names_owner:
+        raise InvalidInput(
+            f"a {chosen.name} file does not say whose memory it is: give a user (--user NAME)"
+        )
+    return chosen, names
+
+
+def _without_claim(tree: Tree, chosen: Format) -> list[str]:
+    """Return the files to read where none is known as one of a format; InvalidInput of another."""
+    others = [] if tree.is_alone else [*formats_for(tree)]
+    if others:
+        raise InvalidInput(
+            f"{tree.name} holds no file of {chosen.name}: it is {others[0][0]}, so leave "
+            "--format out"
+        )
+    return list(tree.names)

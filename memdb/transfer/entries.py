@@ -12,7 +12,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from memdb.entries.validation import TRUST, content_columns, validate
+from memdb.entries.validation import TRUST, content_columns, screen_entry, validate
 from memdb.errors import InvalidInput
 from memdb.models.entries import EntryChanges, EntryVersion, NewEntry
 from memdb.models.ids import MAX_INT, MAX_SEQ, scope_range
@@ -90,7 +90,7 @@ def read_entry(target: Target, item: Item) -> Item:
     """
     Return an entry line, checked; with `new` if it is hand-written.
 
-    An exported entry is screened here, as `remember` screens a new one. The
+    It is screened here, as `remember` screens a new one, so a dry run refuses it too. The
     uid of a hand-written one derives from its line, so a second import finds it.
     """
     fields = item.fields
@@ -104,6 +104,7 @@ def read_entry(target: Target, item: Item) -> Item:
     for name in ("valid_from_ms", "expires_ms"):
         arguments[name.removesuffix("_ms")] = time_value(arguments.pop(name, None), name)
     new = NewEntry(**arguments)
+    new = screen_entry(new, target.services.screen)
     validate(new.replace(seq=None, session_only=None), now_ms=0)
     created_ms = time_value(fields.get("created_ms"), "created_ms")
     optional_name(new.session, "session")

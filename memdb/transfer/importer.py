@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from memdb.errors import FileError, InvalidInput, SecretFound
@@ -18,11 +20,11 @@ from memdb.models.reports import ImportReport
 from memdb.models.settings import read_settings
 from memdb.records.scopes import ScopeRef
 from memdb.tables import scopes, settings
-from memdb.text.validate import flag_value, name_value, optional_name, path_value
-from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries
-from memdb.transfer.formats.base import LEFT_OUT, Request, without_place
+from memdb.text.validate import flag_value, name_value, path_value
+from memdb.transfer import artifacts, detect, entries, items, messages, others, summaries, trees
+from memdb.transfer.formats.base import LEFT_OUT, NOTE, Request, without_place
 from memdb.transfer.lines import REFUSALS, SCOPE, Group, Item, PartFile, Target, located
-from memdb.transfer.refusals import Refusals, list_unread
+from memdb.transfer.refusals import Refusals, list_unread, shorten_notes
 from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
@@ -116,7 +118,8 @@ def import_file(
         InvalidInput: nothing of it can be stored, a line of a memdb export cannot, or the
             file breaks off; the error names the place. What is before it is stored, and
             stays. Any other record that cannot be stored is in the report.
-        SecretFound: one holds a secret, and the settings refuse it.
+        SecretFound: nothing of it can be stored, and the first record holds a secret that
+            the settings refuse. One of several is left out, of a memdb export too.
 
     Cost: 50 µs per message with index and exact token count, 35 µs from a memdb
     export; memory for a chunk of 2,000 lines, for a LoCoMo file the whole.
@@ -128,15 +131,14 @@ def import_file(
     if services.db.maintenance.is_own_file(path_value(path)):
         raise InvalidInput(f"{os.fspath(path)} is the open file itself: give another one")
     with Tree(path_value(path)) as tree:
-        chosen, names = choose_format(
+        chosen, names = detect.choose_format(
             tree, has_owner=owner is not None, session=session, format=format, columns=columns
         )
         if only is not None:
             names = [name for name in names if name in only]
-        request = Request(tree, names, session, columns, services.db)
-        sink = _Sink(
-            services, owner, chosen, name=tree.name, in_projects=in_projects, dry_run=dry_run
-        )
+        user = None if owner is None else owner.user
+        request = Request(tree, names, session, columns, services.db, set(), user)
+        sink = _Sink(services, owner, chosen, request, in_projects=in_projects, dry_run=dry_run)
         total = tree.size_of(names)
         for item in _explained(chosen.read(request), sink):
             sink.add(item)
@@ -180,50 +182,10 @@ def require_format(
         InvalidInput: the format is unknown, or does not go with the other arguments.
     """
     with Tree(path_value(path)) as tree:
-        chosen, _ = choose_format(
+        chosen, _ = detect.choose_format(
             tree, has_owner=has_owner, session=session, format=format, columns=columns
         )
         return chosen
-
-
-def choose_format(
-    tree: Tree,
-    *,
-    has_owner: bool,
-    session: str | None,
-    format: str | None,  # noqa: A002 (the word that users of files use)
-    columns: TableColumns | None,
-) -> tuple[Format, list[str]]:
-    """
-    Return the format of a tree with its files of it, and refuse arguments that do not fit.
-
-    Raises:
-        InvalidInput: the format is unknown, or does not go with the other arguments.
-    """
-    optional_name(session, "session")
-    if format is None and columns is not None:
-        format = "sqlite"  # noqa: A001
-    if format is None:
-        chosen, names = detect.detect(tree)
-    else:
-        chosen = detect.load_format(format)
-        names = chosen.claim(tree) or list(tree.names)
-        if tree.is_database and chosen.name not in detect.DATABASES:
-            raise InvalidInput(
-                f"{tree.name}: this is a database: export it first with `memdb export`"
-            )
-        needs_database = columns is not None or chosen.name in detect.DATABASES
-        if needs_database and not tree.is_database:
-            raise InvalidInput(f"{tree.path} is no SQLite file of another program: no table")
-    if session is not None and not chosen.takes_session:
-        raise InvalidInput(
-            f"session is given, but a {chosen.name} file names its own: leave it out"
-        )
-    if not has_owner and not chosen.names_owner:
-        raise InvalidInput(
-            f"a {chosen.name} file does not say whose memory it is: give a user (--user NAME)"
-        )
-    return chosen, names
 
 
 # The session and the external id of the message that a hand-written line names, None for none.
@@ -257,14 +219,16 @@ class _Sink:
         services: TransferServices,
         owner: ScopeRef | None,
         chosen: Format,
+        request: Request,
         *,
-        name: str,
         in_projects: bool,
         dry_run: bool,
     ) -> None:
         """Store for *owner*, None means for the scopes that the items name; or only count."""
         self.added: Counter[str] = Counter()
-        self.advice = f"mend {name} and import again"
+        self.advice = f"mend {request.tree.name} and import again"
+        self._refused = request.refused
+        self._first: InvalidInput | None = None  # why the first record is left out
         self._format = chosen
         self._services = services
         self._dry_run = dry_run
@@ -279,9 +243,11 @@ class _Sink:
             "scope": self._enter,
             "end": _check_end,
             "project": self._enter_project,
+            NOTE: self._note,
             artifacts.PART.kind: self._read_part,
         }
         self._has_stored = False
+        self._filled: list[Target] = []
         self._owner = owner
         self._target = None if owner is None else self._fill(owner, owner.app)
         self._targets: dict[str, Target] = {}  # by project
@@ -297,7 +263,6 @@ class _Sink:
 
         Raises:
             InvalidInput: it cannot be stored, and the format is strict; what is before it is.
-            SecretFound: it holds a secret, and the settings refuse it.
         """
         group = given if isinstance(given, Group) else Group(given.place, (given,))
         if group.reason is not None:
@@ -344,17 +309,15 @@ class _Sink:
         Leave a group out.
 
         Raises:
-            InvalidInput: the format is strict.
-            SecretFound: the group holds a secret.
+            InvalidInput: the format is strict, and the group holds no secret.
         """
         if self._target is not None:
             self._target.parts = PartFile()
-        if isinstance(error, SecretFound):
-            self.flush()
-            raise error
-        if self._format.is_strict:
+        if self._format.is_strict and not isinstance(error, SecretFound):
             self.flush()
             raise InvalidInput(f"{error}. {self.kept}: {self.advice}") from error
+        self._refused.add(place)
+        self._first = self._first or located(place, error)
         self._report.refuse(place, without_place(place, str(error)))
 
     def _begin(self, kind: str) -> None:
@@ -380,10 +343,14 @@ class _Sink:
 
         Raises:
             InvalidInput: nothing can be stored: each record is broken.
+            SecretFound: so it is, and the first holds a secret that the settings refuse.
         """
-        first = self._report.first
+        first = self._first
         if first is not None and not (self._has_stored or self._dry_run):
-            raise InvalidInput(f"{': '.join(first)}. {NOTHING}: {self.advice}")
+            note = f". {NOTHING}: {self.advice}"
+            if isinstance(first, SecretFound):
+                raise SecretFound(first.field, first.kinds, note)
+            raise InvalidInput(f"{first}{note}")
         return ImportReport(
             self._format.name,
             **self.added,
@@ -391,6 +358,7 @@ class _Sink:
             dry_run=self._dry_run,
             samples=tuple(self._samples),
             apps=tuple(self._targets),
+            notes=shorten_notes([note for one in self._filled for note in one.notes]),
         )
 
     def _count(self, item: Item) -> None:
@@ -417,6 +385,10 @@ class _Sink:
         """Count something that the format does not import."""
         self._report.leave_out(item.fields["what"], item.fields["why"], item.fields["count"])
 
+    def _note(self, item: Item) -> None:
+        """Keep what the report is to note."""
+        self._require_target().notes.append(item.fields["text"])
+
     def _read_part(self, item: Item) -> None:
         """Keep bytes of the artifact whose line follows."""
         artifacts.read_part(self._require_target(), item)
@@ -436,7 +408,9 @@ class _Sink:
 
     def _fill(self, owner: ScopeRef, file_app: str) -> Target:
         captured = self._format.is_captured
-        return Target(self._services, owner, file_app, self.added, is_captured=captured)
+        target = Target(self._services, owner, file_app, self.added, is_captured=captured)
+        self._filled.append(target)
+        return target
 
     def _enter_project(self, item: Item) -> None:
         """Go on in the app of a project, unless the caller gave an app."""
@@ -485,6 +459,12 @@ class _Sink:
             self._refuse(group.place, error)
             return False
         self._sessions.update(str(line.session) for line in lines)
+        for _, tree in groupby((line for line in lines if line.in_tree), attrgetter("session")):
+            self.added["branches"] += trees.try_tree(target, [*tree])
+        with self._services.db.read() as tx:
+            messages.note_titles(
+                target, tx, [line for kind, line in group.lines if kind == "session"]
+            )
         return True
 
     def _try(self, target: Target, group: _Checked) -> None:

@@ -66,7 +66,7 @@ EXPORT_VERSION = 1
 SPOOL_BYTES = 8 << 20
 
 # What of a `Target` a transaction changes that may be rolled back.
-ROLLED_BACK = ("items", "matched", "repeated", "embedded", "open_links")
+ROLLED_BACK = ("items", "matched", "repeated", "embedded", "open_links", "notes")
 
 PAGE = 500  # rows that an export reads at a time
 
@@ -231,10 +231,11 @@ def refuse_unknown(kind: str, fields: dict[str, Any], names: Any) -> None:
 
 def located(place: str, error: MemDBError) -> InvalidInput:
     """Return *error* as one that begins with the place in the file."""
-    if isinstance(error, SecretFound):
-        return SecretFound(f"{place}: {error.field}", error.kinds)
     reason = str(error)
-    return InvalidInput(reason if reason.startswith(place) else f"{place}: {reason}")
+    is_located = reason.startswith(place)
+    if isinstance(error, SecretFound):
+        return error if is_located else SecretFound(f"{place}: {error.field}", error.kinds)
+    return InvalidInput(reason if is_located else f"{place}: {reason}")
 
 
 def flag_value(value: object, field: str) -> int:
@@ -420,6 +421,9 @@ class Target:
             the file repeated so far.
         matched: By artifact name, the version that the last hand-written line is.
         parts: The bytes of the artifact whose line comes next.
+        notes: What the report says of things that are stored, but not as the file has them.
+        refused: By the name of an exported branch that holds a secret, the error: its
+            messages have no place then.
         is_captured: Messages are redacted, and one whose id is here stays as it is.
     """
 
@@ -449,6 +453,8 @@ class Target:
         self.repeated: dict[tuple[str, int | None], int] = {}
         self.matched: dict[Place, int] = {}
         self.parts = PartFile()
+        self.notes: list[str] = []
+        self.refused: dict[str, SecretFound] = {}
 
     def save_state(self, names: Iterable[str]) -> dict[str, Any]:
         """

@@ -11,17 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import Run, branches_of
-from memdb.errors import InvalidInput, TooLarge
+from memdb.errors import InvalidInput, SecretFound
 from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range
 from memdb.models.messages import NewMessage
-from memdb.models.record import Record
 from memdb.models.settings import ALLOW, REDACT
 from memdb.records import branches as branch_records
-from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
-from memdb.records.messages import Draft, count_drafts, read_draft
+from memdb.records.messages import count_drafts, read_draft
 from memdb.tables import jobs, messages, sessions
 from memdb.text.validate import int_value, optional_name, text_value
+from memdb.transfer import trees
 from memdb.transfer.lines import (
     PAGE,
     Codec,
@@ -29,10 +28,10 @@ from memdb.transfer.lines import (
     TargetSession,
     between,
     digest_of,
-    located,
     place_name,
     unchecked,
 )
+from memdb.transfer.message_merge import MessageLine, MessageMerge, taken_by_another
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,15 +105,6 @@ MESSAGE = Codec(
 DRAFT_FIELDS = NewMessage._fields
 
 
-class MessageLine(Record):
-    """A message as a line has it; *seq* None puts it at the end of its session."""
-
-    place: str
-    session: str
-    seq: int | None
-    draft: Draft
-
-
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
     """Yield the sessions of a scope, each with its messages."""
     after, high = scope_range(scope_no)
@@ -164,9 +154,13 @@ def read_session(target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of a session line, checked; `last_seq` None if it is hand-written."""
     exported = item.fields.get("uid") is not None
     screen = target.services.screen
-    row = SESSION.from_line(
-        screen.pass_line("session", item.fields, "name title metadata"), exported=exported
-    )
+    try:
+        fields = screen.pass_line("session", item.fields, "name title metadata")
+    except SecretFound:
+        if exported:  # its messages come in without its title and metadata
+            target.last_seqs[str(item.fields.get("name"))] = MAX_SEQ
+        raise
+    row = SESSION.from_line(fields, exported=exported)
     if exported:
         target.last_seqs[row["name"]] = row["last_seq"]
     return row if exported else {**row, "last_seq": None}
@@ -175,6 +169,7 @@ def read_session(target: Target, item: Item) -> dict[str, Any]:
 def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
     """Add the sessions that are new; the others stay as they are, those forgotten stay away."""
     scope_no = target.owner.ensure(tx)
+    note_titles(target, tx, rows)
     forgotten = target.are_forgotten(tx, [row["uid"] for row in rows if row["uid"]])
     for row in rows:
         name, last_seq = row["name"], row["last_seq"]
@@ -210,7 +205,12 @@ def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
 def read_branch(target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of a branch line, checked and screened."""
     screen = target.services.screen
-    row = BRANCH.from_line(screen.pass_line("session", item.fields, "session name metadata"))
+    row = BRANCH.from_line(item.fields)
+    try:
+        row = BRANCH.from_line(screen.pass_line("session", item.fields, "session name metadata"))
+    except SecretFound as error:
+        target.refused[BranchName(row["session"], row["name"])] = error
+        raise
     target.last_seqs[BranchName(row["session"], row["name"])] = row["last_seq"]
     return row
 
@@ -267,15 +267,19 @@ def read_message(target: Target, item: Item) -> MessageLine:
     """Return a message line, checked and screened."""
     fields = {"text": "", **item.fields}
     exported = fields.get("seq") is not None
+    in_tree = "after" in fields and not exported
+    after = optional_name(fields.pop("after"), "after") if in_tree else None
     row = MESSAGE.from_line(fields, exported=exported)
     session, seq = place_name(row), row["seq"]
+    if session in target.refused:
+        raise target.refused[session]
     new = NewMessage(*[row[name] for name in DRAFT_FIELDS])
     screen = target.services.screen
     action = REDACT if target.is_captured else screen.settings.secrets_in_messages
     screen.pass_fields("session", {"session": session})
     draft = read_draft(new, screen, action)
     if not exported:
-        return MessageLine(item.place, session, None, draft)
+        return MessageLine(item.place, session, None, draft, in_tree, after)
     if session not in target.last_seqs:
         kind = "branch" if row["branch"] else "session"
         named = row["branch"] or row["session"]
@@ -331,14 +335,7 @@ def refuse_taken(
         digest = digest_of("\0".join(content))
         twin = stored.get(line.session, {}).get(external_id, (0, *content))
         if taken.setdefault((line.session, external_id), digest) != digest or twin[1:] != content:
-            raise _taken_by_another(line)
-
-
-def _taken_by_another(line: MessageLine) -> InvalidInput:
-    return InvalidInput(
-        f"{line.place}: external_id {line.draft.external_id!r} belongs to a different message "
-        f"of session {line.session!r}: give this one another"
-    )
+            raise taken_by_another(line)
 
 
 def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Stored:
@@ -347,12 +344,18 @@ def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Store
     for line in lines:
         if line.draft.external_id is not None and line.seq is None:
             given.setdefault(line.session, []).append(line.draft.external_id)
-    ids = {session: target.find_session(tx, session) for session in given}
-    return {
-        session: messages.by_externals(tx, ids[session] or 0, external_ids)
-        for session, external_ids in given.items()
-        if ids[session] is not None
-    }
+    in_trees = {line.session for line in lines if line.in_tree}
+    stored: Stored = {}
+    for session, external_ids in given.items():
+        if session in in_trees:
+            rows = [*trees.list_rows(target, tx, session)]
+        else:
+            row = target.find_session(tx, session)
+            rows = [] if row is None else [row]
+        for row in rows:
+            found = messages.by_externals(tx, row, external_ids)
+            stored[session] = {**found, **stored.get(session, {})}
+    return stored
 
 
 def _is_stored(stored: Stored, line: MessageLine) -> bool:
@@ -377,131 +380,22 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
     for session, group in groups.items():
         if target.is_gone(session):
             target.added["forgotten"] += len(group)
+        elif group[0].in_tree:
+            trees.write_tree(target, tx, session, group)
+        else:
+            MessageMerge(target, tx, target.session(tx, session)).write(group)
+
+
+def note_titles(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
+    """Note the sessions that are here under another title than the file has now."""
+    ids = {row["name"]: target.find_session(tx, row["name"]) for row in rows if row["title"]}
+    here = sessions.titles(tx, [row for row in ids.values() if row is not None])
+    for row in rows:
+        session = ids.get(row["name"])
+        if session is None or row["last_seq"] is not None or here.get(session) == row["title"]:
             continue
-        _Group(target, tx, target.session(tx, session)).write(group)
-
-
-class _Group:
-    """Lines of one session, compared with what the session holds and then added to it."""
-
-    def __init__(self, target: Target, tx: Tx, into: TargetSession) -> None:
-        self._target = target
-        self._tx = tx
-        self._into = into
-        self._by_external: dict[str, tuple[int, str, str]] = {}
-        self._uids: dict[int, str] = {}
-        self._by_uid: dict[str, int] = {}
-
-    def write(self, lines: list[MessageLine]) -> None:
-        """Add the lines that are new."""
-        lines = self._without_forgotten(lines)
-        self._load(lines)
-        fresh = [(line, self._free_seq(line)) for line in lines if not self._is_stored(line)]
-        self._insert(fresh)
-        self._target.added["messages_added"] += len(fresh)
-        self._target.added["messages_known"] += len(lines) - len(fresh)
-
-    def _without_forgotten(self, lines: list[MessageLine]) -> list[MessageLine]:
-        """Return the lines without the exported messages that were forgotten here."""
-        uids = [line.draft.uid for line in lines if line.seq is not None and line.draft.uid]
-        forgotten = self._target.are_forgotten(self._tx, uids) if uids else set()
-        if not forgotten:
-            return lines
-        kept = [line for line in lines if line.seq is None or line.draft.uid not in forgotten]
-        self._target.added["forgotten"] += len(lines) - len(kept)
-        return kept
-
-    def _load(self, lines: list[MessageLine]) -> None:
-        """Look up the external ids, seqs and uids of *lines*."""
-        tx, into = self._tx, self._into
-        given = [line.draft.external_id for line in lines if line.draft.external_id is not None]
-        self._by_external = messages.by_externals(tx, into.id, given) if given else {}
-        uids = {into.id | line.seq: line.draft.uid or "" for line in lines if line.seq is not None}
-        if not uids or into.fresh:
-            return
-        self._uids = messages.uids(tx, list(uids))
-        if not into.own or any(self._uids.get(ref, uid) != uid for ref, uid in uids.items()):
-            wanted = [line.draft.uid or "" for line in lines if line.seq is not None]
-            self._by_uid = messages.find_uids(tx, into.id, wanted)
-
-    def _is_stored(self, line: MessageLine) -> bool:
-        """Whether the session holds a line; InvalidInput if its external id is taken."""
-        draft = line.draft
-        if line.seq is not None:
-            if self._uids.get(self._into.id | line.seq) == draft.uid:
-                return True
-            here = self._by_uid.get(draft.uid or "")
-            if here is not None:
-                self._move(line.session, line.seq, here)
-                return True
-        if draft.external_id is None:
-            return False
-        twin = self._by_external.get(draft.external_id)
-        if twin is None:
-            self._by_external[draft.external_id] = (0, draft.role, draft.text)
-            return False
-        if twin[1:] != (draft.role, draft.text) and not self._target.is_captured:
-            raise _taken_by_another(line)
-        if line.seq is not None:
-            self._move(line.session, line.seq, twin[0])
-        return True
-
-    def _move(self, session: str, seq: int, here: int) -> None:
-        """Note the seq that a stored message has here; later messages then go to the end."""
-        self._into.own = False
-        if here:
-            self._target.moved[session, seq] = here & MAX_SEQ
-
-    def _free_seq(self, line: MessageLine) -> int | None:
-        """Return the seq of the file if it is free here; None puts the message at the end."""
-        if line.seq is None:
-            return None
-        row_id, uid = self._into.id | line.seq, line.draft.uid or ""
-        if self._into.own and row_id not in self._uids:
-            self._uids[row_id] = uid
-            return line.seq
-        self._into.own = False
-        self._by_uid[uid] = 0  # the end; a line that repeats it is stored already
-        return None
-
-    def _insert(self, fresh: list[tuple[MessageLine, int | None]]) -> None:
-        """Add messages, each with the seq that it keeps or at the end."""
-        tx, into, services = self._tx, self._into, self._target.services
-        updated_ms = sessions.updated_ms(tx, into.id)
-        drafts, seqs = [line.draft for line, _ in fresh], [seq for _, seq in fresh]
-        try:
-            rows = message_records.place(
-                tx,
-                into.id,
-                drafts,
-                services.db.ids,
-                services.space,
-                seqs,
-                services.summarize_every,
-            )
-        except TooLarge as error:
-            first = next(line for line, seq in fresh if seq is None)
-            full = InvalidInput("the session is full: use another one")
-            raise located(first.place, full) from error
-        late = [(line, row) for (line, seq), row in zip(fresh, rows, strict=True) if seq is None]
-        for line, row in late:
-            if line.seq is not None:
-                self._target.moved[line.session, line.seq] = row["id"] - into.id
-        if late:
-            self._date([line.draft.created_ms for line, _ in late], updated_ms)
-
-    def _date(self, times: list[int | None], updated_ms: int) -> None:
-        """
-        Give the session the times of its new messages, if the file has none for it.
-
-        Args:
-            updated_ms: Its last change before these messages.
-        """
-        into = self._into
-        known = [self._tx.now_ms if time is None else time for time in times]
-        newest_ms = updated_ms
-        if not into.has_updated_ms:
-            newest_ms = max(updated_ms, *known) if into.dated else max(known)
-        first_ms = None if into.has_created_ms else known[0]
-        sessions.set_times(self._tx, into.id, first_ms, newest_ms)
-        into.has_created_ms = into.dated = True
+        stays = f"stays {here[session]!r}" if session in here else "has no title"
+        target.notes.append(
+            f"session {row['name']!r} is called {row['title']!r} now, and {stays} here: "
+            "change it with `memdb chat title`"
+        )

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from memdb.models.reports import LeftOut
+from memdb.transfer.detect import FEW_FILES, formats_for
 from memdb.transfer.formats.base import left_out
 
 if TYPE_CHECKING:
@@ -21,8 +22,15 @@ SHOWN = 5
 
 # Reasons that a report lists one by one; a table may have a fault in each row.
 MAX_REASONS = 100
+ARCHIVES = "they are archives: import each by itself"
 FURTHER = "further records"
 FURTHER_WHY = "they have faults like those before"
+
+
+def shorten_notes(notes: list[str]) -> tuple[str, ...]:
+    """Return the notes that a report lists, and how many more there are."""
+    more = len(notes) - MAX_REASONS
+    return (*notes[:MAX_REASONS], *([f"{more:,} more like these"] if more > 0 else []))
 
 
 class Refusals:
@@ -30,13 +38,11 @@ class Refusals:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.first: tuple[str, str] | None = None  # place and reason of a broken record
         self._places: set[str] = set()
         self._counts: dict[tuple[str, str], int] = {}
 
     def refuse(self, place: str, why: str) -> None:
         """Count a record that is broken."""
-        self.first = self.first or (place, why)
         if len(self._places) < MAX_REASONS:
             self._places.add(place)
             self.leave_out(place, why, 1)
@@ -57,11 +63,22 @@ class Refusals:
 
 def list_unread(tree: Tree, names: list[str]) -> Iterator[Item]:
     """Yield an item for the files of a tree that its format does not read."""
-    read = set(names)
-    reasons = {name: "they hold no conversations" for name in tree.names if name not in read}
+    rest = [name for name in tree.names if name not in {*names}]
+    reasons = dict.fromkeys(rest, "they hold no conversations")
+    if len(rest) <= FEW_FILES:
+        for label, claimed in formats_for(tree):
+            reasons |= {
+                one: f"they are of another kind ({label}): import each by itself"
+                for one in claimed
+                if reasons.get(one, "").startswith("they hold")
+            }
+    reasons |= {one: ARCHIVES for one in rest if one.lower().endswith(".zip")}
+    reasons |= {
+        one: f"they cannot be read ({why})" for one, why in tree.problems.items() if one in reasons
+    }
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for name, why in {**reasons, **tree.refused}.items():
         by_reason[why].append(name)
-    for why, rest in by_reason.items():
-        shown = ", ".join(rest[:SHOWN]) + (", ..." if len(rest) > SHOWN else "")
-        yield left_out(tree.name, "files", f"{why}: {shown}", len(rest))
+    for why, files in by_reason.items():
+        shown = ", ".join(files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
+        yield left_out(tree.name, "files", f"{why}: {shown}", len(files))

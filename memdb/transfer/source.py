@@ -161,6 +161,7 @@ class _Array:
         self._text = ""
         self._at = 0
         self._ended = False
+        self._number = 0
 
     def next_character(self) -> str:
         """Return the next character that is no white space without taking it; "" at the end."""
@@ -187,6 +188,7 @@ class _Array:
     def value(self, number: int) -> Any:
         """Return the value that begins here."""
         size = BLOCK_BYTES
+        self._number = number
         while True:
             try:
                 value, end = _decode(self._text, self._at)
@@ -212,7 +214,10 @@ class _Array:
         try:
             text = self._decoder.decode(data, final=self._ended)
         except UnicodeDecodeError as error:
-            raise InvalidInput(f"the file is not UTF-8 ({error.reason}): convert it") from error
+            place = f"in or behind element {self._number or 1}"
+            raise InvalidInput(
+                f"the file is not UTF-8 ({error.reason}, {place}): convert it"
+            ) from error
         self._text = self._text[self._at :] + text
         self._at = 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import os
 import zipfile
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from itertools import islice
 
@@ -29,6 +29,7 @@ from memdb.transfer.source import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO, Any, Self
 
 ZIP_MAGIC = b"PK\x03\x04"
@@ -56,6 +57,7 @@ class Tree:
         is_database: It is a SQLite file.
         done: Bytes that were read so far.
         refused: Files that are not read, each with the reason.
+        problems: What is wrong with files that were asked for their format.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -73,6 +75,7 @@ class Tree:
         self.is_database = False
         self.done = 0
         self.refused: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
         self._archive: zipfile.ZipFile | None = None
         self._sizes: dict[str, int] = {}
         # What detection asks of each file, once for all formats.
@@ -246,7 +249,7 @@ class Tree:
         """
         if name not in self._first:
             is_array = self.is_array(name)
-            with self.open(name, counts=False) as source:
+            with self.open(name, counts=False) as source, self._naming(name):
                 if is_array:
                     values = (value for _, value in source.elements())
                     self._first[name] = next(islice(values, self._skipped, None), None)
@@ -256,6 +259,17 @@ class Tree:
                 else:
                     self._first[name] = first_value(source)
         return self._first[name]
+
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Let an error of a `with` block begin with the name of a file."""
+        try:
+            yield
+        except InvalidInput as error:
+            shown, reason = self.shown(name), str(error)
+            if reason.startswith(shown):
+                raise
+            raise InvalidInput(f"{shown}: {reason}") from error
 
     def is_array(self, name: str) -> bool:
         """Say whether a file is a JSON array: not lines of which the first is one."""
@@ -275,10 +289,12 @@ class Tree:
             value = None
             # What is wrong with a file says the one who reads it; of several the others are read.
             kinds = (InvalidInput,) if len(self.names) == 1 else (InvalidInput, FileError)
-            with suppress(*kinds):
+            try:
                 is_json = not self.is_database and self.first_character(name) in (b"{", b"[")
                 if is_json or (self._skipped and name.lower().endswith(".jsonl")):
                     value = self.first(name)
+            except kinds as error:
+                self.problems.setdefault(name, str(error))
             self._peeked[name] = value if isinstance(value, dict) else {}
         return self._peeked[name]
 

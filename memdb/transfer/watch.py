@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
-from memdb.transfer.importer import choose_format
+from memdb.transfer.detect import choose_format
 from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:

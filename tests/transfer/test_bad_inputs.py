@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,129 @@ def test_what_is_said_of_a_file(make, error: str, db: MemDB, tmp_path: Path) -> 
     assert db.scopes() == []
 
 
+GBK = json.dumps([chatgpt("你好")], ensure_ascii=False).encode("gb18030")
+DEEP = b"[" + b"[" * 100_000 + b"]" * 100_000 + b"]"
+
+
+@pytest.mark.parametrize("is_zipped", [True, False], ids=["zip", "file"])
+@pytest.mark.parametrize(
+    ("data", "error"), [(GBK, "not UTF-8 .* element 1"), (DEEP, "nested too deeply")]
+)
+def test_why_nothing_can_be_read(
+    data: bytes, error: str, is_zipped: bool, db: MemDB, tmp_path: Path
+) -> None:
+    """The file, what is wrong with it, and that nothing is stored; no list of all formats."""
+    path = tmp_path / "conversations.json"
+    path.write_bytes(data)
+    if is_zipped:
+        path = zipped(tmp_path / "export.zip", conversations_json=data, user_json=b"{}")
+    with pytest.raises(memdb.InvalidInput, match=f"conversations.json: .*{error}") as raised:
+        db.import_file(path, user="ann")
+
+    assert str(raised.value).endswith("Nothing is stored")
+    assert "locomo" not in str(raised.value)
+
+
+def test_a_folder_with_archives(db: MemDB, tmp_path: Path) -> None:
+    """They are said to hold what is not looked at, also if nothing else is there."""
+    (tmp_path / "in").mkdir()
+    zipped(tmp_path / "in" / "a.zip", conversations_json=json.dumps(TALKS[:1]).encode())
+    with pytest.raises(memdb.InvalidInput, match=r"holds archives \(a.zip\): import each"):
+        db.import_file(tmp_path / "in", user="ann")
+    (tmp_path / "in" / "note.txt").write_text("Buy milk.")
+    report = db.import_file(tmp_path / "in", user="ann")
+
+    assert report.artifacts_added == 1
+    assert "import each by itself: a.zip" in report.left_out[0].why
+
+
+def test_an_archive_in_an_archive(db: MemDB, tmp_path: Path) -> None:
+    """The error says what to do."""
+    inner = zipped(tmp_path / "in.zip", conversations_json=json.dumps(TALKS[:1]).encode())
+    with pytest.raises(memdb.InvalidInput, match=r"holds archives \(in.zip\): unpack it"):
+        db.import_file(zipped(tmp_path / "out.zip", in_zip=inner.read_bytes()), user="ann")
+
+
+def test_takeout_as_html(db: MemDB, tmp_path: Path) -> None:
+    """What Takeout gives unless JSON is chosen is said by its name."""
+    path = tmp_path / "takeout.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Takeout/Meine Aktivitäten/Gemini-Apps/MeineAktivitäten.html", "<p>")
+    with pytest.raises(memdb.InvalidInput, match="choose JSON for My Activity"):
+        db.import_file(path, user="ann")
+
+
+def test_takeout_in_another_language(db: MemDB, tmp_path: Path) -> None:
+    """The shape is the same; attached files are counted."""
+    activity = {
+        "header": "Gemini-Apps",
+        "title": "Gegebener Prompt: Wie hoch?",
+        "time": "2025-03-01T10:00:00Z",
+        "safeHtmlItem": [{"html": "<p>1141 m</p>"}],
+        "subtitles": [{"name": "2 Dateien angehängt."}],
+        "imageFile": "a.png",
+    }
+    (tmp_path / "a.json").write_text(json.dumps([activity]))
+    report = db.import_file(tmp_path / "a.json", user="ann")
+
+    assert (report.format, report.messages_added) == ("gemini", 2)
+    assert [(one.what, one.count) for one in report.left_out] == [("attached files", 2)]
+
+
+def test_an_account_without_conversations(db: MemDB, tmp_path: Path) -> None:
+    """An empty export imports nothing; an empty file alone is called so."""
+    path = zipped(tmp_path / "a.zip", conversations_json=b"[]", user_json=b'{"id": 1}')
+    report = db.import_file(path, user="ann")
+
+    assert (report.format, report.sessions) == ("chatgpt", 0)
+    for text in ("[]", "{}"):
+        (tmp_path / "a.json").write_text(text)
+        with pytest.raises(memdb.InvalidInput, match=r"a\.json is an empty list or object"):
+            db.import_file(tmp_path / "a.json", user="ann")
+
+
+def test_the_wrong_format_by_name(db: MemDB, tmp_path: Path) -> None:
+    """The error says which it is."""
+    data = json.dumps(TALKS[:1]).encode()
+    path = zipped(tmp_path / "a.zip", conversations_json=data, chat_html=b"<p>")
+    with pytest.raises(memdb.InvalidInput, match="no file of claude: it is an export of ChatGPT"):
+        db.import_file(path, user="ann", format="claude")
+
+
+def test_memories_of_several_people(db: MemDB, tmp_path: Path) -> None:
+    """Of a file with those of the user only these are taken; else the report says whose they are."""
+    one = {"memory": "Ann skis.", "created_at": "2025-03-01T10:00:00Z"}
+    given = [{"id": "1", "user_id": "ann", **one}, {"id": "2", "user_id": "bo", **one}, one]
+    given[1]["memory"] = "Bo is tall."
+    given[2] = {**one, "id": "3", "memory": "Snow fell."}
+    (tmp_path / "a.json").write_text(json.dumps(given))
+    reports = {user: db.import_file(tmp_path / "a.json", user=user) for user in ("ann", "zoe")}
+
+    assert {entry.text for entry in db.scope("ann").entries.list()} == {"Ann skis.", "Snow fell."}
+    assert [one.what for one in reports["ann"].left_out] == ["memories of 'bo'"]
+    assert reports["zoe"].entries_added == 3
+    assert "memories of 2 users ('ann', 'bo')" in reports["zoe"].notes[0]
+
+
+def test_the_name_of_a_conversation_of_llm(db: MemDB, tmp_path: Path) -> None:
+    """It is the title of the session."""
+    with sqlite3.connect(tmp_path / "logs.db") as log:
+        log.executescript(
+            "CREATE TABLE conversations (id TEXT, name TEXT, model TEXT);"
+            "CREATE TABLE responses (id TEXT, prompt TEXT, response TEXT, system TEXT, model TEXT,"
+            " conversation_id TEXT, datetime_utc TEXT);"
+            "INSERT INTO conversations VALUES ('c', 'Fun facts', 'm');"
+            "INSERT INTO responses VALUES ('r', 'Hi', 'Ho', NULL, 'm', 'c', '2025-03-01T10:00:00');"
+            "INSERT INTO responses VALUES ('s', 'Ha', 'Hu', NULL, 'm', 'c', '2025-03-01T11:00:00');"
+        )
+    log.close()
+    reports = [db.import_file(tmp_path / "logs.db", user="ann") for _ in range(2)]
+    (info,) = db.scope("ann").sessions()
+
+    assert info.title == "Fun facts"
+    assert [one.messages_added for one in reports] == [4, 0]
+
+
 def test_damaged_bytes_of_an_archive(db: MemDB, tmp_path: Path) -> None:
     """What stands before the damage may be stored, and the error says whether it is."""
     with pytest.raises(memdb.FileError, match=r"export\.zip/conversations\.json cannot be read"):
@@ -105,4 +229,7 @@ def test_exports_of_two_programs_in_one_folder(db: MemDB, tmp_path: Path) -> Non
     report = db.import_file(tmp_path, user="ann")
 
     assert (report.format, report.sessions) == ("chatgpt", 2)
-    assert report.left_out[-1].why.endswith("claude/conversations.json")
+    assert report.left_out[-1].why == (
+        "they are of another kind (an export of Claude): import each by itself: "
+        "claude/conversations.json"
+    )

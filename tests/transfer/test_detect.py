@@ -52,7 +52,7 @@ def test_formats(text: str, format_: str, tmp_path: Path) -> None:
         pytest.param(b"Dear diary", "line 1: this is no format", id="prose"),
         pytest.param(b"{", "line 1: no JSON", id="half an object"),
         pytest.param(b'{"a": 1}', "line 1: this is no format", id="other object"),
-        pytest.param(b"[]", "element 1: this is no format", id="empty array"),
+        pytest.param(b"[]", "is an empty list", id="empty array"),
         pytest.param(b"[1, 2]", "element 1: this is no format", id="numbers"),
         pytest.param(b'[{"mapping": {}, "id": "x"} 5]', "not followed by a comma", id="no comma"),
         pytest.param(b'[{"mapping": nothing}]', "element 1 is no JSON", id="no JSON"),

@@ -78,11 +78,11 @@ def conversation() -> dict[str, Any]:
 def test_the_branch_on_the_screen(
     conversation: dict[str, Any], db: MemDB, document: Document, told: Told
 ) -> None:
-    """The current branch is imported with roles, times and ids; empty messages are not."""
+    """The current branch is the session, with roles, times and ids, without empty messages."""
     report = db.import_file(document([conversation]), user="ann")
     (info,) = db.scope("ann").sessions()
 
-    assert (report.format, report.sessions, report.messages_added) == ("chatgpt", 1, 4)
+    assert (report.format, report.sessions, report.messages_added) == ("chatgpt", 1, 6)
     assert (info.name, info.title, info.created_ms) == ("c1", "Capitals", 1699999999500)
     assert told(db, "c1", "role", "text", "author", "external_id", "created_ms") == [
         ("user", "[image]\nOf Norway?", None, "q2", 1700000010000),
@@ -138,7 +138,7 @@ def test_a_newer_export_adds_what_is_new(
     conversation["current_node"] = "q3"
     report = db.import_file(document([conversation]), user="ann")
 
-    assert (report.sessions, report.messages_added, report.messages_known) == (0, 1, 4)
+    assert (report.sessions, report.messages_added, report.messages_known) == (0, 1, 6)
     assert told(db, "c1", "text")[-1] == ("Thanks!",)
 
 
@@ -148,7 +148,7 @@ def test_inside_the_archive(conversation: dict[str, Any], db: MemDB, document: D
     seen: list[tuple[int, int]] = []
     report = db.import_file(path, user="ann", progress=lambda *step: seen.append(step))
 
-    assert (report.format, report.messages_added) == ("chatgpt", 4)
+    assert (report.format, report.messages_added) == ("chatgpt", 6)
     assert seen[-1][0] == seen[-1][1]
 
 
@@ -250,7 +250,7 @@ def test_a_role_nobody_knows(conversation: dict[str, Any], db: MemDB, document: 
 
     report = db.import_file(document([bad, conversation]), user="ann")
 
-    assert (report.left_out[0].what, report.messages_added) == ("conversation 1", 4)
+    assert (report.left_out[0].what, report.messages_added) == ("conversation 1", 6)
     assert "role is 'bird'" in report.left_out[0].why
 
 
@@ -285,7 +285,7 @@ def test_shards(form: str, conversation: dict[str, Any], db: MemDB, tmp_path: Pa
                 archive.writestr(f"export/{name}" if form != "zip" else name, text)
     reports = [db.import_file(path, user="ann") for _ in range(2)]
 
-    assert [(one.sessions, one.messages_added) for one in reports] == [(2, 8), (0, 0)]
+    assert [(one.sessions, one.messages_added) for one in reports] == [(2, 12), (0, 0)]
     assert sorted(info.name for info in db.scope("ann").sessions()) == ["c1", "c2"]
     (rest,) = reports[0].left_out
     assert (rest.what, rest.count) == ("files", 2)
@@ -353,7 +353,185 @@ def test_a_dry_run_stores_nothing(
     before = db.file.mark()
     report = db.import_file(document([conversation]), user="ann", dry_run=True)
 
-    assert (report.dry_run, report.sessions, report.messages_added) == (True, 1, 4)
+    assert (report.dry_run, report.sessions, report.messages_added) == (True, 1, 6)
     assert report.samples[0] == "assistant: Oslo. A city."
-    assert "Would import 4 messages in 1 new sessions" in str(report)
+    assert "Would import 6 messages in 1 new sessions, 1 branches" in str(report)
     assert (db.scope("ann").sessions(), db.file.mark()) == ([], before)
+
+
+def talk(*nodes: tuple[str, str | None, str], current: str, title: str = "Trip") -> dict[str, Any]:
+    """Return a conversation of (id, parent, words); questions have ids with "q"."""
+    given = [
+        node(one, parent, "user" if one.startswith("q") else "assistant", plain(words), 1.7e9)
+        for one, parent, words in nodes
+    ]
+    return {
+        "id": "c1",
+        "title": title,
+        "create_time": 1.7e9,
+        "mapping": {"root": node("root", None, None), **{one["id"]: one for one in given}},
+        "current_node": current,
+    }
+
+
+Q1, A1 = ("q1", "root", "Where to?"), ("a1", "q1", "Oslo.")
+Q2, A2 = ("q2", "a1", "By train?"), ("a2", "q2", "Yes, by train.")
+EDITED, ANSWER = ("q2b", "a1", "By ship?"), ("a2b", "q2b", "Yes, by ship.")
+FIRST, REPLY = ("q1b", "root", "Where else?"), ("a1b", "q1b", "Bergen.")
+AGAIN = ("a1c", "q1", "Oslo, of course.")
+LATER = ("q3", "a2b", "When?")
+
+# What was exported first, and later; each with what is on the screen then.
+EDITS: dict[str, tuple[list[Any], str, list[Any], str]] = {
+    "a later question": ([Q1, A1, Q2, A2], "a2", [Q1, A1, Q2, A2, EDITED, ANSWER], "a2b"),
+    "the first question": ([Q1, A1], "a1", [Q1, A1, FIRST, REPLY], "a1b"),
+    "an answer": ([Q1, A1], "a1", [Q1, A1, AGAIN], "a1c"),
+    "two edits": ([Q1, A1, Q2, A2], "a2", [Q1, A1, Q2, A2, EDITED, ANSWER, LATER, AGAIN], "q3"),
+    "a question that had no answer": ([Q1, A1, Q2], "q2", [Q1, A1, Q2, EDITED, ANSWER], "a2b"),
+    "back to the old way": (
+        [Q1, A1, EDITED, ANSWER],
+        "a2b",
+        [Q1, A1, EDITED, ANSWER, Q2, A2],
+        "a2",
+    ),
+}
+
+
+def ways(db: MemDB) -> set[tuple[str, ...]]:
+    """Return the words of the session and of each branch, as they were said."""
+    chat = db.scope("ann").session("c1")
+    heads = [chat, *[chat.branch(one.name) for one in chat.branches()]]
+    return {tuple(message.external_id or "" for message in head.messages()) for head in heads}
+
+
+def leaves(nodes: list[Any]) -> set[tuple[str, ...]]:
+    """Return the ways from the first message to the last ones of a conversation."""
+    parents = {one: parent for one, parent, _ in nodes}
+    found = set()
+    for leaf in parents.keys() - set(parents.values()):
+        way: list[str] = []
+        at: str | None = leaf
+        while at in parents:
+            way.insert(0, at)
+            at = parents[at]
+        found.add(tuple(way))
+    return found
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_conversation(name: str, db: MemDB, document: Document) -> None:
+    """All ways are there, on the screen first; the same with an import before the edit."""
+    _, _, nodes, current = EDITS[name]
+    path = document([talk(*nodes, current=current)])
+    trial = db.import_file(path, user="ann", dry_run=True)
+    report = db.import_file(path, user="ann")
+    again = db.import_file(path, user="ann")
+
+    assert ways(db) == leaves(nodes)
+    assert [*db.scope("ann").session("c1").messages()][-1].external_id == current
+    assert report.messages_added == len(nodes)
+    assert (report.sessions, report.branches) == (1, len(leaves(nodes)) - 1)
+    assert (trial.sessions, trial.branches, trial.notes) == (1, report.branches, ())
+    assert (again.messages_added, again.branches, again.notes) == (0, 0, ())
+    assert f"{report.branches} branches of sessions" in str(report)
+    assert db.file.check(deep=True) == []
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_question_edited_between_two_imports(name: str, db: MemDB, document: Document) -> None:
+    """The session keeps its way, what is new is a branch, and the report says it."""
+    first, shown, nodes, current = EDITS[name]
+    db.import_file(document([talk(*first, current=shown)]), user="ann")
+    path = document([talk(*nodes, current=current)])
+    trial = db.import_file(path, user="ann", dry_run=True)
+    report = db.import_file(path, user="ann")
+    again = db.import_file(path, user="ann")
+
+    assert ways(db) == leaves(nodes)
+    assert [*db.scope("ann").session("c1").messages()][-1].external_id == shown
+    assert report.branches >= 1
+    assert len(report.notes) == report.branches
+    assert "is its branch" in report.notes[0]
+    assert trial.notes == report.notes
+    assert (again.messages_added, again.branches, again.notes) == (0, 0, ())
+    assert db.file.check(deep=True) == []
+
+
+def test_what_was_said_here_since(db: MemDB, document: Document) -> None:
+    """What goes on in ChatGPT after a message that is not the last one here is a branch."""
+    db.import_file(document([talk(Q1, A1, current="a1")]), user="ann")
+    db.scope("ann").session("c1").append("user", "And here?")
+    db.import_file(document([talk(Q1, A1, Q2, A2, current="a2")]), user="ann")
+
+    assert ways(db) == {("q1", "a1", ""), ("q1", "a1", "q2", "a2")}
+
+
+def test_branches_through_hidden_messages(db: MemDB, document: Document) -> None:
+    """A branch begins behind the last message that is imported."""
+    given = talk(Q1, A1, Q2, A2, EDITED, ANSWER, current="a2")
+    for parent, child in (("a1", "q2"), ("a1", "q2b")):
+        thought = node(f"t-{child}", parent, "assistant", {"content_type": "thoughts"})
+        given["mapping"][thought["id"]] = thought
+        given["mapping"][child]["parent"] = thought["id"]
+    db.import_file(document([given]), user="ann")
+
+    assert ways(db) == {("q1", "a1", "q2", "a2"), ("q1", "a1", "q2b", "a2b")}
+
+
+def test_a_branch_is_recalled(db: MemDB, document: Document) -> None:
+    """What was said before an edit is found as well."""
+    db.import_file(document([talk(Q1, A1, Q2, A2, EDITED, ANSWER, current="a2")]), user="ann")
+
+    assert "Yes, by ship." in {hit.text for hit in db.scope("ann").recall("ship")}
+
+
+def test_a_title_that_changed(db: MemDB, document: Document) -> None:
+    """The session keeps the one it has here; the report says both, a dry run too."""
+    db.import_file(document([talk(Q1, A1, current="a1")]), user="ann")
+    path = document([talk(Q1, A1, current="a1", title="Oslo by train")])
+    trial, report = (db.import_file(path, user="ann", dry_run=one) for one in (True, False))
+
+    assert trial.notes == report.notes
+    (note,) = report.notes
+    assert "'Oslo by train'" in note
+    assert "'Trip'" in note
+    assert db.scope("ann").sessions()[0].title == "Trip"
+
+
+def test_all_that_is_left_out_is_counted(
+    conversation: dict[str, Any], db: MemDB, document: Document
+) -> None:
+    """Conversations without messages, attached files, nodes that are their own ancestors."""
+    empty = {"id": "c2", "mapping": {"root": node("root", None, None)}, "current_node": "root"}
+    circle = {one: node(one, other, "user", plain("x")) for one, other in (("x", "y"), ("y", "x"))}
+    conversation["mapping"] |= circle
+    conversation["mapping"]["q2"]["message"]["metadata"] = {
+        "attachments": [
+            {"id": "f1", "name": "cat.png"},
+            {"id": "f2", "name": "plan.pdf", "mime_type": "application/pdf"},
+        ]
+    }
+    report = db.import_file(document([conversation, empty]), user="ann")
+    counts = {one.what: one.count for one in report.left_out}
+
+    assert counts["conversations"] == 1
+    assert counts["attached files"] == 1
+    assert counts["messages"] == 2
+    texts = [message.text for message in db.scope("ann").session("c1").messages()]
+    assert "[image]\nOf Norway?\n[file: plan.pdf]" in texts
+
+
+def test_marks_of_sources(db: MemDB, document: Document) -> None:
+    """What the page shows in their place stands in the text, or nothing."""
+    shown, other = "\ue200cite\ue202turn0search1\ue201", "\ue200cite\ue202turn0search2\ue202a\ue201"
+    given = talk(Q1, ("a1", "q1", f"Oslo {shown} is a city{other}. \ue200navlist"), current="a1")
+    given["mapping"]["a1"]["message"]["metadata"] = {
+        "content_references": [
+            {"matched_text": shown, "alt": "([x.org](https://x.org))"},
+            {"matched_text": " ", "alt": "", "type": "sources_footnote"},
+        ]
+    }
+    db.import_file(document([given]), user="ann")
+
+    text = db.scope("ann").session("c1").get(2).text
+    assert text == "Oslo ([x.org](https://x.org)) is a city. "

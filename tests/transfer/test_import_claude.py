@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memdb.text.parts import original_of
+from memdb.transfer.formats.claude import MIMES, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,12 +154,12 @@ def test_artifacts_become_versions(
     conversation: dict[str, Any], db: MemDB, document: Document, told: Told
 ) -> None:
     """Each call is a version, a change is applied; what a tool gave is a message of its own."""
-    about = {"id": "plan", "type": "text/markdown", "title": "The plan"}
+    about = {"type": "text/markdown", "title": "The plan"}
     conversation["chat_messages"] += [
-        call("create", 1, content="Bake buns.\n", **about),
-        call("update", 2, old_str="buns", new_str="bread", **about),
-        call("update", 3, old_str="cake", new_str="pie", **about),
-        call("rewrite", 4, content="Buy bread.\n", **about),
+        call("create", 1, id="plan", content="Bake buns.\n", **about),
+        call("update", 2, id="plan", old_str="buns", new_str="bread"),
+        call("update", 3, id="plan", old_str="cake", new_str="pie"),
+        call("rewrite", 4, id="plan", content="Buy bread.\n"),
     ]
     reports = [db.import_file(document([conversation]), user="ann") for _ in range(2)]
     artifacts = db.scope("ann").session("c1").artifacts
@@ -170,6 +171,28 @@ def test_artifacts_become_versions(
     assert artifacts.load("plan.md").info.metadata == {"title": "The plan"}
     assert reports[0].left_out[0].what == "changes of artifacts"
     assert [role for (role,) in told(db, "c1", "role")][-3:] == ["assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize("kind", [*MIMES, "application/x.unknown"])
+def test_a_change_is_a_version_of_what_it_changes(
+    kind: str, conversation: dict[str, Any], db: MemDB, document: Document
+) -> None:
+    """A call that changes an artifact names only its id: type, title and language stay."""
+    about = {"type": kind, "title": "The plan", "language": "python"}
+    conversation["chat_messages"] += [
+        call("create", 1, id="plan", content="Bake buns.", **about),
+        call("update", 2, id="plan", old_str="buns", new_str="bread"),
+        call("rewrite", 3, id="plan", content="Buy bread.", title="Another plan"),
+    ]
+    db.import_file(document([conversation]), user="ann")
+    artifacts = db.scope("ann").session("c1").artifacts
+    (newest,) = artifacts.list()
+    (mime, suffix) = MIMES.get(kind, PLAIN)
+
+    assert (newest.name, newest.version, newest.mime) == (f"plan{suffix}", 3, mime)
+    titles = [artifacts.load(newest.name, version=n).info.metadata for n in (1, 2, 3)]
+    assert [about["title"] for about in titles] == ["The plan", "The plan", "Another plan"]
+    assert {about["language"] for about in titles} == {"python"}
 
 
 def test_projects_and_memories(conversation: dict[str, Any], db: MemDB, tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ def test_the_report_counts_what_was_added(export: str, open_db: Callable[..., Me
     assert report.to_dict() == {
         "format": "memdb",
         "sessions": 1,
+        "branches": 0,
+        "notes": [],
         "messages_added": 7,
         "messages_known": 0,
         "summaries_added": 0,

@@ -13,7 +13,7 @@ from import_samples import SAMPLES
 import memdb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from memdb import ImportReport, MemDB
@@ -29,6 +29,8 @@ POISONS: dict[str, Any] = {
     "list": lambda _: [["x"]],
     "object": lambda _: {"x": 1},
 }
+KEY = "AKIAIOSFODNN7EXAMPLE"
+CHANGES = {**POISONS, "secret": lambda text: f"{text} {KEY}"}
 QUICK = ("NUL", "object")  # the others are tried by `make slow`
 NO_JSON = {"csv": (), "markdown": ("number", "null", "list", "object"),
            "llm": ("list", "object"), "langgraph": ("list", "object")}  # fmt: skip
@@ -50,11 +52,18 @@ def poisoned(record: Any, at: tuple[Any, ...], poison: str) -> Any:
     for key in at[:-1]:
         inside = inside[key]
     before = inside[at[-1]]
-    inside[at[-1]] = POISONS[poison](before if isinstance(before, str) else "")
+    inside[at[-1]] = CHANGES[poison](before if isinstance(before, str) else "")
     return changed
 
 
-def all_texts(db: MemDB, user: str = "ann") -> str:
+def value_at(record: Any, at: tuple[Any, ...]) -> Any:
+    """Return what stands at a place."""
+    for key in at:
+        record = record[key]
+    return record
+
+
+def all_texts(db: MemDB, user: str | None = "ann") -> str:
     """Return all that a file holds of a user, as one text."""
     return "\n".join(db.export_lines(user=user, embeddings=False))
 
@@ -113,6 +122,100 @@ def test_a_poisoned_record_is_left_out_alone(
         assert WORDS[2] in stored, (at, report)
         assert trial.left_out == report.left_out, at
         assert WORDS[1] in stored or report.left_out, (at, report)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_record_with_a_secret_is_left_out_alone(name: str, tmp_path: Path) -> None:
+    """So that the settings refuse it, wherever it stands; a dry run names the same one."""
+    make, write = SAMPLES[name]
+    before, bad, after = (make(word) for word in WORDS)
+    refuse = {"secrets_in_messages": "refuse", "secrets_in_entries": "refuse"}
+    with memdb.open(":memory:", embedder=None, settings=refuse) as db:
+        for number, at in enumerate(places(bad)):
+            if not isinstance(value_at(bad, at), str):
+                continue
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            changed = poisoned(bad, at, "secret")
+            path = write(folder, [before, changed, after])
+            trial, report, stored = imported(db, path, f"{name} {number}")
+
+            assert report.format == name
+            assert WORDS[0] in stored, (at, report)
+            assert WORDS[2] in stored, (at, report)
+            assert KEY not in stored, (at, report)
+            assert trial.left_out == report.left_out, at
+            assert WORDS[1] in stored or report.left_out, (at, report)
+        assert db.file.check() == []
+
+
+# What an export holds: each with a secret in a field that the settings screen.
+HOLDS: dict[str, Callable[[Any], object]] = {
+    "title": lambda ann: ann.session("safe").host.update(title=KEY),
+    "session": lambda ann: ann.session(KEY).append("user", "beaker"),
+    "message": lambda ann: ann.session("safe").append("user", KEY),
+    "branch": lambda ann: ann.session("safe").branch(KEY),
+    "messages of a branch": lambda ann: ann.session("safe").branch(KEY).append("user", "x"),
+    "entry": lambda ann: ann.remember(KEY),
+    "artifact": lambda ann: ann.session("safe").artifacts.save("a.txt", KEY),
+    "large artifact": lambda ann: ann.artifacts.save("b.txt", "x " * 1000 + KEY),
+    "item": lambda ann: ann.items.put(("a",), "k", KEY),
+    "state": lambda ann: ann.state.__setitem__("k", KEY),
+}
+
+
+@pytest.mark.parametrize("name", HOLDS)
+def test_a_secret_in_an_export_is_left_out_alone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines behind it come in, also of the same session; a dry run names the same ones."""
+    monkeypatch.setattr("memdb.transfer.artifacts.PART_BYTES", 1000)
+    path = tmp_path / "all.jsonl"
+    with memdb.open(":memory:", embedder=None, settings={"secrets_in_entries": "allow"}) as other:
+        ann = other.scope("ann")
+        ann.session("safe").append("user", "anorak")
+        HOLDS[name](ann)
+        ann.session("safe").append("assistant", "beaker")
+        other.scope("zoe").remember("Zoe has a canoe.")
+        other.export(path)
+    with memdb.open(
+        tmp_path / "a.db",
+        embedder=None,
+        settings={"secrets_in_messages": "refuse", "secrets_in_entries": "refuse"},
+    ) as into:
+        trial = into.import_file(path, dry_run=True)
+        report = into.import_file(path)
+        again = into.import_file(path)
+        stored = all_texts(into, None)
+
+        assert all(word in stored for word in WORDS), report
+        assert KEY not in stored
+        assert report.left_out
+        assert trial.left_out == report.left_out == again.left_out
+        assert (again.messages_added, again.entries_added, again.artifacts_added) == (0, 0, 0)
+        assert into.file.check() == []
+
+
+def test_a_secret_in_the_graph_of_the_mcp_server(db: MemDB, tmp_path: Path) -> None:
+    """A line that is left out is not in the graph either."""
+    make, write = SAMPLES["mcp-memory"]
+    records = [make(word) for word in WORDS]
+    records[1]["observations"] = [f"the key is {KEY}"]
+    report = db.import_file(write(tmp_path, records), user="ann")
+
+    assert [one.what for one in report.left_out] == ["line 2"]
+    assert KEY not in all_texts(db)
+
+
+def test_nothing_but_secrets(db: MemDB, tmp_path: Path) -> None:
+    """The error is that of the secret; it names the record once and says that nothing is stored."""
+    make, write = SAMPLES["mem0"]
+    record = {**make("anorak"), "memory": KEY}
+    with pytest.raises(memdb.SecretFound) as raised:
+        db.import_file(write(tmp_path, [record]), user="ann")
+
+    assert str(raised.value).startswith("memory 1: text holds a secret")
+    assert "Nothing is stored" in str(raised.value)
 
 
 def test_a_shard_that_is_cut_off(db: MemDB, tmp_path: Path) -> None:

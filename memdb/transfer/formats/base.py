@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 # The kind of an item that says what an import leaves out.
 LEFT_OUT = "left_out"
 
+# The kind of an item whose text the report notes.
+NOTE = "note"
+
+# What formats say of the same things.
+EMPTY = ("conversations", "they have no messages")
+FILES_BESIDE = ("attached files", "of each its name is imported, and not what it holds")
+
 # What reading a value of another shape than the format's raises.
 MISSHAPEN = (TypeError, AttributeError, KeyError, IndexError, ValueError, OverflowError)
 
@@ -44,6 +51,8 @@ class Request(Record):
         session: Of messages that name none; None means that each has to.
         columns: Of a table in another program's SQLite file.
         engine: Of the file that is filled; it bounds what a stranger's file may cost.
+        refused: The places of the groups that the import left out so far.
+        user: Whom the caller imports it for; None means those that the lines name.
     """
 
     tree: Tree
@@ -51,6 +60,8 @@ class Request(Record):
     session: str | None
     columns: TableColumns | None
     engine: Engine
+    refused: set[str]
+    user: str | None
 
 
 class Format(Record):

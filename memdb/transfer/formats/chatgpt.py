@@ -1,19 +1,21 @@
 """
 ChatGPT's export: `conversations.json`, or its shards `conversations-000.json` and so on.
 
-A conversation is a tree of messages, because a question can be edited; the branch of the
-current node is imported. What the page hides (the user's profile, what a model thought,
-empty nodes) is left out and counted. Calls of tools, their results and images become parts.
+A conversation is a tree of messages, because a question can be edited: the branch of the
+current node comes first, so it becomes the session, and the others its branches. What the
+page hides (the user's profile, what a model thought, empty nodes) is left out and counted.
+Calls of tools, their results, images and the names of attached files become parts.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import Format, elements, groups, left_out
+from memdb.transfer.formats.base import EMPTY, FILES_BESIDE, Format, elements, groups, left_out
 from memdb.transfer.lines import Item, seconds
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ ON_THE_PAGE = "ChatGPT does not show them as messages"
 # What calls of tools are sent to; "all" is the reader.
 TO_ALL = (None, "", "all")
 
+# A mark in a text that stands for a source; the page shows `alt` of its reference instead.
+MARK = "\ue200"
+MARKS = re.compile("\ue200[^\ue200-\ue202\\s]*(?:\ue202[^\ue200-\ue202\\s]*)*\ue201?")
+
 PROJECT = "g-p-"  # ids of projects begin so, those of GPTs with "g-"
 
 
@@ -45,9 +51,17 @@ def _claim(tree: Tree) -> list[str]:
     names = [name for name in tree.named(*FILES) if "mapping" in tree.peek(name)]
     if not names and tree.is_alone:
         names = [name for name in tree.names if "mapping" in tree.peek(name)]
+    if not names and tree.named("user.json") and not tree.named("projects.json", "users.json"):
+        names = [one for one in tree.named("conversations.json") if _is_empty(tree, one)]
     if names or (tree.named("conversations-*.json") and not tree.named("projects.json")):
         return sorted({*names, *tree.named("conversations-*.json")})
     return []
+
+
+def _is_empty(tree: Tree, name: str) -> bool:
+    """Say whether a file is an empty list: of an account without conversations."""
+    is_broken = name in tree.problems
+    return not is_broken and tree.is_array(name) and tree.first(name) is None
 
 
 def _read(request: Request) -> Read:
@@ -65,8 +79,16 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
     last_ms = made_ms
     found: list[Item] = []
     names: dict[str, str] = {}  # of the tools that were called, by the call's id
-    for number, (node_id, message) in enumerate(_branch(conversation), start=1):
+    before: dict[str, str | None] = {}  # the message that a node is or stands behind
+    nodes = _in_order(conversation)
+    mapping = conversation["mapping"]
+    circular = sum(_has_message(node) for node in mapping.values()) - len(nodes)
+    if circular:
+        yield left_out(place, "messages", "they are their own ancestors", circular)
+    for number, (node_id, message) in enumerate(nodes, start=1):
         where = f"{place}, message {number}"
+        after = _before(mapping, node_id, before)
+        before[node_id] = after
         hidden = _hidden(message)
         if hidden is not None:
             yield left_out(where, hidden, ON_THE_PAGE)
@@ -80,11 +102,17 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
             "session": name,
             "external_id": message.get("id") or node_id,
             "created_ms": last_ms,
+            "after": after,
         }
+        before[node_id] = fields["external_id"]
         found.append(Item(where, "message", fields))
-    if found:
-        yield Item(place, "session", _session(name, conversation, made_ms))
-        yield from found
+        if attached := sum(part["type"] == "file" for part in fields.get("parts") or ()):
+            yield left_out(where, *FILES_BESIDE, attached)
+    if not found:
+        yield left_out(place, *EMPTY)
+        return
+    yield Item(place, "session", _session(name, conversation, made_ms))
+    yield from found
 
 
 def _session(name: str, conversation: dict[str, Any], made_ms: int | None) -> dict[str, Any]:
@@ -96,6 +124,38 @@ def _session(name: str, conversation: dict[str, Any], made_ms: int | None) -> di
     if isinstance(project, str):
         about["metadata"] = {"project" if project.startswith(PROJECT) else "gpt": project}
     return about
+
+
+def _has_message(node: Any) -> bool:
+    return isinstance(node, dict) and isinstance(node.get("message"), dict)
+
+
+def _in_order(conversation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the (node id, message) of all branches, parents first, those on the screen first."""
+    mapping = conversation["mapping"]
+    nodes = _branch(conversation)
+    taken = {node_id for node_id, _ in nodes}
+    children: dict[str | None, list[str]] = {}
+    for node_id, node in mapping.items():
+        parent = node.get("parent") if isinstance(node, dict) else None
+        known = isinstance(parent, str) and parent in mapping
+        children.setdefault(parent if known else None, []).append(node_id)
+    waiting = children.get(None, [])[::-1]
+    while waiting:
+        node_id = waiting.pop()
+        if _has_message(mapping[node_id]) and node_id not in taken:
+            nodes.append((node_id, mapping[node_id]["message"]))
+        waiting += children.get(node_id, [])[::-1]
+    return nodes
+
+
+def _before(mapping: dict[str, Any], node_id: str, before: dict[str, str | None]) -> str | None:
+    """Return the id of the imported message that a node stands behind; None for the first."""
+    parent = mapping[node_id].get("parent")
+    while isinstance(parent, str) and parent not in before:
+        node = mapping.get(parent)
+        parent = node.get("parent") if isinstance(node, dict) else None
+    return before[parent] if isinstance(parent, str) else None
 
 
 def _branch(conversation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -148,7 +208,9 @@ def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> di
     role = role_of(author.get("role"))
     if role not in ROLES:
         raise InvalidInput(f"role is {author.get('role')!r}: use one of {', '.join(ROLES)}")
-    parts = [part for part in _parts(content) if part.get("text") or part["type"] != "text"]
+    found = [_without_marks(part, message) for part in _parts(content)]
+    parts = [part for part in found if part.get("text") or part["type"] != "text"]
+    parts += _attached(message, content)
     recipient = message.get("recipient")
     if role == "assistant" and recipient not in TO_ALL:
         tool = str(recipient)
@@ -169,6 +231,36 @@ def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> di
     if all(part["type"] == "text" for part in parts):
         return {**fields, "text": "\n".join(part["text"] for part in parts)}
     return {**fields, "parts": parts}
+
+
+def _without_marks(part: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+    """Return a part with what the page shows in the place of marks: nothing, or the source."""
+    text = part.get("text")
+    if not isinstance(text, str) or MARK not in text:
+        return part
+    about = message.get("metadata")
+    references = about.get("content_references") if isinstance(about, dict) else None
+    for one in references if isinstance(references, list) else ():
+        mark = one.get("matched_text") if isinstance(one, dict) else None
+        if isinstance(mark, str) and mark.startswith(MARK):
+            alt = one.get("alt")
+            text = text.replace(mark, alt if isinstance(alt, str) else "")
+    return {**part, "text": MARKS.sub("", text)}
+
+
+def _attached(message: dict[str, Any], content: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the attached files, without the images that stand in the content."""
+    about = message.get("metadata")
+    given = about.get("attachments") if isinstance(about, dict) else None
+    shown = "\n".join(
+        str(part.get("asset_pointer"))
+        for part in content.get("parts") or ()
+        if isinstance(part, dict)
+    )
+    for one in given if isinstance(given, list) else ():
+        if isinstance(one, dict) and not (one.get("id") and str(one["id"]) in shown):
+            file = {"type": "file", "name": str(one.get("name") or "unnamed")}
+            yield {**file, "file_id": str(one["id"])} if one.get("id") else file
 
 
 def _parts(content: dict[str, Any]) -> Iterator[dict[str, Any]]:

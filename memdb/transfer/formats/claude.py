@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import Format, elements, groups, left_out
+from memdb.transfer.formats.base import EMPTY, Format, elements, groups, left_out
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ MIMES = {
     "application/vnd.ant.code": ("text/plain", ""),
 }
 PLAIN = ("text/plain", ".txt")
+OF_ARTIFACTS = ("type", "title", "language")
 SOURCE = "claude"
 
 # Files that stand beside the conversations, and the fields that tell a project.
@@ -91,6 +92,7 @@ def _conversation(place: str, conversation: dict[str, Any]) -> Iterator[Item]:
     if not isinstance(name, str):
         raise InvalidInput("the conversation has no uuid: export it again")
     if not messages:
+        yield left_out(place, *EMPTY)
         return
     about: dict[str, Any] = {
         "name": name,
@@ -101,7 +103,7 @@ def _conversation(place: str, conversation: dict[str, Any]) -> Iterator[Item]:
     if isinstance(project, dict) and project.get("name"):
         about["metadata"] = {"project": project["name"]}
     yield Item(place, "session", about)
-    texts: dict[str, str] = {}  # of the artifacts, as they are by now
+    calls: dict[str, dict[str, Any]] = {}  # the artifacts, as they are by now
     for number, message in enumerate(messages, start=1):
         if not isinstance(message, dict) or message.get("uuid") is None:
             raise InvalidInput(f"message {number} has no uuid: export it again")
@@ -120,7 +122,7 @@ def _conversation(place: str, conversation: dict[str, Any]) -> Iterator[Item]:
         for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") == "artifacts":
                 about_it = {"session": name, "message": message["uuid"], "created_ms": made_ms}
-                yield _artifact(where, block.get("input"), about_it, texts)
+                yield _artifact(where, block.get("input"), about_it, calls)
 
 
 def _messages(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -174,23 +176,33 @@ def _words(file: dict[str, Any]) -> str:
     return f"[file: {file['name']}] {file.get('text', '')}".rstrip()
 
 
-def _artifact(where: str, given: Any, about: dict[str, Any], texts: dict[str, str]) -> Item:
-    """Return the version of an artifact that a call made, from those before it in *texts*."""
+def _artifact(
+    where: str, given: Any, about: dict[str, Any], calls: dict[str, dict[str, Any]]
+) -> Item:
+    """
+    Return the version of an artifact that a call made, from those before it in *calls*.
+
+    Type, title and language stand in the call that made the artifact; one that changes it
+    has only what changes.
+    """
     call = given if isinstance(given, dict) else {}
     name, command = call.get("id"), call.get("command")
     if not isinstance(name, str) or not name.strip():
         return left_out(where, "artifacts", "their calls have no id")
-    before, old, new = texts.get(name), call.get("old_str"), call.get("new_str")
+    whole = calls.get(name, {})
+    before, old, new = whole.get("content"), call.get("old_str"), call.get("new_str")
     if isinstance(call.get("content"), str) and command != "update":
-        texts[name] = call["content"]
+        text = call["content"]
     elif before is not None and isinstance(old, str) and old and before.count(old) == 1:
-        texts[name] = before.replace(old, str(new or ""))
+        text = before.replace(old, str(new or ""))
     else:
         why = "the text that they change is not in the version before"
         return left_out(where, "changes of artifacts", why)
-    mime, suffix = MIMES.get(str(call.get("type")), PLAIN)
-    about_it = {key: call[key] for key in ("title", "language") if isinstance(call.get(key), str)}
-    fields = {**about, "name": name + suffix, "mime": mime, "text": texts[name]}
+    given_again = {key: call[key] for key in OF_ARTIFACTS if isinstance(call.get(key), str)}
+    whole = calls[name] = {**whole, **given_again, "content": text}
+    mime, suffix = MIMES.get(str(whole.get("type")), PLAIN)
+    about_it = {key: whole[key] for key in ("title", "language") if key in whole}
+    fields = {**about, "name": name + suffix, "mime": mime, "text": text}
     return Item(where, "artifact", {**fields, "metadata": about_it or None})
 
 

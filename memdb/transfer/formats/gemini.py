@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
-HEADERS = ("Gemini Apps", "Bard")
+HEADERS = ("gemini", "bard")  # "Gemini Apps", "Gemini-Apps", "Applications Gemini"
 PROMPTED = "Prompted "  # the title of a prompt begins so, in English
+_NUMBER = re.compile("[0-9]+")
 _BREAK = re.compile(r"</(?:p|li|h[1-6]|tr|div|pre)>|<br\s*/?>", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 
@@ -33,7 +34,12 @@ _TAG = re.compile(r"<[^<>]*>")
 def _claim(tree: Tree) -> list[str]:
     """Claim arrays of activities of Gemini."""
     names = tree.candidates("*.json")
-    return [name for name in names if tree.peek(name).get("header") in HEADERS]
+    return [name for name in names if _is_of(tree.peek(name))]
+
+
+def _is_of(fields: dict[str, Any]) -> bool:
+    header = str(fields.get("header")).lower()
+    return "title" in fields and "time" in fields and any(one in header for one in HEADERS)
 
 
 def _read(request: Request) -> Read:
@@ -66,6 +72,8 @@ def _activity(place: str, value: Any) -> Iterator[Item]:
     yield Item(
         place, "message", {**fields, "role": "user", "text": prompt, "external_id": f"{key}/prompt"}
     )
+    if attached := _attached(value):
+        yield left_out(place, "attached files", "Takeout has them beside the prompts", attached)
     for number, answer in enumerate(answers, start=1):
         text = _plain(answer)
         if text:
@@ -73,6 +81,15 @@ def _activity(place: str, value: Any) -> Iterator[Item]:
             yield Item(
                 place, "message", {**fields, **about, "external_id": f"{key}/answer-{number}"}
             )
+
+
+def _attached(value: dict[str, Any]) -> int:
+    """Return how many files a prompt came with, 0 for none."""
+    images = value.get("imageFile") or ()
+    given = value.get("subtitles")
+    names = [one.get("name") for one in given or () if isinstance(one, dict)]
+    numbers = [int(one) for name in names for one in _NUMBER.findall(str(name))[:1]]
+    return max(1 if isinstance(images, str) else len(images), *numbers, 0)
 
 
 def _plain(text: str) -> str:

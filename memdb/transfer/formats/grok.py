@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import Format, elements, groups, left_out, nested
+from memdb.transfer.formats.base import EMPTY, Format, elements, groups, left_out, nested
 from memdb.transfer.lines import Item, any_time
 
 PEEKS = 4  # conversations that are asked for the format: the first may be broken
@@ -74,11 +74,13 @@ def _conversation(place: str, value: Any) -> Iterator[Item]:
         }
         if response["message"].strip():
             found.append(Item(where, "message", fields))
-    if found:
-        made_ms = _time(about.get("create_time"))
-        session = {"name": name, "title": about.get("title") or None, "created_ms": made_ms}
-        yield Item(place, "session", session)
-        yield from found
+    if not found:
+        yield left_out(place, *EMPTY)
+        return
+    made_ms = _time(about.get("create_time"))
+    session = {"name": name, "title": about.get("title") or None, "created_ms": made_ms}
+    yield Item(place, "session", session)
+    yield from found
 
 
 def _time(value: Any) -> int | None:

@@ -28,15 +28,22 @@ THREADS = {"threads", "turns", "messages", "parts", "fragments"}
 
 
 def _records(source: Database, most: int) -> Records:
+    titles: dict[Any, Any] = {}
+    if "conversations" in source.table_names():
+        rows = read_rows(source, "conversations", (), most)
+        titles = {row["id"]: row.get("name") for row in rows}
     for row in read_rows(source, "responses", (), most):
-        yield f"response {row[ROW]}", partial(_response, row)
+        title = titles.pop(row["conversation_id"], None)
+        yield f"response {row[ROW]}", partial(_response, row, title)
     if {*source.table_names()} >= THREADS:
         yield from _threads(source, most)
 
 
-def _response(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield prompt and response of a call."""
+def _response(row: dict[str, Any], title: Any) -> Iterator[dict[str, Any]]:
+    """Yield prompt and response of a call; before them the session, if it has a *title*."""
     line: dict[str, Any] = {"session": plain_text(row["conversation_id"] or row["id"])}
+    if title:
+        yield {"kind": "session", "name": line["session"], "title": plain_text(title)}
     if row["datetime_utc"]:
         line["created_ms"] = utc_time(row["datetime_utc"])
     for role, name in (("system", "system"), ("user", "prompt"), ("assistant", "response")):

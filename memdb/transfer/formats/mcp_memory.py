@@ -43,10 +43,11 @@ def _is_line(fields: dict[str, Any]) -> bool:
 
 
 def _read(request: Request) -> Read:
-    kept: list[str] = []
+    kept: dict[str, str] = {}  # by place
     yield from groups(_values(request), partial(_line, kept=kept))
-    if kept:
-        fields = {"name": GRAPH, "text": "\n".join(kept), "mime": "application/jsonl"}
+    texts = [text for place, text in kept.items() if place not in request.refused]
+    if texts:
+        fields = {"name": GRAPH, "text": "\n".join(texts), "mime": "application/jsonl"}
         yield Item(request.tree.name, "artifact", fields)
 
 
@@ -58,7 +59,7 @@ def _values(request: Request) -> Iterator[tuple[str, Any]]:
                 yield request.tree.place(name, f"line {number}"), value_or_error(number, line)
 
 
-def _line(place: str, value: Any, kept: list[str]) -> Iterator[Item]:
+def _line(place: str, value: Any, kept: dict[str, str]) -> Iterator[Item]:
     """Yield what a line says as entries; add it to *kept*, the lines of the graph."""
     if not isinstance(value, dict) or not _is_line(value):
         yield left_out(place, "lines", "they are neither an entity nor a relation")
@@ -75,7 +76,7 @@ def _line(place: str, value: Any, kept: list[str]) -> Iterator[Item]:
     for text, about in _facts(value):
         yield Item(place, "entry", {"text": text, "source": SOURCE, "metadata": about})
     plain = {name: value[name] for name in (ENTITY if is_entity else RELATION)}
-    kept.append(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+    kept[place] = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def _facts(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -6,10 +6,11 @@ Each memory becomes an entry with its time, its categories as keywords, and its 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format, elements, groups, nested
+from memdb.transfer.formats.base import NOTE, Format, elements, groups, left_out, nested
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 LISTS = ("results", "memories")  # where the memories stand, if not in an array
 SOURCE = "mem0"
 PEEKS = 4
+SHOWN = 5
+MIXED = "it holds memories of {} users ({}), and all of them went to one: give --user one of these"
 KEPT = ("id", "user_id", "agent_id", "run_id", "app_id")
 
 
@@ -44,8 +47,21 @@ def _is_memory(value: Any) -> bool:
 
 
 def _read(request: Request) -> Read:
+    found = elements(request, request.names, "memory", is_whole=False)
+    people = {_user_of(value) for _, value in nested(found, "memory", _memories)} - {None}
+    # Where the file knows whom it is imported for, what others have is not theirs.
+    mine = request.user if len(people) > 1 and request.user in people else None
     found = elements(request, request.names, "memory")
-    yield from groups(nested(found, "memory", _memories), _memory)
+    yield from groups(nested(found, "memory", _memories), partial(_memory, mine=mine))
+    if len(people) > 1 and mine is None:
+        names = ", ".join(sorted(map(repr, people))[:SHOWN])
+        yield Item(request.tree.name, NOTE, {"text": MIXED.format(len(people), names)})
+
+
+def _user_of(value: Any) -> Any:
+    """Return whose memory something is; None for one that does not say it."""
+    user = value.get("user_id") if _is_memory(value) else None
+    return user if isinstance(user, str) else None
 
 
 def _memories(value: Any) -> list[Any] | None:
@@ -54,9 +70,13 @@ def _memories(value: Any) -> list[Any] | None:
     return lists[0] if lists and isinstance(lists[0], list) else None
 
 
-def _memory(place: str, value: Any) -> Iterator[Item]:
+def _memory(place: str, value: Any, mine: str | None) -> Iterator[Item]:
     if not _is_memory(value):
         raise InvalidInput("no memory of mem0: it has no id or no text")
+    user = _user_of(value)
+    if mine is not None and user not in (None, mine):
+        yield left_out(place, f"memories of {user!r}", "import the file for that user too")
+        return
     about = {name: value[name] for name in KEPT if value.get(name)}
     if isinstance(value.get("metadata"), dict):
         about |= value["metadata"]

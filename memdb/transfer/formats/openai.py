@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
-from memdb.transfer.formats.base import Format, elements, groups, left_out
+from memdb.transfer.formats.base import EMPTY, Format, elements, groups, left_out
 from memdb.transfer.formats.jsonl import provider_messages
 from memdb.transfer.lines import Item
 from memdb.transfer.source import value_or_error
@@ -101,6 +101,8 @@ def _conversation(place: str, value: Any) -> Iterator[Item]:
         raise InvalidInput('it has no messages: write {"messages": [...]}')
     if value.get("tools"):
         yield left_out(place, "lists of tools", "they are no part of what was said")
+    if not messages:
+        yield left_out(place, *EMPTY)
     number = 0
     for given in messages:
         if not isinstance(given, dict):
