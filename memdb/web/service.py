@@ -1,0 +1,237 @@
+"""
+`memdb serve`: the JSON API for programs, each with a token that is bound to a user.
+
+The table of verbs is that of `memdb web`. A token of one user reaches the verbs of scopes and
+sessions, for that user and app only; a token for everything reaches all. There is no page, no
+cookie and no address without a token but `/health` and `/ready`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route as Path
+
+from memdb.errors import FileError, InvalidInput, MemDBError
+from memdb.web import openapi
+from memdb.web.app import EVERY_METHOD, failed, no_route, server_config, wrong_method
+from memdb.web.errors import Refused, from_error
+from memdb.web.guard import (
+    API,
+    MAX_HEADER_BYTES,
+    READS,
+    WRITES,
+    check_body,
+    headers_of,
+    limited,
+    with_headers,
+)
+from memdb.web.parameters import WHOLE_KINDS
+from memdb.web.routes import Api, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from memdb.api.database import MemDB
+    from memdb.web.tokens import Grant, TokenFile
+
+SHUTDOWN_S = 30
+BACKLOG = 512
+OPEN = ("/health", "/ready")
+
+
+class Service:
+    """The server of one open database for programs."""
+
+    def __init__(self, db: MemDB, tokens: TokenFile, *, read_only: bool = False) -> None:
+        """Serve *db* to who has one of *tokens*; *read_only*: without any route that writes."""
+        self.db = db
+        self.api = Api(db, read_only=read_only)
+        self._document = json.dumps(openapi.document(self.api.routes), default=str).encode()
+        nouns = [
+            Path(f"/{API}/{noun}", self._answer(noun), methods=EVERY_METHOD)
+            for noun in self.api.routes
+        ]
+        app = Starlette(
+            routes=[
+                *nouns,
+                Path(f"/{API}/openapi.json", self._openapi),
+                Path("/health", self._health),
+                Path("/ready", self._ready),
+            ],
+            exception_handlers={
+                404: no_route,
+                405: wrong_method,
+                Refused: failed,
+                MemDBError: failed,
+                Exception: failed,
+            },
+        )
+        self.guard = TokenGuard(app, tokens)
+
+    def _answer(self, noun: str) -> Callable[[Request], Awaitable[Response]]:
+        kinds = {method: route.kind for method, route in self.api.routes[noun].items()}
+
+        async def answer(request: Request) -> Response:
+            kind = kinds.get("GET" if request.method == "HEAD" else request.method)
+            bind_to_scope(request.scope, kind)
+            return await self.api.answer(noun, request)
+
+        return answer
+
+    async def _openapi(self, request: Request) -> Response:  # noqa: ARG002
+        return Response(self._document, 200, media_type="application/json")
+
+    async def _health(self, request: Request) -> Response:  # noqa: ARG002
+        """Say that the process answers."""
+        return encode({"ok": True})
+
+    async def _ready(self, request: Request) -> Response:  # noqa: ARG002
+        """Say that the database answers, by a small read."""
+        await self.api.run(self.db.file.spaces)
+        return encode({"ok": True})
+
+
+def bind_to_scope(scope: Scope, kind: str | None) -> None:
+    """
+    Let a request be about the user and app of its token, whoever it names.
+
+    Args:
+        kind: The class that the verb is asked of; None: there is no such verb.
+
+    Raises:
+        Refused: it names another user or app, or the verb is about all of the memory.
+    """
+    grant: Grant = scope["memdb.grant"]
+    scope["memdb.owner"] = grant.id
+    if grant.user is None or kind is None:
+        return
+    if kind in WHOLE_KINDS:
+        raise Refused("whole_memory", "the token is for one user, and this is about all")
+    try:
+        pairs = parse_qsl(
+            scope["query_string"].decode("latin-1"),
+            keep_blank_values=True,
+            strict_parsing=bool(scope["query_string"]),
+            errors="strict",
+        )
+    except ValueError as error:
+        raise InvalidInput(f"the query cannot be read: {error}") from error
+    own = {"user": grant.user, "app": grant.app}
+    if any(value != own[name] for name, value in pairs if name in own):
+        raise Refused("other_user", "the token is for another user or app")
+    rest = [(name, value) for name, value in pairs if name not in own]
+    scope["query_string"] = urlencode([*own.items(), *rest]).encode()
+
+
+class TokenGuard:
+    """
+    The outermost layer: checks a request and finds what its token gives.
+
+    What it hands on has `scope["memdb.grant"]`, but for the open addresses.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: TokenFile) -> None:
+        """Guard *app*."""
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        guarded = with_headers(send)
+        try:
+            self._admit(scope, headers_of(scope))
+        except (Refused, MemDBError) as error:
+            await from_error(error)(scope, receive, guarded)
+            return
+        await self._app(scope, limited(receive), guarded)
+
+    def _admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
+        """Check a request; Refused if it may not go on."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+            raise Refused("header_size", f"the headers are over {MAX_HEADER_BYTES:,} bytes")
+        method = scope["method"]
+        if method not in (*READS, *WRITES):
+            raise Refused("method", f"{method} is not served here", {"Allow": "GET"})
+        if scope["path"] in OPEN and method in READS:
+            return
+        given = headers.get("authorization", [])
+        kind, _, token = (given or [""])[0].partition(" ")
+        grant = None
+        if len(given) == 1 and kind.lower() == "bearer":
+            grant = self._tokens.find(token.strip())
+        if grant is None:
+            raise Refused("token", "the request has no valid token", {"WWW-Authenticate": "Bearer"})
+        if method in WRITES:
+            check_body(headers)
+        scope["memdb.grant"] = grant
+
+
+class ServiceServer(uvicorn.Server):  # type: ignore[misc] # its types are not read
+    """uvicorn on a socket that is bound already."""
+
+    def __init__(self, service: Service, certificate: tuple[str, str] | None) -> None:
+        """Serve *service*; *certificate*: paths of certificate and key, None without TLS."""
+        tls = {} if certificate is None else dict(zip(TLS_OPTIONS, certificate, strict=True))
+        super().__init__(server_config(service.guard, SHUTDOWN_S, **tls))
+
+
+TLS_OPTIONS = ("ssl_certfile", "ssl_keyfile")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """
+    Return a socket on *host* at *port*; 0 takes any that is free.
+
+    Raises:
+        InvalidInput: there is no such address here, or the port is taken.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        raise InvalidInput(
+            f"{host}:{port} cannot be served ({error.strerror}): give another --host or --port"
+        ) from error
+    return listener
+
+
+def serve(
+    service: Service, listener: socket.socket, certificate: tuple[str, str] | None = None
+) -> None:
+    """
+    Answer requests on *listener* until a signal comes; what runs then has 30 s to end.
+
+    Raises:
+        FileError: certificate or key cannot be read.
+    """
+    service.db.file.warm()
+    server = ServiceServer(service, certificate)
+    try:
+        server.config.load()
+    except (OSError, ValueError) as error:
+        names = ", ".join(certificate or ())
+        raise FileError(f"{names} cannot be used for TLS ({error})", names) from error
+    try:
+        server.run(sockets=[listener])
+    finally:
+        service.api.close()
+        listener.close()

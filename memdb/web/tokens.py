@@ -1,0 +1,166 @@
+"""
+Tokens of `memdb serve`: which program may ask for whose memory.
+
+A token file has a line of JSON per token: its number, the SHA-256 of the token, and the user and
+app that it is bound to. The token itself is shown once, when it is made, and is nowhere else. A
+line that is removed counts no more from the next request on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import stat
+from contextlib import suppress
+
+from memdb.errors import FileError, NotFound
+from memdb.models.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TOKEN_BYTES = 32
+ID_BYTES = 4
+OWN_ONLY = 0o600
+MAX_FILE_BYTES = 16 << 20
+
+
+class Grant(Record):
+    """
+    What a token gives.
+
+    Attributes:
+        id: Names the token in the file; it is no secret.
+        user: Whose memory; None means everything.
+        app: The program that the memory belongs to; None with *user*.
+        sha256: Hash of the token, in hexadecimal.
+        created_ms: When it was made.
+    """
+
+    id: str
+    user: str | None
+    app: str | None
+    sha256: str
+    created_ms: int
+
+
+def new_token(user: str | None, app: str | None, now_ms: int) -> tuple[str, Grant]:
+    """Return a new token, and what the file keeps of it."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    return token, Grant(secrets.token_hex(ID_BYTES), user, app, hash_of(token), now_ms)
+
+
+def hash_of(token: str) -> str:
+    """Return the hash of a token. It needs no salt: a token has 256 random bits."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_grants(path: str) -> list[Grant]:
+    """
+    Return the tokens in a file, oldest first.
+
+    Raises:
+        FileError: it cannot be read, others can write to it or read it, or a line is none.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            text = file.read(MAX_FILE_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise FileError(
+            f"{path} cannot be read ({reason}): `memdb token add` makes a token file", path
+        ) from error
+    if os.name == "posix" and mode & 0o022:
+        raise FileError(f"{path} can be written by others: chmod go-w {path}", path)
+    return [_grant_of(line, path) for line in text.splitlines() if line.strip()]
+
+
+def _grant_of(line: str, path: str) -> Grant:
+    found: Any = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(line)
+    if isinstance(found, dict) and found.keys() == set(Grant.__match_args__):
+        grant = Grant(**found)
+        texts = [grant.id, grant.sha256, grant.user or "", grant.app or ""]
+        if all(isinstance(one, str) for one in texts) and (grant.user is None) == (
+            grant.app is None
+        ):
+            return grant
+    raise FileError(f"{path} has a line that is no token: make it again with `memdb token`", path)
+
+
+def write_grants(path: str, grants: list[Grant]) -> None:
+    """
+    Write a token file, with the old one in place until the new one is whole.
+
+    Raises:
+        FileError: it cannot be written.
+    """
+    partial = f"{path}.partial"
+    lines = [json.dumps({name: getattr(one, name) for name in FIELDS}) for one in grants]
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWN_ONLY)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)  # noqa: PTH105
+    except OSError as error:
+        raise FileError(f"{path} cannot be written ({error.strerror})", path) from error
+
+
+FIELDS = ("id", "user", "app", "sha256", "created_ms")
+
+
+def add_grant(path: str, user: str | None, app: str | None, now_ms: int) -> tuple[str, Grant]:
+    """Make a token and keep its hash in a file, which is made if it is new; return both."""
+    grants = read_grants(path) if os.path.lexists(path) else []
+    token, grant = new_token(user, app, now_ms)
+    write_grants(path, [*grants, grant])
+    return token, grant
+
+
+def remove_grant(path: str, token_id: str) -> Grant:
+    """
+    Take a token out of a file and return what it gave.
+
+    Raises:
+        NotFound: the file has no such token.
+    """
+    grants = read_grants(path)
+    found = next((one for one in grants if one.id == token_id), None)
+    if found is None:
+        raise NotFound("token", token_id, path)
+    write_grants(path, [one for one in grants if one is not found])
+    return found
+
+
+class TokenFile:
+    """The tokens of a file, read again when it changes."""
+
+    def __init__(self, path: str) -> None:
+        """Read *path*; FileError if it is no token file."""
+        self._path = path
+        self._place: tuple[int, ...] = ()
+        self._by_hash: dict[str, Grant] = {}
+        self._read()
+
+    def find(self, token: str) -> Grant | None:
+        """Return what a token gives, None if it is none. Cost: 5 µs."""
+        with suppress(FileError):  # a file that is gone for a moment changes nothing
+            self._read()
+        return self._by_hash.get(hash_of(token))
+
+    def _read(self) -> None:
+        place: tuple[int, ...] = ()
+        with suppress(OSError):
+            found = os.stat(self._path)  # noqa: PTH116
+            place = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+        if place and place == self._place:
+            return
+        self._by_hash = {one.sha256: one for one in read_grants(self._path)}
+        self._place = place

@@ -1,0 +1,114 @@
+"""The files of docs/deploy/ are YAML of the right shape, and their commands are memdb's."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from memdb.cli import cli
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+
+DEPLOY = Path(__file__).resolve().parents[2] / "docs" / "deploy"
+# Fields that a kind needs, by apiVersion and kind.
+NEEDED = {
+    ("apps/v1", "Deployment"): {"replicas", "selector", "template"},
+    ("v1", "Service"): {"selector", "ports"},
+    ("policy/v1", "PodDisruptionBudget"): {"minAvailable", "selector"},
+}
+
+
+def compose():
+    return yaml.safe_load((DEPLOY / "compose.yml").read_text(encoding="utf-8"))
+
+
+def manifests():
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes.yml").read_text(encoding="utf-8")))
+
+
+def containers():
+    return [
+        one
+        for manifest in manifests()
+        if manifest["kind"] == "Deployment"
+        for one in manifest["spec"]["template"]["spec"]["containers"]
+    ]
+
+
+def commands():
+    """Yield the arguments of every memdb that is started, or is to be typed."""
+    for service in compose()["services"].values():
+        if "command" in service:
+            yield service["command"]
+    for container in containers():
+        yield container["args"]
+    for path in DEPLOY.glob("*.yml"):
+        for line in re.findall(r"#\s+(memdb [^&\n]+)", path.read_text(encoding="utf-8")):
+            yield shlex.split(line)[1:]
+
+
+def test_there_are_commands():
+    """The next test would pass on nothing."""
+    assert len(list(commands())) >= 5
+
+
+@pytest.mark.parametrize("arguments", list(commands()), ids=" ".join)
+def test_every_command_is_one_of_memdb(arguments, monkeypatch):
+    """Its options are those of the command line; the address comes from the environment."""
+    monkeypatch.setenv("MEMDB_URL", "postgresql://u@h/d")
+    monkeypatch.delenv("MEMDB_FILE", raising=False)
+    context = click.Context(cli, info_name="memdb")
+    words, command = list(arguments), cli
+    while isinstance(command, click.Group):
+        command = command.get_command(context, words.pop(0))
+    command.make_context(command.name, words, parent=context).close()
+
+
+def test_what_compose_names_is_there():
+    """Services, secrets and volumes; no password stands in it."""
+    found = compose()
+    for service in found["services"].values():
+        assert set(service.get("depends_on", ())) <= set(found["services"])
+        assert set(service.get("secrets", ())) <= set(found["secrets"])
+        assert ("image" in service) != ("build" in service)
+        assert "MEMDB_URL" not in str(service.get("environment", ""))
+    assert (DEPLOY / "Dockerfile").exists()
+    assert all(port.startswith("127.0.0.1:") for port in found["services"]["api"]["ports"])
+
+
+def test_every_manifest_is_whole():
+    """Kinds, labels that select their pods, and ports that are there."""
+    labels = []
+    for manifest in manifests():
+        kind = manifest["apiVersion"], manifest["kind"]
+        assert manifest["spec"].keys() == NEEDED[kind]
+        assert manifest["metadata"]["name"]
+        if kind[1] == "Deployment":
+            template = manifest["spec"]["template"]
+            labels.append(template["metadata"]["labels"])
+            assert manifest["spec"]["selector"]["matchLabels"] == labels[-1]
+    for manifest in manifests():
+        selector = manifest["spec"]["selector"]
+        assert selector.get("matchLabels", selector) in labels
+
+
+def test_no_pod_may_more_than_it_needs():
+    """No root, no writable root, no account; the address only from the secret."""
+    assert len(containers()) == 2
+    for container in containers():
+        policy = container["securityContext"]
+        assert policy["readOnlyRootFilesystem"] is True
+        assert policy["allowPrivilegeEscalation"] is False
+        assert policy["capabilities"] == {"drop": ["ALL"]}
+        assert container["resources"]["limits"]["memory"]
+        variables = {one["name"]: one for one in container["env"]}
+        assert "secretKeyRef" in variables["MEMDB_URL"]["valueFrom"]
+        mounts = {one["mountPath"] for one in container["volumeMounts"]}
+        assert variables["PGSSLROOTCERT"]["value"].rsplit("/", 1)[0] in mounts
+    api = next(one for one in containers() if one["name"] == "api")
+    ports = {one["name"] for one in api["ports"]}
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert api[probe]["httpGet"]["path"] in ("/ready", "/health")
+        assert api[probe]["httpGet"]["port"] in ports
