@@ -91,6 +91,7 @@ VERBS = (
     Verb("spaces", "GET", File.spaces),
     Verb("stats", "GET", MemDB.stats),
     Verb("scopes", "GET", pages.list_scopes),
+    Verb("changes", "GET", MemDB.changes),
     Verb("query", "POST", MemDB.query, {"sql": "SELECT 1 AS one"}, is_slow=True),
     Verb("export", "GET", pages.export_lines, ANN, is_slow=True),
     Verb("settings", "GET", StoredSettings.get),
@@ -117,7 +118,7 @@ VERBS = (
         Host.update,
         {**TRIP, "title": "Oslo in May"},
         writes=True,
-        without=("expected",),
+        revision="expected",
     ),
     Verb("messages", "GET", pages.list_messages, TRIP, page=("seq",)),
     Verb(

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import socket
+import threading
 import urllib.request
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
@@ -45,10 +46,12 @@ from memdb.web.static_files import StaticFiles
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import Any
 
     from starlette.requests import Request
 
     from memdb.api.database import MemDB
+    from memdb.models.types import SearchBy
 
 DEFAULT_PORT = 8642
 MOST_PORTS = 20
@@ -59,6 +62,9 @@ KEEP_ALIVE_S = 30
 PLAIN_TEXT = "text/plain; charset=utf-8"
 SHUTDOWN_S = 5
 PROBE_S = 2.0
+WARM_SCOPES = 3
+WARM_WORD = "warmth"
+MAX_WARM_CHARS = 40
 EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -117,6 +123,26 @@ class App:
         """Return an address that signs a browser in, once, within two minutes."""
         return f"{self.address}#k={self.access.new_secret()}"
 
+    def warm(self) -> None:
+        """
+        Load what the first requests need: what counts, embeds and searches.
+
+        One search by a word of the newest conversation; nothing of it counts as use, and
+        no server is asked.
+        """
+        try:
+            if not self.asks_network:
+                self.db.file.warm()
+            for scope in self.db.scopes()[:WARM_SCOPES]:
+                newest = [one.label or "" for one in scope.sessions(limit=1, order="updated")]
+                word = max(" ".join(newest).split(), key=len, default=WARM_WORD)
+                by: SearchBy = "words" if self.asks_network else "meaning"
+                scope.recall(
+                    word[:MAX_WARM_CHARS], by=by, prefix=True, explain=True, count_use=False
+                )
+        except MemDBError:
+            return  # the first request says what is wrong
+
     def _starlette(self) -> Starlette:
         nouns = [
             Path(f"/{API}/{noun}", self._answer(noun), methods=EVERY_METHOD)
@@ -134,16 +160,17 @@ class App:
                 *views,
             ],
             exception_handlers={
-                404: _no_route,
-                405: _wrong_method,
-                Refused: _failed,
-                MemDBError: _failed,
-                Exception: _failed,
+                404: no_route,
+                405: wrong_method,
+                Refused: failed,
+                MemDBError: failed,
+                Exception: failed,
             },
         )
 
     def _answer(self, noun: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
+            self.events.refuse_ended()
             return await self.api.answer(noun, request)
 
         return answer
@@ -162,7 +189,7 @@ class App:
         if request.method == "DELETE":
             self.access.sign_out(request.scope.get("memdb.cookie", ""))
             return Response(
-                status_code=204, headers={"Set-Cookie": self._cookie("", "; Max-Age=0")}
+                status_code=204, headers={"Set-Cookie": self._cookie(request, "", "; Max-Age=0")}
             )
         about = {
             "file": self.name,
@@ -176,26 +203,29 @@ class App:
     async def _sign_in(self, request: Request) -> Response:
         given = read_json(await request.body())
         secret = given.get("secret") if isinstance(given, dict) else None
-        cookie = self.access.exchange(secret) if isinstance(secret, str) else None
-        if cookie is None:
-            return problem("sign_in", "the link was used already, or is over two minutes old")
-        return Response(status_code=204, headers={"Set-Cookie": self._cookie(cookie)})
+        cookie = self.access.exchange(secret if isinstance(secret, str) else "")
+        return Response(status_code=204, headers={"Set-Cookie": self._cookie(request, cookie)})
 
-    def _cookie(self, value: str, more: str = "") -> str:
-        # Path matters: a cookie with Path=/ is handed to every other port of 127.0.0.1.
-        return f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Path={self.guard.base}{more}"
+    def _cookie(self, request: Request, value: str, more: str = "") -> str:
+        # Path matters: a cookie with Path=/ is handed to every other port of 127.0.0.1. So does
+        # the port: a copy of a file has its id, and so the same path.
+        port = request.scope["server"][1]
+        return f"{COOKIE}-{port}={value}; HttpOnly; SameSite=Strict; Path={self.guard.base}{more}"
 
 
-async def _no_route(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def no_route(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """Answer that there is nothing at an address."""
     return problem("no_route", f"there is nothing at {request.url.path[:200]}")
 
 
-async def _wrong_method(request: Request, error: Exception) -> Response:
+async def wrong_method(request: Request, error: Exception) -> Response:
+    """Answer that an address does not take a method."""
     headers = getattr(error, "headers", None)
     return problem("method", f"{request.method} is not served here", headers=headers)
 
 
-async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """Answer with what a call raised."""
     return from_error(error)
 
 
@@ -255,25 +285,36 @@ def who_serves(port: int) -> tuple[str, str] | None:
         return None
 
 
+def server_config(guard: Any, shutdown_s: int, **more: Any) -> uvicorn.Config:
+    """
+    Return how uvicorn serves *guard*: HTTP alone, nothing logged, nothing told of itself.
+
+    Args:
+        shutdown_s: How long the end waits for answers.
+        more: Further options of uvicorn.
+    """
+    return uvicorn.Config(
+        guard,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=2 * MAX_HEADER_BYTES,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=shutdown_s,
+        **more,
+    )
+
+
 class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
     """uvicorn on a socket that is bound already; signals are left to the command line."""
 
     def __init__(self, app: App) -> None:
         """Serve *app*."""
-        config = uvicorn.Config(
-            app.guard,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=2 * MAX_HEADER_BYTES,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=SHUTDOWN_S,
-        )
-        super().__init__(config)
+        super().__init__(server_config(app.guard, SHUTDOWN_S))
         self._events = app.events
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -284,7 +325,7 @@ class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
 
 def serve(app: App, listener: socket.socket) -> None:
     """Answer requests on *listener* until a signal comes; calls that run are finished."""
-    app.db.file.warm()
+    threading.Thread(target=app.warm, name="memdb-warm", daemon=True).start()
     server = Server(app)
     try:
         server.run(sockets=[listener])

@@ -7,6 +7,7 @@ The codes are those of `memdb.errors`; the table from a code to a status stands 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -40,6 +41,11 @@ CODES: dict[str, tuple[int, str]] = {
     "internal": (500, "This is a bug: please report it."),
     # Of the server itself.
     "sign_in": (401, "Press Enter in the terminal of `memdb web` for a new link."),
+    "token": (401, "Send Authorization: Bearer with a token of `memdb token add`."),
+    "other_user": (403, "Ask for the user and app of the token, or leave both out."),
+    "whole_memory": (403, "Ask with a token of `memdb token add --everything`."),
+    "link_used": (401, "Press Enter in the terminal of `memdb web` for a new link."),
+    "link_old": (401, "Press Enter in the terminal of `memdb web` for a new link."),
     "foreign": (403, "Open the link that `memdb web` printed; other pages may not ask."),
     "no_route": (404, "See openapi.json for what there is."),
     "method": (405, "See openapi.json for the methods of this path."),
@@ -113,7 +119,7 @@ def from_error(error: Exception, fields: Iterable[str] = ()) -> Response:
     facts = {**error.facts(), "code": error.code}
     detail = str(error)
     if isinstance(error, InvalidInput):
-        word = detail.partition(" ")[0].partition("[")[0]
+        word = re.match(r"\w*", detail)[0]  # type: ignore[index] # it matches ""
         facts["field"] = facts.get("field") or (word if word in {*fields} else None)
     return problem(row, detail, facts=facts)
 

@@ -1,21 +1,20 @@
 """
-The stream of events: `change` when anybody has written, `replaced`, `closing`.
+The stream of events: what changed, and how it ends (`replaced`, `migrated`, `closing`).
 
-One task looks at the file for all tabs, four times a second and only while one listens:
-a number that differs after any commit (5 µs), and whether the path still leads to the
-file. A tab that was away asks for what is in sight when it comes back; nothing is kept for it.
+One task asks `db.changes` for all tabs, four times a second and only while one listens.
+An event names its mark, so that a stream that was cut goes on where it ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from starlette.responses import StreamingResponse
 
-from memdb.errors import MemDBError
+from memdb.errors import Closed, FileError, MemDBError, SchemaTooNew, StorageError
 from memdb.web.errors import Refused
 
 if TYPE_CHECKING:
@@ -26,12 +25,21 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from memdb.api.database import MemDB
+    from memdb.models.overviews import Changes
 
-LOOK_S = 0.25
+INTERVAL_S = 0.25
 AFTER_CHANGE_S = 0.5  # at most two changes a second
+REST = 9  # to compare very many sessions takes up to a tenth of the time
 STILL_HERE_S = 15.0
 RETRY_MS = 2000
 MAX_LISTENERS = 32
+
+
+# What a request is refused with once the stream has ended so.
+REFUSALS = {"replaced": "replaced", "migrated": "schema_new"}
+
+# How a stream ends, by the error that says so; any other is the end of the server.
+ENDS: dict[type[MemDBError], str] = {SchemaTooNew: "migrated", FileError: "replaced"}
 
 
 class Events:
@@ -40,37 +48,50 @@ class Events:
     def __init__(self, db: MemDB) -> None:
         """Look at the file of *db*, once somebody listens."""
         self._db = db
-        self._place = _place_of(db.path)
-        self._stamp: int | None = None
-        self._changes = 0
-        self._end: str | None = None
-        self._listeners = 0
+        self._mark: str | None = None
+        self._newest: tuple[str | None, Changes] | None = None  # from which mark on
+        self.end: str | None = None
+        self.listeners = 0
         self._news: asyncio.Event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def stream(self, request: Request) -> Response:  # noqa: ARG002 (a route)
+    async def stream(self, request: Request) -> Response:
         """
-        Answer with a stream of events.
+        Answer with a stream of events, from `Last-Event-ID` or ?since= on if given.
 
         Raises:
             Refused: too many are open.
         """
-        if self._listeners >= MAX_LISTENERS:
-            raise Refused("streams", f"{self._listeners} streams are open")
-        self._listeners += 1
+        if self.listeners >= MAX_LISTENERS:
+            raise Refused("streams", f"{self.listeners} streams are open")
+        self.listeners += 1
+        # Before the stream is open: what is written from then on is a change.
+        found = await self._changes(None)
+        mark = None if found is None else found.mark
         if self._task is None or self._task.done():
-            # Before the stream is open: what is written from then on is a change.
-            await self._begin()
-            if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._watch())
-        return StreamingResponse(self._lines(), media_type="text/event-stream")
+            self._mark = mark
+            self._task = asyncio.create_task(self._watch())
+        # A browser sends the header by itself; a page that takes over a stream cannot.
+        since = request.headers.get("last-event-id") or request.query_params.get("since")
+        mark = since or mark
+        return StreamingResponse(self._lines(mark), media_type="text/event-stream")
+
+    def refuse_ended(self) -> None:
+        """
+        Refuse a request about a file that is not there any more as it was opened.
+
+        Raises:
+            Refused: it was replaced, or a newer memdb migrated it.
+        """
+        if self.end in REFUSALS:
+            raise Refused(REFUSALS[self.end], f"the file was {self.end} while it was open")
 
     def close(self) -> None:
         """Tell every stream that the server ends, and end them."""
         self._finish("closing")
 
     def _finish(self, kind: str) -> None:
-        self._end = self._end or kind
+        self.end = self.end or kind
         self._ring()
 
     def _ring(self) -> None:
@@ -78,60 +99,55 @@ class Events:
         self._news.set()
         self._news = asyncio.Event()
 
-    async def _lines(self) -> AsyncIterator[bytes]:
-        told = self._changes
+    async def _lines(self, mark: str | None) -> AsyncIterator[bytes]:
         try:
             yield f"retry: {RETRY_MS}\n: open\n\n".encode()
-            while self._end is None:
-                if told != self._changes:
-                    told = self._changes
-                    yield _event("change", {"number": told})
+            while self.end is None:
+                news = self._news
+                newest = self._newest
+                is_in_step = newest is not None and newest[0] == mark
+                found = newest[1] if newest and is_in_step else await self._changes(mark)
+                if found is not None and found.mark != mark:
+                    mark = found.mark
+                    yield _event("change", found.to_dict(), mark)
                     continue
                 try:
-                    await asyncio.wait_for(self._news.wait(), STILL_HERE_S)
+                    await asyncio.wait_for(news.wait(), STILL_HERE_S)
                 except TimeoutError:
                     yield b": still here\n\n"  # fails if the tab is gone
-            yield _event(self._end, {})
+            if self.end is not None:
+                yield _event(self.end, {})
         finally:
-            self._listeners -= 1
+            self.listeners -= 1
 
-    async def _begin(self) -> None:
-        """Take the moment that later ones are compared with."""
+    async def _changes(self, mark: str | None) -> Changes | None:
+        """Return what changed since *mark*; None if that cannot be known now, or ever."""
         try:
-            await asyncio.to_thread(self._db.file.mark)
-            self._stamp = self._db.file.stamp()
-        except MemDBError:
-            self._finish("closing" if _place_of(self._db.path) == self._place else "replaced")
+            return await asyncio.to_thread(self._db.changes, mark)
+        except StorageError as error:
+            if isinstance(error, Closed):
+                self._finish("closing")
+            return None  # busy, or the disk failed: the next time
+        except MemDBError as error:
+            self._finish(
+                next((end for of, end in ENDS.items() if isinstance(error, of)), "closing")
+            )
+            return None
 
     async def _watch(self) -> None:
-        """Look at the file while somebody listens."""
-        try:
-            while self._listeners and self._end is None:
-                if _place_of(self._db.path) != self._place:
-                    self._finish("replaced")
-                    return
-                await asyncio.sleep(LOOK_S)
-                stamp = self._db.file.stamp()
-                if stamp is None:  # nobody watches any more, as after a fork: watch again
-                    await asyncio.to_thread(self._db.file.mark)
-                    stamp = self._db.file.stamp()
-                if stamp is not None and stamp != self._stamp:
-                    self._stamp = stamp
-                    self._changes += 1
-                    self._ring()
-                    await asyncio.sleep(AFTER_CHANGE_S - LOOK_S)
-        except MemDBError:
-            self._finish("closing" if _place_of(self._db.path) == self._place else "replaced")
+        """Compare the file while somebody listens, and wake the streams when it changed."""
+        pause_s = INTERVAL_S
+        while self.listeners and self.end is None:
+            await asyncio.sleep(pause_s)
+            start_s = perf_counter()
+            found = await self._changes(self._mark)
+            pause_s = max(INTERVAL_S, REST * (perf_counter() - start_s))
+            if found is not None and found.mark != self._mark:
+                self._newest, self._mark = (self._mark, found), found.mark
+                self._ring()
+                pause_s = max(pause_s, AFTER_CHANGE_S)
 
 
-def _place_of(path: str) -> tuple[int, int] | None:
-    """Return which file a path leads to; None if to none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _event(kind: str, data: dict[str, Any]) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+def _event(kind: str, data: dict[str, Any], mark: str | None = None) -> bytes:
+    name = "" if mark is None else f"id: {mark}\n"
+    return f"{name}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()

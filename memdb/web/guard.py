@@ -36,6 +36,13 @@ MAX_COOKIES = 100
 MAX_BODY_BYTES = 1 << 20
 MAX_HEADER_BYTES = 16 << 10
 
+# Why a link lets nobody in, by the code of the refusal.
+REFUSED_LINKS = {
+    "sign_in": "this is no link of this server, which may have been started anew",
+    "link_used": "the link was used already",
+    "link_old": "the link is over two minutes old, or a newer one was printed",
+}
+
 READS = ("GET", "HEAD")
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 VIEWS = (
@@ -96,26 +103,43 @@ class Access:
         self._clock_s = clock_s
         self._secret: tuple[bytes, float] | None = None
         self._cookies: dict[bytes, None] = {}
+        self._spent: dict[bytes, str] = {}  # secrets that work no more, with the reason
 
     def new_secret(self) -> str:
         """Return a secret that works once, for two minutes; the one before works no more."""
+        if self._secret is not None:
+            self._spend(self._secret[0], "link_old")
         secret = secrets.token_urlsafe(SECRET_BYTES)
         self._secret = _digest(secret), self._clock_s() + SECRET_S
         return secret
 
-    def exchange(self, secret: str) -> str | None:
-        """Return a new cookie for the secret; None if it is wrong, used or too old."""
-        kept = self._secret
-        if kept is None or not hmac.compare_digest(kept[0], _digest(secret)):
-            return None
+    def exchange(self, secret: str) -> str:
+        """
+        Return a new cookie for the secret.
+
+        Raises:
+            Refused: it was used, is too old, or was never given; each has a code of its own.
+        """
+        digest, kept = _digest(secret), self._secret
+        if kept is None or not hmac.compare_digest(kept[0], digest):
+            code = self._spent.get(digest, "sign_in")
+            raise Refused(code, REFUSED_LINKS[code])
         self._secret = None
         if self._clock_s() > kept[1]:
-            return None
+            self._spend(digest, "link_old")
+            raise Refused("link_old", REFUSED_LINKS["link_old"])
+        self._spend(digest, "link_used")
         cookie = secrets.token_urlsafe(SECRET_BYTES)
         self._cookies[_digest(cookie)] = None
         while len(self._cookies) > MAX_COOKIES:
             del self._cookies[next(iter(self._cookies))]
         return cookie
+
+    def _spend(self, digest: bytes, code: str) -> None:
+        """Note why a secret works no more."""
+        self._spent[digest] = code
+        while len(self._spent) > MAX_COOKIES:
+            del self._spent[next(iter(self._spent))]
 
     def is_cookie(self, cookie: str) -> bool:
         """Return whether a cookie came of a secret and was not signed out."""
@@ -163,8 +187,8 @@ class Guard:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        guarded = _with_headers(send)
-        headers = _headers_of(scope)
+        guarded = with_headers(send)
+        headers = headers_of(scope)
         try:
             redirect = self._admit(scope, headers)
         except Refused as error:
@@ -173,7 +197,7 @@ class Guard:
         if redirect is not None:
             await redirect(scope, receive, guarded)
             return
-        await self._app(scope, _limited(receive), guarded)
+        await self._app(scope, limited(receive), guarded)
 
     def _admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
         """
@@ -202,7 +226,7 @@ class Guard:
             is_page = is_open or "memdb.cookie" in scope
             if is_page and origins != [self.origin]:
                 raise Refused("foreign", "a write must come from the page itself")
-            _check_body(headers)
+            check_body(headers)
         return None
 
     def _to_our_host(self, scope: Scope, hosts: list[str]) -> Response:
@@ -264,7 +288,7 @@ def _unknown(detail: str) -> Refused:
     return Refused("sign_in", detail, {"WWW-Authenticate": "Bearer"})
 
 
-def _check_body(headers: Mapping[str, list[str]]) -> None:
+def check_body(headers: Mapping[str, list[str]]) -> None:
     """Refuse the body of a write that is no JSON by its type, or too long."""
     kinds = headers.get("content-type", [])
     kind, _, options = (kinds or [""])[0].partition(";")
@@ -281,7 +305,8 @@ def _too_large() -> Refused:
     return Refused("body_size", f"the body is over {MAX_BODY_BYTES:,} bytes")
 
 
-def _headers_of(scope: Scope) -> dict[str, list[str]]:
+def headers_of(scope: Scope) -> dict[str, list[str]]:
+    """Return the values of each header, by its name in lower case."""
     found: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -291,10 +316,10 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 def _cookies(headers: Mapping[str, list[str]]) -> list[str]:
     """Return the values of our cookie; another port of the host may have set one too."""
     pairs = [pair.strip() for line in headers.get("cookie", []) for pair in line.split(";")]
-    return [pair.removeprefix(f"{COOKIE}=") for pair in pairs if pair.startswith(f"{COOKIE}=")]
+    return [pair.partition("=")[2] for pair in pairs if pair.startswith(f"{COOKIE}-")]
 
 
-def _limited(receive: Receive) -> Receive:
+def limited(receive: Receive) -> Receive:
     """Return *receive*, which refuses a body that gets too long."""
     total = 0
 
@@ -309,7 +334,7 @@ def _limited(receive: Receive) -> Receive:
     return counted
 
 
-def _with_headers(send: Send) -> Send:
+def with_headers(send: Send) -> Send:
     """Return *send*, which adds the headers of the policy to those of an answer."""
 
     async def add(message: Message) -> None:

@@ -24,6 +24,7 @@ from memdb.models import (
 )
 from memdb.models.record import Record
 from memdb.web.errors import CODES
+from memdb.web.formats import KINDS
 from memdb.web.parameters import split_annotation
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def document(routes: Mapping[str, Mapping[str, Route]]) -> dict[str, Any]:
             "schemas": dict(sorted(schemas.items())),
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "memdb"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "memdb-PORT"},
             },
         },
         "security": [{"token": []}, {"cookie": []}],
@@ -165,7 +166,9 @@ def _answer(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     kind = "application/jsonl" if is_lines else "application/json"
     if route.answers in ("OpenBytes", "BackupCopy"):
         return {"description": "The bytes", "content": BYTES}
-    content = {kind: {"schema": answer_schema(route, schemas)}}
+    content: dict[str, Any] = {kind: {"schema": answer_schema(route, schemas)}}
+    if route.verb.page:
+        content |= {one.partition(";")[0]: {"schema": {"type": "string"}} for one in KINDS.values()}
     return {"description": "What the call returns", "content": content}
 
 

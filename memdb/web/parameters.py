@@ -52,8 +52,10 @@ UNIONS: dict[str, list[dict[str, Any]]] = {
 # Which parameters choose the thing that a call is asked of, by its class.
 USER = {"user": "str", "app": "str"}
 SESSION = {**USER, "session": "str", "branch": "str | None"}
+# The classes that are about all of a memory, not about one user's.
+WHOLE_KINDS = ("MemDB", "File", "Jobs", "StoredSettings")
 IDENTITIES: dict[str, dict[str, str]] = {
-    **{kind: {} for kind in ("MemDB", "File", "Jobs", "StoredSettings")},
+    **{kind: {} for kind in WHOLE_KINDS},
     **dict.fromkeys(("Scope", "Entries", "Artifacts", "Items"), USER),
     **dict.fromkeys(("Session", "Host", "Summaries"), SESSION),
     "State": {**USER, "session": "str | None"},
@@ -250,7 +252,10 @@ def read_query(parameter: Parameter, values: Sequence[str]) -> Any:
     if len(values) > 1:
         raise InvalidInput(f"{parameter.name} is given {len(values)} times: give it once")
     for one in _but_null(schemas):
-        value = _from_text(values[0], one)
+        try:
+            value = _from_text(values[0], one)
+        except InvalidInput as error:
+            raise InvalidInput(f"{parameter.name}: {error}") from error
         if value is not MISSING:
             return check_value(value, schema, parameter.name)
     raise InvalidInput(f"{parameter.name} is {_short(values[0])}: give {_wanted(schema)}")
@@ -282,15 +287,23 @@ def read_json(text: str | bytes) -> Any:
     Return what JSON text says.
 
     Raises:
-        InvalidInput: it is no JSON, holds NaN or an integer that others round, or is nested
-            too deeply.
+        InvalidInput: it is no JSON, holds NaN or a name twice, or is nested too deeply.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the JSON cannot be read: {error}") from error
     _check_depth(value)
     return value
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{_short(twice)} is given twice")
+    return found
 
 
 def _refuse_constant(name: str) -> None:

@@ -27,6 +27,7 @@ from memdb.api.pages import BackupCopy, OpenBytes, owner_of
 from memdb.api.verbs import VERBS
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
 from memdb.models.record import plain
+from memdb.models.reports import SessionHead
 from memdb.web.bytes import OCTETS, Download, download_headers, send_copy
 from memdb.web.errors import Refused, from_error
 from memdb.web.formats import KINDS, lines_of
@@ -55,6 +56,7 @@ MAX_KEPT_ANSWERS = 1_000
 MAX_KEY_CHARS = 200
 FIRST_FAILURE = 400
 MAX_STREAMS = 4
+WHOLE = "expected"  # the parameter of what has no revision: all of it is compared
 CHUNK_BYTES = 1 << 16
 CHUNK_S = 0.05
 
@@ -122,9 +124,11 @@ class Route:
         found = self.names.get(name)
         if found is None or found.place != place:
             allowed = [one.name for one in self.parameters if one.place == place]
-            raise InvalidInput(
+            error = InvalidInput(
                 f"{name} is no parameter in the {place} here: use {', '.join(allowed) or 'none'}"
             )
+            vars(error)["field"] = name  # no parameter, so that its sentence does not tell
+            raise error
         return found
 
     def call(self, db: MemDB, arguments: Mapping[str, Any], **more: Any) -> Any:
@@ -258,10 +262,10 @@ class Api:
         arguments = route.read(query, body)
         if route.verb.page:
             return self._page(route, arguments)
-        more = {}
-        if route.current is not None:
-            more[str(route.verb.revision)] = self._expected(route.current, arguments, headers)
-        result = route.call(self.db, arguments, **more)
+        if route.current is None:
+            result = route.call(self.db, arguments)
+        else:
+            result = self._change(route, route.current, arguments, headers)
         streamed = self._streamed(route, result)
         if streamed is not None:
             return streamed
@@ -270,6 +274,9 @@ class Api:
         if isinstance(result, (list, tuple)):
             return encode(list_of(result, None))
         tag = etag_of(result)
+        named = headers.get("if-none-match", "") if route.verb.method == "GET" else ""
+        if tag is not None and names_tag(named, tag):
+            return Response(status_code=304, headers={"ETag": tag})
         return encode(to_object(result), {} if tag is None else {"ETag": tag})
 
     def _streamed(self, route: Route, result: Any) -> Response | None:
@@ -303,6 +310,25 @@ class Api:
         last = _place_of(found[limit - 1], route)
         return encode(list_of(found[:limit], self._cursors.seal(last, noun, arguments)))
 
+    def _change(
+        self,
+        route: Route,
+        current: Route,
+        arguments: Mapping[str, Any],
+        headers: Mapping[str, str],
+    ) -> Any:
+        """
+        Call a verb that changes something, if it is as `If-Match` says.
+
+        A session has no revision: it is read and changed in one transaction.
+        """
+        if route.verb.revision != WHOLE:
+            expected = self._expected(current, arguments, headers)
+            return route.call(self.db, arguments, **{str(route.verb.revision): expected})
+        with self.db.transaction():
+            self._expected(current, arguments, headers)
+            return route.call(self.db, arguments)
+
     def _expected(
         self, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]
     ) -> int:
@@ -322,7 +348,7 @@ class Api:
         if found is None:
             raise NotFound(current.verb.noun, _last(arguments))
         tag = etag_of(found)
-        if match.strip() not in ("*", tag):
+        if not names_tag(match, tag):
             raise Refused("stale", f"it is at {tag}, not at {match[:80]}", {"ETag": str(tag)})
         return revision_of(found) or 0
 
@@ -367,7 +393,7 @@ class Api:
             raise InvalidInput(f"Idempotency-Key has {len(key)} characters: use 1 to 200")
         query = request.scope["query_string"]
         content = hashlib.sha256(query + b"\0" + body).digest()
-        place = route.verb.noun, key
+        place = request.scope.get("memdb.owner", ""), route.verb.noun, key
         kept = self._kept.get(place)
         if kept is not None:
             if kept[0] != content:
@@ -441,13 +467,22 @@ def revision_of(value: Any) -> int | None:
     return found if isinstance(found, int) else None
 
 
+def names_tag(header: str, tag: str | None) -> bool:
+    """Return whether `If-Match` or `If-None-Match` names an ETag; "*" names any."""
+    return bool({"*", tag} & {one.strip() for one in header.split(",")})
+
+
 def etag_of(value: Any) -> str | None:
     """Return the ETag of a record: its uid and its revision; None if it has none."""
+    if isinstance(value, SessionHead):  # what a request may change of it
+        said = to_json([value.title, value.metadata])
+        return f'"{value.uid}-{hashlib.sha256(said).hexdigest()[:16]}"'
     revision = revision_of(value)
     if revision is None:
         return None
-    uid = getattr(value, "uid", "")
-    return f'"{uid}-{revision}"' if uid else f'"{revision}"'
+    # What has no uid is known by all of it: a key that was deleted begins with revision 1 again.
+    identity = getattr(value, "uid", "") or hashlib.sha256(to_json(plain(value))).hexdigest()[:16]
+    return f'"{identity}-{revision}"'
 
 
 def to_json(value: Any) -> bytes:

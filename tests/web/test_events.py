@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ class Stream:
         """Read the answer's head."""
         connection.settimeout(60)
         self._file = connection.makefile("rb")
+        self.mark, self.data = "", {}
         self.head = b""
         while (line := self._file.readline()).strip():
             self.head += line
@@ -35,8 +37,14 @@ class Stream:
     def event(self) -> str:
         """Return the kind of the next event; "" at the end."""
         for line in self._file:
-            if line.startswith(b"event: "):
-                return line.decode().split()[1]
+            name, _, value = line.decode().rstrip().partition(": ")
+            if name == "id":
+                self.mark = value
+            elif name == "event":
+                kind = value
+            elif name == "data":
+                self.data = json.loads(value)
+                return kind
         return ""
 
     def wait_open(self) -> None:
@@ -47,9 +55,9 @@ class Stream:
 
 
 @contextmanager
-def listening(site: Site) -> Iterator[Stream]:
+def listening(site: Site, *headers: str) -> Iterator[Stream]:
     """Open a stream for a `with` block."""
-    with site.begin("GET", "/api/v1/events") as connection:
+    with site.begin("GET", "/api/v1/events", *headers) as connection:
         stream = Stream(connection)
         stream.wait_open()
         yield stream
@@ -74,12 +82,56 @@ def test_what_others_write_is_told(site: Site, tmp_path: Path) -> None:
         assert first.event() == second.event() == "change"
 
 
+def test_an_event_says_what_changed(site: Site) -> None:
+    """The sessions that got messages, and the kinds of all else."""
+    ann = site.app.db.scope("ann")
+    with listening(site) as stream:
+        ann.session("trip").append("user", "More.")
+        assert stream.event() == "change"
+        assert [place["session"] for place in stream.data["sessions"]] == ["trip"]
+        assert stream.data["kinds"] == []
+        ann.remember("Ann skis.")
+        assert stream.event() == "change"
+        assert stream.data["sessions"] == []
+        assert stream.data["kinds"] == ["entry"]
+
+
+def test_a_stream_that_was_cut_goes_on_where_it_ended(site: Site) -> None:
+    """By `Last-Event-ID`, as browsers send it; a mark of another server says read all again."""
+    ann = site.app.db.scope("ann")
+    with listening(site) as stream:
+        ann.session("trip").append("user", "More.")
+        assert stream.event() == "change"
+    ann.session("old").append("user", "Missed.")
+    with listening(site, f"Last-Event-ID: {stream.mark}") as later:
+        assert later.event() == "change"
+        assert [place["session"] for place in later.data["sessions"]] == ["old"]
+        assert later.data["is_complete"]
+    with listening(site, "Last-Event-ID: 0123-4") as other:
+        assert other.event() == "change"
+        assert not other.data["is_complete"]
+
+
 def test_a_file_that_is_replaced_is_told(site: Site, tmp_path: Path) -> None:
-    """And the stream ends."""
+    """The stream ends, and every request is refused."""
     with listening(site) as stream:
         (tmp_path / "trip.db").rename(tmp_path / "kept.db")
         assert stream.event() == "replaced"
         assert stream.event() == ""
+    refused = site.ask("GET", "scopes")
+    assert (refused.status, refused.json["code"]) == (410, "replaced")
+
+
+def test_a_file_that_a_newer_memdb_migrated_is_told(site: Site) -> None:
+    """The stream ends, and nothing is read or written by rules that hold no more."""
+    with listening(site) as stream:
+        with site.app.db._db.write() as tx:
+            tx.raw.execute("PRAGMA user_version = 99")
+        assert stream.event() == "migrated"
+    said = {"role": "user", "text": "By the API."}
+    refused = site.ask("POST", "message", {"user": "ann", "session": "trip"}, said)
+    assert (refused.status, refused.json["code"]) == (500, "schema_new")
+    assert "memdb web" in refused.json["todo"]
 
 
 def test_the_end_of_the_server_is_told(tmp_path: Path, filled: bytes) -> None:

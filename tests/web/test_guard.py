@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from web_site import TOKEN, Answer, Site
 
+from memdb.web.errors import Refused
 from memdb.web.guard import HEADERS, SECRET_S, Access
 
 if TYPE_CHECKING:
@@ -281,16 +282,26 @@ def test_signing_out_ends_the_cookie(page: Site) -> None:
     assert request(page).status == 200
 
 
+def refusal_of(access: Access, secret: str) -> str:
+    """Return the code that a secret is refused with."""
+    with pytest.raises(Refused) as refused:
+        access.exchange(secret)
+    return refused.value.code
+
+
 def test_a_secret_ends_after_two_minutes() -> None:
     """By a clock that nobody can set back; the newest link is the only one."""
     now_s = 1000.0
     access = Access(clock_s=lambda: now_s)
     old, new = access.new_secret(), access.new_secret()
-    assert access.exchange(old) is None
+    assert refusal_of(access, old) == "link_old"
     now_s += SECRET_S + 1
 
-    assert access.exchange(new) is None
-    assert access.exchange("") is None
+    assert refusal_of(access, new) == "link_old"
+    assert refusal_of(access, "") == "sign_in"
+    used = access.new_secret()
+    access.exchange(used)
+    assert refusal_of(access, used) == "link_used"
     assert not access.is_token("")
     assert not access.is_cookie("")
 
@@ -298,7 +309,7 @@ def test_a_secret_ends_after_two_minutes() -> None:
 def test_cookies_are_bounded() -> None:
     """The oldest of very many ends."""
     access = Access()
-    cookies = [access.exchange(access.new_secret()) or "" for _ in range(101)]
+    cookies = [access.exchange(access.new_secret()) for _ in range(101)]
 
     assert [access.is_cookie(one) for one in cookies[:2]] == [False, True]
     assert access.is_cookie(cookies[-1])

@@ -35,7 +35,7 @@ def test_a_link_signs_in_once_and_leaves_the_address(
     assert "#" not in first.page.url
     assert "k=" not in first.page.evaluate("JSON.stringify(history.state) + location.href")
     second.page.goto(link)
-    second.page.wait_for_selector("h1:text('Not signed in')")
+    second.page.wait_for_selector("h1:text('This link was used already')")
     assert "Oslo" not in second.page.content()
     first.page.click("text=Sign out")
     first.page.wait_for_selector("h1:text('Not signed in')")

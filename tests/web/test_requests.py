@@ -39,7 +39,8 @@ TRIP = {"user": "ann", "session": "trip"}
         ("recall", {**ANN, "query": "a", "kinds": "x"}, "kinds"),
         ("recall", {**ANN, "query": "a", "explain": "yes"}, "explain"),
         ("recall", {**ANN, "query": "a", "where": "[]"}, "where"),
-        ("recall", {**ANN, "query": "a", "where": "{"}, None),
+        ("recall", {**ANN, "query": "a", "where": "{"}, "where"),
+        ("recall", {**ANN, "query": "a", "where": '{"a": 1, "a": 2}'}, "where"),
         ("recall", {**ANN, "query": "a", "since": "someday"}, "since"),
         ("recall", {**ANN, "query": "a", "min_score": "nan"}, "min_score"),
         ("recall", {**ANN, "query": "a", "count_use": "true"}, "count_use"),
@@ -49,7 +50,7 @@ TRIP = {"user": "ann", "session": "trip"}
     ],
 )
 def test_a_wrong_parameter_is_named(
-    reading_site: Site, noun: str, query: dict[str, Any], field: str | None
+    reading_site: Site, noun: str, query: dict[str, Any], field: str
 ) -> None:
     """422, with the field and what to give."""
     answer = reading_site.ask("GET", noun, query)
@@ -57,7 +58,8 @@ def test_a_wrong_parameter_is_named(
     assert answer.status == 422, answer
     assert answer.headers["content-type"] == "application/problem+json"
     assert {"type", "status", "code", "detail", "todo"} <= answer.json.keys()
-    assert field is None or answer.json["detail"].startswith(field)
+    assert answer.json["detail"].startswith(field)
+    assert answer.json["field"] == field
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,8 @@ def test_a_wrong_parameter_is_named(
         (b'{"text": 1}', "text"),
         (b'{"text": null}', "text"),
         (b'{"text": "a", "nothing": 1}', "nothing"),
+        (b'{"text": "a", "text": "b"}', "twice"),
+        (b'{"text": "a", "metadata": {"a": 1, "a": 2}}', "twice"),
         (b'{"text": "a", "importance": 1.5}', "importance"),
         (b'{"text": "a", "importance": true}', "importance"),
         (b'{"text": "a", "importance": 9223372036854775808}', "importance"),
@@ -176,6 +180,40 @@ def test_a_write_needs_the_revision_that_it_changes(site: Site) -> None:
     assert site.ask("PATCH", "entry", query, change, If_Match=tag).status == 404
 
 
+def test_a_session_changes_by_what_it_says(site: Site) -> None:
+    """Its ETag is of title and metadata: messages that come in meanwhile are no conflict."""
+    read = site.ask("GET", "session", TRIP)
+    tag, change = read.headers["etag"], {"title": "Bergen"}
+    assert site.ask("PATCH", "session", TRIP, change).status == 428
+    assert site.ask("PATCH", "session", TRIP, change, If_Match='"x"').status == 412
+    site.app.db.scope("ann").session("trip").append("user", "More.")
+    done = site.ask("PATCH", "session", TRIP, change, If_Match=tag)
+    assert (done.status, done.json["title"]) == (200, "Bergen")
+    assert site.ask("GET", "session", TRIP).headers["etag"] == done.headers["etag"]
+    stale = site.ask("PATCH", "session", TRIP, {"metadata": {"a": 1}}, If_Match=tag)
+    assert (stale.status, stale.headers["etag"]) == (412, done.headers["etag"])
+    missing = {**TRIP, "session": "none"}
+    assert site.ask("PATCH", "session", missing, change, If_Match="*").status == 404
+
+
+def test_of_two_titles_at_once_one_wins(site: Site) -> None:
+    """Each has read the same head."""
+    tag = site.ask("GET", "session", TRIP).headers["etag"]
+    statuses: list[int] = []
+
+    def change(title: str) -> None:
+        answer = site.ask("PATCH", "session", TRIP, {"title": title}, If_Match=tag)
+        statuses.append(answer.status)
+
+    threads = [threading.Thread(target=change, args=(f"Title {one}",)) for one in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert sorted(statuses) == [200, 412, 412, 412, 412]
+
+
 @pytest.mark.parametrize(
     ("noun", "query", "fields"),
     [
@@ -195,6 +233,42 @@ def test_what_must_be_new(site: Site, noun: str, query: dict[str, Any], fields: 
     assert again.status == 200
     read = site.ask("GET", noun, query)
     assert read.headers["etag"] == again.headers["etag"]
+
+
+@pytest.mark.parametrize(
+    ("noun", "query", "fields"),
+    [
+        ("item", {**ANN, "namespace": ["new"], "key": "k"}, {"value": 1}),
+        ("state/value", {**TRIP, "key": "new"}, {"value": 1}),
+    ],
+)
+def test_what_was_made_again_is_another(
+    site: Site, noun: str, query: dict[str, Any], fields: Any
+) -> None:
+    """Whoever read what was deleted since does not change what somebody else put there."""
+    old = site.ask("PUT", noun, query, fields, If_None_Match="*").headers["etag"]
+    assert site.ask("DELETE", noun, query, If_Match=old).status == 200
+    site.ask("PUT", noun, query, {"value": "of somebody else"}, If_None_Match="*")
+
+    assert site.ask("PUT", noun, query, fields, If_Match=old).status == 412
+    assert site.ask("GET", noun, query).json["value"] == "of somebody else"
+
+
+def test_a_list_of_etags(site: Site) -> None:
+    """One of them has to be the one (RFC 9110, 13.1.1); a read that names it is not sent again."""
+    query, tag = entry_of(site)
+    unchanged = site.ask("GET", "entry", query, If_None_Match=f'"x-1", {tag}')
+    assert (unchanged.status, unchanged.headers["etag"]) == (304, tag)
+    assert site.ask("GET", "entry", query, If_None_Match='"x-1"').status == 200
+    done = site.ask("PATCH", "entry", query, {"importance": 9}, If_Match=f'"x-1", {tag}')
+    assert done.status == 200
+
+
+def test_a_value_of_a_query_is_one_of_sql(reading_site: Site) -> None:
+    """An object is none: it would be bound as the list of its names."""
+    for values in ([{"a": 1}], {"x": {"a": 1}}, [[{"a": 1}]]):
+        answer = reading_site.ask("POST", "query", {}, {"sql": "SELECT ?", "values": values})
+        assert (answer.status, answer.json["field"]) == (422, "values")
 
 
 @pytest.mark.parametrize(

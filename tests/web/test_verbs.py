@@ -60,6 +60,7 @@ PYTHON: dict[str, Callable[[MemDB], Any]] = {
     "GET spaces": lambda db: db.file.spaces(),
     "GET stats": lambda db: db.stats(),
     "GET scopes": lambda db: [{"app": one.app, "user": one.user} for one in db.scopes()],
+    "GET changes": lambda db: db.changes(),
     "POST query": lambda db: db.query("SELECT 1 AS one"),
     "GET export": lambda db: list(db.export_lines(user="ann")),
     "GET settings": lambda db: db.settings.get(),

@@ -141,11 +141,11 @@ class Site:
         body = None if fields is None else json.dumps(fields)
         return self.send(method, f"/api/v1/{noun}{'?' * bool(text)}{text}", body, given)
 
-    def begin(self, method: str, path: str) -> socket.socket:
+    def begin(self, method: str, path: str, *headers: str) -> socket.socket:
         """Send a request of a program, and return the socket that its answer comes on."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
         lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
-        lines += [f"Authorization: Bearer {TOKEN}", "Connection: close", "", ""]
+        lines += [f"Authorization: Bearer {TOKEN}", "Connection: close", *headers, "", ""]
         connection.sendall("\r\n".join(lines).encode())
         return connection
 

@@ -1,11 +1,12 @@
 // The shell: signs in, chooses whose memory, shows one view, listens for keys and for changes.
-import { button, fill, h, shown } from "./dom.js";
+import { button, fill, h, offerFocus, setZone, shown, zone } from "./dom.js";
 import * as http from "./http.js";
 import { KEYS, listen, move } from "./keys.js";
 import { watch } from "./live.js";
+import { ENDS, PAGES, SAFE, countDown, paragraphs } from "./pages.js";
 import * as router from "./router.js";
 
-const state = { scopes: [], scope: null, about: null, view: null, name: "", root: null, stream: null, goneTimer: 0, number: 0 };
+const state = { scopes: [], scope: null, about: null, view: null, name: "", root: null, stream: null, goneTimer: 0, number: 0, isEnded: false };
 const storage = {
   get: (name) => { try { return localStorage.getItem(`memdb.${name}`); } catch { return null; } },
   set: (name, value) => { try { localStorage.setItem(`memdb.${name}`, value); } catch { /* private window */ } },
@@ -17,6 +18,9 @@ const rail = h("nav", { class: "rail", "aria-label": "Views" });
 const mark = h("span", { class: "meta", role: "status" }, "");
 const box = h("input", { type: "search", "aria-label": "Search everything", placeholder: "Search everything  (/)", autocomplete: "off", spellcheck: "false" });
 
+const REST = new Set(["artifacts", "health", "map"]); // behind "More" on a narrow screen
+let palette = null;
+
 const withScope = (params = {}) => ({ user: state.scope?.user, app: state.scope?.app === "default" ? null : state.scope?.app, ...params });
 
 /** What a view gets: whose memory, what may be done, and the parts that all views share. */
@@ -27,7 +31,7 @@ function context(params, signal) {
     go: (view, more) => router.go(view, withScope(more)),
     change: (more) => router.change(withScope(more)),
     up: (more) => router.up(withScope(more)),
-    announce, toast, dialog, problem, copy, box,
+    announce, toast, dialog, problem, copy, box, concerns,
     setTitle: (text) => { document.title = `${shown(text)} · ${shown(state.about.file)} · memdb`; },
     refresh: () => state.view?.refresh?.(),
   };
@@ -60,6 +64,9 @@ function dialog(title, ...children) {
   const before = document.activeElement;
   const heading = h("h2", { id: "dialog-title" }, title);
   const node = h("dialog", { "aria-labelledby": "dialog-title" }, heading, children);
+  node.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) node.querySelector("button.primary:enabled")?.click();
+  });
   node.addEventListener("close", () => {
     node.remove();
     if (before?.isConnected) before.focus();
@@ -75,8 +82,9 @@ export function problem(error, again = null) {
   const code = error.code ?? error.name;
   return h("div", { class: "problem", role: "alert" },
     h("p", {}, h("strong", {}, shown(error.message))),
-    h("p", {}, "Nothing was changed by this."),
+    h("p", {}, SAFE[code] ?? "Nothing was changed by this."),
     error.todo && h("p", {}, error.todo),
+    code === "busy" && again && countDown(5, again),
     h("div", { class: "tools" }, h("span", { class: "code meta" }, `code ${code}`),
       button("Copy", () => copy(`${code}: ${error.message}`)), again && button("Try again", again)));
 }
@@ -92,7 +100,14 @@ async function copy(text, what = "Copied.") {
   }
 }
 
+/** Return whether a change (null: any) is about one of *kinds*, or about a session of this memory. */
+function concerns(change, kinds, session = null) {
+  if (!change || !change.is_complete || kinds.some((kind) => change.kinds.includes(kind))) return true;
+  return session !== null && change.sessions.some((one) => one.user === state.scope?.user && one.app === state.scope?.app && (session === "*" || one.session === session));
+}
+
 function page(title, ...children) {
+  state.number += 1;
   state.view?.destroy?.();
   state.view = null;
   state.name = "";
@@ -102,13 +117,29 @@ function page(title, ...children) {
   heading.focus();
 }
 
-function notSignedIn() {
-  page("Not signed in",
-    h("p", {}, "This page shows a memory only to the browser that opened its link. A link works once, for two minutes."),
-    h("p", {}, "Press Enter in the terminal where ", h("code", {}, "memdb web"), " runs: it prints a new link. Open that one."));
+function notSignedIn(code = "sign_in") {
+  page(PAGES[code][0], paragraphs(code));
+}
+
+/** Say what ended the visit; nothing on the page goes on. */
+function ended(name) {
+  if (state.isEnded) return;
+  state.isEnded = true;
+  state.stream?.close();
+  clearTimeout(state.goneTimer);
+  document.querySelectorAll("dialog[open]").forEach((one) => one.close());
+  mark.textContent = "";
+  page(PAGES[name][0], paragraphs(name));
+}
+
+/** Show that the file is busy, and try again by itself. */
+function busy() {
+  const again = () => { state.name = ""; show(false); };
+  page(PAGES.busy[0], paragraphs("busy"), countDown(5, again), button("Try now", again));
 }
 
 function goneAway() {
+  if (state.isEnded) return;
   mark.textContent = "server gone";
   clearTimeout(state.goneTimer);
   state.goneTimer = setTimeout(async () => {
@@ -132,20 +163,77 @@ function chooseScope() {
   page("Whose memory?", h("p", {}, "Two people's memories are never mixed on one page."), links);
 }
 
+/** Return a choice of the zone that times are shown in; it is kept for this browser. */
+function zonePicker() {
+  const all = ["", "UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? []).filter((one) => one !== "UTC")];
+  const select = h("select", { "aria-label": "Time zone", onchange: () => {
+    setZone(select.value);
+    storage.set("zone", select.value);
+    redraw();
+  } }, h("option", { value: zone() }, zone() || "local time"));
+  const fillAll = () => {
+    if (select.childElementCount > 1) return;
+    fill(select, all.map((one) => h("option", { value: one, selected: one === zone() }, one || "local time")));
+  };
+  for (const event of ["pointerdown", "focus"]) select.addEventListener(event, fillAll);
+  return select;
+}
+
+/** Draw the view and the rail anew. */
+function redraw() {
+  state.name = "";
+  return show(false);
+}
+
+async function signOut() {
+  await http.signOut();
+  notSignedIn();
+}
+
+/** Show what has no room in the bar of a narrow screen. */
+function more() {
+  const { node, close } = dialog("More", h("nav", { "aria-label": "More views" }, router.VIEWS.filter(([view]) => REST.has(view)).map(([view, label]) =>
+    h("a", { class: "row", "data-go": true, href: router.href(view, withScope()), onclick: () => close() }, label))),
+    h("p", { class: "meta" }, shown(state.about.file), state.scope ? ` · memory of ${shown(state.scope.user || "all")}` : "", state.about.read_only ? " · read-only" : ""),
+    h("p", {}, h("label", {}, "Times in", zonePicker())),
+    h("div", { class: "tools" }, state.scopes.length > 1 && button("Another memory", () => { close(); chooseScope(); }), button("Theme", nextTheme), button("Keys", () => { close(); help(); }),
+      button("Sign out", () => { close(); signOut(); }), button("Close", () => close(), { class: "primary" })));
+  node.querySelector("a").focus();
+}
+
+/** Return the commands behind ">": [label, key, what it does]. */
+function commands() {
+  const here = Object.entries(state.view?.keys ?? {}).map(([key, run]) => [KEYS.find(([one]) => one === key)?.[1], key, run]).filter(([label]) => label);
+  const scope = new URLSearchParams(Object.entries(withScope()).filter(([, value]) => value !== null && value !== undefined));
+  return [
+    ...here.map(([label, key, run]) => [`${label[0].toUpperCase()}${label.slice(1)}`, key, run]),
+    ...router.VIEWS.map(([view, label, key]) => [`Go to ${label.toLowerCase()}`, `g ${key}`, () => router.go(view, withScope())]),
+    ["Theme: light or dark", "t", nextTheme], ["Keys and help", "?", help], ["Copy link", "y", () => copy(location.href, "Link copied.")],
+    ["Times in UTC", "", () => { setZone("UTC"); storage.set("zone", "UTC"); redraw(); }],
+    ["Times in local time", "", () => { setZone(""); storage.set("zone", ""); redraw(); }],
+    state.scopes.length > 1 && ["Another memory", "", chooseScope],
+    state.scope && ["Export this memory", "", () => h("a", { href: `api/v1/export?${scope}`, download: "memory.jsonl" }).click()],
+    ["Sign out", "", signOut],
+  ].filter(Boolean);
+}
+
 function drawRail(name) {
   const user = state.scope ? (state.scope.user === "" ? "shared" : shown(state.scope.user)) : "";
   fill(rail, router.VIEWS.map(([view, label, key]) =>
-    h("a", { "data-go": true, href: router.href(view, withScope()), "aria-current": view === name ? "page" : null, title: `g ${key}` }, label)),
+    h("a", { "data-go": true, class: REST.has(view) ? "rest" : null, href: router.href(view, withScope()), "aria-current": view === name ? "page" : null, title: `g ${key}` }, label)),
+    button("More", more, { class: REST.has(name) ? "more here" : "more", "aria-haspopup": "dialog" }),
     h("div", { class: "foot" },
+      h("p", {}, zonePicker()),
       h("p", {}, shown(state.about.file)),
       user && h("p", {}, "memory of ", h("b", {}, user)),
       state.scopes.length > 1 && button("Another memory", chooseScope, { class: "link" }),
       state.about.read_only && h("p", {}, "read-only"),
-      button("Sign out", async () => { await http.signOut(); notSignedIn(); }, { class: "link" })));
+      button("Sign out", signOut, { class: "link" })));
 }
 
 /** Show what the address says. */
 async function show(isNew) {
+  if (state.isEnded) return undefined;
   const { view: name, params } = router.place();
   const wanted = state.scopes.find((one) => one.user === params.user && one.app === (params.app ?? "default"));
   state.scope = wanted ?? (params.user === undefined && state.scopes.length === 1 ? state.scopes[0] : null);
@@ -166,13 +254,15 @@ async function show(isNew) {
   root.style.height = "100%";
   fill(main, root);
   try {
-    const module = await import(`./views/${name}.js`);
+    const module = await import(`./views/${name}.js`).catch((error) => { throw error instanceof TypeError ? http.gone() : error; });
     if (mine !== state.number) return undefined;
     state.view = await module.mount(root, context(params, null));
   } catch (error) {
-    if (mine === state.number) fill(root, problem(error, () => { state.name = ""; show(false); }));
+    if (mine !== state.number) return undefined;
+    if (error.code === "busy") busy();
+    else fill(root, problem(error, () => { state.name = ""; show(false); }));
   }
-  if (isNew && document.activeElement !== box) (root.querySelector("h1[tabindex]") ?? main).focus({ preventScroll: true });
+  if (isNew) offerFocus(root.querySelector("h1[tabindex]") ?? main);
   return undefined;
 }
 
@@ -198,8 +288,9 @@ function help() {
 
 function runKey(key) {
   const keys = state.view?.keys ?? {};
-  if (key === "/") {
+  if (key === "/" || key === ">") {
     box.focus();
+    if (key === ">") { box.value = ">"; box.dispatchEvent(new Event("input", { bubbles: true })); return true; }
     box.select();
     return true;
   }
@@ -222,8 +313,10 @@ async function begin() {
   const secret = new URLSearchParams(location.hash.slice(1)).get("k");
   if (location.hash) history.replaceState(history.state, "", location.pathname + location.search);
   setTheme(storage.get("theme"));
+  if (!setZone(storage.get("zone") ?? "")) setZone("");
   const search = h("form", { role: "search", onsubmit: (event) => {
     event.preventDefault();
+    if (box.value.startsWith(">")) return;
     if (router.place().view !== "search") router.go("search", withScope({ q: box.value }));
   } }, box);
   document.body.append(progress,
@@ -232,12 +325,25 @@ async function begin() {
     rail, main, live);
   let open = 0;
   http.listeners.busy = (by) => { open += by; progress.toggleAttribute("data-on", open > 0); };
-  http.listeners.signIn = notSignedIn;
+  http.listeners.signIn = () => notSignedIn();
+  http.listeners.ended = (code) => { if (ENDS[code]) ended(ENDS[code]); };
   http.listeners.gone = goneAway;
-  if (secret && !(await http.signIn(secret)) && !(await http.whatIsServed())) return notSignedIn();
+  const refused = secret ? await http.signIn(secret) : "";
+  if (refused && !(await http.whatIsServed())) return notSignedIn(PAGES[refused] ? refused : "sign_in");
   state.about = await http.whatIsServed();
   if (!state.about) return notSignedIn();
   state.scopes = (await http.get("scopes")).items;
+  // Commands come before the search: what is typed after ">" is no question.
+  box.addEventListener("input", async (event) => {
+    if (!box.value.startsWith(">")) { if (palette?.isOpen()) palette.close(box); return; }
+    event.stopImmediatePropagation();
+    palette ??= await import("./palette.js");
+    if (box.value.startsWith(">")) palette.show(box, commands());
+  });
+  box.addEventListener("keydown", (event) => {
+    if (palette?.onKey(event, box)) event.stopImmediatePropagation();
+  });
+  box.addEventListener("blur", () => { if (palette?.isOpen()) palette.close(box); });
   box.addEventListener("input", (event) => {
     // Typing in the one box on top opens the view of search, which takes over.
     if (event.isComposing || router.place().view === "search" || box.value.length < 2) return;
@@ -255,14 +361,14 @@ async function begin() {
   state.stream = watch({
     open: () => { mark.textContent = "● live"; },
     lost: () => { mark.textContent = "○ not live"; },
-    change: async () => {
+    change: async (change) => {
       if (!state.scopes.length) state.scopes = (await http.get("scopes").catch(() => ({ items: [] }))).items;
-      state.view?.refresh?.();
+      state.view?.refresh?.(change);
     },
-    replaced: () => page("The file was replaced", h("p", {}, "Another file is at this path now. What you saw is not what it holds."), h("p", {}, "Start ", h("code", {}, "memdb web"), " again.")),
-    closing: () => { mark.textContent = "server gone"; goneAway(); },
+    ended,
+    closing: () => goneAway(),
   });
   return router.start(show);
 }
 
-begin().catch((error) => fill(main, problem(error, () => location.reload())));
+begin().catch((error) => { if (!state.isEnded) fill(main, problem(error, () => location.reload())); });

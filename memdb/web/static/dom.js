@@ -128,16 +128,50 @@ export const number = (value) => Number(value ?? 0).toLocaleString("en");
 export const plural = (count, noun) =>
   `${number(count)} ${count === 1 ? noun : noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
 
+const format = { zone: "", of: null };
+
+/** Show times in a zone, such as "Europe/Oslo"; "" is that of this computer. False if it is unknown. */
+export function setZone(zone) {
+  try {
+    format.of = new Intl.DateTimeFormat("en-GB", { timeZone: zone || undefined, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+    format.zone = zone;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const zone = () => format.zone;
+
+/** Return the parts of a time in the zone that is shown, as numbers. */
+export function partsOf(ms) {
+  if (!format.of) setZone("");
+  const found = {};
+  for (const { type, value } of format.of.formatToParts(new Date(ms))) found[type] = Number(value);
+  return found;
+}
+
+/** Return by how many minutes the zone that is shown is ahead of UTC at a time. */
+export function offsetMinutes(ms = Date.now()) {
+  const { year, month, day: date, hour, minute, second } = partsOf(ms);
+  return Math.round((Date.UTC(year, month - 1, date, hour, minute, second) - Math.floor(ms / 1000) * 1000) / 60000);
+}
+
 const pad = (value) => String(value).padStart(2, "0");
 const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
-export const clock = (ms) => (ms ? `${pad(new Date(ms).getHours())}:${pad(new Date(ms).getMinutes())}` : "");
+
+/** Return the hour and minute of a time, "" without one. */
+export function clock(ms) {
+  if (!ms) return "";
+  const { hour, minute } = partsOf(ms);
+  return `${pad(hour)}:${pad(minute)}`;
+}
 
 /** Return the day of a time, with the year if it is not this one. */
 export function day(ms) {
   if (!ms) return "no date";
-  const date = new Date(ms);
-  const year = date.getFullYear() === new Date().getFullYear() ? "" : ` ${date.getFullYear()}`;
-  return `${date.getDate()} ${MONTHS[date.getMonth()]}${year}`;
+  const { year, month, day: date } = partsOf(ms);
+  return `${date} ${MONTHS[month - 1]}${year === partsOf(Date.now()).year ? "" : ` ${year}`}`;
 }
 
 /** Return how long ago a time is, in words; the date stands in the title. */
@@ -153,4 +187,11 @@ export function age(ms) {
 /** Return a button. */
 export function button(label, onclick, attributes = {}) {
   return h("button", { type: "button", onclick, ...attributes }, label);
+}
+
+export const isField = (node) => node?.matches?.("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable]");
+
+/** Give the focus to what was just loaded, but never take it from somebody who types. */
+export function offerFocus(node) {
+  if (!isField(document.activeElement) && !document.querySelector("dialog[open]")) node?.focus({ preventScroll: true });
 }

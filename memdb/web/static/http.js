@@ -8,7 +8,7 @@ export class Problem extends Error {
   }
 }
 
-export const listeners = { signIn: () => {}, gone: () => {}, busy: () => {} };
+export const listeners = { signIn: () => {}, gone: () => {}, busy: () => {}, ended: (_code) => {} };
 
 const API = "api/v1/";
 
@@ -25,6 +25,12 @@ export function address(noun, query = {}) {
   return `${API}${noun}${text ? `?${text}` : ""}`;
 }
 
+/** Note that nobody answers, and return what to say of it. */
+export function gone() {
+  listeners.gone();
+  return new Problem({ code: "gone", detail: "The server does not answer.", todo: "Start `memdb web` again; this page tries every 2 seconds." });
+}
+
 async function ask(url, options) {
   listeners.busy(1);
   try {
@@ -33,8 +39,7 @@ async function ask(url, options) {
       answer = await fetch(url, { credentials: "same-origin", cache: "no-store", ...options });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      listeners.gone();
-      throw new Problem({ code: "gone", detail: "The server does not answer.", todo: "Start `memdb web` again; this page tries every 2 seconds." });
+      throw gone();
     }
     if (answer.ok) return answer;
     let facts = {};
@@ -44,6 +49,7 @@ async function ask(url, options) {
       facts = { detail: `The server answered ${answer.status}.` };
     }
     if (answer.status === 401) listeners.signIn();
+    else listeners.ended(facts.code);
     throw new Problem({ status: answer.status, ...facts });
   } finally {
     listeners.busy(-1);
@@ -84,10 +90,10 @@ export async function send(method, noun, query, body = {}, etag = null) {
   return found;
 }
 
-/** Sign in with the secret of a link; false if it was used or is too old. */
+/** Sign in with the secret of a link; returns the code of what is wrong with it, "" if nothing. */
 export async function signIn(secret) {
   const answer = await fetch("session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ secret }) });
-  return answer.ok;
+  return answer.ok ? "" : (await answer.json().catch(() => ({}))).code ?? "sign_in";
 }
 
 /** Return what is served, null if this browser is not signed in. */

@@ -1,7 +1,10 @@
+import { isField } from "./dom.js";
+
 // Single keys: off while typing or composing, with a modifier, or by the setting.
 
 export const KEYS = [
   ["/", "search (also Ctrl K)"],
+  [">", "commands, in the box of the search"],
   ["g then c s e a x h m", "go to a view"],
   ["j k ↓ ↑", "next, previous"],
   ["Enter", "open"],
@@ -11,6 +14,7 @@ export const KEYS = [
   ["p", "pin"],
   ["s", "supersede"],
   ["x", "select"],
+  ["X", "select up to here (Shift x)"],
   ["#", "forget"],
   ["c", "copy text"],
   ["y", "copy link"],
@@ -18,8 +22,6 @@ export const KEYS = [
   ["t", "theme"],
   ["?", "this list"],
 ];
-
-const isField = (node) => node?.matches?.("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable]");
 
 /** Listen for keys; *run(key)* returns whether it did something. */
 export function listen({ run, goTo, isOff }) {

@@ -1,5 +1,5 @@
 // Lists: a virtual one by number for very long conversations, and one that grows by key.
-import { fill, h } from "./dom.js";
+import { fill, h, offerFocus } from "./dom.js";
 import { get } from "./http.js";
 
 const MAX_HEIGHT = 15000000; // some browsers stop near 17 million
@@ -190,7 +190,7 @@ export class FeedList {
     } finally {
       this.isJumping = false;
     }
-    if (focus) row?.focus({ preventScroll: true });
+    if (focus) offerFocus(row);
     return row;
   }
 
@@ -209,6 +209,21 @@ export class FeedList {
       this.observer.unobserve(node);
       node.remove();
     }
+    await this.show();
+  }
+
+  /** Take up rows that were added at the end; what is read stays as it is. */
+  async grow(count) {
+    const index = Math.max(0, Math.floor((this.count - 1) / PAGE));
+    this.resize(count);
+    const node = this.chunks.get(index);
+    if (node && !node.contains(document.activeElement)) {
+      this.chunks.delete(index);
+      await this.chunk(index);
+      this.observer.unobserve(node);
+      node.remove();
+    }
+    for (const chunk of this.chunks.values()) for (const row of chunk.children) row.setAttribute("aria-setsize", count);
     await this.show();
   }
 
@@ -243,12 +258,23 @@ export class KeyedList {
       if (mine !== this.number) return;
       this.items = found.items;
       this.next = found.next;
+      const before = this.holder.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+      this.pill?.remove();
       fill(this.holder, this.items.length ? this.items.map((item, index) => this.draw(item, this.items[index - 1])) : this.empty?.(), this.end);
+      if (before !== null) this.holder.querySelector(`[href="${CSS.escape(before)}"]`)?.focus({ preventScroll: true });
     } catch (error) {
       if (mine === this.number) fill(this.holder, this.failed(error));
     } finally {
       if (mine === this.number) this.isBusy = false;
     }
+  }
+
+  /** Read the list again; while somebody reads further down, only say that it changed. */
+  refresh() {
+    if (this.pane.scrollTop < 40) return this.load();
+    this.pill ??= h("button", { type: "button", class: "pill", onclick: () => { this.pane.scrollTop = 0; this.load(); } }, "Changed ↑");
+    this.pane.append(this.pill);
+    return undefined;
   }
 
   async more() {

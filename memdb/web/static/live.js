@@ -1,29 +1,71 @@
-// The stream of events: open while the tab is seen, closed while it is hidden.
+// The stream of events: one for all tabs of a browser that are seen, none while all are hidden.
+// A browser opens six connections to a server at most, so a stream a tab would stop the seventh.
 
-/** Call the functions of *on* (change, replaced, closing, open, lost) for what happens to the file. */
+const RETRY_MS = 5000;
+
+/**
+ * Call the functions of *on* (change, ended, closing, open, lost) for what happens to the file.
+ *
+ * `change` gets the sessions and kinds that changed; null if that is not known.
+ */
 export function watch(on) {
-  let source = null;
-  const open = () => {
-    if (source || document.hidden) return;
-    source = new EventSource("api/v1/events");
-    source.addEventListener("open", () => on.open());
-    source.addEventListener("change", () => on.change());
-    source.addEventListener("replaced", () => { close(); on.replaced(); });
-    source.addEventListener("closing", () => { close(); on.closing(); });
-    source.addEventListener("error", () => on.lost());
+  const name = new URL(".", location.href).pathname + "events";
+  const channel = new BroadcastChannel(name);
+  let asking = null; // cancels the wait for the turn of this tab, and ends its turn
+  let mark = null; // of the last change that any tab was told
+  let state = "lost";
+
+  const take = (kind, data) => {
+    if (kind === "change") mark = data?.mark ?? mark;
+    else state = kind;
+    on[kind](data);
   };
+  const tell = (kind, data = null) => {
+    channel.postMessage([kind, data]);
+    take(kind, data);
+  };
+  channel.onmessage = ({ data: [kind, data] }) => {
+    if (kind === "hello") { if (source) channel.postMessage([state, null]); } else if (!document.hidden) take(kind, data);
+  };
+
+  let source = null;
+  const listen = (signal) => new Promise((done) => {
+    source = new EventSource(`api/v1/events${mark === null ? "" : `?since=${encodeURIComponent(mark)}`}`);
+    const end = () => { source?.close(); source = null; done(); };
+    signal.addEventListener("abort", end);
+    source.addEventListener("open", () => tell("open"));
+    source.addEventListener("error", () => {
+      tell("lost");
+      if (source?.readyState !== EventSource.CLOSED) return; // it tries again by itself
+      close();
+      setTimeout(open, RETRY_MS);
+    });
+    source.addEventListener("change", (event) => tell("change", JSON.parse(event.data)));
+    for (const kind of ["replaced", "migrated"]) source.addEventListener(kind, () => { end(); tell("ended", kind); });
+    source.addEventListener("closing", () => tell("closing"));
+  });
+
   const close = () => {
-    source?.close();
-    source = null;
+    asking?.abort();
+    asking = null;
+  };
+  const open = () => {
+    if (asking || document.hidden) return;
+    asking = new AbortController();
+    const { signal } = asking;
+    channel.postMessage(["hello", null]);
+    // Whoever holds the lock has the stream; the next in line goes on from the last mark.
+    navigator.locks.request(name, { signal }, () => (signal.aborted ? undefined : listen(signal))).catch(() => {});
   };
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) close();
     else {
       open();
-      on.change(); // what was missed while hidden
+      on.change(null); // what was missed while hidden
     }
   });
   addEventListener("pagehide", close);
+  addEventListener("pageshow", open);
   open();
   return { open, close };
 }

@@ -1,5 +1,5 @@
 // Artifacts: names with their versions, differences, images, and the bytes to take away.
-import { age, button, day, fill, h, longWords, number, plural, shown, size, words } from "../dom.js";
+import { age, button, day, fill, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
 import { lineDiff } from "../diff.js";
 import { address, get, getText, send } from "../http.js";
 import { KeyedList } from "../list.js";
@@ -107,7 +107,7 @@ export async function mount(root, ctx) {
           ctx.readOnly ? null : [TEXT.test(one.mime ?? "") && one.size_bytes <= 500000 ? button("Save a new version …", save) : null,
             versions.length > 1 && button("Delete this version …", () => remove(one.version), { class: "danger" }), button("Delete …", () => remove(null), { class: "danger" })]),
         body);
-      if (isFocus) heading.focus({ preventScroll: true });
+      if (isFocus) offerFocus(heading);
       if (against) await drawDiff(one, against, body);
       else await drawBody(one, body);
     } catch (error) {
@@ -133,7 +133,7 @@ export async function mount(root, ctx) {
       if (next.name) await openArtifact();
       else { drawNone(); [...rows.querySelectorAll("[data-key]")].find((row) => row.dataset.key === before)?.focus(); }
     },
-    async refresh() { await keyed.load(); if (open !== null && !document.querySelector("dialog[open]")) await openArtifact(false); },
+    async refresh(change = null) { if (!ctx.concerns(change, ["artifact"])) return; await keyed.refresh(); if (open !== null && !document.querySelector("dialog[open]")) await openArtifact(false); },
     close() { if (open === null) return false; ctx.up({}); return true; },
     keys: { "[": step(1), "]": step(-1) },
   };

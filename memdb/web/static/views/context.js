@@ -104,6 +104,9 @@ export async function mount(root, ctx) {
 
   let timer = 0;
   const later = () => { address(); clearTimeout(timer); timer = setTimeout(load, 60); };
+  // At most one in two seconds, however often somebody writes.
+  let waiting = 0;
+  const changed = () => { waiting ||= setTimeout(() => { waiting = 0; load(); }, 2000); };
   const setBudget = (value) => { params = { ...params, budget: String(value) }; slider.setAttribute("aria-valuetext", `${number(value)} tokens`); later(); };
   slider.addEventListener("input", () => { budget.value = toBudget(Number(slider.value)); setBudget(budget.value); });
   budget.addEventListener("change", () => { if (Number(budget.value) >= 1) { slider.value = toStep(Number(budget.value)); setBudget(Math.round(Number(budget.value))); } });
@@ -113,12 +116,17 @@ export async function mount(root, ctx) {
   shape.addEventListener("change", () => { params = { ...params, shape: shape.value }; address(); drawSent(); });
   details.addEventListener("toggle", drawSent);
 
+  const option = (one) => h("option", { value: one.name }, shown(one.title ?? one.name));
   async function start() {
     if (ctx.scope.user === undefined) { fill(pieces, h("div", { class: "empty" }, "Nothing said yet: a context is built of conversations.")); return; }
     try {
       const found = (await get("sessions", { ...ctx.scope, order: "updated", limit: 200 })).items;
-      if (params.session && !found.some((one) => one.name === params.session)) found.unshift({ name: params.session, title: null });
-      fill(choose, found.map((one) => h("option", { value: one.name }, shown(one.title ?? one.name))));
+      if (params.session && !found.some((one) => one.name === params.session)) {
+        const older = await get("session", { ...ctx.scope, session: params.session }).catch(() => ({}));
+        if (older.last_seq === undefined) { fill(pieces, h("div", { class: "empty" }, "There is no such conversation: it was forgotten, or never there.")); params = { ...params, session: undefined }; fill(choose, found.map(option)); choose.value = ""; return; }
+        found.unshift({ name: params.session, title: older.title });
+      }
+      fill(choose, found.map(option));
       if (!found.length) { fill(pieces, h("div", { class: "empty" }, "Nothing said yet: a context is built of conversations.")); return; }
       if (!params.session) params = { ...params, session: found[0].name };
       choose.value = params.session;
@@ -130,8 +138,8 @@ export async function mount(root, ctx) {
   await start();
   return {
     async update(next) { params = { ...next, session: next.session ?? params.session }; choose.value = params.session; budget.value = Number(params.budget) || 4000; question.value = params.q ?? ""; await load(); },
-    refresh: load,
-    destroy() { clearTimeout(timer); },
+    async refresh(change = null) { if (params.session && ctx.concerns(change, ["message", "session", "entry", "summary", "settings"], params.session)) changed(); },
+    destroy() { clearTimeout(timer); clearTimeout(waiting); },
     keys: { c: () => ctx.copy(sent.dataset.text ?? "") },
   };
 }

@@ -1,5 +1,5 @@
 // Conversations: newest first; the words of one as a virtual list; its summary tree beside it.
-import { FIRST_CHARS, button, clock, day, fill, h, longWords, number, plural, shown, size, words } from "../dom.js";
+import { FIRST_CHARS, button, clock, day, fill, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
 import { address, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
 import { openForget } from "./forget.js";
@@ -90,6 +90,7 @@ export async function mount(root, ctx) {
   let feed = null;
   let head = null;
   const selected = new Set();
+  let last = null; // seq where a range of selected messages begins
   let params = ctx.params;
 
   if (ctx.scope.user === undefined) {
@@ -121,9 +122,11 @@ export async function mount(root, ctx) {
 
   const closeSession = () => {
     feed?.close();
+    pill.remove();
     feed = null;
     open = null;
     selected.clear();
+    last = null;
     panes.removeAttribute("data-open");
   };
 
@@ -170,7 +173,7 @@ export async function mount(root, ctx) {
     node.querySelector("a, button").focus();
   };
 
-  const pill = button("", () => { pill.remove(); feed?.jump(head.last_seq, { end: true }); }, { class: "pill" });
+  const pill = button("", () => { pill.remove(); feed.missed = 0; feed.jump(head.last_seq, { end: true }); }, { class: "pill" });
 
   async function reopen() {
     const seq = feed?.seen ?? null;
@@ -180,7 +183,8 @@ export async function mount(root, ctx) {
     sessions.load();
   }
 
-  async function openSession(name, at, isFocus = true) {
+  async function openSession(name, place, isFocus = true) {
+    const at = Number.isSafeInteger(Number(place)) && Number(place) > 0 ? Number(place) : null;
     closeSession();
     open = name;
     panes.setAttribute("data-open", "");
@@ -192,8 +196,8 @@ export async function mount(root, ctx) {
     try {
       found = await get("session", { ...ctx.scope, session: name });
     } catch (error) {
-      if (open === name) fill(reader, ctx.problem(error, () => openSession(name, at)));
-      return;
+      if (open === name && error.status !== 404) fill(reader, ctx.problem(error, () => openSession(name, at)));
+      if (error.status !== 404) return;
     }
     if (open !== name) return;
     head = found;
@@ -205,7 +209,7 @@ export async function mount(root, ctx) {
     ctx.setTitle(head.title ?? name);
     const where = h("span", { class: "meta" }, "");
     const goTo = h("input", { type: "number", min: 1, max: head.last_seq, "aria-label": "Go to message number", placeholder: "#",
-      onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { ctx.change({ session: name, at: seq }); jump(Math.min(seq, head.last_seq)); } } });
+      onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { goTo.blur(); ctx.change({ session: name, at: seq }); jump(Math.min(seq, head.last_seq)); } } });
     goTo.style.width = "7rem";
     const heading = h("h2", { tabindex: -1 }, words(shown(head.title ?? name)));
     fill(reader, h("div", { class: "head" }, button("‹", () => ctx.up({}), { class: "quiet only-narrow", "aria-label": "Back to the list" }), heading, where, goTo,
@@ -219,9 +223,9 @@ export async function mount(root, ctx) {
       moved: (seq) => { if (feed) feed.seen = seq; where.textContent = `#${number(seq)} of ${number(head.last_seq)}`; light(seq); },
       failed: (error) => { if (!reader.querySelector(".problem")) reader.append(ctx.problem(error, () => openSession(name, at))); },
     });
-    if (at) await jump(Number(at), isFocus);
+    if (at) await jump(at, isFocus);
     else await feed.jump(head.last_seq, { end: true });
-    if (isFocus && !at) heading.focus({ preventScroll: true });
+    if (isFocus && !at) offerFocus(heading);
     drawTree(tree, ctx, name, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }).then(() => feed?.report()).catch((error) => fill(tree, ctx.problem(error)));
   }
 
@@ -245,9 +249,10 @@ export async function mount(root, ctx) {
       } else if (isSame && next.at) await jump(Number(next.at));
       else if (!isSame) await openSession(next.session, next.at);
     },
-    async refresh() {
-      sessions.load();
-      if (open === null) return;
+    async refresh(change = null) {
+      if (ctx.concerns(change, ["session", "message", "summary"], "*")) sessions.refresh();
+      if (open === null || !ctx.concerns(change, ["session", "message", "summary"], open)) return;
+      const isGrown = change?.is_complete && !["session", "message"].some((kind) => change.kinds.includes(kind));
       const now = await get("session", { ...ctx.scope, session: open }).catch(() => null);
       if (!feed || !head) return;
       if (!now || now.last_seq === undefined) { openSession(open, null, false); return; }
@@ -256,14 +261,15 @@ export async function mount(root, ctx) {
         const isAtEnd = reader.scrollTop + reader.clientHeight > reader.scrollHeight - 80;
         const was = head.last_seq;
         head = now;
-        await feed.reload(now.last_seq);
+        if (isGrown) await feed.grow(now.last_seq);
+        else await feed.reload(now.last_seq);
         if (isAtEnd) await feed.jump(now.last_seq, { end: true });
         else {
           feed.missed = (feed.missed ?? 0) + now.last_seq - was;
           pill.textContent = `${feed.missed} new ↓`;
-          reader.append(pill);
+          panes.append(pill);
         }
-      } else {
+      } else if (!isGrown) {
         head = now;
         await feed.reload(now.last_seq);
       }
@@ -276,8 +282,23 @@ export async function mount(root, ctx) {
     },
     keys: {
       ".": () => (open === null ? false : actions()),
-      "#": () => (ctx.readOnly || open === null ? false : openForget(ctx, selected.size ? { session: open, seqs: [...selected] } : { session: open }, reopen)),
-      x: () => document.activeElement?.querySelector?.("input[type=checkbox]")?.click(),
+      "#": () => {
+        const row = document.activeElement?.closest?.("[data-session]")?.dataset.session ?? open; // the one under the focus
+        if (ctx.readOnly || row === null) return false;
+        openForget(ctx, row === open && selected.size ? { session: open, seqs: [...selected] } : { session: row }, reopen);
+        return true;
+      },
+      x: () => { const row = document.activeElement?.closest?.(".message"); row?.querySelector("input[type=checkbox]")?.click(); if (row) last = Number(row.dataset.seq); return Boolean(row); },
+      X: () => {
+        const seq = Number(document.activeElement?.closest?.(".message")?.dataset.seq);
+        if (!seq || ctx.readOnly) return false;
+        const from = last ?? seq;
+        for (let one = Math.min(from, seq); one <= Math.max(from, seq); one += 1) selected.add(one);
+        last = seq;
+        reader.querySelectorAll("article").forEach((row) => { const box = row.querySelector("input[type=checkbox]"); if (box) box.checked = selected.has(Number(row.dataset.seq)); });
+        drawSelection();
+        return true;
+      },
       c: () => { const row = document.activeElement?.closest?.(".message"); if (row) ctx.copy(row.querySelector(".read")?.textContent ?? ""); },
     },
     destroy: closeSession,

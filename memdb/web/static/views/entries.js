@@ -1,6 +1,6 @@
 // Entries: by category, with history, source and what can be done; as they were at any time.
 import { importance } from "../bars.js";
-import { age, button, day, fill, h, longWords, number, plural, shown, words } from "../dom.js";
+import { age, button, day, fill, h, longWords, number, offerFocus, plural, shown, words } from "../dom.js";
 import { wordDiff } from "../diff.js";
 import { address as addressOf, get, send } from "../http.js";
 import { KeyedList } from "../list.js";
@@ -23,6 +23,7 @@ export async function mount(root, ctx) {
   const filter = h("input", { type: "search", "aria-label": "Filter entries by words", placeholder: "filter" });
   const selected = new Set();
   const selection = h("div", { class: "tools" });
+  let last = null; // id where a range of selected entries begins
   let params = ctx.params;
   let span = [Date.now() - 86400000, Date.now()];
   let pinnedCategories = new Set();
@@ -40,7 +41,7 @@ export async function mount(root, ctx) {
   const drawRow = (entry) => {
     const text = String(entry.text);
     const select = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select entry: ${shown(text.slice(0, 60))}`, checked: selected.has(entry.id),
-      onchange: (event) => { if (event.target.checked) selected.add(entry.id); else selected.delete(entry.id); drawSelection(); } });
+      onchange: (event) => { if (event.target.checked) selected.add(entry.id); else selected.delete(entry.id); last = entry.id; drawSelection(); } });
     const link = h("a", { class: "row", "data-go": true, "data-row": true, "data-entry": entry.id, href: ctx.href("entries", { ...filters(), entry: entry.id }), "aria-current": entry.id === open ? "true" : null },
       h("span", { class: "spread meta" }, h("span", { class: "kind kind-entry" }, isAlways(entry) ? (entry.pinned ? "★ " : "☆ ") : "◆ ", shown(entry.category)),
         entry.active === false ? h("span", { class: "warn" }, entry.superseded_by ? "superseded" : "off") : null),
@@ -78,10 +79,11 @@ export async function mount(root, ctx) {
     pinnedCategories = new Set(categories.items.filter((one) => one.pinned).map((one) => one.name));
     const total = found.rows.reduce((sum, row) => sum + row[1], 0);
     const pins = found.rows.reduce((sum, row) => sum + row[2], 0);
+    const of = (count) => (asOf() ? "" : ` ${number(count)}`); // the counts are those of now
     const chip = (value, text) => button(text, () => { params = { ...params, category: value, entry: undefined }; address(); drawChips(); load(); },
       { class: "chip", "aria-pressed": String((params.category ?? "") === value) });
-    fill(chips, chip("", `All ${number(total)}`), pins > 0 && chip("*", `★ Pinned ${number(pins)}`),
-      found.rows.map(([name, count]) => chip(name, `${pinnedCategories.has(name) ? "☆ " : ""}${shown(name)} ${number(count)}`)));
+    fill(chips, chip("", `All${of(total)}`), pins > 0 && chip("*", `★ Pinned${of(pins)}`),
+      found.rows.map(([name, count]) => chip(name, `${pinnedCategories.has(name) ? "☆ " : ""}${shown(name)}${of(count)}`)));
   }
 
   const address = () => { const { user, app, ...rest } = params; ctx.change(rest); };
@@ -119,6 +121,8 @@ export async function mount(root, ctx) {
     fill(detail, h("div", { class: "empty" }, "Choose an entry: where it comes from, what it was before, and what can be done."));
   }
 
+  const drawGone = () => fill(detail, h("div", { class: "empty" }, "There is no such entry: it was forgotten, or never there."));
+
   function drawHistory(entry, history) {
     const versions = [...history, { ...entry, replaced_ms: null, reason: null }].sort((a, b) => b.version - a.version);
     return versions.map((one, index) => {
@@ -137,6 +141,7 @@ export async function mount(root, ctx) {
   async function openEntry(id, isFocus = true) {
     open = id;
     panes.setAttribute("data-open", "");
+    if (!Number.isSafeInteger(id)) { drawGone(); return; }
     rows.querySelectorAll("[data-entry]").forEach((row) => (Number(row.dataset.entry) === id ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current")));
     const at = { ...ctx.scope, id };
     try {
@@ -166,11 +171,11 @@ export async function mount(root, ctx) {
           .filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
         h("h3", {}, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
         replaced.items.length ? [h("h3", {}, "It took the place of"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
-        decisions.items.length ? [h("h3", {}, "What was decided"), h("ul", { class: "tree" }, decisions.items.map((one) => h("li", {}, `${shown(one.action)}: ${shown(one.reason)} `, h("span", { class: "meta" }, `${shown(one.decided_by)} · ${day(one.decided_ms)}`))))] : null);
-      if (isFocus) heading.focus({ preventScroll: true });
+        decisions.items.length ? [h("h3", {}, "What was decided"), h("ul", { class: "tree" }, decisions.items.map((one) => h("li", {}, `${shown(one.action)}: ${shown(one.reason)} `, h("span", { class: "meta" }, `· decided by ${shown(one.decided_by)} · ${day(one.decided_ms)}`))))] : null);
+      if (isFocus) offerFocus(heading);
       if (params.version) detail.querySelector(`[data-version="${CSS.escape(params.version)}"]`)?.scrollIntoView();
     } catch (error) {
-      if (open === id) fill(detail, error.status === 404 ? h("div", { class: "empty" }, "There is no such entry: it was forgotten, or never there.") : ctx.problem(error, () => openEntry(id)));
+      if (open === id) error.status === 404 ? drawGone() : fill(detail, ctx.problem(error, () => openEntry(id)));
     }
   }
 
@@ -187,7 +192,7 @@ export async function mount(root, ctx) {
     drawAsOf();
     address();
     clearTimeout(timer);
-    timer = setTimeout(load, 100);
+    timer = setTimeout(() => { load(); drawChips().catch(() => {}); }, 100);
   });
   off.checked = params.state === "all";
   off.addEventListener("change", () => { params = { ...params, state: off.checked ? "all" : undefined }; address(); load(); });
@@ -225,11 +230,24 @@ export async function mount(root, ctx) {
         rows.querySelector(`[data-entry="${before}"]`)?.focus();
       }
     },
-    async refresh() { await Promise.all([load(), drawChips().catch(() => {})]); if (open !== null && !document.querySelector("dialog[open]")) await openEntry(open, false); },
+    async refresh(change = null) { if (!ctx.concerns(change, ["entry", "settings", "session"])) return; await Promise.all([params.q ? load() : keyed.refresh(), drawChips().catch(() => {})]); if (open !== null && !document.querySelector("dialog[open]")) await openEntry(open, false); },
     close() { if (open === null) return false; ctx.up(filters()); return true; },
     keys: {
       e: write((id) => actions.edit(id)), p: write((id) => actions.pin(id)), s: write((id) => actions.supersede(id)), "#": write((id) => actions.forget(id)),
       x: () => { const box = document.activeElement?.closest?.(".pick")?.querySelector("input"); box?.click(); return Boolean(box); },
+      X: () => {
+        const picks = [...rows.querySelectorAll(".pick")];
+        const at = picks.findIndex((one) => one.contains(document.activeElement));
+        if (at < 0 || ctx.readOnly) return false;
+        const from = picks.findIndex((one) => Number(one.firstElementChild.dataset.entry) === last);
+        for (const one of picks.slice(Math.min(at, from < 0 ? at : from), Math.max(at, from) + 1)) {
+          selected.add(Number(one.firstElementChild.dataset.entry));
+          one.querySelector("input").checked = true;
+        }
+        last = Number(picks[at].firstElementChild.dataset.entry);
+        drawSelection();
+        return true;
+      },
       c: () => { const text = detail.querySelector(".read"); if (text) ctx.copy(text.textContent); return Boolean(text); },
       "[": () => { const items = [...detail.querySelectorAll("[data-version]")]; params.version = Math.max(1, Number(params.version ?? items[0]?.dataset.version ?? 2) - 1); detail.querySelector(`[data-version="${params.version}"]`)?.scrollIntoView(); return true; },
       "]": () => { const items = [...detail.querySelectorAll("[data-version]")]; params.version = Math.min(items.length, Number(params.version ?? items.length) + 1); detail.querySelector(`[data-version="${params.version}"]`)?.scrollIntoView(); return true; },

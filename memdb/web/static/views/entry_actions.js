@@ -48,7 +48,6 @@ export function entryActions(ctx, done) {
     const warn = (event) => { if (node.isConnected && isChanged()) event.preventDefault(); };
     addEventListener("beforeunload", warn);
     node.addEventListener("close", () => removeEventListener("beforeunload", warn));
-    text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(); });
     text.focus();
     async function submit() {
       const before = entry;

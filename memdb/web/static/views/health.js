@@ -4,6 +4,13 @@ import { get, getLines, send } from "../http.js";
 
 const KINDS = { embed: "to embed", summarize: "to summarise", extract: "to look through" };
 
+/** Return what is to be said of a queue besides its numbers. */
+function stateOf(one) {
+  const parts = [one.model && `by ${shown(one.model)}`, one.oldest_due_ms && `since ${clock(one.oldest_due_ms)}`,
+    one.failing ? `${plural(one.failing, "job")} failing, ${plural(one.attempts, "try", "tries")}, again ${clock(one.retry_ms)}: ${shown(one.error)}` : null];
+  return parts.filter(Boolean).join(" · ");
+}
+
 export async function mount(root, ctx) {
   let params = ctx.params;
   const heading = h("h1", { tabindex: -1 }, "Health");
@@ -15,11 +22,12 @@ export async function mount(root, ctx) {
   const bytes = h("section", { class: "card", id: "size", "aria-label": "Size" });
   const calls = h("section", { class: "card", id: "calls", "aria-label": "Calls" });
   fill(root, h("div", { class: "page" }, heading, sentence, jobs, spaces, findings, secrets, bytes, calls));
-  const table = (names, rows, caption) => h("div", { class: "wide" }, h("table", {}, caption && h("caption", {}, caption),
+  const table = (names, rows, caption) => h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": names.join(", ") }, h("table", {}, caption && h("caption", {}, caption),
     h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { class: typeof cell === "number" ? "num" : null }, typeof cell === "number" ? number(cell) : cell)))))));
   const fail = (holder, title) => (error) => fill(holder, h("h2", {}, title), ctx.problem(error, load));
   let due = 0;
+  let waiting = 0;
   let found = [];
 
   /** Return a button that writes, says that it works, and shows what came of it. */
@@ -48,7 +56,7 @@ export async function mount(root, ctx) {
     due = count.value;
     const failures = Object.entries(stats.failures);
     fill(jobs, h("h2", {}, "Jobs"), h("p", {}, due ? `${plural(due, "job")} due.` : "All done."),
-      stats.queue.length ? table(["kind", "due", "state"], stats.queue.map((one) => [KINDS[one.kind] ?? shown(one.kind), one.due ?? one.count ?? 0, words(JSON.stringify(one), "code")])) : null,
+      stats.queue.length ? table(["kind", "waiting", "due", "state"], stats.queue.map((one) => [KINDS[one.kind] ?? shown(one.kind), one.waiting, one.due, stateOf(one)])) : null,
       failures.length ? table(["failed", "what was said"], failures.map(([name, text]) => [shown(name), words(typeof text === "string" ? text : JSON.stringify(text))])) : null,
       stats.refused.length ? h("p", { class: "warn" }, words(JSON.stringify(stats.refused), "code")) : null,
       h("div", { class: "tools" }, act("Run what is due", "jobs", (done) => `Ran: ${plural(done.value ?? done.done ?? 0, "job")}.`)));
@@ -101,6 +109,8 @@ export async function mount(root, ctx) {
   if (params.part) root.querySelector(`#${CSS.escape(params.part)}`)?.scrollIntoView();
   return {
     async update(next) { params = next; if (next.part) root.querySelector(`#${CSS.escape(next.part)}`)?.scrollIntoView(); },
-    refresh: () => Promise.all([drawJobs(), drawSpaces()]).catch(() => {}),
+    // At most one in two seconds, however often somebody writes.
+    refresh() { waiting ||= setTimeout(() => { waiting = 0; Promise.all([drawJobs(), drawSpaces()]).catch(() => {}); }, 2000); },
+    destroy() { clearTimeout(waiting); },
   };
 }

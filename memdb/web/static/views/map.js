@@ -1,11 +1,9 @@
 // Map: days of a calendar by how much was said, then the sessions and entries of a span as lanes.
-import { button, day, fill, h, number, plural, shown } from "../dom.js";
+import { button, day, fill, h, number, offsetMinutes, plural, shown } from "../dom.js";
 import { get } from "../http.js";
 
 const DAY_MS = 86400000;
 const MOST = 600;
-const MESSAGES = "SELECT substr(created, 1, :width) AS bucket, count(*) FROM messages_view WHERE app = :app AND user_name = :user AND created IS NOT NULL GROUP BY bucket ORDER BY bucket LIMIT 600";
-const ENTRIES = "SELECT substr(created, 1, :width) AS bucket, count(*) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY bucket ORDER BY bucket LIMIT 600";
 const SESSIONS = "SELECT session, title, messages, created, updated FROM sessions_view WHERE app = :app AND user_name = :user AND branch IS NULL AND updated >= :from AND created < :until ORDER BY created, session LIMIT 200";
 const LEARNT = "SELECT session, text, created FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' AND created >= :from AND created < :until ORDER BY created LIMIT 600";
 const SUMMARIES = "SELECT session, first_seq, last_seq FROM summaries_view WHERE app = :app AND user_name = :user AND condensed_into IS NULL AND session IN (SELECT session FROM sessions_view WHERE app = :app AND user_name = :user AND updated >= :from AND created < :until LIMIT 200) ORDER BY session, first_seq LIMIT 600";
@@ -14,7 +12,10 @@ const DAY_NAMES = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const LANE = 22;
 const WIDE = 900;
 
-const iso = (ms) => new Date(ms).toISOString().slice(0, 10);
+const MINUTE_MS = 60000;
+
+/** Return the day of a time in the zone that is shown, as 2026-05-01. */
+const iso = (ms) => new Date(ms + offsetMinutes() * MINUTE_MS).toISOString().slice(0, 10);
 
 export async function mount(root, ctx) {
   let params = ctx.params;
@@ -23,8 +24,9 @@ export async function mount(root, ctx) {
   const calendar = h("div", { class: "calendar" });
   const lanes = h("div", { class: "wide" });
   const status = h("p", { class: "meta", role: "status" });
+  const isComplete = h("p", { class: "meta" });
   fill(root, h("div", { class: "page" }, heading, h("div", { class: "tools" }, h("label", {}, "By", by),
-    h("span", { class: "meta" }, "Choose a day, or drag over some: the sessions of it stand below.")), calendar, status, lanes));
+    h("span", { class: "meta" }, "Choose a day, or drag over some: the sessions of it stand below.")), calendar, isComplete, status, lanes));
   const values = () => ({ app: ctx.scope.app ?? "default", user: ctx.scope.user });
   const ask = (sql, more) => get.post("query", { sql, values: { ...values(), ...more }, limit: MOST });
   const address = () => { const { user, app, ...rest } = params; ctx.change(rest); };
@@ -70,11 +72,13 @@ export async function mount(root, ctx) {
   async function drawSpan() {
     if (!params.from) { fill(lanes); status.textContent = ""; return; }
     const last = params.to ?? params.from;
-    const start = Date.parse(params.from.length === 4 ? `${params.from}-01-01` : params.from.length === 7 ? `${params.from}-01` : params.from);
+    const first = Date.parse(params.from.length === 4 ? `${params.from}-01-01` : params.from.length === 7 ? `${params.from}-01` : params.from);
     const lastDay = new Date(Date.parse(last.length === 4 ? `${last}-12-31` : last.length === 7 ? `${last}-01` : last));
     if (last.length === 7) lastDay.setUTCMonth(lastDay.getUTCMonth() + 1, 0);
-    if (Number.isNaN(start) || Number.isNaN(lastDay.getTime())) { status.textContent = "from and to are days, as in 2026-05-01."; return; }
-    const end = lastDay.getTime() + DAY_MS;
+    if (Number.isNaN(first) || Number.isNaN(lastDay.getTime())) { status.textContent = "from and to are days, as in 2026-05-01."; return; }
+    const shift = offsetMinutes() * MINUTE_MS;
+    const start = first - shift;
+    const end = lastDay.getTime() + DAY_MS - shift;
     const range = { from: new Date(start).toISOString(), until: new Date(end).toISOString() };
     try {
       const [sessions, entries, summaries] = await Promise.all([ask(SESSIONS, range), ask(LEARNT, range), ask(SUMMARIES, range)]);
@@ -107,11 +111,17 @@ export async function mount(root, ctx) {
     const unit = params.by ?? "day";
     try {
       const width = WIDTHS[unit] ?? 10;
-      const [counts, learnt] = await Promise.all([ask(MESSAGES, { width }), ask(ENTRIES, { width })]);
-      const all = new Map(counts.rows);
-      const entries = new Map(learnt.rows);
+      const found = await get("counts", { ...ctx.scope, offset_minutes: offsetMinutes() });
+      const all = new Map();
+      const entries = new Map();
+      for (const one of found.days) {
+        const bucket = iso(one.start_ms).slice(0, width);
+        if (one.messages) all.set(bucket, (all.get(bucket) ?? 0) + one.messages);
+        if (one.entries) entries.set(bucket, (entries.get(bucket) ?? 0) + one.entries);
+      }
+      isComplete.textContent = found.is_complete ? "" : "Of the newest million messages.";
       if (!all.size && !entries.size) fill(calendar, h("div", { class: "empty" }, "Begins here: nothing is said yet."));
-      else if (unit === "day") drawDays(all, entries);
+      else if (unit === "day" && found.bucket_days === 1) drawDays(all, entries);
       else {
         const most = Math.max(1, ...all.values());
         fill(calendar, h("div", { class: "tools" }, [...new Set([...all.keys(), ...entries.keys()])].sort().map((bucket) => cell(bucket, all.get(bucket) ?? 0, entries.get(bucket) ?? 0, most))));
@@ -121,9 +131,12 @@ export async function mount(root, ctx) {
       fill(calendar, ctx.problem(error, load));
     }
   }
+  // The counts read every message: at most once in ten seconds, however often somebody writes.
+  let waiting = 0;
+  const refresh = (change = null) => { if (ctx.concerns(change, ["message", "session", "entry"], "*")) waiting ||= setTimeout(() => { waiting = 0; load(); }, 10000); };
   const release = () => { setTimeout(() => { drag = null; }); };
   addEventListener("pointerup", release);
   by.addEventListener("change", () => { params = { by: by.value }; address(); load(); });
   await load();
-  return { async update(next) { params = next; by.value = params.by ?? "day"; await load(); }, refresh: load, destroy: () => removeEventListener("pointerup", release) };
+  return { async update(next) { params = next; by.value = params.by ?? "day"; await load(); }, refresh, destroy: () => { clearTimeout(waiting); removeEventListener("pointerup", release); } };
 }

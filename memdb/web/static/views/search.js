@@ -157,6 +157,7 @@ export async function mount(root, ctx) {
   let isAsking = false;
   let isWaiting = false;
   async function typed() {
+    if (box.value.startsWith(">")) return; // a command
     params = { ...params, q: box.value };
     limit = 20;
     address();
@@ -183,7 +184,10 @@ export async function mount(root, ctx) {
   box.addEventListener("change", onEnd);
   box.addEventListener("keydown", onKey);
   if (document.activeElement !== box || box.value.length < (params.q ?? "").length) box.value = params.q ?? "";
-  else params = { ...params, q: box.value };
+  else if (box.value !== params.q) { // typed while this was loading
+    params = { ...params, q: box.value };
+    address();
+  }
   get("settings").then((found) => { floor = found.recall_floor ?? floor; }).catch(() => {});
   drawFilters();
   await search();
@@ -200,7 +204,11 @@ export async function mount(root, ctx) {
       if (document.activeElement !== box) box.value = next.q ?? "";
       await search();
     },
-    refresh: search,
+    // What is read stays as it is: more may be found now, if one asks.
+    refresh(change = null) {
+      if (!params.q?.trim() || !ctx.concerns(change, ["message", "session", "entry", "summary", "artifact", "item"], "*")) return;
+      if (!status.querySelector("button")) status.append(" · ", button("Something changed: search again", search, { class: "link" }));
+    },
     close() { box.focus(); return true; },
     keys: {
       Enter: () => { const link = current()?.querySelector("a[data-open]"); link?.click(); return Boolean(link); },
