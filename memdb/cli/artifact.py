@@ -13,7 +13,7 @@ from memdb.cli.command import Noun
 from memdb.cli.editing import edited, pair, reply_diff, unchanged
 from memdb.cli.naming import session_named
 from memdb.cli.options import page_options
-from memdb.cli.output import Column, note, on_terminal, one_line, size, when
+from memdb.cli.output import Column, is_terminal, note, on_terminal, one_line, size, when
 from memdb.errors import InvalidInput, NotFound
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ def save(
 
     PATH "-", or none, is standard input. FILE is made if it is new.
     """
-    if path == "-" and sys.stdin.isatty():
+    if path == "-" and is_terminal(sys.stdin):
         raise click.UsageError("Nothing to save: give PATH, or pipe the bytes in.")
     with _bytes_of(path) as data, call.scope(create=True) as scope:
         session = None if session is None else session_named(scope, session, is_new=True)
@@ -195,13 +195,14 @@ def edit(call: Call, name: str, session: str | None) -> None:
         newest = _version(scope, name, None, session)
         text = _text(scope.artifacts.load(name, newest.version, session=session))
     suffix = os.path.splitext(name)[1] or ".txt"  # noqa: PTH122 (a name, no path)
-    changed = edited(text, suffix=suffix, instead="it to `memdb artifact save`")
-    if changed is None:
-        return unchanged(call, newest)
-    with call.scope() as scope:
-        saved = scope.artifacts.save(
-            name, changed, mime=newest.mime, session=session, expected_version=newest.version
-        )
+    instead = "it to `memdb artifact save`"
+    with edited(text, suffix=suffix, instead=instead, may_be_empty=True) as changed:
+        if changed is None:
+            return unchanged(call, newest)
+        with call.scope() as scope:
+            saved = scope.artifacts.save(
+                name, changed, mime=newest.mime, session=session, expected_version=newest.version
+            )
     return call.reply(saved, f"{_named(saved)} ({size(saved.size_bytes)}, {one_line(saved.mime)})")
 
 

@@ -17,7 +17,17 @@ from click.core import ParameterSource
 
 from memdb.cli import discard_output
 from memdb.cli.command import BY_OPTION, FILE, NO_PAGER, PAGER, TEXT, Command, is_file
-from memdb.cli.output import flush, note, one_line, paged, print_json, print_records, say
+from memdb.cli.defaults import is_address, shown_path
+from memdb.cli.output import (
+    flush,
+    is_terminal,
+    note,
+    one_line,
+    paged,
+    print_json,
+    print_records,
+    say,
+)
 from memdb.errors import FileError, InvalidInput, NotFound, ReadOnly, StorageError
 from memdb.models.ids import BranchName
 
@@ -278,7 +288,11 @@ class Call:
         self.secrets: SecretAction | None = given.get("secrets")
         self.model: str | None = given.get("model")
         self.embedder: str | None = given.get("embedder")
-        self.shown_file = click.format_filename(self.file)
+        self.shown_file = shown_path(self.file)
+
+    def use_file(self, path: str) -> None:
+        """Take *path* for FILE, in a command whose arguments are called otherwise."""
+        self.file, self.shown_file = path, shown_path(path)
 
     @contextmanager
     def open(self, *, create: bool = False, read_only: bool = False) -> Iterator[MemDB]:
@@ -302,7 +316,7 @@ class Call:
         path, shown = self.file, self.shown_file
         if path == ":memory:":
             raise FileError(":memory: would be gone at the end of the command: give a path", path)
-        if not create and not size_of(path):
+        if not create and not is_address(path) and not size_of(path):
             what = "does not exist: check the path" if size_of(path) is None else "is empty"
             raise FileError(
                 f"{shown} {what}; `memdb import` or `memdb remember` make a file", shown
@@ -346,7 +360,7 @@ class Call:
             UnknownUser: the user is absent, and *create* is False.
             FileError: as `open` does.
         """
-        if create and self.user is None and not size_of(self.file):
+        if create and self.user is None and not (is_address(self.file) or size_of(self.file)):
             raise WhichUser(self.shown_file, [])  # before a file is made
         with self.open(create=create) as db:
             yield self.choose(db, new=create)
@@ -512,6 +526,8 @@ def _names(scopes: list[dict[str, str]]) -> str:
 
 def is_writable(path: str) -> bool:
     """Return whether a file and its folder can be written, as files in WAL mode need."""
+    if is_address(path):
+        return True  # the server decides
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
     return os.access(path, os.W_OK) and os.access(folder, os.W_OK)
 
@@ -561,6 +577,6 @@ def confirm(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise click.UsageError("There is no terminal to ask on: give --yes to delete.")
     click.confirm(question, abort=True, err=True)

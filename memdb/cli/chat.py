@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
 from memdb.cli.base import (
@@ -449,16 +451,18 @@ def edit(call: Call, session: str, seq: int, text: str | None) -> None:
     """
     with call.session(session) as found:
         session, old = found.name, found.get(seq)
-    if text is None:
-        text = edited(old.text, instead="TEXT")
-        if text is None:
+    typed = edited(old.text, instead="TEXT") if text is None else nullcontext(text)
+    with typed as new_text:
+        if new_text is None:
             unchanged(call, old)
             return
-    with call.session(session) as found:
-        if found.get(seq) != old:
-            raise Conflict(f"{session}#{seq} was changed at this moment: look at it and try again")
-        said = {"role": old.role, "author": old.author, "metadata": old.metadata}
-        stored = found.host.edit(seq, {**said, "text": text})
+        with call.session(session) as found:
+            if found.get(seq) != old:
+                raise Conflict(
+                    f"{session}#{seq} was changed at this moment: look at it and try again"
+                )
+            said = {"role": old.role, "author": old.author, "metadata": old.metadata}
+            stored = found.host.edit(seq, {**said, "text": new_text})
     call.reply(stored, f"{one_line(f'{found.name}#{seq}')} ({counted(stored.tokens, 'token')})")
 
 

@@ -9,7 +9,7 @@ import os
 import click
 
 from memdb.cli import discard_output
-from memdb.cli.defaults import default_file, read_config
+from memdb.cli.defaults import default_file, read_config, shown_path
 from memdb.cli.output import clean, flush, note, print_json
 from memdb.errors import FileError, MemDBError, NotFound, SecretFound
 
@@ -95,7 +95,7 @@ class Command(click.Command):
             return ""
         if default is None:
             return "" if ctx.meta.get(NAMED) is None else "-f names FILE, so it is left out here."
-        path = click.format_filename(default.path)
+        path = shown_path(default.path)
         return (
             f"{default.where} names FILE ({path}), so it is left out here; -f PATH names another."
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 from click.shell_completion import CompletionItem
 
 TYPE_CHECKING = False
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     Name = tuple[str, str | None]
 
 MOST_COMPLETED = 1000
+SPECIAL = re.compile(r"([^\w@%+=:,./-])", re.ASCII)
+PLAIN_NAME = re.compile(r"[\w@%+=:,./-]*")
 HELP_CHARS = 60
 
 
@@ -35,11 +40,32 @@ def complete(kind: str, ctx: click.Context, incomplete: str) -> list[CompletionI
             found = dict(_names(kind, db, ctx, incomplete))
     except Exception:  # noqa: BLE001 (as said above)
         return []
-    return [
-        CompletionItem(name, help=text and " ".join(text.split())[:HELP_CHARS])
-        for name, text in [*found.items()][:MOST_COMPLETED]
+    names = [
+        (name, text)
+        for name, text in found.items()
         if name.startswith(incomplete) and name.isprintable()
     ]
+    if os.environ.get("_MEMDB_COMPLETE") == "bash_complete":
+        names = [(quoted, text) for name, text in names if (quoted := _for_bash(name)) is not None]
+    return [
+        CompletionItem(name, help=text and " ".join(text.split())[:HELP_CHARS])
+        for name, text in names[:MOST_COMPLETED]
+    ]
+
+
+def _for_bash(name: str) -> str | None:
+    """
+    Return a name as bash has to get it; None for one that cannot be put behind an open quote.
+
+    bash puts what it gets into the command line as it is. Its `read` takes away one level
+    of backslashes before that. zsh and fish quote names themselves.
+    """
+    typed = os.environ.get("COMP_WORDS", "")
+    if PLAIN_NAME.fullmatch(name):
+        return name
+    if typed.count("'") % 2 or typed.count('"') % 2:
+        return None
+    return SPECIAL.sub(r"\\\1", name).replace("\\", "\\\\")
 
 
 def _names(kind: str, db: MemDB, ctx: click.Context, incomplete: str) -> Iterator[Name]:
@@ -65,6 +91,9 @@ def _of_scope(kind: str, scope: Scope, ctx: click.Context, incomplete: str) -> I
         yield LAST, "the one that changed last"
         for known in scope.sessions(incomplete, limit=MOST_COMPLETED, order="updated"):
             yield known.name, known.title
+        for known in scope.sessions(limit=MOST_COMPLETED, order="updated") if incomplete else ():
+            if known.title is not None:
+                yield known.title, known.name
     elif kind == "branch" and session:
         yield from ((one.name, one.parent) for one in scope.session(session).branches())
     elif kind == "artifact":

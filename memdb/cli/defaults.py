@@ -6,7 +6,8 @@ Each comes from the command line, else from the environment, else from the confi
     file = "~/memory.db"
     user = "ann"
 
-in `config.toml` of memdb's folder of the user's settings (`~/.config/memdb`, on macOS
+MEMDB_URL is for the address of a server, whose password is then in no list of processes. The
+file is `config.toml` of memdb's folder of the user's settings (`~/.config/memdb`, on macOS
 `~/Library/Application Support/memdb`, on Windows `%APPDATA%\memdb`), or where MEMDB_CONFIG
 says.
 """
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE_VARIABLE = "MEMDB_FILE"
+URL_VARIABLE = "MEMDB_URL"
+SCHEMES = ("postgresql://", "postgres://")
 CONFIG_VARIABLE = "MEMDB_CONFIG"
 TEXTS = ("file", "user", "app", "embedder")
 FLAGS = ("pager",)
@@ -36,6 +39,21 @@ class DefaultFile:
         """Hold the *path*, and for messages *where* it comes from."""
         self.path = path
         self.where = where
+
+
+def is_address(path: str) -> bool:
+    """Return whether *path* is the address of a database on a server."""
+    return path.startswith(SCHEMES)
+
+
+def shown_path(path: str) -> str:
+    """Return a path for people; of an address without password and options."""
+    if not is_address(path):
+        return click.format_filename(path)
+    scheme, _, rest = path.partition("://")
+    place = rest.partition("?")[0]
+    login, mark, host = place.rpartition("@")
+    return f"{scheme}://{login.partition(':')[0]}{mark}{host}"
 
 
 def config_path() -> str:
@@ -83,8 +101,9 @@ def read_config() -> dict[str, Any]:
 
 
 def default_file(config: dict[str, Any]) -> DefaultFile | None:
-    """Return the memory file of MEMDB_FILE, else of the config file; None without both."""
-    given = os.environ.get(FILE_VARIABLE)
-    if given:
-        return DefaultFile(given, FILE_VARIABLE)
+    """Return the memory of MEMDB_FILE, else MEMDB_URL, else the config file; None without all."""
+    for variable in (FILE_VARIABLE, URL_VARIABLE):
+        given = os.environ.get(variable)
+        if given:
+            return DefaultFile(given, variable)
     return DefaultFile(config["file"], config_path()) if "file" in config else None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 
 import click
 
-from memdb.cli.output import clean, note, say
-from memdb.errors import InvalidInput
+from memdb.cli.output import clean, is_terminal, note, say
+from memdb.errors import InvalidInput, MemDBError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
     from typing import Any
 
     from memdb.cli.base import Call
@@ -21,23 +23,64 @@ if TYPE_CHECKING:
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def edited(text: str, *, suffix: str = ".txt", instead: str) -> str | None:
+@contextmanager
+def edited(
+    text: str, *, suffix: str = ".txt", instead: str, may_be_empty: bool = False
+) -> Iterator[str | None]:
     """
-    Return what the user makes of *text* in the editor of VISUAL or EDITOR; None for no change.
+    Give what the user makes of *text* in the editor of VISUAL or EDITOR; None for no change.
+
+    What was typed is in a file, which is removed at the end of the `with` block. If an
+    error leaves the block, the file stays and the error names it.
 
     Args:
         suffix: Of the file that the editor sees, by which it knows the language.
         instead: What to give where there is no editor and no terminal, for the error.
+        may_be_empty: An empty text is stored; else it is no change.
 
     Raises:
         click.UsageError: there is no editor to ask.
+        InvalidInput: the editor saved no UTF-8, or a text with NUL.
     """
+    import tempfile
+    from pathlib import Path
+
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
-    if not (has_editor or sys.stdin.isatty()):
+    if not (has_editor or is_terminal(sys.stdin)):
         raise click.UsageError(f"Nothing to change: give {instead}, or set EDITOR.")
-    changed = click.edit(text, extension=suffix)
-    if changed is None:
+    number, name = tempfile.mkstemp(suffix, "memdb-edit-")
+    file = Path(name)
+    with os.fdopen(number, "w", encoding="utf-8", newline="") as made:
+        made.write(text)
+    try:
+        click.edit(filename=name)
+        changed = _typed(file, text)
+        is_empty = changed is not None and not changed.strip() and not may_be_empty
+        yield None if is_empty else changed
+    except BaseException as error:
+        if not file.exists() or file.read_bytes() == text.encode():
+            file.unlink(missing_ok=True)
+        elif isinstance(error, MemDBError):
+            error.args = (f"{error}. What you typed is in {name}",)
+        else:
+            note(f"What you typed is in {name}")
+        raise
+    file.unlink(missing_ok=True)
+
+
+def _typed(file: Path, text: str) -> str | None:
+    """Return what an editor saved; None if that is *text*, or there is no file any more."""
+    try:
+        changed = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
         return None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"the editor saved another encoding than UTF-8 ({error.reason} at byte "
+            f"{error.start + 1}): convert it"
+        ) from error
+    if os.linesep != "\n" and "\r\n" not in text:
+        changed = changed.replace("\r\n", "\n")
     if not text.endswith("\n"):
         changed = changed.removesuffix("\n")  # which editors add
     return None if changed == text else changed

@@ -385,13 +385,13 @@ def edit(call: Call, entry_ref: str, expected_version: int | None, **fields: Any
         if changes:
             changed = scope.entries.update(found.id, **changes, expected_version=expected_version)
     if not changes:
-        text = edited(found.text, instead="--text or another option")
-        if text is None:
-            unchanged(call, found)
-            return
-        expected = expected_version or found.version
-        with call.scope() as scope:
-            changed = scope.entries.update(found.id, text=text, expected_version=expected)
+        with edited(found.text, instead="--text or another option") as text:
+            if text is None:
+                unchanged(call, found)
+                return
+            expected = expected_version or found.version
+            with call.scope() as scope:
+                changed = scope.entries.update(found.id, text=text, expected_version=expected)
     call.reply(changed, lambda: _print_entry(changed))
 
 

@@ -226,7 +226,7 @@ def rebuild(call: Call) -> None:
     """
     with call.open() as db:
         db.file.rebuild()
-    call.reply({"path": call.file, "rebuilt": True}, f"Rebuilt {call.shown_file}.")
+    call.reply({"path": call.shown_file, "rebuilt": True}, f"Rebuilt {call.shown_file}.")
 
 
 @verb("memdb backup agent.db copy.db", scope=False)
@@ -255,10 +255,10 @@ def vacuum(call: Call) -> None:
             line.say(f"Packing {size(before)}")
             db.file.vacuum()
     after = _bytes_of(call.file)
-    saved = size(max(before - after, 0))
+    changed = f"{'+' if after > before else '-'}{size(abs(before - after))}"
     call.reply(
-        {"path": call.file, "before_bytes": before, "after_bytes": after},
-        f"{call.shown_file}: {size(after)}, before {size(before)} (-{saved})",
+        {"path": call.shown_file, "before_bytes": before, "after_bytes": after},
+        f"{call.shown_file}: {size(after)}, before {size(before)} ({changed})",
     )
 
 

@@ -9,7 +9,7 @@ import click
 
 from memdb.cli.base import confirm, confirm_options, text_or_stdin, verb
 from memdb.cli.command import Noun
-from memdb.cli.output import Column, one_line, size, when
+from memdb.cli.output import Column, is_terminal, one_line, size, when
 from memdb.errors import NotFound
 
 TYPE_CHECKING = False
@@ -138,7 +138,7 @@ def get(call: Call, namespace: str, key: str) -> None:
 
 def _print_value(found: Item) -> None:
     if isinstance(found.value, bytes):
-        if sys.stdout.isatty():
+        if is_terminal(sys.stdout):
             raise click.UsageError("The value is bytes: pipe them, or use --json.")
         sys.stdout.buffer.write(found.value)
         sys.stdout.buffer.flush()

@@ -24,7 +24,7 @@ from memdb.text.parts import payload_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Self
+    from typing import IO, Any, Self
 
     from memdb.models.messages import Message
     from memdb.models.summaries import Summary, SummaryTree
@@ -75,7 +75,12 @@ class Column(Record):
 
 def on_terminal() -> bool:
     """Whether standard output is a terminal."""
-    return sys.stdout.isatty()
+    return is_terminal(sys.stdout)
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether a standard stream is a terminal; one that the shell closed is None, and is not."""
+    return stream is not None and stream.isatty()
 
 
 def flush() -> None:
@@ -101,7 +106,7 @@ def paged(*, is_wanted: bool) -> Iterator[None]:
 
     Elsewhere than on a terminal, and without *is_wanted*, it is printed as it comes.
     """
-    if not (is_wanted and on_terminal() and sys.stdin.isatty()):
+    if not (is_wanted and on_terminal() and is_terminal(sys.stdin)):
         yield
         return
     from shutil import get_terminal_size
@@ -148,7 +153,9 @@ def print_json_line(value: object) -> None:
 
 def note(text: str) -> None:
     """Print *text* on standard error, beside the answer."""
-    click.echo("\n".join(wrap(text, terminal_width())) if sys.stderr.isatty() else text, err=True)
+    click.echo(
+        "\n".join(wrap(text, terminal_width())) if is_terminal(sys.stderr) else text, err=True
+    )
 
 
 def say(text: str, indent: str = "", first: str | None = None, **style: Any) -> None:
@@ -400,7 +407,7 @@ class Bar(_Progress):
 
     def to(self, done: int, total: int) -> None:
         """Show that *done* of *total* steps are done."""
-        if not sys.stderr.isatty():
+        if not is_terminal(sys.stderr):
             return
         if self._bar is None:
             self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)
@@ -425,7 +432,7 @@ class Counter(_Progress):
     def add(self, count: int) -> None:
         """Show that *count* more are done."""
         self._count += count
-        if sys.stderr.isatty():
+        if is_terminal(sys.stderr):
             click.echo(f"\r{self._label}  {self._count:,} {self._unit}", nl=False, err=True)
 
     def to(self, count: int) -> None:
@@ -434,7 +441,7 @@ class Counter(_Progress):
 
     def clear(self) -> None:
         """End the line of the counter."""
-        if self._count and sys.stderr.isatty():
+        if self._count and is_terminal(sys.stderr):
             click.echo(err=True)
 
 
@@ -444,7 +451,7 @@ class Line(_Progress):
     def __init__(self) -> None:
         """Begin with nothing; *seen* says whether there is a terminal."""
         self._width = 0
-        self.seen = sys.stderr.isatty()
+        self.seen = is_terminal(sys.stderr)
 
     def say(self, text: str) -> None:
         """Show *text* in place of what was there."""

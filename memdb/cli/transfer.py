@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from operator import itemgetter
 
 import click
 
 from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, verb
 from memdb.cli.command import STOPPED
 from memdb.cli.naming import session_named
-from memdb.cli.output import Bar, Counter, clean, counted, note, one_line, print_json_line
+from memdb.cli.output import (
+    Bar,
+    Column,
+    Counter,
+    clean,
+    counted,
+    note,
+    one_line,
+    print_json_line,
+    print_records,
+)
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 
 TYPE_CHECKING = False
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
     from memdb.api.database import MemDB
     from memdb.cli.base import Call
     from memdb.models.messages import Message
-    from memdb.models.reports import FolderChange
+    from memdb.models.reports import CopyReport, FolderChange
 
 
 @verb(
@@ -269,6 +280,65 @@ def _echo_document(
             shutil.copyfileobj(file, sys.stdout.buffer)
 
 
+@verb(
+    "memdb copy agent.db new.db",
+    "memdb copy agent.db team.db --scope ann --dry-run",
+    file=False,
+    scope=False,
+)
+@click.argument("source", type=click.Path())
+@click.argument("target", type=click.Path())
+@click.option("--scope", "user", metavar="USER", help="Only the memory of this user.")
+@click.option("--app", metavar="NAME", help='The program it belongs to; "default" without it.')
+@click.option("--dry-run", is_flag=True, help="Count what would be copied, and store nothing.")
+def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
+    """
+    Copy the memory of SOURCE into TARGET, and prove that it is equal.
+
+    Ids, numbers, versions, history and vectors stay as they are; nothing is embedded
+    again. What is copied appears in TARGET at once, when all of it was read again
+    there. After Ctrl-C or a crash the same command goes on. A user that TARGET has
+    already with other content is refused. TARGET is made if it is new.
+    """
+    if call.app is not None and call.user is None:
+        raise click.UsageError("--app needs --scope.")
+    call.use_file(source)
+    begun = False
+    try:
+        with call.open(read_only=True) as db, Bar("Copying") as bar:
+            begun = True
+            report = db.file.copy(
+                target,
+                user=call.user,
+                app=call.app or DEFAULT_APP,
+                dry_run=dry_run,
+                progress=bar.to,
+            )
+    except KeyboardInterrupt:
+        if begun:
+            note("\nStopped. Run the same command again to go on.")
+        click.get_current_context().exit(STOPPED)
+    call.reply(report, lambda: _print_copy(report))
+
+
+def _print_copy(report: CopyReport) -> None:
+    """Print how many rows of each table there are, and what happened to them."""
+    rows = [(name, count) for name, count in report.rows.items() if count]
+    print_records(COPY_COLUMNS, rows)
+    there = sum(one.was_there for one in report.scopes)
+    if there:
+        note(f"There already, with the same content: {counted(there, 'user')}.")
+    total, users = sum(report.rows.values()), len(report.scopes) - there
+    shown = click.format_filename(report.target)
+    what = f"{counted(total, 'row')} of {counted(users, 'user')}"
+    if report.dry_run:
+        note(f"Would copy {what} to {shown}.")
+    elif total:
+        note(f"Copied {what} to {shown}, and read them again there: equal.")
+    else:
+        note("Nothing is left to copy.")
+
+
 def append_from(call: Call, session: str, text: str) -> None:
     """Add the messages of a provider in the JSON *text*."""
     import json
@@ -295,4 +365,9 @@ def _print_stored(stored: Sequence[Message]) -> None:
             note(f"{place}: {one_line(warning)}")
 
 
-COMMANDS = {"import": import_, "export": export}
+COPY_COLUMNS = (
+    Column("TABLE", itemgetter(0)),
+    Column("ROWS", lambda one: f"{one[1]:,}", right=True),
+)
+
+COMMANDS = {"import": import_, "export": export, "copy": copy}

@@ -46,7 +46,7 @@ UNSET = dict.fromkeys(
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch, clock: Any, ids: Any, copied_engine: type) -> None:
     """Let every file that is opened use the clock and the uids of the fixtures."""
-    monkeypatch.setattr("memdb.api.database.SqliteEngine", copied_engine)
+    monkeypatch.setattr("memdb.engine.sqlite.engine.SqliteEngine", copied_engine)
     opened = functools.partial(memdb.open, clock=clock, ids=ids, durability="process")
     monkeypatch.setattr(memdb, "open", opened)
 

@@ -145,3 +145,63 @@ def test_without_an_editor_and_a_terminal(run, trip, monkeypatch):
         done = run(*words)
         assert done.exit_code == 2
         assert "or set EDITOR" in done.stderr
+
+
+EDITS = {
+    "entry": ("entry", "edit", "FILE", "home_city"),
+    "message": ("chat", "edit", "FILE", "trip", "1"),
+    "artifact": ("artifact", "edit", "FILE", "menu.md", "--session", "trip"),
+}
+# What cannot be stored, by what the editor does; and what the error says.
+UNSTORABLE = {
+    "NUL": ("text = 'typed words \\0'", "NUL"),
+    "a secret": ("text = 'typed words AKIAIOSFODNN7EXAMPLE'", "holds a secret"),
+    "latin-1": (
+        "open(path, 'wb').write(b'typed words Caf\\xe9'); os.utime(path, (1, 1)); os._exit(0)",
+        "another encoding than UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", UNSTORABLE)
+@pytest.mark.parametrize("name", EDITS)
+def test_what_was_typed_is_kept(run, editor, trip, monkeypatch, tmp_path, name, fault):
+    """In a file that the error names, and that holds it word for word."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(kept))
+    run("settings", trip, "--set", "secrets_in_messages=refuse")
+    change, message = UNSTORABLE[fault]
+    editor(change)
+    if (name, fault) == ("artifact", "NUL"):
+        pytest.skip("an artifact may hold it")
+    done = run(*[trip if word == "FILE" else word for word in EDITS[name]])
+
+    assert done.exit_code == 5, done.stderr
+    (file,) = kept.iterdir()
+    assert message in done.stderr
+    assert f"What you typed is in {file}" in done.stderr.replace("\n", " ")
+    assert "bug" not in done.stderr
+    assert file.read_bytes().startswith(b"typed words")
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_nothing_is_left_of_an_edit(run, editor, trip, monkeypatch, tmp_path, name):
+    """The file that the editor saw is gone once the text is stored, or did not change."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(kept))
+    for change in ("text = text", "text = 'Ann lives in Molde.'"):
+        editor(change)
+        run(*[trip if word == "FILE" else word for word in EDITS[name]])
+
+    assert [*kept.iterdir()] == []
+
+
+@pytest.mark.parametrize("name", ["entry", "message"])
+def test_an_emptied_text_is_no_change(run, editor, trip, name):
+    """As elsewhere an empty text stops the edit."""
+    editor("text = '\\n'")
+    done = run(*[trip if word == "FILE" else word for word in EDITS[name]])
+
+    assert "Nothing changed" in done.stderr

@@ -87,6 +87,8 @@ LEAVES = [
     ("export",),
     ("work",),
     ("web",),
+    ("serve",),
+    *(("token", name) for name in ("add", "list", "remove")),
     ("mcp",),
     *(("agent", name) for name in ("install", "status", "import", "mcp", "hook")),
     ("space", "list"),
@@ -95,6 +97,7 @@ LEAVES = [
     ("check",),
     ("rebuild",),
     ("backup",),
+    ("copy",),
     ("restore",),
     ("recover",),
     ("vacuum",),
@@ -116,10 +119,11 @@ WHOLE = (
         "check",
         "rebuild",
         "backup",
+        "copy",
         "restore",
         "recover",
     ),
-    *("vacuum", "query", "pack", "bench", "agent", "web"),
+    *("vacuum", "query", "pack", "bench", "agent", "web", "serve", "token"),
 )
 TEXT_ONLY = [("secrets", "redact")]  # about a text, not a memory
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE and words not in TEXT_ONLY]
@@ -173,7 +177,7 @@ def test_each_command_has_an_example_and_json(run, words):
 
     assert shown.exit_code == 0
     assert f"Example:\n    memdb {' '.join(words)}" in shown.stdout
-    without = [("mcp",), ("web",), ("agent", "mcp"), ("agent", "hook")]
+    without = [("mcp",), ("web",), ("serve",), ("agent", "mcp"), ("agent", "hook")]
     assert ("--json" in shown.stdout) == (words not in without)
 
 
@@ -450,6 +454,62 @@ def test_completion_of_names(start, trip, words, expected):
 
     assert [one.partition(",")[2] for one in out.decode().split()] == expected
     assert err == b""
+
+
+HOSTILE = (
+    "evil <b>&\"' session", "evil;touch pwned", "evil $(touch pwned)", "evil `touch pwned`",
+    "evil \\ back\\\\slash", "evil *", "evil ~ #x !y", "evil ö 你好", "evil|touch pwned",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_completion_quotes(trip, tmp_path, name):
+    """What bash puts into the command line is the name again, as one word; nothing runs."""
+    with memdb.open(trip) as db:
+        db.scope("ann").session(name).append("user", "hi")
+    program = tmp_path / "memdb"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m memdb "$@"\n')
+    program.chmod(0o755)
+    script = f"""
+        eval "$(_MEMDB_COMPLETE=bash_source memdb)"
+        COMP_WORDS=(memdb chat show {trip} ev); COMP_CWORD=4
+        _memdb_completion memdb
+        eval "words=(${{COMPREPLY[0]}})"
+        printf '%s\\n' "${{#COMPREPLY[@]}}" "${{#words[@]}}" "${{words[0]}}"
+    """
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+
+    assert done.stdout.splitlines() == ["1", "1", name], done.stderr
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_completion_of_titles(start, trip):
+    """A session is found by the beginning of its title too."""
+    with memdb.open(trip) as db:
+        db.scope("ann").session("3f1c").append("user", "hi")
+        db.scope("ann").session("3f1c").host.update(title="Balcony")
+    env = {"_MEMDB_COMPLETE": "bash_complete", "COMP_WORDS": f"memdb chat show {trip} Ba"}
+    out, _ = start(env=env | {"COMP_CWORD": "4"}).communicate()
+
+    assert out.decode() == "plain,Balcony\n"
+
+
+@pytest.mark.parametrize(
+    "words", ["recall FILE Oslo", "chat list FILE", "info FILE", "item list FILE"]
+)
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_a_stream_that_is_closed(trip, words, closed):
+    """A shell may start a program without one of its streams: that is no bug of it."""
+    command = f"{sys.executable} -m memdb {words.replace('FILE', trip)} {closed}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["sh", "-c", command], capture_output=True, env=environment, check=False)
+
+    assert done.returncode == 0
+    assert b"bug" not in done.stderr
 
 
 def test_completion_with_a_default_file(start, trip):

@@ -41,6 +41,8 @@ def test_import_golden(run_json, path):
     assert told == {
         "format": "jsonl",
         "sessions": 12,
+        "branches": 0,
+        "notes": [],
         "messages_added": 196,
         "messages_known": 0,
         "summaries_added": 0,
