@@ -1,7 +1,7 @@
 """
 What a context is worth, and what it costs.
 
-    python bench/context.py [--useful] [--cost] [--unsummarised] [--folder DIR]
+    python bench/context.py [--useful] [--cost] [--unsummarised] [--gap] [--folder DIR]
 
 Useful: each LoCoMo conversation becomes one session; for each question the share
 of its evidence turns that stand word for word in `context(budget, query)`, beside
@@ -13,6 +13,8 @@ where it says so; summaries made, time per append at the start and at the end,
 time per context with and without a question.
 
 Unsummarised: the CPU time of the first contexts after messages were added at once.
+
+Gap: what contexts show of 2,760 messages before and after the jobs summarised them.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ import random
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
+from unittest import mock
 
 import corpus
 import locomo_data
 
 import memdb
+from memdb.summaries.builder import Summaries
 
 BUDGETS = (2_000, 4_000, 8_000)
 
@@ -125,6 +129,63 @@ def unsummarised(sizes: tuple[int, ...]) -> None:
             )
 
 
+def gap(folder: Path) -> None:
+    """Print what contexts of five conversations in one session show, summarised and not."""
+    said: dict[str, str] = {}
+    asked: list[tuple[str, str, set[str]]] = []
+    with tempfile.TemporaryDirectory() as place:
+        with memdb.open(f"{place}/b.db", durability="process") as db:
+            chat = db.scope("them").session("all")
+            for path in locomo_data.files(folder):
+                alone = db.scope(path.stem).session("all")
+                locomo_data.load(db.scope(path.stem), path, session="all")
+                turns = [
+                    memdb.NewMessage(
+                        one.role,
+                        one.text,
+                        author=one.author,
+                        external_id=f"{path.stem} {one.external_id}",
+                        created_ms=one.created_ms,
+                    )
+                    for one in alone.messages()
+                ]
+                chat.extend(turns)
+                said |= {str(one.external_id): one.text for one in turns}
+                known = {key.removeprefix(f"{path.stem} ") for key in said}
+                asked += [
+                    (text, group, {f"{path.stem} {one}" for one in evidence})
+                    for text, group, evidence in locomo_data.questions(path, known)
+                ]
+        for name, drain in (("no summaries", lambda *_: 0), ("summarised", Summaries.drain)):
+            with memdb.open(f"{place}/b.db", durability="process") as db:
+                chat = db.scope("them").session("all")
+                with mock.patch.object(Summaries, "drain", drain):
+                    if name == "summarised":
+                        db.jobs.run()
+                    else:
+                        with mock.patch.object(Summaries, "run_pending", return_value=(0, None)):
+                            db.jobs.run()
+                    print(name, len(said), "messages,", _shares(chat, asked[::3], said))
+
+
+def _shares(
+    chat: memdb.Session, asked: list[tuple[str, str, set[str]]], said: dict[str, str]
+) -> str:
+    """Return the shares of evidence turns and of their words that contexts of 4,000 show."""
+    plain = chat.context(4_000)
+    parts = []
+    for name in ("with the question", "without"):
+        turns, shown = [], []
+        for question, _, evidence in asked:
+            window = plain if name == "without" else chat.context(4_000, question)
+            words = set("\n".join(one.text for one in window.messages).lower().split())
+            told = {word for one in evidence for word in said[one].lower().split()}
+            turns.append(len(evidence & seen(window, chat)) / len(evidence))
+            shown.append(len(told & words) / len(told))
+        parts.append(f"{name}: turns {sum(turns) / len(turns):.3f} words {mean(shown):.3f}")
+    return "; ".join(parts)
+
+
 def fill(chat: memdb.Session, texts: list[str], *, one_by_one: bool) -> list[float]:
     """Add *texts* to a session in turns of two speakers; return the time of each append, in ms."""
     roles = ("user", "assistant")
@@ -156,13 +217,16 @@ def main() -> None:
     parser.add_argument("--useful", action="store_true")
     parser.add_argument("--cost", action="store_true")
     parser.add_argument("--unsummarised", action="store_true")
+    parser.add_argument("--gap", action="store_true")
     parser.add_argument("--folder", type=Path, default=locomo_data.FOLDER)
     given = parser.parse_args()
-    both = not (given.useful or given.cost or given.unsummarised)
+    both = not (given.useful or given.cost or given.unsummarised or given.gap)
     if (given.useful or both) and not locomo_data.files(given.folder):
         print(f"no conversations in {given.folder.name}: give --folder")
     elif given.useful or both:
         useful(given.folder)
+    if given.gap and locomo_data.files(given.folder):
+        gap(given.folder)
     if given.cost or both:
         cost((10_000, 100_000))
     if given.unsummarised or both:

@@ -24,7 +24,7 @@ import apsw
 import numpy as np
 
 from memdb.embeddings.static_model import StaticEmbedder
-from memdb.engine.sqlite import sketches
+from memdb.engine import sketches
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.vectors import load_vector_functions
 from memdb.tables import spaces

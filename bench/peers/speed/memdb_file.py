@@ -1,4 +1,8 @@
-"""memdb: messages of sessions, and items with vectors. `power` syncs each commit, `process` does not."""
+"""
+memdb: messages of sessions, and items with vectors, in a file or at an address of a server.
+
+`power` syncs each commit, `process` does not.
+"""
 
 import sys
 import time
@@ -15,7 +19,8 @@ MESSAGES = sys.argv[3] == "messages"
 class Peer:
     def __init__(self, folder: str) -> None:
         embedder = "static" if MESSAGES else None  # the vectors of items are given
-        self.db = memdb.open(f"{folder}/agent.db", durability=sys.argv[2], embedder=embedder)
+        place = sys.argv[4] if len(sys.argv) > 4 else f"{folder}/agent.db"
+        self.db = memdb.open(place, durability=sys.argv[2], embedder=embedder)
 
     def put(self, row: dict) -> None:
         scope = self.db.scope(row["user"])

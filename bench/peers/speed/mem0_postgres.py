@@ -1,0 +1,52 @@
+"""mem0 without inference, pgvector on a server; vectors are given, no model is asked."""
+
+import os
+import sys
+import time
+
+import driver
+
+os.environ |= {"MEM0_TELEMETRY": "False", "OPENAI_API_KEY": "unused", "MEM0_DIR": sys.argv[1]}
+STARTED = time.perf_counter()
+from mem0 import Memory  # noqa: E402
+
+
+class Embedder:
+    """Gives the vector of the row that is being stored."""
+
+    vector: list[float]
+
+    def embed(self, *_: object, **__: object) -> list[float]:
+        return self.vector
+
+    def embed_batch(self, texts: list[str], *_: object, **__: object) -> list[list[float]]:
+        return [self.vector for _ in texts]
+
+
+class Peer:
+    def __init__(self, folder: str) -> None:
+        config = {
+            "connection_string": sys.argv[2],
+            "collection_name": "memories",
+            "embedding_model_dims": driver.DIM,
+            "hnsw": True,
+        }
+        self.memory = Memory.from_config(
+            {
+                "vector_store": {"provider": "pgvector", "config": config},
+                "history_db_path": f"{folder}/history.db",
+            }
+        )
+        self.memory.embedding_model = self.embedder = Embedder()
+
+    def put(self, row: dict) -> None:
+        self.embedder.vector = row["vector"]
+        message = {"role": "user", "content": row["text"]}
+        self.memory.add([message], user_id=row["user"], infer=False)
+
+    def search(self, asked: dict) -> None:
+        self.embedder.vector = asked["vector"]
+        self.memory.search(asked["text"], top_k=10, filters={"user_id": asked["user"]})
+
+
+driver.serve(Peer, "mem0ai", STARTED)
