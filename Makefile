@@ -34,13 +34,23 @@ coverage: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" -n logical --dist worksteal --timeout 300 --cov --cov-report=term:skip-covered
 
 # Ends with a table of what the tests of faults tried, and writes it into docs/reliability.md.
-slow: $(STAMP)
+slow: $(STAMP) .venv-patroni/.installed
 	rm -rf .counts
 	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "slow" --timeout 3600
 	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "not slow" tests/hostile tests/faults/test_isolation*.py
 	$(MAKE) clients
 	$(BIN)/python -m pytest -m "hypothesis and not slow" --timeout 3600 --hypothesis-profile thorough
 	$(BIN)/python tests/counters.py .counts
+
+# Patroni of the tests of a cluster, under a Python that the user `nobody` can read; with etcd and
+# what partitions need, where Debian's packages may be installed. What is missing skips its tests.
+.venv-patroni/.installed: tests/faults/postgres/requirements.txt $(STAMP)
+	$(firstword $(wildcard /usr/bin/python3) $(PYTHON)) -m venv --clear --without-pip .venv-patroni
+	$(BIN)/pip --python .venv-patroni/bin/python install --quiet -r $<
+	{ command -v etcd && command -v iptables; } >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update && \
+	  apt-get install -y --no-install-recommends etcd-server iproute2 iptables; } >/dev/null 2>&1 || \
+	  echo "no etcd: the tests of a cluster will be skipped"
+	touch $@
 
 # The tests of clients, each in an environment of its own: `make clients CLIENT=langgraph` for one
 # of them, with its newest release; RELEASE=oldest takes the oldest that memdb supports, and SLOW=no
@@ -130,4 +140,4 @@ release: .venv-release/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-demo .venv-docs .venv-release site bench/peers/.venvs tests/integrations/.venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .counts
+	rm -rf $(VENV) .venv-demo .venv-docs .venv-patroni .venv-release site bench/peers/.venvs tests/integrations/.venvs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .counts

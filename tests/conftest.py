@@ -26,6 +26,7 @@ import apsw
 import pytest
 from counters import COUNTS, FOLDER
 from hypothesis import settings
+from over_server import reason_for
 
 import memdb
 from memdb.api._container import Ports, Services
@@ -76,6 +77,11 @@ def pytest_report_header() -> list[str]:
     return [f"left out, not installed: {', '.join(MISSING)}"] if MISSING else []
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests run over another engine than that of files."""
+    parser.addoption("--engine", choices=["sqlite", "postgres"], default="sqlite")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known where pyproject.toml is not read; let Ctrl-C reach child processes."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a shell
@@ -103,6 +109,18 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave slow tests out unless the command line names a marker."""
+    if config.getoption("engine") != "sqlite":  # a server has no databases in memory
+        items[:] = [
+            item
+            for item in items
+            if getattr(item, "callspec", None) is None
+            or item.callspec.params.get("place") != "memory"  # type: ignore[attr-defined]
+        ]
+        for item in items:
+            place = item.nodeid.partition("::")[0]
+            why = reason_for(place, item.name, getattr(item, "fixturenames", []))
+            if why is not None:
+                item.add_marker(pytest.mark.skip(reason=why))
     if config.getoption("markexpr"):
         return
     reason = pytest.mark.skip(reason="slow: run with -m slow")
@@ -300,6 +318,45 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.fixture(scope="session")
+def postgres_databases() -> Iterator[Any]:
+    """Return the databases of a server that runs until the end of this process's tests."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    from tests.postgres_server import CannotStart, Databases, server
+
+    try:
+        with server() as address:
+            yield Databases(address)
+    except CannotStart as error:
+        pytest.skip(f"no PostgreSQL server: {error}")
+
+
+@pytest.fixture
+def databases(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Return what gives each path a database of this test's; None over files."""
+    if request.config.getoption("engine") == "sqlite":
+        yield None
+        return
+    found = request.getfixturevalue("postgres_databases")
+    yield found
+    found.empty_all()
+
+
+@pytest.fixture(autouse=True)
+def over_engine(databases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `memdb.open` of a path open its database, with `--engine postgres`."""
+    if databases is not None:
+        from memdb.api import _resolve, database
+
+        real = _resolve.open_engine
+
+        def opened(path: str, **options: Any) -> Any:
+            return real(databases.address_of(path), **options)
+
+        monkeypatch.setattr(_resolve, "open_engine", opened)
+        monkeypatch.setattr(database, "open_engine", opened)
+
+
 @pytest.fixture
 def copied_engine() -> type[CopiedEngine]:
     """Return the class of the engines that make new files quickly."""
@@ -307,13 +364,19 @@ def copied_engine() -> type[CopiedEngine]:
 
 
 @pytest.fixture
-def make_database(clock: Clock, ids: Ids) -> Iterator[Callable[..., SqliteEngine]]:
+def make_database(clock: Clock, ids: Ids, databases: Any) -> Iterator[Callable[..., Any]]:
     """Return a function that opens a path as the fixtures do; all are closed at the end."""
-    opened: list[SqliteEngine] = []
+    opened: list[Any] = []
 
-    def make(path: str, **options: Any) -> SqliteEngine:
+    def make(path: str, **options: Any) -> Any:
         options = {"clock": clock, "ids": ids, "durability": "process", **options}
-        opened.append(CopiedEngine(path, **options))
+        if databases is None:
+            opened.append(CopiedEngine(path, **options))
+        else:
+            from memdb.engine.postgres.engine import PostgresEngine
+
+            ids(0)  # the uid of a new file
+            opened.append(PostgresEngine(databases.address_of(path), **options))
         return opened[-1]
 
     yield make
@@ -412,7 +475,7 @@ FILLED: dict[str, Filled] = {}
 
 
 @pytest.fixture
-def fill(clock: Clock, ids: Ids, embedder: FakeEmbedder) -> Callable[..., None]:
+def fill(clock: Clock, ids: Ids, embedder: FakeEmbedder, databases: Any) -> Callable[..., None]:
     """
     Return a function that gives an empty file its contents, which another function makes.
 
@@ -420,6 +483,9 @@ def fill(clock: Clock, ids: Ids, embedder: FakeEmbedder) -> Callable[..., None]:
     """
 
     def put(db: MemDB, make: Callable[[MemDB], object]) -> None:
+        if databases is not None:
+            make(db)
+            return
         key = f"{make.__module__}.{make.__qualname__}"
         if key not in FILLED:
             make(db)

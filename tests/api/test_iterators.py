@@ -95,7 +95,8 @@ def test_every_public_iterator_is_in_the_table() -> None:
         if callable(method) and "Iterator[" in str(inspect.signature(method).return_annotation)
     }
 
-    assert public - {"State.__iter__"} == {name.partition(" ")[0] for name in ITERATORS}
+    unending = {"MemDB.watch"}  # what anybody committed, until the file is closed
+    assert public - {"State.__iter__"} - unending == {name.partition(" ")[0] for name in ITERATORS}
 
 
 @each_iterator

@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from click.testing import CliRunner
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 PAGE = 4096
 START_MS = 1_700_000_000_000
 # Vectors and jobs are made anew; meta is the new file's own; a segment is its messages.
-DERIVED = {"meta", "vector_groups", "jobs", "vectors", "archive_segments"}
+DERIVED = {"meta", "changes", "vector_groups", "jobs", "vectors", "archive_segments"}
 
 KILLED = """
 import memdb, os, sys
@@ -236,7 +237,7 @@ def test_lost_rows_of_branches(
         if archived:
             chat.archive(keep_last=2)
     connection = raw(str(path))
-    uids = {uid for (uid,) in connection.execute("SELECT uid FROM messages")}
+    uids = {str(UUID(bytes=uid)) for (uid,) in connection.execute("SELECT uid FROM messages")}
     for name in names:
         connection.execute("DELETE FROM sessions WHERE branch = ?", (name,))
     connection.close()

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 import memdb
-from memdb.engine.sqlite import proof
+from memdb.engine.sqlite import index_words, proof
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import CREATE_WORDS
@@ -18,7 +18,16 @@ CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 
 # Statements that read a whole ordinary table, each with its reason. Those of
 # check, rebuild and info look at everything: that is what they are for.
-WHOLE = ("maintenance.", "checks.", "meta.", "proof.", "gate.", "recovery.")
+WHOLE = (
+    "maintenance.",
+    "checks.",
+    "meta.",
+    "proof.",
+    "remaining.",
+    "index_words.",
+    "gate.",
+    "recovery.",
+)
 MAY_SCAN = {
     "branches.path": "the rows of a branch and its parents, found by their ids",
     "overviews.message_days": "the rows of one scope, which a subquery reads by their ids",
@@ -27,6 +36,12 @@ MAY_SCAN = {
     "settings.get_all": "a row per field that was set",
     "schema.marks": "asks whether there is any table",
     "schema.meta": "asks whether there is one table",
+    "copies.meta": "a copy reads what meta says about it",
+    "copies.scopes": "a copy reads the rows of all scopes",
+    "copies.settings": "a row per field that was set",
+    "copies.spaces": "a file has a handful of spaces",
+    "writer.counts": "a row per kind of thing",
+    "sessions.lengths": "a watched file: how long each session is, only after a commit",
     "scopes.list": "lists every scope of the file",
     "spaces.list_spaces": "a file has a handful of spaces",
     "spaces.list_numbers": "a file has a handful of spaces",
@@ -34,7 +49,7 @@ MAY_SCAN = {
     "jobs.embed_everything": "a new space makes everything due, once",
     "jobs.embed_missing": "a space that is used again lacks whatever was said meanwhile",
     "vectors.delete_unusable": "only rebuild runs it",
-    "words.archived_differences": "only check runs it",
+    "words.archived_counts": "only check runs it",
     "tail.count": "the tail has up to 64 rows",
     "tail.list": "the tail has up to 64 rows",
     "tail.move": "the tail has up to 64 rows",
@@ -58,8 +73,9 @@ VIRTUAL = re.compile(
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Yield each statement of tables/ and engine/ under its name."""
-    for path in sorted([*(ROOT / "tables").glob("*.py"), *(ROOT / "engine").rglob("*.py")]):
+    """Yield each statement of tables/ and of the engine of files under its name."""
+    engine = [*(ROOT / "engine").glob("*.py"), *(ROOT / "engine/sqlite").rglob("*.py")]
+    for path in sorted([*(ROOT / "tables").glob("*.py"), *engine]):
         for sql in CONSTANT.findall(path.read_text(encoding="utf-8")):
             name = sql[3 : sql.index(" */")]
             yield name, sql
@@ -77,7 +93,7 @@ def tx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tx]:
     writer.use_vectors()
     for sql in (
         CREATE_WORDS,
-        *proof.CREATE_WORDS,
+        *index_words.CREATE_WORDS,
         proof.CREATE_TEXTS,
         proof.CREATE_VOCABULARY,
     ):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
-PARTITIONS = 8
+PARTITIONS = postgres.PARTITIONS
 SCOPE_NO = 5
 LOW = SCOPE_NO << 44
 SESSION = LOW | 1 << 24
@@ -41,12 +41,14 @@ VALUES = {
 JOINED = "joined by id: the other partitions are in the plan and never executed"
 WHOLE_FILE = ("checks.", "meta.")  # check, rebuild and info read everything
 READ_MORE = {
+    "copies.delete_sessions": "only what an older copy left, once",
+    "copies.jobs": "a copy reads the jobs of all scopes, once",
     "entries.ended": "upkeep of the whole file",
     "entries.hashed": "a deep check reads everything",
     "entries.spans": "a deep check reads everything",
     "entries.inactive": "upkeep of the whole file",
+    "sessions.lengths": "a watched database: how long each session is",
     "entries.leads_to": JOINED,
-    "entries.shadowed": JOINED,
     "entries.successors": JOINED,
     "artifacts.get_many": JOINED,
     "artifacts.versions": JOINED,
@@ -64,7 +66,6 @@ READ_MORE = {
     "sessions.sharing": "check reads the whole file",
     "sessions.cards": JOINED,
     "sessions.head": JOINED,
-    "sessions.infos": JOINED,
     "sessions.parent": JOINED,
     "sessions.roots": JOINED,
     "jobs.queue": "stats count the jobs of all scopes",
@@ -97,7 +98,7 @@ def connection(address: str) -> Iterator[Any]:
     """Return a connection to the schema as it is."""
     with psycopg.connect(address, autocommit=True) as found:
         found.execute("CREATE DATABASE whole")
-    with psycopg.connect(address.replace("postgres", "whole"), autocommit=True) as found:
+    with psycopg.connect(address.replace("/postgres", "/whole"), autocommit=True) as found:
         found.execute(postgres.schema())
         yield found
 
@@ -107,7 +108,7 @@ def partitioned(address: str) -> Iterator[Any]:
     """Return a connection to the schema in partitions, with every statement prepared."""
     with psycopg.connect(address, autocommit=True) as found:
         found.execute("CREATE DATABASE parts")
-    with psycopg.connect(address.replace("postgres", "parts"), autocommit=True) as found:
+    with psycopg.connect(address.replace("/postgres", "/parts"), autocommit=True) as found:
         found.execute(postgres.partitioned_schema(PARTITIONS))
         found.execute("SET plan_cache_mode = force_generic_plan")
         for method in ("seqscan", "hashjoin", "mergejoin"):  # good for the empty tables here

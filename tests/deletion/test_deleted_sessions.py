@@ -46,7 +46,7 @@ LEFT = {
     "node words": "SELECT count(*) FROM summaries_fts WHERE summaries_fts MATCH 'zanzibar OR 北京'",
     "jobs": "SELECT count(*) FROM jobs",
     "segments": "SELECT count(*) FROM archive_segments",
-    "archived words": "SELECT count(*) FROM archived_fts",
+    "archived words": "SELECT count(*) FROM archived_fts WHERE archived_fts MATCH 'zanzibar OR 北京'",
     "message words": "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'zanzibar OR gone'",
     "messages": "SELECT count(*) FROM messages",
     "vectors": "SELECT count(*) FROM vectors",

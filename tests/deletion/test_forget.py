@@ -5,8 +5,10 @@ import os
 import sqlite3
 import threading
 import zlib
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 import memdb
@@ -416,6 +418,34 @@ def test_the_proof_bites(path, open_db, monkeypatch):
     assert unindexed.proof.found_bytes > 0
     assert kept.proof.found_bytes > 0
     assert not kept.proven
+
+
+def test_the_proof_finds_a_copy_in_a_table_of_another_program(path, open_db):
+    """Its rows are no rows of memdb: every byte of the file is searched then."""
+    db = open_db(path)
+    session = fill(db, 40)
+    with closing(apsw.Connection(path)) as other:
+        other.execute("CREATE TABLE theirs (note TEXT)")
+        other.execute("INSERT INTO theirs VALUES (?)", (session.get(5).text,))
+
+    kept, gone = session.forget(5, prove=True).proof, session.forget(6, prove=True).proof
+
+    assert kept.found_bytes > 0
+    assert kept.found_in == ("agent.db",)
+    assert gone.found_bytes == 0
+
+
+def test_the_proof_finds_a_message_in_a_summary(path, open_db, monkeypatch):
+    """One that was not rewritten keeps what it says."""
+    db = open_db(path, settings=SMALL)
+    session = fill(db)
+    db.jobs.run()
+    monkeypatch.setattr("memdb.deletion.service.summary_records.rewrite", lambda *_, **__: None)
+
+    proof = session.forget(range(2, 30), prove=True).proof
+
+    assert proof.found_bytes > 0
+    assert proof.found_in == ("agent.db",)
 
 
 def test_nothing_is_left_without_a_proof(path, open_db):

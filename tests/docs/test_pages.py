@@ -16,7 +16,8 @@ BLOCK = re.compile(
 )
 # Pages of clients are tested with their client, where it is installed.
 OF_CLIENTS = "".join(
-    test.read_text(encoding="utf-8") for test in (ROOT / "tests" / "integrations").rglob("*.py")
+    test.read_text(encoding="utf-8")
+    for test in (ROOT / "tests" / "integrations").glob("with_*/**/*.py")
 )
 PAGES = [
     page

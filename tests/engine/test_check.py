@@ -29,6 +29,7 @@ REBUILDABLE = {
     "items_fts": "INSERT INTO items_fts (rowid, text) VALUES (5, 'ghost')",
     "tail_without_message": "INSERT INTO messages_fts_tail (id) VALUES (5)",
     "namespace_without_item": "INSERT INTO item_namespaces (id, scope_no, path) VALUES (1 << 44 | 999, 1, 'x')",
+    "session_counts": "UPDATE sessions SET tokens = tokens + 1, archived_count = 7",
     "sessions_fts": "INSERT INTO sessions_fts (rowid, title) VALUES (5, 'ghost')",
 }
 
@@ -100,7 +101,7 @@ MORE_DAMAGE = {
         "message_hash",
         "UPDATE messages SET created_ms = created_ms + 1 WHERE id & 255 = 1",
     ),
-    "a changed role": ("message_hash", "UPDATE messages SET role = 'system' WHERE id & 255 = 1"),
+    "a changed role": ("message_hash", "UPDATE messages SET role_code = 2 WHERE id & 255 = 1"),
     "changed parts": (
         "message_hash",
         "UPDATE messages SET parts = '[1]' WHERE id & 255 = 1 AND text IS NOT NULL",
@@ -288,7 +289,7 @@ def test_a_rule_reports_twenty_at_most(path: str, open_db: Callable[..., MemDB],
     db.scope("ann").session("s").extend([{"role": "user", "text": str(n)} for n in range(100)])
     db.close()
     other = raw(path)
-    other.execute("UPDATE messages SET role = 'system'")
+    other.execute("UPDATE messages SET role_code = 2")
     other.close()
 
     found = open_db(path).file.check()

@@ -19,10 +19,16 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 # SQLite computes them.
 GENERATED = {"digest", "private_to"}
 
+# What counts changes for those who watch the file: its rows say nothing that could be wrong.
+COUNTS = {"changes"}
+
 # Derived columns, with the check that compares them with what they come from.
 DERIVED = {
     ("messages", "bigrams"): "messages_fts",
     ("sessions", "bigrams"): "sessions_fts",
+    ("sessions", "message_count"): "session_counts",
+    ("sessions", "tokens"): "session_counts",
+    ("sessions", "archived_count"): "session_counts",
     ("messages", "spans"): "message_spans",
     ("messages", "content_hash"): "message_hash",
     ("summaries", "bigrams"): "summaries_fts",
@@ -58,7 +64,12 @@ def tables() -> dict[str, list[str]]:
 
 
 TABLES = tables()
-COLUMNS = [(table, column) for table, columns in TABLES.items() for column in columns]
+COLUMNS = [
+    (table, column)
+    for table, columns in TABLES.items()
+    for column in columns
+    if table not in COUNTS
+]
 
 
 @pytest.fixture(scope="module")

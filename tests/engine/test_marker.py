@@ -294,6 +294,29 @@ def test_a_young_file_can_be_copied(tmp_path: Path) -> None:
     assert texts(path) == 2
 
 
+LONG_META = """
+import os, sys
+import memdb
+from memdb.engine.sqlite import marker
+marker.UseMarker._is_moved = lambda *_: False  # it ends before
+db = memdb.open(sys.argv[1], embedder=None)
+with db._db.write() as tx:
+    rows = [{"key": f"{key} {n}", "value": "x" * 300} for key in "az" for n in range(20)]
+    tx.many("INSERT INTO meta (key, value) VALUES (:key, :value)", rows)
+os._exit(0)
+"""
+
+
+def test_a_file_whose_facts_move_to_another_page(tmp_path: Path, run_child: Any) -> None:
+    """As `meta` grows, before the mark is in the file: the WAL is its own all the same."""
+    path = tmp_path / "a.db"
+    memdb.open(path, embedder=None).close()
+    run_child(LONG_META, path)
+
+    with memdb.open(path, embedder=None) as db:
+        assert len(db.query("SELECT key FROM meta WHERE value LIKE 'xxx%'").rows) == 40
+
+
 def test_a_program_that_never_closes(tmp_path: Path, run_child: Any) -> None:
     """The end of the program closes the file."""
     path = tmp_path / "a.db"

@@ -28,7 +28,7 @@ STEPS = {
 # at the end of a table without any, an index, and a change of the rows.
 NEW_COLUMNS = {
     "messages": (
-        "external_id, tokens, counter, metadata,\n      created_ms\n    )\n  ) STORED,\n",
+        "external_id, tokens, counter_code, metadata,\n      created_ms\n    )\n  ) STORED,\n",
         "  lang TEXT,                           -- of the text; NULL: not known\n",
     ),
     "blobs": (

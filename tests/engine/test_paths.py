@@ -33,6 +33,7 @@ CALLS: dict[str, Callable[[MemDB, str], object]] = {
         "a.md", path, replace=True
     ),
     "File.backup": lambda db, path: db.file.backup(path, replace=True),
+    "File.copy": lambda db, path: db.file.copy(path),
     "open": lambda _, path: memdb.open(path, embedder=None).close(),
     "recover": lambda db, path: memdb.recover(db.path, path),
     "restore": lambda db, path: memdb.restore(backup_of(db), path),
@@ -41,6 +42,7 @@ CALLS: dict[str, Callable[[MemDB, str], object]] = {
 # Every command that makes a file; FILE is the open file, BACKUP one of its backups.
 COMMANDS = {
     "backup target": "backup FILE PATH --replace",
+    "copy target": "copy FILE PATH",
     "export target": "export FILE PATH",
     "export target sqlite": "export FILE PATH --sqlite",
     "artifact load output": "artifact load FILE a.md --user ann -o PATH --replace",
@@ -69,6 +71,7 @@ INPUTS = {
     "bench compare after",
     "bench compare before",
     "bench recall data",
+    "copy source",
     "import source",
     "pack diff first",
     "pack diff second",
@@ -77,7 +80,13 @@ INPUTS = {
     "pack verify path",
     "restore backup",
     "secrets redact path",
+    "serve tls_cert",
+    "serve tls_key",
+    "serve tokens",
     "settings source",
+    "token add tokens",  # made if it is absent, and else added to
+    "token list tokens",
+    "token remove tokens",
     "web token_file",  # made if it is absent, and never written over
 }
 PATHS_READ = {

@@ -131,7 +131,7 @@ WRITES: dict[tuple[type, str], Callable[[MemDB, str], object]] = {
 # Every public call that only reads. `backup` and `export` write somewhere else.
 READS: dict[type, str] = {
     memdb.MemDB: "path closed jobs file scope shared settings scopes state export export_lines query close "
-    "stats",
+    "stats changes watch",
     memdb.Scope: "app user session sessions counts recall why profile state entries items artifacts "
     "find_secrets export preview_forget",
     memdb.Session: "branches branch_name parent last_seq messages last get find recall context profile summaries host state "
@@ -143,7 +143,7 @@ READS: dict[type, str] = {
     Items: "find get keys list namespaces recall",
     State: "all find",
     Tools: "schemas call memory_expand memory_search",
-    File: "info check backup spaces count_tokens now_ms stamp mark warm",
+    File: "info check backup copy spaces count_tokens now_ms stamp mark warm",
     Jobs: "pending",
     StoredSettings: "get categories override prompts",
 }

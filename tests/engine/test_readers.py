@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 import memdb
-from memdb.engine.sqlite.blocks import MAX_READERS, PATIENCE_S
+from memdb.engine.blocks import MAX_READERS, PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def test_waiting_threads_are_served_in_turn(
     engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who came first reads first."""
-    monkeypatch.setattr("memdb.engine.sqlite.blocks.PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr("memdb.engine.blocks.PATIENCE_S", LIMIT_S)
     served: list[int] = []
 
     def wait_and_note(number: int) -> None:

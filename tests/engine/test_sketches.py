@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from memdb.engine.sqlite import sketches
-from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.sketches import (
+from memdb.engine import sketches
+from memdb.engine.sketches import (
     SketchIndex,
     from_bytes,
     nearest_places,
@@ -23,6 +22,7 @@ from memdb.engine.sqlite.sketches import (
     to_planes,
     weights_of,
 )
+from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.vectors import cosine_distance
 from memdb.tables import spaces
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import memdb
+from memdb.engine.sketches import sketch_of
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.sketches import sketch_of
 from memdb.models.reports import to_vector
 from memdb.tables import spaces
 

@@ -3,7 +3,7 @@
 import pytest
 
 from memdb import MemDB
-from memdb.engine.sqlite import excerpts
+from memdb.engine import full_text
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.text.derived import bigrams_of
 from memdb.text.terms import Term
@@ -90,14 +90,14 @@ def test_the_place_in_a_huge_text_is_found_in_a_piece_of_it(
     """FTS5, whose excerpts take quadratic time, never sees more than a few thousand characters."""
     pieces: list[str] = []
     monkeypatch.setattr(
-        excerpts, "bigrams_of", lambda piece: pieces.append(piece) or bigrams_of(piece)
+        full_text, "bigrams_of", lambda piece: pieces.append(piece) or bigrams_of(piece)
     )
     db.scope("ann").artifacts.save("user:huge.txt", text)
     (hit,) = db.scope("ann").recall("tea", kinds=["artifact"], min_score=0)
 
     assert "tea" in hit.text
     assert len(hit.text) < 2000
-    assert 0 < max(map(len, pieces)) <= excerpts.MAX_CHARS
+    assert 0 < max(map(len, pieces)) <= full_text.MAX_CHARS
 
 
 def test_what_is_dropped_is_not_found(filled: MemDB, database: SqliteEngine) -> None:

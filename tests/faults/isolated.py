@@ -373,9 +373,9 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
 
 # Public calls of whoever owns the file: they are about all that it holds, by their description.
 OF_THE_FILE = {
-    "File": "check info mark spaces stamp",
+    "File": "check copy info mark spaces stamp",
     "Jobs": "pending",
-    "MemDB": "closed close export file jobs path query scopes stats",
+    "MemDB": "changes close closed export file jobs path query scopes stats watch",
     "StoredSettings": "override",
     "Worker": "error running",
     "Transaction": "",

@@ -238,6 +238,7 @@ THEIRS = "BETWEEN 3 AND 6"
 # Table -> which rows are others'. "" is a table of the file: nothing in it is anybody's.
 ROWS_OF_OTHERS = {
     "meta": "",
+    "changes": "",
     "settings": "",
     "embedding_spaces": "",
     "scopes": f"scope_no {THEIRS}",

@@ -24,7 +24,7 @@ from vfs import starved
 import memdb
 import memdb.aio
 from memdb import MemDB
-from memdb.engine.sqlite import idle_sync, maintenance
+from memdb.engine.sqlite import maintenance, wal_sync
 
 APPEND = """
 import sys, memdb
@@ -653,9 +653,9 @@ def test_process_durability_syncs_soon_after_a_commit(
     path: str, open_db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a thread that ends when nothing is due, starts again, and stops at close."""
-    monkeypatch.setattr(idle_sync, "INTERVAL_S", 0.02)
+    monkeypatch.setattr(wal_sync, "INTERVAL_S", 0.02)
     db = open_db(path, durability="process")
-    sync = db._db.idle_sync
+    sync = db._db.sync
     for _ in range(3):
         before = sync.count
         db.scope("ann").session("trip").append("user", "one")

@@ -123,10 +123,10 @@ AIO_CALLS: dict[str, Callable[[Any], object]] = {
 # What is about the whole file, what is no call, and what only `sync` of the file has.
 NOT_OF_A_USER = {
     *("File.check", "File.info", "File.mark", "File.spaces", "File.stamp", "File.rebuild"),
+    "File.copy",
     *("File.vacuum", "File.backup", "File.drop_space", "Jobs.run", "Jobs.run_due", "Jobs.start"),
     *("Jobs.pending", "MemDB.close", "MemDB.query", "MemDB.scopes", "MemDB.sync", "MemDB.path"),
-    "MemDB.closed",
-    "MemDB.stats",
+    *("MemDB.changes", "MemDB.closed", "MemDB.stats", "MemDB.watch"),
     *(
         "StoredSettings.update",
         "StoredSettings.override",
@@ -287,7 +287,11 @@ COMMANDS: dict[str, list[list[str]]] = {
 }
 
 # Commands without --user are about the file, or about none.
-SERVERS = {"mcp": "serves tools, see tests/integrations/with_mcp/test_isolation.py"}
+SERVERS = {
+    "mcp": "serves tools, see tests/integrations/with_mcp/test_isolation.py",
+    "copy": "writes another file, see tests/faults/test_copy.py",
+    "token add": "reads no memory: it names a user in a file of tokens",
+}
 
 
 def transcript(session: str, uid: str) -> str:

@@ -29,6 +29,7 @@ from writes import POLICY, WRITES, Summarizer, make_old, migrate, next_format
 
 import memdb
 from memdb.engine.sqlite import connection as connections
+from memdb.engine.sqlite import wal_sync, writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,20 +69,39 @@ def rows_hash(path: str) -> str:
 
 
 @dataclass
+class Commit:
+    """
+    A state of the rows, and numbers of events: before COMMIT returned, and before the call did.
+
+    The call returns after a sync, or is known to have returned: then the state is acknowledged.
+    """
+
+    made: int
+    state: str
+    acknowledged: int | None = None
+
+
+@dataclass
 class History:
     """
     What was done to a file, and the states that were committed meanwhile.
 
     Attributes:
         events: Writes, syncs, truncations and removals, in order.
-        commits: (number of events before it returned, hash of the rows), in order.
+        commits: What the rows were after each commit, in order.
         start: The bytes of the file before.
     """
 
     path: str
     start: bytes
     events: list[Event] = field(default_factory=list)
-    commits: list[tuple[int, str]] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+
+    def acknowledge(self) -> None:
+        """Note that the caller knows of every commit so far."""
+        for commit in self.commits:
+            if commit.acknowledged is None:
+                commit.acknowledged = len(self.events)
 
 
 @contextlib.contextmanager
@@ -89,18 +109,27 @@ def recording(path: Path) -> Iterator[tuple[History, Callable[[], None]]]:
     """Record what SQLite does to a file; give a function that notes a state that is committed."""
     is_new = not path.exists()
     history = History(str(path), b"" if is_new else path.read_bytes())
-    history.commits.append((0, NOTHING if is_new else rows_hash(str(path))))
+    history.commits.append(Commit(0, NOTHING if is_new else rows_hash(str(path)), 0))
     recorder = Recorder()
     history.events = recorder.events
 
-    def note() -> None:
+    def note_commit() -> None:
         state = rows_hash(str(path))
-        if state != history.commits[-1][1]:
-            history.commits.append((len(recorder.events), state))
+        if state != history.commits[-1].state:
+            history.commits.append(Commit(len(recorder.events), state))
+
+    def note() -> None:
+        note_commit()
+        history.acknowledge()
+
+    def see(event: Event) -> None:
+        recorder(event)
+        if event.kind == "sync" and event.path.endswith("-wal"):
+            history.acknowledge()
 
     def trace(done: dict[str, Any]) -> None:
         if done["sql"] == "COMMIT":
-            note()
+            note_commit()
 
     def watch(connection: apsw.Connection) -> None:
         if connection.open_vfs != PLAIN and connection.filename == str(path):
@@ -108,7 +137,7 @@ def recording(path: Path) -> Iterator[tuple[History, Callable[[], None]]]:
 
     apsw.connection_hooks.append(watch)
     try:
-        with installed(recorder):
+        with installed(see):
             yield history, note
     finally:
         apsw.connection_hooks.remove(watch)
@@ -127,7 +156,7 @@ def record(
         for name in names:
             # A write before it may have taken away what it needs.
             with contextlib.suppress(
-                memdb.NotFound, memdb.InvalidInput, LookupError, AssertionError
+                memdb.NotFound, memdb.InvalidInput, memdb.Conflict, LookupError, AssertionError
             ):
                 WRITES[name].act(db)
             note()
@@ -207,8 +236,14 @@ def change(content: bytearray, event: Event) -> None:
 
 def expected(history: History, number: int) -> list[str]:
     """Return the hashes that a file may have after *number* events."""
-    last = max(index for index, (at, _) in enumerate(history.commits) if at <= number)
-    return [state for _, state in history.commits[last : last + 2]]
+    commits = history.commits
+    last = max(
+        n
+        for n, one in enumerate(commits)
+        if one.acknowledged is not None and one.acknowledged <= number
+    )
+    newest = max(n for n, one in enumerate(commits) if one.made <= number)
+    return [one.state for one in commits[last : newest + 2]]
 
 
 class Judge:
@@ -223,7 +258,7 @@ class Judge:
         """Write the images of *history* into *folder*."""
         self._folder = folder
         self._history = history
-        self._states = {state for _, state in history.commits}
+        self._states = {one.state for one in history.commits}
         self._rows: dict[bytes, str] = {}
         self._checked: set[bytes] = set()
         folder.mkdir()
@@ -307,7 +342,7 @@ def cut_often(
     for number, model, image in images(history, seed, most):
         allowed = expected(history, number)
         if allow_older:
-            allowed = [state for at, state in history.commits if at <= number] + allowed
+            allowed = [one.state for one in history.commits if one.made <= number] + allowed
         key = image_hash(image, allowed)
         if key in tried:
             continue
@@ -408,8 +443,7 @@ def test_a_power_cut_while_a_file_is_migrated(opened: Callable[..., MemDB], fold
     with recording(folder / "old.db") as (history, note):
         migrate(db)
         note()
-    migrated = history.commits[-1][1]
-    history.commits[:] = [(0, migrated)]
+    history.commits[:] = [Commit(0, history.commits[-1].state, 0)]
 
     with next_format():
         tried, wrong = cut_often(folder / "images", history, "power", seed=1)
@@ -442,6 +476,32 @@ def test_the_control_without_syncs_fails(
     """With synchronous=OFF the same cuts lose and damage: the simulator bites."""
     monkeypatch.setattr(connections, "CHECKPOINT_PAGES", 40)
     monkeypatch.setitem(connections.SYNCHRONOUS, "power", "OFF")
+    monkeypatch.setattr(writer, "SYNC_APART", "PRAGMA synchronous = OFF")
+    monkeypatch.setattr(wal_sync.SharedSync, "wait", lambda *_: None)
     tried, wrong = cut_often(folder / "images", history_of("power", 0, 6), "off", seed=1, most=most)
 
     assert len(wrong) > tried // 4
+
+
+def test_the_wait_for_the_disk_is_what_keeps_a_write(
+    prepared: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it the newest ones are lost, and the file is sound; with it, none."""
+    lost = []
+    for name in ("with", "without"):
+        path = folder / f"{name}.db"
+        path.write_bytes(prepared)
+        with (
+            recording(path) as (history, note),
+            memdb.open(path, embedder=None, counter="estimate") as db,
+        ):
+            for number in range(8):
+                db.scope("ann").session("s").append("user", f"message {number}")
+                note()
+        _, wrong = cut_often(folder / f"images {name}", history, "power", seed=1, most=60)
+        assert all("acknowledged and lost" in one for one in wrong)
+        lost.append(len(wrong))
+        monkeypatch.setattr(wal_sync.SharedSync, "wait", lambda *_: None)
+
+    assert lost[0] == 0
+    assert lost[1] > 10

@@ -107,7 +107,7 @@ def contents(path: str) -> Any:
         return [
             (name, repr(connection.execute(f'SELECT * FROM "{name}"').fetchall()))
             for (name,) in names
-            if name != "meta"  # the mark of a file in use
+            if name not in ("meta", "changes")  # the mark of a file in use, and of who watches
         ]
     finally:
         connection.close()

@@ -8,10 +8,13 @@ files through it. Connections of the tests use the plain one: `vfs="unix"`.
 from __future__ import annotations
 
 import contextlib
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 import apsw
+
+from memdb.engine.sqlite import wal_sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,11 +179,26 @@ def starved(spare: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def installed(watcher: Watcher) -> Iterator[Watcher]:
-    """Let all connections opened meanwhile go through a shim that tells *watcher*."""
+    """
+    Let all connections opened meanwhile go through a shim that tells *watcher*.
+
+    Also the sync that memdb makes itself, after a commit.
+    """
     shim = Shim(watcher)
+    sync = wal_sync.sync_handle
+
+    def tell(handle: int, path: str) -> None:
+        try:
+            watcher(Event("sync", path))
+        except apsw.Error as error:
+            raise OSError(errno.EIO, "the disk refuses") from error
+        sync(handle, path)
+
+    wal_sync.sync_handle = tell
     try:
         yield watcher
     finally:
+        wal_sync.sync_handle = sync
         shim.unregister()
 
 

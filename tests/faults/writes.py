@@ -683,11 +683,11 @@ def every_write(step: int = 1) -> pytest.MarkDecorator:
 READS = {
     "Artifacts": "diff export list load open versions",
     "Entries": "decisions find get has_arbiter history list note_use page replaced",
-    "File": "check count_tokens info mark now_ms spaces stamp warm",
+    "File": "check copy count_tokens info mark now_ms spaces stamp warm",
     "Host": "head segments snapshot",
     "Items": "keys namespaces",
     "Jobs": "pending",
-    "MemDB": "close closed export_lines file jobs path query scope scopes settings stats",
+    "MemDB": "changes close closed export_lines file jobs path query scope scopes settings stats watch",
     "Scope": "app artifacts counts entries export find_secrets items preview_forget profile session "
     "sessions state user why",
     "Session": "artifacts branch_name branches find get host last last_seq messages parent "

@@ -16,6 +16,8 @@ import pytest
 
 import memdb
 from memdb import MemDB, NotFound, Session, Settings
+from memdb.models.ids import MASKS
+from memdb.tables.checks import SESSION_COUNTS
 
 WORDS = "apple birch cedar delta ember flint grove heron iris juniper kelp larch".split()
 SETTINGS = Settings(summary_messages=4, summary_condense_at=3, summary_group=2)
@@ -242,6 +244,11 @@ class Play:
             assert said <= numbers, (one, numbers)
             assert chat.summaries.expand(one.id).summary == one
 
+    def compare_counts(self) -> None:
+        """Compare what sessions and branches keep with what is counted anew."""
+        with self.db._db.read() as tx:
+            assert tx.all(SESSION_COUNTS, MASKS) == []
+
     def compare_scope(self) -> None:
         """Compare what a search of the whole scope finds: each message once."""
         every = {uid.uid: uid for name in self.model.heads for uid in self.chat(name).messages()}
@@ -270,6 +277,7 @@ def test_every_head_reads_as_if_it_had_copies(tmp_path: Path, seed: int) -> None
         play = Play(db, seed)
         for number in range(60):
             play.step()
+            play.compare_counts()
             if number % 4 == 3:
                 play.compare()
         play.compare()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
+from memdb.embeddings import static_model
+from memdb.embeddings.static_model import words_of
+from memdb.search import features as module
 from memdb.search.candidates import Candidates, Lexical, Row, fuse
 from memdb.search.features import Features, read_features, traits_of
 from memdb.search.parse import Corpus, parse_query
@@ -207,3 +213,25 @@ def test_the_neighbours_count_by_how_much_of_a_scope_alternates() -> None:
 
     assert column(features("tea", alternating, postings), "before_run") == {}
     assert column(features("tea", run, postings), "before_run") == {FIRST + 2: MOST_RUNS}
+
+
+def test_words_in_sets_say_what_the_patterns_say() -> None:
+    """For ASCII texts: numbers, words of time, capitals, and the words of the static table."""
+    source = random.Random(3)
+    pieces = [
+        *"one Two dozen x_one one_ 7 2024 20245 007 a1 May may Monday weekdays since Last".split(),
+        *"Oslo tea, i'm 12:30 half-year ago. \n \t _ __ - (ten) 3rd 1999a a".split(),
+        "b" * 40,
+        "c" * 32,
+        "",
+    ]
+    for _ in range(3000):
+        text = "".join(
+            source.choice(pieces) + source.choice((" ", " ", ", ", "", "_", "-"))
+            for _ in range(source.randint(0, 12))
+        )
+        read = (module._NUMBER.search(text) is not None, module._TIME.search(text) is not None)
+        assert module._numbers_and_times(text) == read, text
+        before = re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", text)
+        assert module._CAPITAL.findall(text) == before, text
+        assert words_of(text) == static_model._WORD.findall(text.lower()), text

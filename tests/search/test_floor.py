@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,9 @@ import memdb
 from memdb import aio
 from memdb.integrations.mcp.tools import TOOLS
 from memdb.models.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 FACTS = [
     "Ann prefers window seats.",
@@ -245,3 +248,27 @@ def test_the_command_line_takes_a_score(tmp_path: Path) -> None:
     assert "Nothing found" in run(cli, ask).output
     assert "cello" in run(cli, [*ask, "--min-score", "0"]).output
     assert run(cli, [*ask, "--min-score", "2"]).exit_code != 0
+
+
+class OneDirection:
+    """Gives every text the same vector."""
+
+    name, dim = "one", 2
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector per text."""
+        return [[1.0, 0.0] for _ in texts]
+
+
+def test_texts_whose_cosine_is_exactly_one_are_no_error(
+    path: str, open_db: Callable[..., memdb.MemDB]
+) -> None:
+    """None is nearer than the others, so their words alone say which is an answer."""
+    db = open_db(path, embedder=OneDirection())
+    talk = [{"role": "user", "text": f"tea {n % 2}"} for n in range(30)]
+    db.scope("ann").session("s").extend(talk)
+    db.jobs.run()
+
+    hits = db.scope("ann").recall("tea 1", min_score=0)
+
+    assert {hit.text for hit in hits} == {"tea 1"}

@@ -9,6 +9,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, Source
+from memdb.engine.postgres.words import PostgresWords
 from memdb.engine.sqlite.words import SqliteWords
 from memdb.search import kinds
 from memdb.text.terms import Term
@@ -615,13 +616,20 @@ def test_a_limit_of_a_thousand_is_kept_by_meaning(path: str, open_db: Callable[.
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that grows by each term that is looked up from now on."""
     terms: list[str] = []
-    postings = SqliteWords.postings
+    for engine in (SqliteWords, PostgresWords):
 
-    def note(words: Any, kind: str, some: list[Term], *rest: Any, **more: Any) -> Any:
-        terms.extend(" ".join(term.words) for term in some)
-        return postings(words, kind, some, *rest, **more)
+        def note(
+            words: Any,
+            kind: str,
+            some: list[Term],
+            *rest: Any,
+            real: Any = engine.postings,
+            **more: Any,
+        ) -> Any:
+            terms.extend(" ".join(term.words) for term in some)
+            return real(words, kind, some, *rest, **more)
 
-    monkeypatch.setattr(SqliteWords, "postings", note)
+        monkeypatch.setattr(engine, "postings", note)
     return terms
 
 

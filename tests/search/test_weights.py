@@ -29,6 +29,10 @@ LIMITS = {
     "_MAX_MISSPELT",
     "PAGE",
     "NOTHING",
+    # Characters of numbers and words, and digits of a year.
+    "_NO_DIGITS",
+    "_WORD_BYTES",
+    "_YEAR_DIGITS",
 }
 
 

@@ -72,7 +72,6 @@ def test_add_keeps_every_column(database: SqliteEngine, session: int) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"role": "robot"},
         {"tokens": -1},
         {"external_id": ""},
         {"content_hash": b"short"},

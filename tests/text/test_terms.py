@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdb.engine.sqlite.words import query_of
+from memdb.engine.full_text import query_of
 from memdb.text.terms import (
     MAX_TERMS,
     STOP_WORDS,

@@ -1,0 +1,13 @@
+"""The programs of bench/ run by their path, so their folder is where Python looks first."""
+
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+
+def test_no_program_hides_a_module_of_python() -> None:
+    """One that is called as a module of the standard library breaks all others."""
+    names = {path.stem for path in [*BENCH.glob("*.py"), *BENCH.glob("peers/**/[a-z]*.py")]}
+
+    assert names & set(sys.stdlib_module_names) == set()

@@ -1,0 +1,177 @@
+"""Portable statements in PostgreSQL's words, the values they bind and the locks they need."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memdb
+from memdb.engine.postgres.connection import COMMON_LOCK, _lock_of, _locks_of
+from memdb.engine.postgres.dialect import COUNTED, OVERRIDES, WAITED, Statement, to_array
+from memdb.engine.postgres.driver import is_address, read_address, shown
+from memdb.engine.postgres.maintenance import to_numbered
+from memdb.errors import InvalidInput
+
+TABLES = Path(memdb.__file__).parent / "tables"
+SCOPE = 7 << 44
+
+
+def counted_statements() -> set[str]:
+    """Return the names of the statements of the tables whose count somebody reads."""
+    found = set()
+    for path in TABLES.glob("*.py"):
+        if path.stem in WAITED:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            node.targets[0].id: str(node.value.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+        }
+        unread = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "run"
+                and id(node) not in unread
+            ):
+                assert isinstance(node.args[0], ast.Name), ast.unparse(node)
+                found.add(constants[node.args[0].id].split(" ")[1])
+    return found
+
+
+def test_only_statements_whose_count_is_read_are_waited_for() -> None:
+    """A statement that gives its count to somebody is in COUNTED, and no other one."""
+    assert counted_statements() == COUNTED
+
+
+def test_each_override_stands_for_a_statement_of_the_tables() -> None:
+    """An override by a name that nothing has would never be used."""
+    places = [*TABLES.glob("*.py"), TABLES.parent / "engine/sqlite/remaining.py"]
+    texts = "".join(path.read_text(encoding="utf-8") for path in places)
+
+    assert [name for name in OVERRIDES if f'"""/* {name} */' not in texts] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "array"),
+    [
+        ([], "{}"),
+        ([1, 2], "{1,2}"),
+        ({3}, "{3}"),
+        (["a", ""], '{"a",""}'),
+        (['say "a\\b"'], '{"say \\"a\\\\b\\""}'),
+        (["null", "{a,b}"], '{"null","{a,b}"}'),
+    ],
+)
+def test_lists_become_arrays(values: object, array: str) -> None:
+    """Numbers stand bare, texts in quotes."""
+    assert to_array(values) == array
+
+
+def test_a_list_of_ids_also_binds_its_range() -> None:
+    """PostgreSQL prunes partitions by the range; none is empty."""
+    found = Statement(
+        "/* messages.x */\nSELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:ids))"
+    )
+
+    assert found.sql.endswith("WHERE (id = ANY($1) AND id BETWEEN $2 AND $3)")
+    assert found.bind({"ids": [5, 3, 4]}) == ["{5,3,4}", 3, 5]
+    assert found.bind({"ids": []}) == ["{}", 0, 0]
+
+
+def test_no_limit_is_null() -> None:
+    """SQLite's -1 is an error there."""
+    found = Statement("/* messages.x */\nSELECT 1 LIMIT :limit")
+
+    assert found.bind({"limit": -1}) == [None]
+    assert found.bind({"limit": 3}) == [3]
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "locks"),
+    [
+        ("SELECT :scope_no", {"scope_no": 7}, [7]),
+        ("SELECT :session", {"session": SCOPE | 5}, [7]),
+        ("SELECT :low, :high", {"low": SCOPE, "high": SCOPE | 9}, [7]),
+        ("SELECT :low, :high", {"low": 0, "high": 9}, []),
+        (
+            "SELECT 1 WHERE 1 IN (SELECT value FROM json_each(:ids))",
+            {"ids": [SCOPE + 1, (8 << 44) + 1]},
+            [7, 8],
+        ),
+        ("SELECT :sha256", {"sha256": b"x" * 32}, [_lock_of(b"x" * 32)]),
+        ("SELECT :app, :user, :session", {"app": "a", "user": "u", "session": "s"}, None),
+        ("SELECT :name", {"name": "a"}, []),
+    ],
+)
+def test_a_statement_needs_the_lock_of_its_scope(
+    sql: str, values: dict[str, object], locks: list[int] | None
+) -> None:
+    """The values say which; what names an app and a user has the lock of both."""
+    expected = [_lock_of(b"a\0u")] if locks is None else locks
+
+    assert _locks_of(Statement(f"/* messages.x */\n{sql}"), values) == expected
+
+
+def test_settings_have_a_lock_of_their_own() -> None:
+    """They are read, changed and written back, whoever's scope."""
+    assert _locks_of(Statement("/* settings.x */\nSELECT 1"), {}) == [COMMON_LOCK]
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    """Neither in the user's part nor among the options."""
+    address = "postgresql://ann:s3cret@db.example:6432/memory?sslpassword=s3cret&sslmode=require"
+
+    assert is_address(address)
+    assert shown(read_address(address)) == "postgresql://ann@db.example:6432/memory"
+
+
+@pytest.mark.parametrize("address", ["postgresql://ann:s3cret@[", "postgresql://h/d?s3cret=1"])
+def test_an_address_that_cannot_be_read_is_not_repeated(address: str) -> None:
+    """The error says what an address is like, and never what it was."""
+    with pytest.raises(InvalidInput, match="postgresql://USER@HOST") as caught:
+        read_address(address)
+
+    assert "s3cret" not in str(caught.value)
+
+
+def test_placeholders_of_a_query_are_numbered() -> None:
+    """By position and by name; casts and quoted texts stay."""
+    assert to_numbered("SELECT '?' || ?", ["a"]) == ("SELECT '?' || $1", ["a"])
+    assert to_numbered("SELECT :a::text, ':b'", {"a": 1}) == ("SELECT $1::text, ':b'", [1])
+    with pytest.raises(InvalidInput, match="no value for :b"):
+        to_numbered("SELECT :b", {"a": 1})
+    with pytest.raises(InvalidInput, match="1 placeholders, and 2 values"):
+        to_numbered("SELECT ?", [1, 2])
+
+
+WITHOUT = """
+import sys
+import memdb
+with memdb.open(":memory:") as db:
+    db.scope("ann").session("s").append("user", "hi")
+assert not [name for name in sys.modules if "psycopg" in name or "engine.postgres" in name]
+sys.modules["psycopg"] = None
+try:
+    memdb.open("postgresql://h/d")
+except memdb.InvalidInput as error:
+    print(error)
+"""
+
+
+def test_memdb_loads_nothing_of_it_for_a_file() -> None:
+    """Without the extra, a file works, and an address names the extra."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "pip install 'memdb-sqlite[postgres]'" in done.stdout

