@@ -84,8 +84,7 @@ class SpaceFiller:
             if found is None or found.complete or space_jobs.is_unfinished(tx, found.space_no):
                 return
         with self._db.write() as tx:
-            if not space_jobs.is_unfinished(tx, found.space_no):
-                spaces.complete(tx, found.space_no)
+            spaces.complete_if_done(tx, found.space_no)
 
     def run_pending(
         self,
@@ -216,6 +215,7 @@ class SpaceFiller:
             spaces.put(tx, job.space_no, "message", [*by_ref.items()])
             errors = {ref: str(error) for ref, error in refused.items()}
             message_records.queue_refused(tx, job.space_no, errors)
+            spaces.complete_if_done(tx, job.space_no)
         return len(texts) - len(refused)
 
     def _embed_texts(self, taken: list[Job], skipped: list[PortError]) -> int:
@@ -238,6 +238,7 @@ class SpaceFiller:
                     item_records.set_vector(tx, job.space_no, job.ref, vector)
                 elif vector is not None:
                     spaces.put(tx, job.space_no, "message", [(job.ref, vector)])
+            spaces.complete_if_done(tx, taken[0].space_no)
         return sum(not isinstance(vector, PortError) for vector in embedded)
 
     def _embed_all(self, texts: Sequence[str]) -> list[bytes | PortError | None]:

@@ -94,6 +94,17 @@ def complete(tx: Tx, space_no: int) -> None:
         jobs.drop_space(tx, retired)
 
 
+def complete_if_done(tx: Tx, space_no: int) -> None:
+    """
+    Note that a space has all its vectors, if no work of it is left.
+
+    Belongs into the transaction of its last vectors: nobody may see them all there
+    while another space answers still.
+    """
+    if not jobs.is_unfinished(tx, space_no):
+        complete(tx, space_no)
+
+
 def retire(tx: Tx, space_no: int) -> None:
     """Take a space out of use, with its jobs; `remove_piece` then removes it."""
     spaces.abandon(tx, space_no)

@@ -120,7 +120,7 @@ def list_spaces(tx: Tx) -> tuple[SpaceInfo, ...]:
     """Return every space in the order of their making."""
     found = []
     for space_no, model, dim, is_complete, is_retired, due in tx.all(SELECT_SPACES):
-        state = "ready" if is_complete or not due else "filling"
+        state = "ready" if is_complete else "filling"
         state = "retired" if is_retired else state
         state = "given" if model == GIVEN else state
         found.append(SpaceInfo(model, dim, tx.vectors.count(space_no), state, due))
