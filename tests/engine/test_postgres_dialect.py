@@ -15,6 +15,7 @@ from memdb.engine.postgres.dialect import COUNTED, OVERRIDES, WAITED, Statement,
 from memdb.engine.postgres.driver import is_address, read_address, shown
 from memdb.engine.postgres.maintenance import to_numbered
 from memdb.errors import InvalidInput
+from memdb.models.ids import BranchName
 
 TABLES = Path(memdb.__file__).parent / "tables"
 SCOPE = 7 << 44
@@ -93,6 +94,13 @@ def test_no_limit_is_null() -> None:
 
     assert found.bind({"limit": -1}) == [None]
     assert found.bind({"limit": 3}) == [3]
+
+
+def test_the_name_of_a_branch_is_a_text() -> None:
+    """Not a list of letters: it is a subclass of `str`."""
+    found = Statement("/* sessions.x */\nSELECT id FROM sessions WHERE name = :name")
+
+    assert list(map(str, found.bind({"name": BranchName("trip", "b")}))) == ["trip"]
 
 
 @pytest.mark.parametrize(

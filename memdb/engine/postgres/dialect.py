@@ -231,7 +231,7 @@ def _bound(name: str, values: Values) -> Any:
     kind = type(value)
     if kind is int or kind is str or value is None:
         return None if name == "limit" and value < 0 else value
-    if kind is bytes or kind is float or kind is bool:
+    if isinstance(value, (str, int, float, bytes)):  # also the name of a branch, or an enum
         return value
     return to_array(value)
 
