@@ -265,14 +265,17 @@ def _save_next(target: Target, tx: Tx, row: dict[str, Any]) -> bool:
     that come again later in the file are saved again, and a second import adds
     nothing.
     """
-    seq = None
+    seq, said_in = None, row["session"]
     if row["message"] is not None:
-        seq = target.named_message(tx, row["session"], row["message"]).seq
+        said_in, seq = target.named_message(tx, row["session"], row["message"])
     session = None if row["name"].startswith(SHARED_PREFIX) else row["session"]
     place: Place = target.place_of(tx, session, row["name"])
     after = target.matched.get(place, 0)
     found = artifacts.next_same(tx, place, after, sha256(row["data"]).digest())
-    target.matched[place] = _save(target, row, message_seq=seq) if found is None else found
+    if found is None:
+        target.matched[place] = _save(target, {**row, "session": said_in}, message_seq=seq)
+    else:
+        target.matched[place] = found
     return found is None
 
 

@@ -258,7 +258,8 @@ def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool
     new, uid, message = line.fields["new"], line.fields["uid"], line.fields["message"]
     try:
         if message is not None:
-            new = new.replace(seq=target.named_message(tx, new.session, message).seq)
+            session, seq = target.named_message(tx, new.session, message)
+            new = new.replace(session=session, seq=seq)
         key = optional_name(new.key, "key")
         if key is not None:
             return _remember_keyed(target, tx, key, new)

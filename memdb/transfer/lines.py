@@ -16,12 +16,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from memdb.errors import Conflict, InvalidInput, NotFound, SecretFound
-from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_range, session_no_of
+from memdb.models.ids import MAX_INT, MAX_SEQ, BranchName, scope_of, scope_range, session_no_of
 from memdb.models.record import Record
 from memdb.records import dependents
 from memdb.records import sessions as session_records
 from memdb.records.scopes import find_session
-from memdb.tables import jobs, messages
+from memdb.tables import jobs, messages, sessions
 from memdb.tables.artifacts import SHARED, Place
 from memdb.text.validate import (
     choice_value,
@@ -34,7 +34,7 @@ from memdb.text.validate import (
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from tempfile import SpooledTemporaryFile
     from typing import Any
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
     from memdb.items.service import ItemService
-    from memdb.models.messages import Message
     from memdb.models.settings import Settings
     from memdb.records.scopes import ScopeRef
     from memdb.records.spaces import SpaceName
@@ -517,20 +516,31 @@ class Target:
         """Return the seq that a message of the file has here."""
         return self.moved.get((session, seq), seq)
 
-    def named_message(self, tx: Tx, session: str | None, external_id: str) -> Message:
-        """Return the message that a hand-written line names; InvalidInput if it is absent."""
+    def named_message(self, tx: Tx, session: str | None, external_id: str) -> tuple[str, int]:
+        """
+        Return where the message is that a hand-written line names: its session or branch, and seq.
+
+        Raises:
+            InvalidInput: it is absent.
+        """
         if session is None:
             raise InvalidInput("message is given without session: name the session too")
-        target = self.find_session(tx, session)
-        message = None
-        if target is not None:
-            message = messages.find_external(tx, target, session, external_id)
-        if message is None:
-            raise InvalidInput(
-                f"session {session!r} has no message with external_id {external_id!r}: "
-                "put that line first"
-            )
-        return message
+        for name, row in self._heads(tx, session):
+            message = messages.find_external(tx, row, session, external_id)
+            if message is not None:
+                return name, message.seq
+        raise InvalidInput(
+            f"session {session!r} has no message with external_id {external_id!r}: "
+            "put that line first"
+        )
+
+    def _heads(self, tx: Tx, session: str) -> Iterator[tuple[str, int]]:
+        """Yield name and id of a session and then of its branches; nothing if it is absent."""
+        row = self.find_session(tx, session)
+        if row is not None:
+            yield session, row
+            for branch, info in sessions.list_branches(tx, scope_of(row), session):
+                yield BranchName(session, info.name), branch
 
     def place_of(self, tx: Tx, session: str | None, name: str) -> Place:
         """Return the place of an artifact name; *session* None means shared by all sessions."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from memdb.api.database import MemDB
+
 AT = "2025-03-01T09:30:00Z"
 AT_S = 1_740_821_400.25
 
@@ -256,6 +258,96 @@ def table(word: str) -> Any:
 def note(word: str) -> Any:
     """Return a note in Markdown with front matter."""
     return {word: f"---\ntitle: The {word}\ntags: [trip]\n---\nThe {word} is [[here]]. #tent\n"}
+
+
+def chatgpt_thread(
+    *nodes: tuple[str, str | None, str], current: str, title: str = "Trip"
+) -> dict[str, Any]:
+    """Return a conversation of ChatGPT of (id, parent, words); questions have ids with "q"."""
+    mapping: dict[str, Any] = {"root": {"id": "root", "message": None, "parent": None}}
+    for one, parent, words in nodes:
+        message = {
+            "id": one,
+            "author": {"role": "user" if one.startswith("q") else "assistant", "name": None},
+            "create_time": 1.7e9,
+            "content": {"content_type": "text", "parts": [words]},
+        }
+        mapping[one] = {"id": one, "message": message, "parent": parent or "root", "children": []}
+    return {
+        "id": "c1",
+        "title": title,
+        "create_time": 1.7e9,
+        "mapping": mapping,
+        "current_node": current,
+    }
+
+
+def claude_thread(
+    *nodes: tuple[str, str | None, str],
+    current: str,
+    title: str = "Trip",
+    is_said: bool = False,
+) -> dict[str, Any]:
+    """
+    Return a conversation of Claude of (id, parent, words); questions have ids with "q".
+
+    Args:
+        current: The newest, which is on the screen.
+        is_said: The export names it.
+    """
+    times = [f"2025-03-01T09:30:{number:02}Z" for number in range(len(nodes))]
+    conversation: dict[str, Any] = {
+        "uuid": "c1",
+        "name": title,
+        "created_at": AT,
+        "chat_messages": [
+            {
+                "uuid": one,
+                "sender": "human" if one.startswith("q") else "assistant",
+                "text": words,
+                "content": [{"type": "text", "text": words}],
+                "created_at": "2025-03-01T09:31:00Z" if one == current and not is_said else at,
+                "attachments": [],
+                "files": [],
+                "parent_message_uuid": parent or "00000000-0000-4000-8000-000000000000",
+            }
+            for (one, parent, words), at in zip(nodes, times, strict=True)
+        ],
+    }
+    if is_said:
+        conversation["current_leaf_message_uuid"] = current
+    return conversation
+
+
+Q1, A1 = ("q1", None, "Where to?"), ("a1", "q1", "Oslo.")
+Q2, A2 = ("q2", "a1", "By train?"), ("a2", "q2", "Yes, by train.")
+EDITED, ANSWER = ("q2b", "a1", "By ship?"), ("a2b", "q2b", "Yes, by ship.")
+FIRST, REPLY = ("q1b", None, "Where else?"), ("a1b", "q1b", "Bergen.")
+AGAIN = ("a1c", "q1", "Oslo, of course.")
+LATER = ("q3", "a2b", "When?")
+
+
+# What was exported first, and later; each with what is on the screen then.
+EDITS: dict[str, tuple[list[Any], str, list[Any], str]] = {
+    "a later question": ([Q1, A1, Q2, A2], "a2", [Q1, A1, Q2, A2, EDITED, ANSWER], "a2b"),
+    "the first question": ([Q1, A1], "a1", [Q1, A1, FIRST, REPLY], "a1b"),
+    "an answer": ([Q1, A1], "a1", [Q1, A1, AGAIN], "a1c"),
+    "two edits": ([Q1, A1, Q2, A2], "a2", [Q1, A1, Q2, A2, EDITED, ANSWER, LATER, AGAIN], "q3"),
+    "a question that had no answer": ([Q1, A1, Q2], "q2", [Q1, A1, Q2, EDITED, ANSWER], "a2b"),
+    "back to the old way": (
+        [Q1, A1, EDITED, ANSWER],
+        "a2b",
+        [Q1, A1, EDITED, ANSWER, Q2, A2],
+        "a2",
+    ),
+}
+
+
+def ways(db: MemDB) -> set[tuple[str, ...]]:
+    """Return the words of the session and of each branch, as they were said."""
+    chat = db.scope("ann").session("c1")
+    heads = [chat, *[chat.branch(one.name) for one in chat.branches()]]
+    return {tuple(message.external_id or "" for message in head.messages()) for head in heads}
 
 
 def _json(name: str, wrap: Callable[[list[Any]], Any] = list) -> Callable[[Path, list[Any]], Path]:

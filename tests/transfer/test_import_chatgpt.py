@@ -7,6 +7,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from import_samples import A1, A2, ANSWER, EDITED, Q1, Q2, chatgpt_thread, ways
 
 import memdb
 
@@ -359,116 +360,9 @@ def test_a_dry_run_stores_nothing(
     assert (db.scope("ann").sessions(), db.file.mark()) == ([], before)
 
 
-def talk(*nodes: tuple[str, str | None, str], current: str, title: str = "Trip") -> dict[str, Any]:
-    """Return a conversation of (id, parent, words); questions have ids with "q"."""
-    given = [
-        node(one, parent, "user" if one.startswith("q") else "assistant", plain(words), 1.7e9)
-        for one, parent, words in nodes
-    ]
-    return {
-        "id": "c1",
-        "title": title,
-        "create_time": 1.7e9,
-        "mapping": {"root": node("root", None, None), **{one["id"]: one for one in given}},
-        "current_node": current,
-    }
-
-
-Q1, A1 = ("q1", "root", "Where to?"), ("a1", "q1", "Oslo.")
-Q2, A2 = ("q2", "a1", "By train?"), ("a2", "q2", "Yes, by train.")
-EDITED, ANSWER = ("q2b", "a1", "By ship?"), ("a2b", "q2b", "Yes, by ship.")
-FIRST, REPLY = ("q1b", "root", "Where else?"), ("a1b", "q1b", "Bergen.")
-AGAIN = ("a1c", "q1", "Oslo, of course.")
-LATER = ("q3", "a2b", "When?")
-
-# What was exported first, and later; each with what is on the screen then.
-EDITS: dict[str, tuple[list[Any], str, list[Any], str]] = {
-    "a later question": ([Q1, A1, Q2, A2], "a2", [Q1, A1, Q2, A2, EDITED, ANSWER], "a2b"),
-    "the first question": ([Q1, A1], "a1", [Q1, A1, FIRST, REPLY], "a1b"),
-    "an answer": ([Q1, A1], "a1", [Q1, A1, AGAIN], "a1c"),
-    "two edits": ([Q1, A1, Q2, A2], "a2", [Q1, A1, Q2, A2, EDITED, ANSWER, LATER, AGAIN], "q3"),
-    "a question that had no answer": ([Q1, A1, Q2], "q2", [Q1, A1, Q2, EDITED, ANSWER], "a2b"),
-    "back to the old way": (
-        [Q1, A1, EDITED, ANSWER],
-        "a2b",
-        [Q1, A1, EDITED, ANSWER, Q2, A2],
-        "a2",
-    ),
-}
-
-
-def ways(db: MemDB) -> set[tuple[str, ...]]:
-    """Return the words of the session and of each branch, as they were said."""
-    chat = db.scope("ann").session("c1")
-    heads = [chat, *[chat.branch(one.name) for one in chat.branches()]]
-    return {tuple(message.external_id or "" for message in head.messages()) for head in heads}
-
-
-def leaves(nodes: list[Any]) -> set[tuple[str, ...]]:
-    """Return the ways from the first message to the last ones of a conversation."""
-    parents = {one: parent for one, parent, _ in nodes}
-    found = set()
-    for leaf in parents.keys() - set(parents.values()):
-        way: list[str] = []
-        at: str | None = leaf
-        while at in parents:
-            way.insert(0, at)
-            at = parents[at]
-        found.add(tuple(way))
-    return found
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edited_conversation(name: str, db: MemDB, document: Document) -> None:
-    """All ways are there, on the screen first; the same with an import before the edit."""
-    _, _, nodes, current = EDITS[name]
-    path = document([talk(*nodes, current=current)])
-    trial = db.import_file(path, user="ann", dry_run=True)
-    report = db.import_file(path, user="ann")
-    again = db.import_file(path, user="ann")
-
-    assert ways(db) == leaves(nodes)
-    assert [*db.scope("ann").session("c1").messages()][-1].external_id == current
-    assert report.messages_added == len(nodes)
-    assert (report.sessions, report.branches) == (1, len(leaves(nodes)) - 1)
-    assert (trial.sessions, trial.branches, trial.notes) == (1, report.branches, ())
-    assert (again.messages_added, again.branches, again.notes) == (0, 0, ())
-    assert f"{report.branches} branches of sessions" in str(report)
-    assert db.file.check(deep=True) == []
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_a_question_edited_between_two_imports(name: str, db: MemDB, document: Document) -> None:
-    """The session keeps its way, what is new is a branch, and the report says it."""
-    first, shown, nodes, current = EDITS[name]
-    db.import_file(document([talk(*first, current=shown)]), user="ann")
-    path = document([talk(*nodes, current=current)])
-    trial = db.import_file(path, user="ann", dry_run=True)
-    report = db.import_file(path, user="ann")
-    again = db.import_file(path, user="ann")
-
-    assert ways(db) == leaves(nodes)
-    assert [*db.scope("ann").session("c1").messages()][-1].external_id == shown
-    assert report.branches >= 1
-    assert len(report.notes) == report.branches
-    assert "is its branch" in report.notes[0]
-    assert trial.notes == report.notes
-    assert (again.messages_added, again.branches, again.notes) == (0, 0, ())
-    assert db.file.check(deep=True) == []
-
-
-def test_what_was_said_here_since(db: MemDB, document: Document) -> None:
-    """What goes on in ChatGPT after a message that is not the last one here is a branch."""
-    db.import_file(document([talk(Q1, A1, current="a1")]), user="ann")
-    db.scope("ann").session("c1").append("user", "And here?")
-    db.import_file(document([talk(Q1, A1, Q2, A2, current="a2")]), user="ann")
-
-    assert ways(db) == {("q1", "a1", ""), ("q1", "a1", "q2", "a2")}
-
-
 def test_branches_through_hidden_messages(db: MemDB, document: Document) -> None:
     """A branch begins behind the last message that is imported."""
-    given = talk(Q1, A1, Q2, A2, EDITED, ANSWER, current="a2")
+    given = chatgpt_thread(Q1, A1, Q2, A2, EDITED, ANSWER, current="a2")
     for parent, child in (("a1", "q2"), ("a1", "q2b")):
         thought = node(f"t-{child}", parent, "assistant", {"content_type": "thoughts"})
         given["mapping"][thought["id"]] = thought
@@ -476,26 +370,6 @@ def test_branches_through_hidden_messages(db: MemDB, document: Document) -> None
     db.import_file(document([given]), user="ann")
 
     assert ways(db) == {("q1", "a1", "q2", "a2"), ("q1", "a1", "q2b", "a2b")}
-
-
-def test_a_branch_is_recalled(db: MemDB, document: Document) -> None:
-    """What was said before an edit is found as well."""
-    db.import_file(document([talk(Q1, A1, Q2, A2, EDITED, ANSWER, current="a2")]), user="ann")
-
-    assert "Yes, by ship." in {hit.text for hit in db.scope("ann").recall("ship")}
-
-
-def test_a_title_that_changed(db: MemDB, document: Document) -> None:
-    """The session keeps the one it has here; the report says both, a dry run too."""
-    db.import_file(document([talk(Q1, A1, current="a1")]), user="ann")
-    path = document([talk(Q1, A1, current="a1", title="Oslo by train")])
-    trial, report = (db.import_file(path, user="ann", dry_run=one) for one in (True, False))
-
-    assert trial.notes == report.notes
-    (note,) = report.notes
-    assert "'Oslo by train'" in note
-    assert "'Trip'" in note
-    assert db.scope("ann").sessions()[0].title == "Trip"
 
 
 def test_all_that_is_left_out_is_counted(
@@ -524,7 +398,9 @@ def test_all_that_is_left_out_is_counted(
 def test_marks_of_sources(db: MemDB, document: Document) -> None:
     """What the page shows in their place stands in the text, or nothing."""
     shown, other = "\ue200cite\ue202turn0search1\ue201", "\ue200cite\ue202turn0search2\ue202a\ue201"
-    given = talk(Q1, ("a1", "q1", f"Oslo {shown} is a city{other}. \ue200navlist"), current="a1")
+    given = chatgpt_thread(
+        Q1, ("a1", "q1", f"Oslo {shown} is a city{other}. \ue200navlist"), current="a1"
+    )
     given["mapping"]["a1"]["message"]["metadata"] = {
         "content_references": [
             {"matched_text": shown, "alt": "([x.org](https://x.org))"},

@@ -35,6 +35,7 @@ NOTE = "note"
 
 # What formats say of the same things.
 EMPTY = ("conversations", "they have no messages")
+CIRCULAR = ("messages", "they are their own ancestors")
 FILES_BESIDE = ("attached files", "of each its name is imported, and not what it holds")
 
 # What reading a value of another shape than the format's raises.

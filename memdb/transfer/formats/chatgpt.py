@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import EMPTY, FILES_BESIDE, Format, elements, groups, left_out
+from memdb.transfer.formats.base import (
+    CIRCULAR,
+    EMPTY,
+    FILES_BESIDE,
+    Format,
+    elements,
+    groups,
+    left_out,
+)
+from memdb.transfer.formats.threads import in_order, last_nodes, message_before
 from memdb.transfer.lines import Item, seconds
 
 if TYPE_CHECKING:
@@ -79,16 +88,17 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
     last_ms = made_ms
     found: list[Item] = []
     names: dict[str, str] = {}  # of the tools that were called, by the call's id
-    before: dict[str, str | None] = {}  # the message that a node is or stands behind
-    nodes = _in_order(conversation)
+    ends: dict[str, str | None] = {}
     mapping = conversation["mapping"]
-    circular = sum(_has_message(node) for node in mapping.values()) - len(nodes)
+    parents = _parents(mapping)
+    ordered = in_order(parents, _current(conversation, parents))
+    nodes = [one for one in ordered if _has_message(mapping[one])]
+    circular = sum(map(_has_message, mapping.values())) - len(nodes)
     if circular:
-        yield left_out(place, "messages", "they are their own ancestors", circular)
-    for number, (node_id, message) in enumerate(nodes, start=1):
-        where = f"{place}, message {number}"
-        after = _before(mapping, node_id, before)
-        before[node_id] = after
+        yield left_out(place, *CIRCULAR, circular)
+    for number, node_id in enumerate(nodes, start=1):
+        where, message = f"{place}, message {number}", mapping[node_id]["message"]
+        ends[node_id] = after = message_before(parents, node_id, ends)
         hidden = _hidden(message)
         if hidden is not None:
             yield left_out(where, hidden, ON_THE_PAGE)
@@ -104,7 +114,7 @@ def _conversation(place: str, conversation: Any) -> Iterator[Item]:
             "created_ms": last_ms,
             "after": after,
         }
-        before[node_id] = fields["external_id"]
+        ends[node_id] = fields["external_id"]
         found.append(Item(where, "message", fields))
         if attached := sum(part["type"] == "file" for part in fields.get("parts") or ()):
             yield left_out(where, *FILES_BESIDE, attached)
@@ -126,68 +136,25 @@ def _session(name: str, conversation: dict[str, Any], made_ms: int | None) -> di
     return about
 
 
+def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
+    """Return the node that each stands behind."""
+    given = {one: node if isinstance(node, dict) else {} for one, node in mapping.items()}
+    return {
+        one: node["parent"] if isinstance(node.get("parent"), str) else None
+        for one, node in given.items()
+    }
+
+
+def _current(conversation: dict[str, Any], parents: dict[str, str | None]) -> str | None:
+    """Return the node on the screen, else the last one; None if there is none."""
+    given = conversation.get("current_node")
+    if isinstance(given, str) and isinstance(conversation["mapping"].get(given), dict):
+        return given
+    return next(reversed(last_nodes(parents)), None)
+
+
 def _has_message(node: Any) -> bool:
     return isinstance(node, dict) and isinstance(node.get("message"), dict)
-
-
-def _in_order(conversation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the (node id, message) of all branches, parents first, those on the screen first."""
-    mapping = conversation["mapping"]
-    nodes = _branch(conversation)
-    taken = {node_id for node_id, _ in nodes}
-    children: dict[str | None, list[str]] = {}
-    for node_id, node in mapping.items():
-        parent = node.get("parent") if isinstance(node, dict) else None
-        known = isinstance(parent, str) and parent in mapping
-        children.setdefault(parent if known else None, []).append(node_id)
-    waiting = children.get(None, [])[::-1]
-    while waiting:
-        node_id = waiting.pop()
-        if _has_message(mapping[node_id]) and node_id not in taken:
-            nodes.append((node_id, mapping[node_id]["message"]))
-        waiting += children.get(node_id, [])[::-1]
-    return nodes
-
-
-def _before(mapping: dict[str, Any], node_id: str, before: dict[str, str | None]) -> str | None:
-    """Return the id of the imported message that a node stands behind; None for the first."""
-    parent = mapping[node_id].get("parent")
-    while isinstance(parent, str) and parent not in before:
-        node = mapping.get(parent)
-        parent = node.get("parent") if isinstance(node, dict) else None
-    return before[parent] if isinstance(parent, str) else None
-
-
-def _branch(conversation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the (node id, message) from the root to the current node."""
-    mapping = conversation["mapping"]
-    node_id = conversation.get("current_node")
-    if not isinstance(mapping.get(node_id) if isinstance(node_id, str) else None, dict):
-        node_id = _last_leaf(mapping)
-    branch: list[tuple[str, dict[str, Any]]] = []
-    seen: set[str] = set()
-    while node_id is not None:
-        node = mapping.get(node_id) if isinstance(node_id, str) else None
-        if not isinstance(node, dict):
-            break  # the parent is not in the export: what is below it is
-        if node_id in seen:
-            raise InvalidInput(f"node {node_id!r} is its own ancestor: export it again")
-        seen.add(node_id)
-        if isinstance(node.get("message"), dict):
-            branch.append((node_id, node["message"]))
-        node_id = node.get("parent")
-    branch.reverse()
-    return branch
-
-
-def _last_leaf(mapping: dict[str, Any]) -> str | None:
-    """Return the last node without children; None means that there is none."""
-    leaves = [
-        node_id
-        for node_id, node in mapping.items()
-        if isinstance(node, dict) and not node.get("children")
-    ]
-    return leaves[-1] if leaves else None
 
 
 def _hidden(message: dict[str, Any]) -> str | None:

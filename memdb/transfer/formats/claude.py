@@ -1,9 +1,11 @@
 """
 Claude's export: conversations, and beside them projects and memories.
 
-Blocks that are not text become parts, results of tools messages of their own. Attachments
-are searched with their message; what Claude wrote as an artifact becomes its versions, and
-a project's documents become artifacts of the user. Memories become entries.
+Prompts that were edited and answers that were made again are branches of their session; what
+is on the screen, else the newest, is the session itself. Blocks that are not text become
+parts, results of tools messages of their own. Attachments are searched with their message;
+what Claude wrote as an artifact becomes its versions, and a project's documents become
+artifacts of the user. Memories become entries.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.text.provider_messages import role_of
-from memdb.transfer.formats.base import EMPTY, Format, elements, groups, left_out
+from memdb.transfer.formats.base import CIRCULAR, EMPTY, Format, elements, groups, left_out
+from memdb.transfer.formats.threads import in_order, last_nodes, message_before, way_to
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
@@ -36,6 +39,11 @@ MIMES = {
 PLAIN = ("text/plain", ".txt")
 OF_ARTIFACTS = ("type", "title", "language")
 SOURCE = "claude"
+
+# What a message stands behind, and what first messages have there.
+PARENT = "parent_message_uuid"
+FIRST = "00000000-0000-4000-8000-000000000000"
+UNSAID = ""
 
 # Files that stand beside the conversations, and the fields that tell a project.
 ABOUT = ("projects.json", "memories.json")
@@ -103,26 +111,97 @@ def _conversation(place: str, conversation: dict[str, Any]) -> Iterator[Item]:
     if isinstance(project, dict) and project.get("name"):
         about["metadata"] = {"project": project["name"]}
     yield Item(place, "session", about)
-    calls: dict[str, dict[str, Any]] = {}  # the artifacts, as they are by now
-    for number, message in enumerate(messages, start=1):
-        if not isinstance(message, dict) or message.get("uuid") is None:
+    yield from _said(place, name, conversation)
+
+
+def _said(place: str, session: str, conversation: dict[str, Any]) -> Iterator[Item]:
+    """Yield the messages, those on the screen first, and the versions of artifacts by time."""
+    given: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    for number, message in enumerate(conversation["chat_messages"], start=1):
+        if not isinstance(message, dict) or not isinstance(message.get("uuid"), str):
             raise InvalidInput(f"message {number} has no uuid: export it again")
+        given.setdefault(message["uuid"], []).append((number, message))
+    parents, is_tree = _parents(conversation["chat_messages"])
+    current = _current(conversation, parents)
+    shown, ordered = set(way_to(parents, current)), in_order(parents, current)
+    if circular := sum(len(given[one]) for one in given.keys() - set(ordered)):
+        yield left_out(place, *CIRCULAR, circular)
+    ends: dict[str, str | None] = {}
+    calls: dict[str | None, dict[str, dict[str, Any]]] = {}  # the artifacts behind each message
+    made: list[tuple[bool, Item]] = []
+    for uuid, number, message in [(one, *two) for one in ordered for two in given[one]]:
         where = f"{place}, message {number}"
-        made_ms = iso_time(message.get("created_at"), "created_at")
-        content = message.get("content")
-        given = content if isinstance(content, list) else []
-        blocks = [block for block in given if isinstance(block, dict)]
+        about = {"session": session, "created_ms": _time_of(message)}
+        after = message_before(parents, uuid, ends)
+        blocks = _blocks(message)
         for part, fields in enumerate(_messages(message, blocks), start=1):
-            fields |= {
-                "session": name,
-                "external_id": message["uuid"] if part == 1 else f"{message['uuid']}#{part}",
-                "created_ms": made_ms,
-            }
-            yield Item(where, "message", fields)
+            one = uuid if part == 1 else f"{uuid}#{part}"
+            placed = {"after": after} if is_tree else {}
+            yield Item(where, "message", {**fields, **about, **placed, "external_id": one})
+            ends[uuid] = after = one
+        calls[uuid] = {**calls.get(parents[uuid], {})}
         for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") == "artifacts":
-                about_it = {"session": name, "message": message["uuid"], "created_ms": made_ms}
-                yield _artifact(where, block.get("input"), about_it, calls)
+                about_it = {**about, "message": uuid}
+                version = _artifact(where, block.get("input"), about_it, calls[uuid])
+                made.append((uuid in shown, version))
+    yield from _by_time(made) if is_tree else [item for _, item in made]
+
+
+def _parents(messages: list[dict[str, Any]]) -> tuple[dict[str, str | None], bool]:
+    """
+    Return what each message stands behind, and whether the export says it.
+
+    Older exports do not: there each stands behind the one before it, as does a message whose
+    parent is not in the export.
+    """
+    uuids = {message["uuid"] for message in messages}
+    parents: dict[str, str | None] = {}
+    last = None
+    for message in messages:
+        uuid, parent = message["uuid"], message.get(PARENT, UNSAID)
+        if parent == FIRST or parent is None:
+            parent = None
+        elif parent not in uuids:
+            parent = last
+        if uuid not in parents:
+            parents[uuid] = parent
+        last = uuid
+    return parents, any(isinstance(message.get(PARENT), str) for message in messages)
+
+
+def _current(conversation: dict[str, Any], parents: dict[str, str | None]) -> str | None:
+    """Return the last message on the screen, else the newest without an answer."""
+    given = conversation.get("current_leaf_message_uuid")
+    if isinstance(given, str) and given in parents:
+        return given
+    times = {one["uuid"]: _time_of(one) or 0 for one in conversation["chat_messages"]}
+    return max(reversed(last_nodes(parents)), key=times.__getitem__, default=None)
+
+
+def _by_time(made: list[tuple[bool, Item]]) -> list[Item]:
+    """Return the versions of artifacts by time; what is on the screen is the newest of each."""
+    ends: dict[Any, int] = {}
+    for is_shown, item in made:
+        if is_shown:
+            name, at = item.fields.get("name"), item.fields.get("created_ms") or 0
+            ends[name] = max(at, ends.get(name, 0))
+
+    def place(one: tuple[bool, Item]) -> tuple[int, bool]:
+        at = one[1].fields.get("created_ms") or 0
+        return min(at, ends.get(one[1].fields.get("name"), at)), one[0]
+
+    return [item for _, item in sorted(made, key=place)]
+
+
+def _time_of(message: dict[str, Any]) -> int | None:
+    return iso_time(message.get("created_at"), "created_at")
+
+
+def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    given = content if isinstance(content, list) else []
+    return [block for block in given if isinstance(block, dict)]
 
 
 def _messages(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -95,9 +95,14 @@ def read_line(
         yield "entry", _bare_entry(given)
         return
     if kind is None or (kind in ("request", "response") and "parts" in given):
-        messages = [_bare_message(given)] if _is_bare(given) else provider_messages(given)
+        said = {name: value for name, value in given.items() if name != "after"}
+        messages = [_bare_message(said)] if _is_bare(said) else provider_messages(said)
+        after = given.get("after")
         for place, fields in enumerate(messages, 1):
             _complete(fields, session, number, line, "" if place == 1 else f"#{place}")
+            if "after" in given:  # the message before it: the lines are a tree
+                fields["after"] = str(after) if isinstance(after, int) else after
+                after = fields["external_id"]
             yield "message", fields
         return
     if not isinstance(kind, str):

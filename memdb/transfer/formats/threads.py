@@ -1,0 +1,77 @@
+"""
+Conversations that are trees: a question was edited, or an answer was made again.
+
+An export gives each node the one that it stands behind. The nodes on the screen come first, so
+they become the session, and the others its branches (`memdb.transfer.trees`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memdb.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    # By the id of each node, in the order of the export: the node before it; None for a first one.
+    Parents = Mapping[str, str | None]
+
+
+def way_to(parents: Parents, last: str | None) -> list[str]:
+    """
+    Return the nodes from the first one to *last*; a parent that is not there ends the way.
+
+    Raises:
+        InvalidInput: a node is its own ancestor.
+    """
+    way: list[str] = []
+    seen: set[str] = set()
+    while last is not None and last in parents:
+        if last in seen:
+            raise InvalidInput(f"node {last!r} is its own ancestor: export it again")
+        seen.add(last)
+        way.append(last)
+        last = parents[last]
+    way.reverse()
+    return way
+
+
+def last_nodes(parents: Parents) -> list[str]:
+    """Return the nodes that no other stands behind, in their order."""
+    inner = set(parents.values())
+    return [node for node in parents if node not in inner]
+
+
+def in_order(parents: Parents, current: str | None) -> list[str]:
+    """
+    Return all nodes, each behind its parent, first those of the way to *current*.
+
+    Nodes that are their own ancestors, and what stands behind those, are left out.
+    """
+    found = way_to(parents, current)
+    taken = set(found)
+    children: dict[str | None, list[str]] = {}
+    for node, parent in parents.items():
+        children.setdefault(parent if parent in parents else None, []).append(node)
+    waiting = children.get(None, [])[::-1]
+    while waiting:
+        node = waiting.pop()
+        if node not in taken:
+            found.append(node)
+        waiting += children.get(node, [])[::-1]
+    return found
+
+
+def message_before(parents: Parents, node: str, ends: Mapping[str, str | None]) -> str | None:
+    """
+    Return the external id of the last message that is imported before a node, None for none.
+
+    Args:
+        ends: By the nodes that were read, those before *node* among them: the last message of
+            each, or that of the nodes before it if it has none.
+    """
+    parent = parents[node]
+    while parent is not None and parent in parents and parent not in ends:
+        parent = parents[parent]
+    return ends.get(parent) if parent is not None else None
