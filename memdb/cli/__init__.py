@@ -14,6 +14,7 @@ import sys
 import click
 
 from memdb import __version__
+from memdb.cli.help import HelpContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ has the config file. Times are UTC. MEMDB_DEBUG=1 shows tracebacks, NO_COLOR=1 t
 
 class LazyGroup(click.Group):
     """A group that knows its commands by name and loads only the one that runs."""
+
+    context_class = HelpContext
 
     def __init__(self, *args: Any, table: dict[str, Loaded], **kwargs: Any) -> None:
         """Hold the commands of *table*, in its order."""

@@ -10,6 +10,7 @@ import click
 
 from memdb.cli import discard_output
 from memdb.cli.defaults import default_file, read_config, shown_path
+from memdb.cli.help import HelpContext
 from memdb.cli.output import clean, flush, note, print_json
 from memdb.errors import FileError, MemDBError, NotFound, SecretFound
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from memdb.cli.defaults import DefaultFile
 
 TEXT, QUERY = "text", "query"  # arguments that may begin with a dash; "-" for TEXT is stdin
+MOST_CHARS = 200  # of a verb's first sentence in the list of verbs
 STOPPED = 130  # what a shell reports for a program that Ctrl-C ended
 FILE_OPTION = "file_option"
 NAMED = "memdb.file"  # in the context: what names FILE in place of an argument
@@ -61,6 +63,8 @@ class Command(click.Command):
     FILE is its first argument, unless -f, MEMDB_FILE or the config file names it: every
     argument is then one of the command's own.
     """
+
+    context_class = HelpContext
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, without FILE where something else names it."""
@@ -161,10 +165,23 @@ class Noun(click.Group):
     """A group whose verbs are listed in the order they were written."""
 
     command_class = Command
+    context_class = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the verbs, the everyday ones first."""
         return list(self.commands)
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the list with the first sentence of each, whole on a narrow terminal too."""
+        shown = {name: one for name, one in self.commands.items() if not one.hidden}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.get_short_help_str(MOST_CHARS)) for name, one in shown.items()]
+            )
 
 
 def _report(error: Exception, *, as_json: bool) -> int:

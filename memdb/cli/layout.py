@@ -45,7 +45,8 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
     Yield *text* in lines of at most *width* columns, broken between words.
 
     Line breaks of the text stay. A word that is wider than a line gets one of its own, whole,
-    so that it can be copied; Chinese and Japanese break between any two characters.
+    so that it can be copied, unless it is a choice like [a|b|c], which breaks behind a bar;
+    Chinese and Japanese break between any two characters.
 
     Args:
         indent: Stands before each line, and counts.
@@ -55,7 +56,7 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
     room = max(1, width - width_of(indent))
     for paragraph in text.split("\n"):
         line, used = "", 0
-        for piece in _pieces(paragraph):
+        for piece in _pieces(paragraph, room):
             size = width_of(piece)
             if line and used + width_of(piece.rstrip()) > room:
                 yield f"{lead}{line.rstrip()}"
@@ -68,12 +69,13 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
         lead = indent
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _pieces(text: str, room: int) -> Iterator[str]:
     """Yield what a line may end behind: words with the blanks before them, wide characters."""
     for match in re.finditer(r"\s*\S+|\s+", text):
         piece = match[0]
         if piece.isascii():
-            yield piece
+            is_choice = len(piece.strip()) > room and "|" in piece
+            yield from re.findall(r"[^|]*\||[^|]+", piece) if is_choice else [piece]
             continue
         part = ""
         for character in piece:

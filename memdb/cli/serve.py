@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memdb.cli.base import DEFAULT_APP, embedder_option, is_writable, verb
+from memdb.cli.command import Noun
 from memdb.cli.output import Column, note, one_line
 from memdb.cli.service import ending_by_signals
 from memdb.models.ids import system_clock
@@ -88,7 +89,7 @@ def serve(
         service.serve(served, listener, certificate)
 
 
-@click.group()
+@click.group(cls=Noun)
 def token() -> None:
     """Make, list and remove the tokens of `memdb serve`."""
 
