@@ -522,8 +522,11 @@ def rows_of(table: str) -> str:
 
 
 @pytest.fixture
-def dump(raw: Callable[[str], apsw.Connection]) -> Callable[[str], list[Any]]:
-    """Return a function that reads every row of every ordinary table of a file."""
+def dump(request: pytest.FixtureRequest, databases: Any) -> Callable[[str], list[Any]]:
+    """Return a function that reads every row of every ordinary table of a database."""
+    if databases is not None:
+        return databases.rows_of  # type: ignore[no-any-return]
+    raw = request.getfixturevalue("raw")
 
     def read(path: str) -> list[Any]:
         connection = raw(path)
@@ -542,15 +545,52 @@ def dump(raw: Callable[[str], apsw.Connection]) -> Callable[[str], list[Any]]:
 
 
 @pytest.fixture
-def start_child() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Return a function that starts a Python program in a process of its own."""
+def run_sql(request: pytest.FixtureRequest, databases: Any) -> Callable[..., list[Any]]:
+    """Return a function that runs a statement which both engines take, beside memdb."""
+    if databases is not None:
+        return databases.run_sql  # type: ignore[no-any-return]
+    raw = request.getfixturevalue("raw")
+
+    def run(path: str, sql: str, *values: object) -> list[Any]:
+        connection = raw(path)
+        rows = connection.execute(sql, values).fetchall()
+        connection.close()
+        return rows  # type: ignore[no-any-return]
+
+    return run
+
+
+@pytest.fixture
+def stored_bytes(databases: Any) -> Callable[[str], bytes]:
+    """Return a function that reads all bytes that a closed database keeps, in whatever order."""
+
+    def read(path: str) -> bytes:
+        if databases is not None:
+            return databases.bytes_of(path)  # type: ignore[no-any-return]
+        return b"".join(
+            Path(path + end).read_bytes() for end in ("", "-wal") if has_bytes(path + end)
+        )
+
+    return read
+
+
+@pytest.fixture
+def start_child(databases: Any) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """
+    Return a function that starts a Python program in a process of its own.
+
+    With `--engine postgres` it is given the address of a database for each path of one.
+    """
     started: list[subprocess.Popen[str]] = []
 
     def start(program: str, *args: object) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": str(SOURCE_ROOT)}
+        given = [str(arg) for arg in args]
+        if databases is not None:
+            given = [databases.address_of(arg) if arg.endswith(".db") else arg for arg in given]
         started.append(
             subprocess.Popen(
-                [sys.executable, "-c", program, *map(str, args)],
+                [sys.executable, "-c", program, *given],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 stdin=subprocess.PIPE,

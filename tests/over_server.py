@@ -9,16 +9,11 @@ from __future__ import annotations
 # Fixtures that are about a file.
 BY_FIXTURE = {
     "raw": "opens the file with SQLite itself",
-    "dump": "reads the tables of the file with SQLite itself",
-    "run_child": "another process opens the path as a file",
-    "start_child": "another process opens the path as a file",
-    "copied_engine": "makes files",
 }
 
 # Folders and files of tests, from the longest name to the shortest.
 BY_PLACE = {
     "tests/architecture/": "reads the source, whatever the engine",
-    "tests/cli/": "commands open paths; `tests/cli` over a server is the next step",
     "tests/docs/": "reads pages, whatever the engine",
     "tests/engine/": "the engine of files, and tests of the server that choose theirs",
     "tests/faults/": "faults of files; those of servers are in tests/faults/postgres",
@@ -35,8 +30,6 @@ BY_NAME = {
     "test_a_kept_keyword_without_spaces_between_words_is_still_found": "asks FTS5",
     "test_export_overwrites_only_if_told_and_never_a_database": "a server is no file",
     "test_of_a_long_query_the_longest_words_are_looked_up": "counts the words asked of FTS5",
-    "test_processes_lose_no_compare_and_swap": "another process opens the path as a file",
-    "test_processes_store_each_fact_exactly_once": "another process opens the path as a file",
     "test_the_command_shows_it": "a command opens the path as a file",
 }
 

@@ -138,6 +138,15 @@ END $$;
 """
 
 
+# Without partitions, which are read with their tables, and what tells of commits.
+TABLES = """
+SELECT relname FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+  AND relname NOT IN ('commits', 'watchers', 'memdb_format')
+ORDER BY relname
+"""
+
+
 class Databases:
     """
     Databases of one server, by the path that a test believes to open.
@@ -181,6 +190,32 @@ class Databases:
         name = f"t{self._count}"
         self._execute("postgres", f"CREATE DATABASE {name} TEMPLATE memdb_template")
         return name
+
+    def run_sql(self, path: str, sql: str, *values: object) -> list[tuple[object, ...]]:
+        """Run a statement in the database of a path; return its rows, if it has any."""
+        with psycopg.connect(self.address_of(path), autocommit=True) as connection:
+            ran = connection.execute(sql.replace("?", "%s").encode(), values)
+            return ran.fetchall() if ran.description else []
+
+    def rows_of(self, path: str) -> list[tuple[str, list[tuple[object, ...]]]]:
+        """Return the rows of each table that says what is stored, in an order of their own."""
+        with psycopg.connect(self.address_of(path)) as connection:
+            names = [name for (name,) in connection.execute(TABLES)]
+            return [
+                (name, sorted(connection.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr))
+                for name in names
+            ]
+
+    def bytes_of(self, path: str) -> bytes:
+        """Return what is stored in a database, as its rows are sent."""
+        found = bytearray()
+        with psycopg.connect(self.address_of(path)) as connection:
+            for (name,) in connection.execute(TABLES).fetchall():
+                copy = f'COPY (SELECT * FROM "{name}") TO STDOUT (FORMAT binary)'
+                with connection.cursor().copy(copy) as rows:
+                    for block in rows:
+                        found += block
+        return bytes(found)
 
     @contextmanager
     def bare(self) -> Iterator[str]:

@@ -426,7 +426,7 @@ def test_a_hint_without_end_is_cut(open_db: Callable[..., MemDB], teller: Teller
 
 
 def test_a_secret_in_an_error_is_kept_nowhere(
-    path: str, open_db: Callable[..., MemDB], teller: Teller, raw: Any
+    path: str, open_db: Callable[..., MemDB], teller: Teller, run_sql: Any
 ) -> None:
     """Not in what is raised, nor in the job that waits."""
     secret = "sk-abcdef0123456789abcdef"
@@ -443,7 +443,7 @@ def test_a_secret_in_an_error_is_kept_nowhere(
         assert secret not in repr(caught.value) + repr(caught.value.__cause__)
         assert secret not in repr(caught.value.__context__)
 
-    errors = raw(path).execute("SELECT error FROM jobs WHERE error IS NOT NULL").fetchall()
+    errors = run_sql(path, "SELECT error FROM jobs WHERE error IS NOT NULL")
 
     assert len(errors) == 1
     assert "401" in errors[0][0]

@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 import memdb
+from memdb.api._resolve import is_address
 from memdb.cli import cli
 
 if TYPE_CHECKING:
@@ -44,11 +45,27 @@ UNSET = dict.fromkeys(
 
 
 @pytest.fixture
-def frozen(monkeypatch: pytest.MonkeyPatch, clock: Any, ids: Any, copied_engine: type) -> None:
-    """Let every file that is opened use the clock and the uids of the fixtures."""
+def over_engine() -> None:
+    """Let paths be files with `--engine postgres` too: commands are given addresses."""
+
+
+@pytest.fixture
+def path(tmp_path: Path, databases: Any) -> str:
+    """Return where a new database can be made: a path, or the address of an empty one."""
+    place = str(tmp_path / "agent.db")
+    return place if databases is None else databases.address_of(place)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def frozen(
+    monkeypatch: pytest.MonkeyPatch, clock: Any, ids: Any, copied_engine: type, databases: Any
+) -> None:
+    """Let every database that is opened use the clock and the uids of the fixtures."""
     monkeypatch.setattr("memdb.engine.sqlite.engine.SqliteEngine", copied_engine)
     opened = functools.partial(memdb.open, clock=clock, ids=ids, durability="process")
     monkeypatch.setattr(memdb, "open", opened)
+    if databases is not None:
+        ids(0)  # the uid of a new file
 
 
 @pytest.fixture
@@ -60,7 +77,7 @@ def run(frozen: None, path: str) -> Iterator[Callable[..., Result]]:
         return runner.invoke(cli, [str(arg) for arg in args], prog_name="memdb", **options)
 
     yield invoke
-    if Path(path).exists():
+    if is_address(path) or Path(path).exists():
         with memdb.open(path) as db:
             assert db.file.check(deep=True) == []
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import sqlite3
 import threading
 import zlib
 from contextlib import closing
@@ -14,6 +13,7 @@ import pytest
 import memdb
 from memdb import Busy, InvalidInput, NotFound
 from memdb.deletion.service import FORGOTTEN, OLD_WORDS
+from memdb.engine.postgres.probes import ARCHIVE, NOT_PROMISED, ROWS, WORDS
 from memdb.engine.sqlite import proof as proofs
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.words import SqliteWords
@@ -45,15 +45,18 @@ def fill(db, count=40, user="ann", name="trip"):
     return session
 
 
-def raw_bytes(path):
-    """Return every byte of a closed file, and what is compressed in it."""
-    data = Path(path).read_bytes()
-    assert not Path(f"{path}-wal").exists()
-    reader = sqlite3.connect(path)
-    packed = reader.execute("SELECT data FROM archive_segments").fetchall()
-    packed += reader.execute("SELECT data FROM blob_chunks WHERE codec = 'zlib'").fetchall()
-    reader.close()
-    return (data + b"".join(zlib.decompress(one) for (one,) in packed)).lower()
+@pytest.fixture
+def raw_bytes(stored_bytes, run_sql):
+    """Return a function that reads every byte of a closed database, and what is compressed in it."""
+
+    def read(path):
+        data = stored_bytes(path)
+        assert not Path(f"{path}-wal").exists()
+        packed = run_sql(path, "SELECT data FROM archive_segments")
+        packed += run_sql(path, "SELECT data FROM blob_chunks WHERE codec = 'zlib'")
+        return (data + b"".join(zlib.decompress(one) for (one,) in packed)).lower()
+
+    return read
 
 
 def test_a_forgotten_message_leaves_a_gap(db):
@@ -309,7 +312,7 @@ def test_a_session_goes_with_all_that_is_its(db, database):
     assert ann.forget(session="trip", artifacts=True).removed["artifacts"] == 1
 
 
-def test_everything_goes_and_the_others_keep_theirs(path, open_db):
+def test_everything_goes_and_the_others_keep_theirs(path, open_db, run_sql):
     """One user's memory is empty afterwards, another's as it was; names are in no tombstone."""
     db = open_db(path)
     for user in ("ann", "bob"):
@@ -329,7 +332,7 @@ def test_everything_goes_and_the_others_keep_theirs(path, open_db):
     assert db.scope("ann").artifacts.list() == []
     assert [one.text for one in db.scope("bob").session("trip").messages()] == before
     db.close()
-    rows = sqlite3.connect(path).execute("SELECT scope_no, ref FROM tombstones").fetchall()
+    rows = run_sql(path, "SELECT scope_no, ref FROM tombstones")
     assert rows
     assert not any("secret" in ref for scope_no, ref in rows if scope_no == 1)
 
@@ -374,7 +377,7 @@ def test_the_receipt_says_what_and_never_the_text(db):
     assert db.scope("ann").forget(query=word(2), dry_run=True).proof is None
 
 
-def test_proof_in_a_file(path, open_db):
+def test_proof_of_all_that_is_stored(path, open_db, databases, raw_bytes):
     """No byte is left: of messages, summaries, archive, entries, their history and artifacts."""
     db = open_db(path, settings=SMALL)
     ann = db.scope("ann")
@@ -392,9 +395,10 @@ def test_proof_in_a_file(path, open_db):
     ]
 
     assert all(one.found_bytes == 0 for one in proofs)
-    assert all(one.notices == () for one in proofs)
+    in_file = ("agent.db", "agent.db-wal", "the -shm", "archive")
+    assert all(one.notices == (() if databases is None else (NOT_PROMISED,)) for one in proofs)
     assert proofs[0].pieces > 4
-    assert {"agent.db", "agent.db-wal", "the -shm", "archive"} <= set(proofs[0].searched)
+    assert {*(in_file if databases is None else (ROWS, WORDS, ARCHIVE))} <= {*proofs[0].searched}
     assert db.file.check(deep=True) == []
     db.close()
     data = raw_bytes(path)
@@ -435,7 +439,7 @@ def test_the_proof_finds_a_copy_in_a_table_of_another_program(path, open_db):
     assert gone.found_bytes == 0
 
 
-def test_the_proof_finds_a_message_in_a_summary(path, open_db, monkeypatch):
+def test_the_proof_finds_a_message_in_a_summary(path, open_db, databases, monkeypatch):
     """One that was not rewritten keeps what it says."""
     db = open_db(path, settings=SMALL)
     session = fill(db)
@@ -445,7 +449,7 @@ def test_the_proof_finds_a_message_in_a_summary(path, open_db, monkeypatch):
     proof = session.forget(range(2, 30), prove=True).proof
 
     assert proof.found_bytes > 0
-    assert proof.found_in == ("agent.db",)
+    assert proof.found_in == ("agent.db" if databases is None else ROWS,)
 
 
 def test_nothing_is_left_without_a_proof(path, open_db):
@@ -462,7 +466,7 @@ def test_nothing_is_left_without_a_proof(path, open_db):
 
 
 @pytest.mark.parametrize("change", ["archive", "update"])
-def test_words_that_were_dropped_before_are_pending(path, open_db, change):
+def test_words_that_were_dropped_before_are_pending(path, open_db, change, raw_bytes):
     """The index keeps them until its parts are merged: the receipt says so, a proof removes them."""
     db = open_db(path)
     ann = db.scope("ann")
@@ -571,7 +575,7 @@ def test_a_text_that_is_too_short_is_counted(db):
     assert (proof.pieces, proof.short, proof.found_bytes) == (0, 1, 0)
 
 
-def test_a_reader_in_another_process_is_told_of(path, open_db, start_child):
+def test_a_reader_in_another_process_is_told_of(path, open_db, start_child, raw_bytes):
     """It keeps the WAL from being cut: the receipt says so, and the bytes are found there."""
     program = """
 import sys, apsw
@@ -627,7 +631,7 @@ sys.stdin.readline()
     assert [one.seq for one in session.messages(limit=3)] == [1, 2, 5]
 
 
-def test_the_proof_keeps_the_locks_of_this_process(path, open_db, run_child):
+def test_the_proof_keeps_the_locks_of_this_process(path, open_db, run_child, databases):
     """Reading the file by its bytes must not let another process think that nobody has it open."""
     db = open_db(path)
     session = fill(db, 5)
@@ -643,7 +647,7 @@ def test_the_proof_keeps_the_locks_of_this_process(path, open_db, run_child):
     )
 
     assert said == ""
-    assert os.path.exists(f"{path}-wal")
+    assert databases is not None or os.path.exists(f"{path}-wal")
     assert session.last(1)[0].text == "from the other"
 
 

@@ -34,7 +34,7 @@ def fill(db: MemDB) -> memdb.Session:
 
 @pytest.mark.parametrize("action", ["delete", "forget"])
 def test_a_session_that_retention_removes_takes_artifacts_and_state_with_it(
-    upkeep_db: Callable[[str], MemDB], clock: Any, raw: Any, action: str
+    upkeep_db: Callable[[str], MemDB], clock: Any, run_sql: Any, action: str
 ) -> None:
     """Neither is found any more, and a session of the same name inherits nothing (issue 11, H1)."""
     db = upkeep_db(action)
@@ -44,16 +44,15 @@ def test_a_session_that_retention_removes_takes_artifacts_and_state_with_it(
 
     assert db.scope("ann").sessions() == []
     assert [hit for hit in db.scope("ann").recall("secret plan") if hit.kind != "entry"] == []
-    rows = raw(db.path)
     for table in ("messages", "artifact_names", "artifacts", "blobs", "state"):
-        assert rows.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+        assert run_sql(db.path, f"SELECT count(*) FROM {table}") == [(0,)], table
     trip.append("user", "new trip")
     assert dict(trip.state) == {}
     assert trip.artifacts.list() == []
 
 
 def test_forgotten_by_retention_as_on_request(
-    upkeep_db: Callable[[str], MemDB], clock: Any, raw: Any
+    upkeep_db: Callable[[str], MemDB], clock: Any, run_sql: Any
 ) -> None:
     """The entries told in the session go too, and its tombstone does not say its name."""
     db = upkeep_db("forget")
@@ -62,7 +61,7 @@ def test_forgotten_by_retention_as_on_request(
     db.jobs.run_due()
 
     assert list(db.scope("ann").entries.list()) == []
-    refs = raw(db.path).execute("SELECT ref FROM tombstones WHERE kind = 'session'").fetchall()
+    refs = run_sql(db.path, "SELECT ref FROM tombstones WHERE kind = 'session'")
     assert [ref.startswith("sha256:") for (ref,) in refs] == [True]
 
 

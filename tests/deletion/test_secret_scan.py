@@ -95,8 +95,13 @@ def test_each_place_is_found(db: MemDB, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PLACES if name not in {"version", "summary"}])
-def test_each_place_is_screened(open_db: Callable[..., MemDB], tmp_path: Path, name: str) -> None:
-    """Refused or redacted when written: the bytes of the file never hold it."""
+def test_each_place_is_screened(
+    open_db: Callable[..., MemDB],
+    tmp_path: Path,
+    name: str,
+    stored_bytes: Callable[[str], bytes],
+) -> None:
+    """Refused or redacted when written: no byte that is stored ever holds it."""
     write, _ = PLACES[name]
     for action in ("refuse", "redact"):
         path = tmp_path / f"{action}.db"
@@ -110,7 +115,7 @@ def test_each_place_is_screened(open_db: Callable[..., MemDB], tmp_path: Path, n
         else:
             assert action == "redact"
         db.close()
-        data = path.read_bytes()
+        data = stored_bytes(str(path))
         assert KEY.encode() not in data
         assert b"hunter2Secret99" not in data
 

@@ -218,13 +218,15 @@ def test_an_open_handle_works_by_what_it_changed(db: MemDB) -> None:
     assert len([*ann.entries.list()]) == 1
 
 
-def test_equal_settings_write_nothing(path: str, open_db: Callable[..., MemDB]) -> None:
-    """A program that gives the same at each start leaves the file as it is."""
+def test_equal_settings_write_nothing(
+    path: str, open_db: Callable[..., MemDB], stored_bytes: Callable[[str], bytes]
+) -> None:
+    """A program that gives the same at each start leaves the database as it is."""
     open_db(path, settings={"entry_quota": 7}).close()
-    before = Path(path).read_bytes()
+    before = stored_bytes(path)
     open_db(path, settings={"entry_quota": 7}).close()
 
-    assert Path(path).read_bytes() == before
+    assert stored_bytes(path) == before
 
 
 @pytest.mark.parametrize(
@@ -237,13 +239,12 @@ def test_equal_settings_write_nothing(path: str, open_db: Callable[..., MemDB]) 
     ],
 )
 def test_settings_of_a_newer_memdb_are_refused(
-    path: str, open_db: Callable[..., MemDB], raw: Any, name: str, value: str, why: str
+    path: str, open_db: Callable[..., MemDB], run_sql: Any, name: str, value: str, why: str
 ) -> None:
     """The file stays as it is, and the error says how to go on."""
     open_db(path, settings={"extract": True}).close()
-    connection = raw(path)
-    connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, 1)", (name, value))
-    connection.close()
+    run_sql(path, "DELETE FROM settings WHERE name = ?", name)
+    run_sql(path, "INSERT INTO settings (name, value, updated_ms) VALUES (?, ?, 1)", name, value)
 
     with pytest.raises(memdb.SettingsTooNew, match=rf"{why}.*upgrade"):
         memdb.open(path)
@@ -251,13 +252,12 @@ def test_settings_of_a_newer_memdb_are_refused(
 
 @pytest.mark.parametrize("value", ["{", "", "[[[", "nan,"])
 def test_damaged_settings_are_called_damaged(
-    path: str, open_db: Callable[..., MemDB], raw: Any, value: str
+    path: str, open_db: Callable[..., MemDB], run_sql: Any, value: str
 ) -> None:
     """No upgrade helps where no memdb wrote that."""
     open_db(path, settings={"extract": True}).close()
-    connection = raw(path)
-    connection.execute("INSERT OR REPLACE INTO settings VALUES ('entry_quota', ?, 1)", (value,))
-    connection.close()
+    sql = "INSERT INTO settings (name, value, updated_ms) VALUES ('entry_quota', ?, 1)"
+    run_sql(path, sql, value)
 
     with pytest.raises(memdb.Corrupt, match=r"settings.*damaged.*recover"):
         memdb.open(path)

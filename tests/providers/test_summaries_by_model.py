@@ -73,7 +73,7 @@ def test_a_refusing_server_costs_quality_and_tells_no_key(
     model: OpenAIModel,
     path: str,
     open_db: Callable[..., MemDB],
-    raw: Any,
+    run_sql: Any,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Not in the error, nor in the job that waits in the file, nor in a log."""
@@ -87,7 +87,7 @@ def test_a_refusing_server_costs_quality_and_tells_no_key(
                 db.jobs.run(kinds=("summarize",))
             said += [str(caught.value), repr(caught.value.__cause__)]
 
-    (waiting,) = raw(path).execute("SELECT error FROM jobs WHERE error IS NOT NULL").fetchone()
+    ((waiting,),) = run_sql(path, "SELECT error FROM jobs WHERE error IS NOT NULL")
 
     assert [summary.quality for summary in chat.summaries.tree().summaries] == ["fallback"]
     assert "401" in waiting

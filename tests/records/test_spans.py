@@ -162,16 +162,14 @@ def test_an_entry_has_the_days_of_its_text(
 
 @pytest.mark.parametrize("table", TABLES)
 def test_check_finds_other_days_and_rebuild_makes_them_anew(
-    open_db: Callable[..., MemDB], path: str, raw: Callable[[str], Any], table: str
+    open_db: Callable[..., MemDB], path: str, run_sql: Callable[..., Any], table: str
 ) -> None:
     """Also of archived messages, whose text is in a segment."""
     db = open_db(path, embedder=None)
     archived(db)
     fact(db)
     db.close()
-    other = raw(path)
-    other.execute(f"UPDATE {table} SET spans = '2020-01-01'").fetchall()
-    other.close()
+    run_sql(path, f"UPDATE {table} SET spans = '2020-01-01'")
     db = open_db(path, embedder=None)
     code = {"messages": "message_spans", "entries": "entry_spans"}[table]
 
@@ -182,17 +180,15 @@ def test_check_finds_other_days_and_rebuild_makes_them_anew(
 
 @pytest.mark.parametrize("stored", ["x", "2022-13-01", "2022-05-03/", "/", " ", "2022-05-03/x/y"])
 def test_damaged_days_do_not_stop_a_recall(
-    open_db: Callable[..., MemDB], path: str, raw: Callable[[str], Any], stored: str
+    open_db: Callable[..., MemDB], path: str, run_sql: Callable[..., Any], stored: str
 ) -> None:
     """They count as none."""
     db = open_db(path, embedder=None)
     talk(db)
     fact(db, "Ann lives in Oslo since July.")
     db.close()
-    other = raw(path)
-    other.execute("UPDATE messages SET spans = ?", (stored,)).fetchall()
-    other.execute("UPDATE entries SET spans = ?", (stored,)).fetchall()
-    other.close()
+    run_sql(path, "UPDATE messages SET spans = ?", stored)
+    run_sql(path, "UPDATE entries SET spans = ?", stored)
 
     hits = open_db(path, embedder=None).scope("ann").recall("what was in Oslo in July?")
 

@@ -305,7 +305,7 @@ def test_archiving_again_and_again_takes_each_message_once(db: MemDB) -> None:
 
 
 def test_a_damaged_segment_is_no_empty_answer(
-    path: str, open_db: Callable[..., MemDB], raw: Any
+    path: str, open_db: Callable[..., MemDB], run_sql: Any
 ) -> None:
     """Expanding says what is wrong; it does not show less than there was."""
     db = open_db(path)
@@ -316,9 +316,7 @@ def test_a_damaged_segment_is_no_empty_answer(
         chat.summaries.tree().summaries, key=lambda summary: (summary.depth, summary.first_seq)
     )
     db.close()
-    connection = raw(path)
-    connection.execute("UPDATE archive_segments SET data = zeroblob(9)")
-    connection.close()
+    run_sql(path, "UPDATE archive_segments SET data = ?", bytes(9))
     again = open_db(path).scope("ann").session("trip")
 
     with pytest.raises(memdb.Corrupt, match="restore a backup"):
@@ -350,16 +348,18 @@ def test_what_is_said_while_it_is_summarised_is_kept(open_db: Callable[..., MemD
     assert_covers(chat)
 
 
-def test_summarising_changes_no_message(path: str, open_db: Callable[..., MemDB], raw: Any) -> None:
+def test_summarising_changes_no_message(
+    path: str, open_db: Callable[..., MemDB], run_sql: Any
+) -> None:
     """Not a byte of any row that was said."""
     db = open_db(path)
     chat = say(db, 200)
-    rows = raw(path).execute("SELECT * FROM messages ORDER BY id").fetchall()
+    rows = run_sql(path, "SELECT * FROM messages ORDER BY id")
 
     db.jobs.run()
     chat.summaries.compact()
 
-    assert raw(path).execute("SELECT * FROM messages ORDER BY id").fetchall() == rows
+    assert run_sql(path, "SELECT * FROM messages ORDER BY id") == rows
 
 
 def test_a_node_says_what_it_covers_and_when_it_was_made(db: MemDB, clock: Any) -> None:
