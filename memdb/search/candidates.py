@@ -184,8 +184,7 @@ class Lexical:
         self.every_word = sum(idf(len(ids), total) for ids in postings.values())
         own: dict[int, float] = {}
         for ids, weight, _ in weighted:
-            for message in ids if len(own) < weights.pool else ids & own.keys():
-                own[message] = own.get(message, 0.0) + weight
+            _add(own, ids, weight, only_known=len(own) >= weights.pool)
         self._weights = {term: weight for _, weight, term in weighted}
         if not weights.context:
             self.scores = own
@@ -201,7 +200,15 @@ class Lexical:
             reach.update(dict.fromkeys(held, weight))
             for message, value in reach.items():
                 scores[message] = scores.get(message, 0.0) + value
-        self.scores = {message: value for message, value in scores.items() if is_place(message)}
+        self.scores = {
+            message: value
+            for message, value in scores.items()
+            if 0 < message & MAX_SEQ <= LAST_PLACE  # as `is_place` says, without 300 calls
+        }
+
+    def best(self, count: int) -> dict[int, float]:
+        """Return the *count* highest of `scores`: what `fuse` takes, for the arm of its weights."""
+        return {key: self.scores[key] for key in top(self.scores, count)}
 
     def words(self) -> list[tuple[Term, float, AbstractSet[int]]]:
         """Return the terms of the query that rows hold, with weights and holders."""
@@ -210,6 +217,15 @@ class Lexical:
     def holders(self, term: Term) -> AbstractSet[int]:
         """Return the ids of the rows that hold *term*."""
         return self._holders.get(term, frozenset())
+
+
+def _add(scores: dict[int, float], ids: set[int], weight: float, *, only_known: bool) -> None:
+    """Add *weight* to the scores of *ids*, or of those of them that have one."""
+    known = ids.intersection(scores) if len(scores) < len(ids) else scores.keys() & ids
+    for message in known:
+        scores[message] += weight
+    if not only_known:
+        scores.update(dict.fromkeys(ids - known if known else ids, weight))
 
 
 def top(scores: Mapping[int, float], count: int) -> list[int]:
@@ -224,8 +240,9 @@ def top(scores: Mapping[int, float], count: int) -> list[int]:
     kept: Iterable[int] = scores
     if len(scores) > count:
         bar = sorted(scores.values(), reverse=True)[count - 1]
-        above = [message for message, value in scores.items() if value > bar]
-        level = [message for message, value in scores.items() if value == bar]
+        reached = [message for message, value in scores.items() if value >= bar]
+        above = [message for message in reached if scores[message] > bar]
+        level = [message for message in reached if scores[message] == bar]
         level.sort(reverse=True)
         kept = above + level[: count - len(above)]
     return sorted(sorted(kept, reverse=True), key=scores.__getitem__, reverse=True)
@@ -238,7 +255,10 @@ def is_place(message: int) -> bool:
     A neighbour of the first messages of a session falls on seq 0 or, one session earlier, on the
     last numbers, which no real session reaches.
     """
-    return 0 < message & MAX_SEQ <= MAX_SEQ - WIDEST_CONTEXT
+    return 0 < message & MAX_SEQ <= LAST_PLACE
+
+
+LAST_PLACE = MAX_SEQ - WIDEST_CONTEXT
 
 
 class Candidates(Record):

@@ -14,6 +14,7 @@ Source of that curve: half of BEAM's chats, 2026-11.
 from __future__ import annotations
 
 from math import log2
+from operator import add, attrgetter, mul
 
 from memdb.models.ids import SESSION_SHIFT
 from memdb.models.record import Record
@@ -101,6 +102,8 @@ class Traits(Record):
         asks: 1.0 if it has a question mark.
         number, time: 1.0 if it holds a number, a word of time.
         capitals: 0 to 1 by capitals within its sentences.
+        length: 0 to 1 by its words, 1 from `SHORT_WORDS` on.
+        long: How many times twice `TURN_WORDS` it has; 0.0 up to them.
         vocabulary: Rows of the built-in table for its words, each once; none of a long
             text, which has a word near to any other.
     """
@@ -111,7 +114,14 @@ class Traits(Record):
     number: float
     time: float
     capitals: float
+    length: float
+    long: float
     vocabulary: tuple[int, ...]
+
+
+# The features that are traits, in the order of `_shapes_of`.
+_SHAPES = ("asks", "number", "time", "capitals", "length", "long")
+_shapes_of = attrgetter(*_SHAPES)
 
 
 _traits: dict[tuple[int, int], Traits] = {}
@@ -141,6 +151,8 @@ def _read_traits(text: str) -> Traits:
         number=number,
         time=time,
         capitals=min(len(_CAPITAL.findall(begin)), CAPITALS) / CAPITALS,
+        length=min(words, SHORT_WORDS) / SHORT_WORDS,
+        long=log2(max(words, TURN_WORDS) / TURN_WORDS),
         vocabulary=rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else (),
     )
 
@@ -183,8 +195,9 @@ class _Chat(Record):
     Attributes:
         lent: What long messages lend to those beside them, by id; others lend 1.0.
         asked: By id, whether the message before is a question of another author.
-        beside: By place of a candidate, the messages around it, best first: id, name of
-            the feature, what a word there counts, and the share of it that is lent.
+        beside: By place of a candidate, the messages around it, best first: what a word
+            there counts, the offset of the id, name of the feature, and the share of it that
+            is lent.
         runs: Share of messages whose author wrote the one before too, up to `MOST_RUNS`.
     """
 
@@ -224,7 +237,7 @@ def read_features(
     highest = max([*cosine.values(), 0.0]) or 1.0
     columns["near"] = [value / highest for value in columns["cosine"]]
     parts = _base_parts(columns, weights.lexical_share)
-    columns["base"] = _sum(columns, parts)
+    columns["base"] = weighted_sum(columns, parts)
     base = dict(candidates.fused.score) if candidates.fused is not None else {}
     base.update(zip(ids, columns["base"], strict=True))
     _add_neighbours(chat, base, columns)
@@ -239,7 +252,7 @@ def read_features(
 
 
 def _times(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    return [one * other for one, other in zip(first, second, strict=True)]
+    return list(map(mul, first, second))
 
 
 def _read_chat(rows: Mapping[int, Row]) -> _Chat:
@@ -254,28 +267,29 @@ def _read_chat(rows: Mapping[int, Row]) -> _Chat:
         if key - 1 in rows and traits[key - 1].asks and writers[key - 1] != writers[key]
     )
     usual = (_places(is_reply=False), _places(is_reply=True))
-    beside = []
-    for key in ids:
-        places = usual[key in asked]
-        around = [(spread, key + offset, name, 1.0) for spread, offset, name in places]
-        if lent and not lent.keys().isdisjoint((key - 2, key - 1, key + 1, key + 2)):
+    beside = [usual[key in asked] for key in ids]
+    for number, key in enumerate(ids if lent else ()):
+        if not lent.keys().isdisjoint((key - 2, key - 1, key + 1, key + 2)):
             around = [
-                (SPREADS[name] * lent.get(other, 1.0), other, name, lent.get(other, 1.0))
-                for _, other, name, _ in around
+                (SPREADS[name] * lent.get(key + offset, 1.0), offset, name)
+                for _, offset, name, _ in beside[number]
             ]
             around.sort(reverse=True)
-        beside.append(around)
+            beside[number] = [
+                (spread, offset, name, lent.get(key + offset, 1.0))
+                for spread, offset, name in around
+            ]
     pairs = [key for key in ids if key - 1 in rows]
     runs = sum(writers[key - 1] == writers[key] for key in pairs) / max(len(pairs), 1)
     runs = min(runs, MOST_RUNS)
     return _Chat(ids, rows, traits, lent, asked, beside, runs)
 
 
-def _places(*, is_reply: bool) -> list[tuple[float, int, str]]:
-    """Return (what a word there counts, offset, feature) of the places around, best first."""
+def _places(*, is_reply: bool) -> list[tuple[float, int, str, float]]:
+    """Return the places around a candidate, best first; see `_Chat.beside`."""
     before = "question_before" if is_reply else "before"
     offsets = ((-1, before), (1, "after"), (-2, "two_before"), (2, "two_after"))
-    return sorted(((SPREADS[name], offset, name) for offset, name in offsets), reverse=True)
+    return sorted(((SPREADS[name], offset, name, 1.0) for offset, name in offsets), reverse=True)
 
 
 def _assistance(chat: _Chat) -> float:
@@ -301,15 +315,21 @@ def _word_columns(words: Words, chat: _Chat) -> Columns:
     held, count, rarest = columns["held"], columns["count"], columns["rarest"]
     every = sum(weight for _, weight, _ in words) or 1.0
     top = max((weight for _, weight, _ in words), default=1.0)
+    ids = chat.ids
+    around = frozenset([key + offset for offset in range(-2, 3) for key in ids])
     for _, weight, holders in words:
-        for number, key in enumerate(chat.ids):
-            if key in holders:
-                held[number] += weight / every
+        near = around & holders  # most words stand in few messages
+        if not near:
+            continue
+        share, is_rarest = weight / every, weight / top
+        for number, key in enumerate(ids):
+            if key in near:
+                held[number] += share
                 count[number] += 1 / len(words)
-                rarest[number] = max(rarest[number], weight / top)
+                rarest[number] = max(rarest[number], is_rarest)
                 continue
-            for _, other, name, lent in chat.beside[number]:
-                if other in holders:
+            for _, offset, name, lent in chat.beside[number]:
+                if key + offset in near:
                     columns[name][number] += weight * lent / every
                     break
     return columns
@@ -325,7 +345,7 @@ def _similar(words: Words, chat: _Chat, near: Mapping[Term, Mapping[int, float]]
             if key in holders:
                 continue
             number = place[key]
-            around = (part for part, other, *_ in chat.beside[number] if other in holders)
+            around = (part for part, offset, *_ in chat.beside[number] if key + offset in holders)
             gain = nearness - next(around, 0.0)
             if gain > 0:
                 added[number] += weight * gain / every
@@ -370,30 +390,33 @@ def _base_parts(columns: Columns, share: float) -> dict[str, float]:
     That is what a message lends to those around it.
     """
     parts = {"words": 1.0, "similar": 1.0, **SPREADS}
-    most = max(_sum(columns, parts), default=0.0) or 1.0
+    most = max(weighted_sum(columns, parts), default=0.0) or 1.0
     if not any(columns["near"]):
         share = 1.0
     return {**{name: share * part / most for name, part in parts.items()}, "near": 1 - share}
 
 
-def _sum(columns: Columns, weights: Mapping[str, float]) -> list[float]:
+def weighted_sum(columns: Columns, weights: Mapping[str, float]) -> list[float]:
+    """Return for each candidate the sum of its *weights* times its numbers."""
     total = [0.0] * len(columns["words"])
     for name, weight in weights.items():
-        total = [held + weight * value for held, value in zip(total, columns[name], strict=True)]
+        column = columns[name]
+        if any(column):  # a third of the features is 0 for every candidate of most questions
+            total = list(map(add, total, map(float(weight).__mul__, column)))
     return total
 
 
 def _add_neighbours(chat: _Chat, base: Mapping[int, float], columns: Columns) -> None:
     """Add what the messages beside each candidate say about the question."""
-    question, before, after, reply = [], [], [], []
     lent = chat.lent
-    for key in chat.ids:
-        first = base.get(key - 1, 0.0) * lent.get(key - 1, 1.0)
-        is_reply = key in chat.asked
-        question.append(first if is_reply else 0.0)
-        before.append(0.0 if is_reply else first)
-        reply.append(float(is_reply))
-        after.append(base.get(key + 1, 0.0) * lent.get(key + 1, 1.0))
+    first = [base.get(key - 1, 0.0) for key in chat.ids]
+    after = [base.get(key + 1, 0.0) for key in chat.ids]
+    if lent:
+        first = _times(first, [lent.get(key - 1, 1.0) for key in chat.ids])
+        after = _times(after, [lent.get(key + 1, 1.0) for key in chat.ids])
+    reply = [float(key in chat.asked) for key in chat.ids]
+    question = _times(first, reply)
+    before = _times(first, [1.0 - value for value in reply])
     columns.update(question_near=question, before_near=before, after_near=after, reply=reply)
     for name in ("before", "before_near", "after", "after_near"):
         columns[f"{name}_run"] = [chat.runs * value for value in columns[name]]
@@ -414,10 +437,8 @@ def _add_person(query: Query, chat: _Chat, columns: Columns) -> None:
 
 def _add_shape(query: Query, traits: Sequence[Traits], columns: Columns) -> None:
     """Add what each text is like, and whether it has what the question asks for."""
-    for name in ("asks", "number", "time", "capitals"):
-        columns[name] = [getattr(each, name) for each in traits]
-    columns["length"] = [min(each.words, SHORT_WORDS) / SHORT_WORDS for each in traits]
-    columns["long"] = [log2(max(each.words, TURN_WORDS) / TURN_WORDS) for each in traits]
+    shapes = zip(*map(_shapes_of, traits), strict=True) if traits else ([] for _ in _SHAPES)
+    columns.update({name: list(values) for name, values in zip(_SHAPES, shapes, strict=True)})
     for name, pattern, has in (
         ("when", _WHEN, "time"),
         ("how_many", _COUNT, "number"),

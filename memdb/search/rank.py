@@ -18,7 +18,7 @@ import math
 from memdb.models.record import Record
 from memdb.search.candidates import Worth, fuse, top
 from memdb.search.date_score import DateScorer
-from memdb.search.features import read_features
+from memdb.search.features import read_features, weighted_sum
 from memdb.search.relevance import Evidence, Relevance, relevance
 from memdb.search.weights import (
     DOCUMENTS,
@@ -95,12 +95,7 @@ def rank(
     for name, part in features.base.items():
         by_name[name] = by_name.get(name, 0.0) + base * part
     by_name = {name: weight for name, weight in by_name.items() if name not in weights.off}
-    sums = [0.0] * len(features.ids)
-    for name, weight in by_name.items():
-        sums = [
-            total + weight * value
-            for total, value in zip(sums, features.columns[name], strict=True)
-        ]
+    sums = weighted_sum(features.columns, by_name)
     scores = dict(zip(features.ids, map(math.exp, sums), strict=True))
     for message in scores.keys() & set(excluded):
         scores[message] *= weights.excluded

@@ -256,8 +256,9 @@ def find_entries(
 ) -> Candidates:
     """Return candidate entries with what counts besides their words."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
+    scores = lexical.best(weights.arm)
     cosine = _nearest(tx, question, corpus, vector)
-    ids = {*lexical.scores, *cosine}
+    ids = {*scores, *cosine}
     now_ms, half_lives_ms = question.now_ms, question.half_lives_ms
     texts: dict[int, str] = {}
     worths: dict[int, Worth] = {}
@@ -269,9 +270,7 @@ def find_entries(
         days = read_spans(spans) if question.query.is_dated else ()
         worths[key] = Worth(importance, decay, uses, days)
     model = None if vector is None else vector.model
-    return Candidates(
-        corpus, lexical, lexical.scores, cosine, worths=worths, texts=texts, model=model
-    )
+    return Candidates(corpus, lexical, scores, cosine, worths=worths, texts=texts, model=model)
 
 
 def find_past_entries(
@@ -309,10 +308,11 @@ def find_items(
 ) -> Candidates:
     """Return candidate items, by their words and by the best vector of each."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
+    scores = lexical.best(weights.arm)
     cosine = _nearest(tx, question, corpus, vector)
-    texts = items.texts(tx, {*lexical.scores, *cosine})
+    texts = items.texts(tx, {*scores, *cosine})
     model = None if vector is None else vector.model
-    return Candidates(corpus, lexical, lexical.scores, cosine, texts=texts, model=model)
+    return Candidates(corpus, lexical, scores, cosine, texts=texts, model=model)
 
 
 def find_vectors(
