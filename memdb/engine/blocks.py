@@ -1,7 +1,8 @@
 """
 `with` blocks that use a connection: which threads read and write, and who waits.
 
-`Block` is the base of those in `memdb.engine.sqlite.engine`; `WriteLock` lets one write at a time.
+`Block` is the base of those of both engines, `Opened` that of the engines themselves. `WriteLock`
+lets one block write at a time.
 
 Each connection costs two descriptors, and each thread inside SQLite competes with the one that
 writes. So `MAX_READERS` threads read at a time; the others are served in turn. A thread that
@@ -16,12 +17,12 @@ from _functools import partial  # type: ignore[import-not-found] # `functools` i
 from _thread import RLock, allocate_lock, get_ident
 from _weakref import ref
 
-from memdb.errors import InvalidInput
+from memdb.errors import InvalidInput, ReadOnly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any, Protocol, Self
 
     Tx = Any  # a connection of either engine
 
@@ -125,6 +126,73 @@ class Block:
     def is_abandoned(self) -> bool:
         """Return whether its `with` statement is over though its exit did not run to its end."""
         return self._exit is not None and self._exit() is None
+
+
+def _is_undone(owner: Block, undone: int) -> bool:
+    return owner.undone != undone or owner.is_abandoned()
+
+
+class Opened:
+    """
+    What both engines say of the blocks of an open database.
+
+    Attributes:
+        path: Where it is, for error messages.
+        is_read_only: Whether every write is refused.
+    """
+
+    path: str
+    is_read_only: bool
+
+    def find_writer(self) -> Block | None:
+        """Return the outermost block in which this thread writes, None without one."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close it."""
+        raise NotImplementedError
+
+    def refuse_read_only(self) -> None:
+        """Raise ReadOnly if it was opened with mode="read"."""
+        if self.is_read_only:
+            raise ReadOnly(
+                f'{self.path} was opened with mode="read": open it without, to write to it',
+                self.path,
+            )
+
+    def refuse_inside(self, call: str) -> None:
+        """
+        Raise InvalidInput if this thread is inside `with db.write()`.
+
+        For calls that cannot be undone with it, that would not see what it wrote, or that
+        wait for a model or for a thread that may wait for the lock.
+        """
+        if self.writing:
+            raise InvalidInput(
+                f"{call} was called inside a transaction: call it after the transaction"
+            )
+
+    @property
+    def writing(self) -> bool:
+        """Whether this thread is inside `with db.write()`."""
+        return self.find_writer() is not None
+
+    def watch_undo(self) -> Callable[[], bool] | None:
+        """
+        Return what tells whether writes of this thread's open transaction were undone since.
+
+        All of them, or those of a savepoint. None outside of a transaction.
+        """
+        owner = self.find_writer()
+        return None if owner is None else partial(_is_undone, owner, owner.undone)
+
+    def __enter__(self) -> Self:
+        """Return the engine itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the database."""
+        self.close()
 
 
 class WriteLock:

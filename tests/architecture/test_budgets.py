@@ -14,7 +14,7 @@ MIN_TEST_RATIO = 1.1
 MAY_BE_SMALL = {
     "cli/sqlite_utils_plugin.py": "only the plugin manager of sqlite-utils loads it",
     "__main__.py": "what `python -m memdb` runs",
-    "engine/sqlite/byte_search.py": "knows bytes and no file",
+    "engine/byte_search.py": "knows bytes and no file",
     "engine/sqlite/index_words.py": "statements of FTS5's own tables, mostly SQL",
     "entries/categories.py": "data that all stages of remember read",
     "fixtures/clock.py": "a program that freezes time loads no recipes",

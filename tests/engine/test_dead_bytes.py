@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memdb.engine.sqlite.byte_search import ByteSearch
+from memdb.engine.byte_search import ByteSearch
 from memdb.engine.sqlite.dead_bytes import DeadBytes
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyz"

@@ -8,23 +8,22 @@ else: the first statement of a write that is about a scope takes its advisory lo
 from __future__ import annotations
 
 import os
-from _functools import partial  # type: ignore[import-not-found] # as in `blocks`
 from _thread import get_ident
 from time import perf_counter
 
-from memdb.engine.blocks import Block
+from memdb.engine.blocks import Block, Opened
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.link import Tries
 from memdb.engine.postgres.pool import LinkPool
 from memdb.engine.postgres.schema import PARTITIONS, prepare
 from memdb.engine.postgres.watch import Watch
-from memdb.errors import Interrupted, InvalidInput, MemDBError, ReadOnly
+from memdb.errors import Interrupted, InvalidInput, MemDBError
 from memdb.models.ids import bounded_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any
 
     from memdb.engine.postgres.connection import Tx
     from memdb.engine.postgres.maintenance import PostgresMaintenance
@@ -162,11 +161,7 @@ def _undo(tx: Tx, level: int) -> None:
         return
 
 
-def _is_undone(owner: Block, undone: int) -> bool:
-    return owner.undone != undone or owner.is_abandoned()
-
-
-class PostgresEngine:
+class PostgresEngine(Opened):
     """
     One memdb database on a server, open in this process. Safe for any number of threads.
 
@@ -247,21 +242,6 @@ class PostgresEngine:
             else:
                 return
 
-    def refuse_read_only(self) -> None:
-        """Raise ReadOnly if it was opened with mode="read"."""
-        if self.is_read_only:
-            raise ReadOnly(
-                f'{self.path} was opened with mode="read": open it without, to write to it',
-                self.path,
-            )
-
-    def refuse_inside(self, call: str) -> None:
-        """Raise InvalidInput if this thread is inside `with db.write()`; it names *call*."""
-        if self.writing:
-            raise InvalidInput(
-                f"{call} was called inside a transaction: call it after the transaction"
-            )
-
     def read(self) -> ReadBlock:
         """Return a context in which all reads see one snapshot of the database."""
         return ReadBlock(self.pool)
@@ -287,12 +267,8 @@ class PostgresEngine:
         """Whether `close` was called."""
         return self.pool.is_closed
 
-    @property
-    def writing(self) -> bool:
-        """Whether this thread is inside `with db.write()`."""
-        return self._writer() is not None
-
-    def _writer(self) -> Block | None:
+    def find_writer(self) -> Block | None:
+        """Return the outermost block in which this thread writes, None without one."""
         found = self.pool.writing.get(get_ident())
         return None if found is None or found.is_abandoned() or not found.depth else found
 
@@ -318,11 +294,6 @@ class PostgresEngine:
                 if not error._is_undone:
                     break
         raise error
-
-    def watch_undo(self) -> Callable[[], bool] | None:
-        """Return what tells whether writes of this thread's open transaction were undone since."""
-        owner = self._writer()
-        return None if owner is None else partial(_is_undone, owner, owner.undone)
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
@@ -372,14 +343,6 @@ class PostgresEngine:
         if self.pool.is_usable:
             self._watch.close()
         self.pool.close()
-
-    def __enter__(self) -> Self:
-        """Return the engine itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
 
     def __del__(self) -> None:
         """Close what was not closed, so that the server does not keep its connections."""

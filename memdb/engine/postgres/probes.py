@@ -7,9 +7,9 @@ they are vacuumed and overwritten, the WAL, replicas and backups. The proof says
 
 from __future__ import annotations
 
-from memdb.engine.sqlite.byte_search import ByteSearch
+from memdb.engine.byte_search import ByteSearch
+from memdb.engine.remaining import Remaining, unpacked
 from memdb.engine.sqlite.proof import SqliteProbes
-from memdb.engine.sqlite.remaining import Remaining, unpacked
 from memdb.models.ids import scope_range
 from memdb.models.reports import Proof
 from memdb.text.terms import word_terms

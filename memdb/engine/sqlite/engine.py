@@ -12,7 +12,7 @@ from _functools import partial  # type: ignore[import-not-found] # as in `blocks
 from _weakref import ref
 from time import sleep
 
-from memdb.engine.blocks import Block
+from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
 from memdb.engine.sqlite.connection import MEMORY, Tx, set_busy_handler, translated_errors
 from memdb.engine.sqlite.marker import UseMarker, has_bytes, refuse_foreign_wal
@@ -25,7 +25,7 @@ from memdb.text.validate import refuse_output, refuse_special
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any
 
     import apsw
 
@@ -189,10 +189,6 @@ class WriteBlock(Block):
         self._exit = None
 
 
-def _is_undone(owner: Block, undone: int) -> bool:
-    return owner.undone != undone or owner.is_abandoned()
-
-
 def _undo(writer: Tx, *, nested: bool) -> None:
     """Roll back unless SQLite has done so; the first error is the one that is raised."""
     if not nested:
@@ -252,7 +248,7 @@ class ApartBlock:
             self._pool.refuse_torn_read()
 
 
-class SqliteEngine:
+class SqliteEngine(Opened):
     """
     One memdb file, open in this process. Safe for any number of threads.
 
@@ -362,26 +358,6 @@ class SqliteEngine:
         """Close idle reading connections, and remove a WAL that they made."""
         self.pool.close_idle(remove_wal=True)
 
-    def refuse_read_only(self) -> None:
-        """Raise ReadOnly if the file was opened with mode="read"."""
-        if self.is_read_only:
-            raise ReadOnly(
-                f'{self.path} was opened with mode="read": open it without, to write to it',
-                self.path,
-            )
-
-    def refuse_inside(self, call: str) -> None:
-        """
-        Raise InvalidInput if this thread is inside `with db.write()`.
-
-        For calls that cannot be undone with it, that would not see what it wrote, or that
-        wait for a model or for a thread that may wait for the lock.
-        """
-        if self.writing:
-            raise InvalidInput(
-                f"{call} was called inside a transaction: call it after the transaction"
-            )
-
     def read(self) -> ReadBlock:
         """Return a context in which all reads see one snapshot of the file."""
         return ReadBlock(self.pool)
@@ -413,22 +389,10 @@ class SqliteEngine:
         """Whether `close` was called."""
         return self.pool.is_closed
 
-    @property
-    def writing(self) -> bool:
-        """Whether this thread is inside `with db.write()`."""
+    def find_writer(self) -> Block | None:
+        """Return the outermost block in which this thread writes, None without one."""
         owner = self.pool.write_lock.owned()
-        return owner is not None and owner.depth > 0
-
-    def watch_undo(self) -> Callable[[], bool] | None:
-        """
-        Return what tells whether writes of this thread's open transaction were undone since.
-
-        All of them, or those of a savepoint. None outside of a transaction.
-        """
-        owner = self.pool.write_lock.owned()
-        return (
-            None if owner is None or not owner.depth else partial(_is_undone, owner, owner.undone)
-        )
+        return owner if owner is not None and owner.depth else None
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
@@ -601,11 +565,3 @@ class SqliteEngine:
         finally:
             lock.release(block)
             go_on()
-
-    def __enter__(self) -> Self:
-        """Return the engine itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the file."""
-        self.close()

@@ -20,7 +20,8 @@ from contextlib import contextmanager
 
 import apsw
 
-from memdb.engine.sqlite.byte_search import ByteSearch
+from memdb.engine.byte_search import ByteSearch
+from memdb.engine.remaining import Remaining, unpacked
 from memdb.engine.sqlite.connection import MEMORY, open_temporary, translated_errors
 from memdb.engine.sqlite.dead_bytes import DeadBytes
 from memdb.engine.sqlite.gate import list_other_tables
@@ -32,7 +33,6 @@ from memdb.engine.sqlite.index_words import (
 )
 from memdb.engine.sqlite.maintenance import ANALYZE, VACUUM
 from memdb.engine.sqlite.marker import kept_wal
-from memdb.engine.sqlite.remaining import Remaining, unpacked
 from memdb.errors import Busy
 from memdb.models.reports import Proof
 from memdb.text.data_files import dump_texts

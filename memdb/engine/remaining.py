@@ -1,5 +1,5 @@
 """
-Rows that remain in a file after something was forgotten, and what of it they say too.
+Rows that remain after something was forgotten, and what of it they say too.
 
 Owns no table. Used by a proof of forgetting: a text that a row of the same scope says is named
 there; of rows of other scopes nothing is told, since it would tell one user what another said.
@@ -10,8 +10,8 @@ from __future__ import annotations
 from itertools import chain
 
 from memdb.engine import segments
+from memdb.engine.byte_search import ByteSearch
 from memdb.engine.segments import Damaged, inflate_segment
-from memdb.engine.sqlite.byte_search import ByteSearch
 from memdb.models.ids import MAX_INT, SCOPE_SHIFT, seq_of, session_of
 
 TYPE_CHECKING = False
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from memdb.engine.base import Row
-    from memdb.engine.sqlite.connection import Tx
+    from memdb.engine.base import Row, Tx
     from memdb.text.terms import Term
 
     TextRow = tuple[int, str, bytes]  # id, kind or place, what it says
@@ -165,7 +164,7 @@ PAGED = (
 
 class Remaining:
     """
-    What the rows of a file say of some byte strings, and of the words that a query named.
+    What the rows say of some byte strings, and of the words that a query named.
 
     Attributes:
         said: Strings that a row of the own scope says. A summary may say only those that
