@@ -49,11 +49,11 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.api.collections import Entries as Entries
     from memdb.api.collections import State as State
     from memdb.api.collections import Summaries as Summaries
-    from memdb.api.database import File as File
     from memdb.api.database import Jobs as Jobs
     from memdb.api.database import MemDB as MemDB
     from memdb.api.database import StoredSettings as StoredSettings
     from memdb.api.database import open as open  # noqa: A004 (memdb.open, like gzip.open)
+    from memdb.api.file import File as File
     from memdb.api.items import Items as Items
     from memdb.api.recovery import recover as recover
     from memdb.api.recovery import restore as restore
@@ -231,7 +231,8 @@ __all__ = [
 # The module of each public name.
 _HOMES = {
     "memdb.api.collections": "Artifacts Entries State Summaries",
-    "memdb.api.database": "File Jobs MemDB StoredSettings open",
+    "memdb.api.database": "Jobs MemDB StoredSettings open",
+    "memdb.api.file": "File",
     "memdb.api.items": "Items",
     "memdb.api.scope": "Scope",
     "memdb.api._container": "Transaction",

@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from memdb.aio.batching import Kind, Worker, run_in, waited
-from memdb.api import collections, database, items, tools
+from memdb.api import collections, database, file, items, tools
 from memdb.api import session as host
 
 if TYPE_CHECKING:
@@ -203,24 +203,24 @@ class Jobs:
 class File:
     """The file as a whole; see `memdb.File`."""
 
-    def __init__(self, sync: database.File, worker: Worker) -> None:
+    def __init__(self, sync: file.File, worker: Worker) -> None:
         """Use `db.file` instead."""
         self._sync = sync
         self._worker = worker
 
-    info = later(database.File.info, "read")
-    check = later(database.File.check, "ask")
-    rebuild = later(database.File.rebuild, "ask")
-    vacuum = later(database.File.vacuum, "ask")
-    backup = later(database.File.backup, "ask")
-    copy = later(database.File.copy, "ask")
-    spaces = later(database.File.spaces, "read")
-    drop_space = later(database.File.drop_space, "ask")
-    warm = later(database.File.warm, "ask")
-    count_tokens = later(database.File.count_tokens, "ask")
-    now_ms = later(database.File.now_ms, "read")
-    stamp = later(database.File.stamp, "read")
-    mark = later(database.File.mark, "read")
+    info = later(file.File.info, "read")
+    check = later(file.File.check, "ask")
+    rebuild = later(file.File.rebuild, "ask")
+    vacuum = later(file.File.vacuum, "ask")
+    backup = later(file.File.backup, "ask")
+    copy = later(file.File.copy, "ask")
+    spaces = later(file.File.spaces, "read")
+    drop_space = later(file.File.drop_space, "ask")
+    warm = later(file.File.warm, "ask")
+    count_tokens = later(file.File.count_tokens, "ask")
+    now_ms = later(file.File.now_ms, "read")
+    stamp = later(file.File.stamp, "read")
+    mark = later(file.File.mark, "read")
 
 
 class StoredSettings:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from memdb.engine.segments import opened
-from memdb.engine.sqlite import recovery
+from memdb.engine.sqlite import adoption, recovery
 from memdb.engine.sqlite.connection import Tx, connect
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import move_into_place, remove_with_wal
@@ -153,7 +153,7 @@ def _fill(db: SqliteEngine, found: recovery.Found) -> tuple[dict[str, int], dict
             drop("entries", recovery.delete_ids(tx, "entries", entries.damaged(tx)))
             _complete_blobs(tx)
             drop("blobs", recovery.delete_ids(tx, "blobs", blobs.damaged(tx)))
-            made = recovery.adopt(tx, found)
+            made = adoption.adopt(tx, found)
             if lost := _complete_entries(tx):
                 made["entries"] = lost
             for table, count in recovery.drop_broken(tx).items():

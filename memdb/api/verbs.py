@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from memdb.api import pages
 from memdb.api.collections import Artifacts, Entries, State, Summaries
-from memdb.api.database import File, Jobs, MemDB, StoredSettings
+from memdb.api.database import Jobs, MemDB, StoredSettings
+from memdb.api.file import File
 from memdb.api.items import Items
 from memdb.api.scope import Scope
 from memdb.api.session import Host, Session

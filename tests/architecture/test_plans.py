@@ -26,6 +26,7 @@ WHOLE = (
     "remaining.",
     "index_words.",
     "gate.",
+    "adoption.",
     "recovery.",
 )
 MAY_SCAN = {

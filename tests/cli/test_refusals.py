@@ -220,7 +220,7 @@ def test_a_file_of_another_embedder_stays_its_own(run, path, frozen, words):
 def test_check_advises_what_helps(run, trip, monkeypatch, kinds, advice):
     """With the names of the commands and of the file; for truth first."""
     mixed = [memdb.Finding("a", "x", rebuildable) for rebuildable in kinds]
-    monkeypatch.setattr("memdb.api.database.File.check", lambda *_, **__: mixed)
+    monkeypatch.setattr("memdb.api.file.File.check", lambda *_, **__: mixed)
     done = run("check", trip)
     monkeypatch.undo()
 

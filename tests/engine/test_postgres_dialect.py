@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 import memdb
-from memdb.engine.postgres.connection import COMMON_LOCK, _lock_of, _locks_of
-from memdb.engine.postgres.dialect import COUNTED, OVERRIDES, WAITED, Statement, to_array
+from memdb.engine.postgres.dialect import (
+    COMMON_LOCK,
+    COUNTED,
+    OVERRIDES,
+    WAITED,
+    Statement,
+    _lock_of,
+    to_array,
+)
 from memdb.engine.postgres.driver import is_address, read_address, shown
 from memdb.engine.postgres.maintenance import to_numbered
 from memdb.errors import InvalidInput
@@ -126,12 +133,12 @@ def test_a_statement_needs_the_lock_of_its_scope(
     """The values say which; what names an app and a user has the lock of both."""
     expected = [_lock_of(b"a\0u")] if locks is None else locks
 
-    assert _locks_of(Statement(f"/* messages.x */\n{sql}"), values) == expected
+    assert Statement(f"/* messages.x */\n{sql}").locks(values) == expected
 
 
 def test_settings_have_a_lock_of_their_own() -> None:
     """They are read, changed and written back, whoever's scope."""
-    assert _locks_of(Statement("/* settings.x */\nSELECT 1"), {}) == [COMMON_LOCK]
+    assert Statement("/* settings.x */\nSELECT 1").locks({}) == [COMMON_LOCK]
 
 
 def test_an_address_is_shown_without_its_password() -> None:

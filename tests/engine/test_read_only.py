@@ -13,7 +13,8 @@ import pytest
 
 import memdb
 from memdb.api.collections import Artifacts, Entries, State, Summaries
-from memdb.api.database import File, Jobs, StoredSettings
+from memdb.api.database import Jobs, StoredSettings
+from memdb.api.file import File
 from memdb.api.items import Items
 from memdb.api.session import Host
 from memdb.api.tools import Tools

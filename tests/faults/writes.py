@@ -24,7 +24,8 @@ import pytest
 import memdb
 from memdb import MemDB, api
 from memdb.api.collections import Artifacts, Entries, State, Summaries
-from memdb.api.database import File, Jobs, StoredSettings
+from memdb.api.database import Jobs, StoredSettings
+from memdb.api.file import File
 from memdb.api.items import Items
 from memdb.api.scope import Scope
 from memdb.api.session import Host, Session, Transaction

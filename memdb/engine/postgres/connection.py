@@ -10,40 +10,22 @@ has read is different now, or no server answers within `RETRY_S`.
 from __future__ import annotations
 
 from contextlib import suppress
-from zlib import crc32
 
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.dialect import Statement, statement_of
 from memdb.engine.postgres.facts import Facts
 from memdb.engine.postgres.link import Tries
 from memdb.errors import Busy, MemDBError
-from memdb.models.ids import SCOPE_SHIFT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from typing import Any, Protocol
+    from typing import Any
 
-    from memdb.engine.base import Engine, Fact, Key, Row, Values
+    from memdb.engine.base import Fact, Key, Row, Values
     from memdb.engine.postgres.link import Link
     from memdb.engine.postgres.vectors import PostgresVectors
     from memdb.engine.postgres.words import PostgresWords
-
-    class PostgresDatabase(Engine, Protocol):
-        """An open database, as the modules that `PostgresEngine` calls see it."""
-
-        partitions: int
-
-        def read(self) -> AbstractContextManager[Tx]:
-            """See `PostgresEngine.read`."""
-
-        def write(self) -> AbstractContextManager[Tx]:
-            """See `PostgresEngine.write`."""
-
-        def run_apart(self, sql: str) -> None:
-            """See `PostgresEngine.run_apart`."""
-
 
 # A transaction of more statements is not repeated: it would keep too much in memory.
 MAX_REPEATED = 20_000
@@ -51,7 +33,6 @@ MAX_REPEATED_BYTES = 64 << 20
 
 # What the two numbers of an advisory lock say: "memd", and what is locked.
 LOCK_SPACE = 0x6D656D64
-COMMON_LOCK = 0
 SCHEMA_LOCK = -1
 
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -265,7 +246,7 @@ class Tx:
                 self._has_changed = True
                 self._facts.changed += 1
                 self._is_unsettling |= statement.is_unsettling
-            for lock in _locks_of(statement, values):
+            for lock in statement.locks(values):
                 if lock not in self._locks:
                     self._locks.add(lock)
                     self._send(statement_of(LOCK), [LOCK_SPACE, lock], EMPTY)
@@ -555,31 +536,6 @@ class Tx:
         self.link.close(tidy=not self.is_broken)
 
 
-def _locks_of(statement: Statement, values: Values) -> list[int]:
-    """Return the locks that a statement needs in a write, each a number above `COMMON_LOCK`."""
-    place = statement.place
-    value = None if place is None else values[place]
-    if statement.is_common:
-        found = [COMMON_LOCK]
-    elif statement.by_owner:
-        found = [_lock_of(f"{values['app']}\0{values['user']}".encode())]
-    elif not value:
-        found = []
-    elif place == "scope_no":
-        found = [value]
-    elif isinstance(value, bytes):
-        found = [_lock_of(value)]
-    else:
-        ids = [value] if isinstance(value, int) else value
-        found = sorted({one >> SCOPE_SHIFT for one in ids if isinstance(one, int)} - {0})
-    return found
-
-
 def _bytes_of(values: Iterable[Any]) -> int:
     """Return about how many bytes the values of a statement or a row take."""
     return 100 + sum(len(one) for one in values if isinstance(one, (str, bytes)))
-
-
-def _lock_of(name: bytes) -> int:
-    """Return the lock of something that has no number: above those of scopes."""
-    return (crc32(name) & 0x3FFFFFFF) | 0x40000000

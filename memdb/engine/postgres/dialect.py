@@ -7,6 +7,7 @@ ADR-0017 explains the rules, ADR-0031 the locks. A statement is translated once 
 from __future__ import annotations
 
 import re
+from zlib import crc32
 
 from memdb.engine.postgres.vectors import OVERRIDES as OF_VECTORS
 from memdb.models.ids import SCOPE_SHIFT
@@ -129,6 +130,9 @@ PLACES = (
     "row_id",
 )
 
+# The lock of what belongs to the whole server. Locks of scopes are their numbers, from 1.
+COMMON_LOCK = 0
+
 # Tables of the whole server whose rows are read, changed and written back.
 COMMON = frozenset(("settings",))
 
@@ -221,6 +225,25 @@ class Statement:
         """Return the values in the order of `names`; lists as arrays, no limit as NULL."""
         return [_bound(name, values) for name in self.names]
 
+    def locks(self, values: Values) -> list[int]:
+        """Return the locks that it needs in a write, each a number above `COMMON_LOCK`."""
+        place = self.place
+        value = None if place is None else values[place]
+        if self.is_common:
+            found = [COMMON_LOCK]
+        elif self.by_owner:
+            found = [_lock_of(f"{values['app']}\0{values['user']}".encode())]
+        elif not value:
+            found = []
+        elif place == "scope_no":
+            found = [value]
+        elif isinstance(value, bytes):
+            found = [_lock_of(value)]
+        else:
+            ids = [value] if isinstance(value, int) else value
+            found = sorted({one >> SCOPE_SHIFT for one in ids if isinstance(one, int)} - {0})
+        return found
+
 
 def _bound(name: str, values: Values) -> Any:
     if name in ("ids_low", "ids_high") and name not in values:
@@ -234,6 +257,11 @@ def _bound(name: str, values: Values) -> Any:
     if isinstance(value, (str, int, float, bytes)):  # also the name of a branch, or an enum
         return value
     return to_array(value)
+
+
+def _lock_of(name: bytes) -> int:
+    """Return the lock of something that has no number: above those of scopes."""
+    return (crc32(name) & 0x3FFFFFFF) | 0x40000000
 
 
 def to_array(values: Any) -> str:

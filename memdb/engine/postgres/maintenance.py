@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
-    from memdb.engine.postgres.connection import PostgresDatabase
+    from memdb.engine.postgres.base import PostgresDatabase
 
 MAX_FINDINGS = 20
 

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.postgres.connection import PostgresDatabase
+    from memdb.engine.postgres.base import PostgresDatabase
 
 FORMAT = 1
 

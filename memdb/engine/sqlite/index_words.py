@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from memdb.engine.sqlite.connection import SqliteFile, Tx
+    from memdb.engine.sqlite.base import SqliteFile
+    from memdb.engine.sqlite.connection import Tx
 
 # Terms share up to so many bytes with the one before, and are compared up to the last.
 SHARED_BYTES = 2

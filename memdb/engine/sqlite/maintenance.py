@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
-    from memdb.engine.sqlite.connection import SqliteFile
+    from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.pool import ConnectionPool
 
 MAX_PER_INDEX = 20

@@ -328,6 +328,18 @@ def refuse_foreign_wal(path: str) -> None:
     _raise_problem(path, find_wal_problem(path))
 
 
+def lost_wal(path: str) -> FileError:
+    """Return the error for a write into a WAL that other processes do not see."""
+    return FileError(
+        f"{path}-wal was removed, cut or replaced while it was open, so this write was refused. "
+        "Either somebody did so, or another SQLite library in this process (sqlite3, sqlite-utils, "
+        "SQLAlchemy) closed the file, which drops memdb's locks on it: read the file through memdb "
+        "or in another process. The next call opens the file anew, and says if something is "
+        "missing",
+        path,
+    )
+
+
 def refuse_lost_wal(path: str) -> None:
     """
     Refuse also a file that has the mark and no WAL, unless that was moved into the file.

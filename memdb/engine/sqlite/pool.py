@@ -25,6 +25,7 @@ from memdb.engine.sqlite.marker import (
     is_in_use,
     is_wal_mode,
     let_close,
+    lost_wal,
     missing_wal_bytes,
     refuse_lost_wal,
     untouched_state,
@@ -497,18 +498,6 @@ def identity_of(path: str) -> Identity:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def lost_wal(path: str) -> FileError:
-    """Return the error for a write into a WAL that other processes do not see."""
-    return FileError(
-        f"{path}-wal was removed, cut or replaced while it was open, so this write was refused. "
-        "Either somebody did so, or another SQLite library in this process (sqlite3, sqlite-utils, "
-        "SQLAlchemy) closed the file, which drops memdb's locks on it: read the file through memdb "
-        "or in another process. The next call opens the file anew, and says if something is "
-        "missing",
-        path,
-    )
 
 
 def _refuse_inherited(path: str) -> None:

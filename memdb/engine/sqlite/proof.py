@@ -42,7 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from memdb.engine.sqlite.connection import SqliteFile
+    from memdb.engine.sqlite.base import SqliteFile
     from memdb.text.terms import Term
 
 PIECE_BYTES = 32

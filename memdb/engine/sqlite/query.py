@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from typing import Any, Protocol
 
-    from memdb.engine.sqlite.connection import SqliteFile, Tx
+    from memdb.engine.sqlite.base import SqliteFile
+    from memdb.engine.sqlite.connection import Tx
 
     class Interruptible(Protocol):
         """A connection of apsw or sqlite3."""

@@ -18,7 +18,7 @@ from memdb.errors import MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew, S
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from memdb.engine.base import Tx
-    from memdb.engine.sqlite.connection import SqliteFile
+    from memdb.engine.sqlite.base import SqliteFile
 
 APPLICATION_ID = 0x6D656D64  # 'memd'
 FORMAT = 1

@@ -1,0 +1,220 @@
+"""
+`db.file`: what can be asked of and done to a database as a whole. No SQL and no rules here.
+"""
+
+from __future__ import annotations
+
+from memdb.api._resolve import is_address
+from memdb.engine.sqlite.connection import MEMORY
+from memdb.errors import InvalidInput
+from memdb.models.observation import observed
+from memdb.text.validate import flag_value, name_value, path_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from memdb.api._container import Services
+    from memdb.models.messages import Finding, NewMessage, SpaceInfo
+    from memdb.models.reports import ChangeMark, CopyReport, FileInfo
+
+
+@observed
+class File:
+    """What can be asked of and done to the file as a whole."""
+
+    def __init__(self, services: Services) -> None:
+        """Use `db.file` instead."""
+        self._services = services
+        self._db = services.db
+
+    def info(self) -> FileInfo:
+        """Return what is in the file: rows and bytes per store, spaces, times."""
+        from memdb.records.integrity import describe
+
+        found = describe(self._db)
+        unqueued = self._services.indexer.count_unqueued()
+        if not unqueued:
+            return found
+        pending = {**found.pending, "embed": found.pending.get("embed", 0) + unqueued}
+        return found.replace(pending=pending, pending_jobs=found.pending_jobs + unqueued)
+
+    def check(self, *, deep: bool = False) -> list[Finding]:
+        """
+        Return every inconsistency of the file; [] when all is well.
+
+        The indexes are compared with the rows they come from, and each row with
+        its hash. Cost: 0.1 s per 10,000 messages.
+
+        Args:
+            deep: Also read every page and the bytes of every artifact.
+        """
+        from memdb.records.integrity import check
+
+        return check(self._db, deep=deep)
+
+    def rebuild(self) -> None:
+        """Make all that is derived anew from the rows: full text, sketches, counters."""
+        from memdb.records.integrity import rebuild
+
+        rebuild(self._db)
+
+    def vacuum(self) -> int:
+        """
+        Give back what archiving and deleting left free; return how many bytes.
+
+        Needs as much free disk as the file is large, and keeps writers waiting
+        meanwhile. Cost: 1 s per 100 MB.
+
+        Raises:
+            Busy: others write or read. If it is reading, the file gets smaller
+                when they have closed it, or at the next vacuum.
+            InvalidInput: called inside a transaction.
+        """
+        return self._db.maintenance.vacuum()
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool = False) -> int:
+        """
+        Copy the file as it is now to *path*, while others use it; return its bytes.
+
+        Raises:
+            AlreadyExists: something is at *path*, and *replace* is False.
+            FileError: *path* cannot be written.
+            InvalidInput: called inside a transaction, whose writes the copy would not have.
+        """
+        self._db.refuse_inside("backup")
+        return self._db.maintenance.copy_to(path_value(path), replace=replace)
+
+    def copy(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        user: str | None = None,
+        app: str = "default",
+        dry_run: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> CopyReport:
+        """
+        Copy the memory into another database, and prove that the copy is equal.
+
+        Each row keeps its uid, seq, revision and version; vectors are copied, so nothing is
+        embedded again. What is copied appears at the target at once, after it was read again
+        there. A copy that was stopped goes on if it is started again; what the target has
+        already with the same content stays. In a target with other users the numbers in the
+        ids of entries may become others. Others may use both meanwhile: the copy is of the
+        moment when it began.
+
+        Args:
+            target: A file, made if it is new.
+            user: Copy this user's memory only; None: everything, and into an empty
+                target the settings too.
+            app: The program that the memory of *user* belongs to.
+            dry_run: Count, and store nothing.
+            progress: Called with (done, total) rows after each batch.
+
+        Raises:
+            AlreadyExists: the target has memory of the same user with other content.
+            NotFound: *user* has no memory here.
+            InvalidInput: the target is this database or its backup; or called inside a
+                transaction.
+            Busy: another copy into the target goes on.
+            Corrupt: what is copied is damaged here.
+            FileError: the target cannot be opened.
+
+        Cost: 1 s per 40,000 rows; twice the memory of a batch.
+        """
+        from memdb.api._resolve import open_target
+        from memdb.transfer import copy as copying
+
+        flag_value(dry_run, "dry_run")
+        path = path_value(target)
+        owner = None if user is None else (name_value(app, "app"), name_value(user, "user"))
+        copying.check_source(self._db, owner)
+        if path == MEMORY or self._db.maintenance.is_own_file(path):
+            raise InvalidInput(f"{path} is no target for a copy: give the path of another file")
+        there = open_target(path, dry_run=dry_run, clock=self._db.clock, ids=self._db.ids)
+        try:
+            report = copying.copy(self._db, there, owner=owner, dry_run=dry_run, progress=progress)
+        finally:
+            there.close()
+        return report if is_address(path) else report.replace(target=path)
+
+    def spaces(self) -> tuple[SpaceInfo, ...]:
+        """Return the embedding spaces of the file, oldest first."""
+        from memdb.tables import spaces
+
+        with self._db.read() as tx:
+            return spaces.list_spaces(tx)
+
+    def drop_space(self, model: str, dim: int | None = None) -> SpaceInfo:
+        """
+        Remove the vectors of *model*; return what the space was. What was said stays.
+
+        A process that has its embedder makes them anew. Goes in pieces, between
+        which others write; `vacuum` then makes the file smaller.
+
+        Raises:
+            NotFound: the file has no such space.
+            InvalidInput: *dim* has to be said, as the model has several.
+        """
+        return self._services.indexer.drop_space(model, dim)
+
+    def count_tokens(self, texts: Iterable[str | NewMessage | Any]) -> list[int]:
+        """
+        Return the tokens of each text or message, by the file's counter.
+
+        A message is what `Session.extend` takes, counted as it would be stored;
+        contexts and windows add 4 for its frame. The first call of a process
+        loads the counter, in 0.15 s.
+
+        Raises:
+            InvalidInput: something is neither a text nor a message.
+            PortError: the counter failed.
+        """
+        given: list[Any] = [*texts]
+        if all(isinstance(one, str) for one in given):
+            return self._services.counting.count_many(given)
+        return self._services.writer.count(given)
+
+    def now_ms(self) -> int:
+        """Return the time by the clock that the file was opened with, in UTC milliseconds."""
+        return self._db.clock()
+
+    def stamp(self) -> int | None:
+        """
+        Return a number that differs after any commit to the file, by any process.
+
+        None means that it is not known now, for instance in a transaction, or that
+        `mark` was never called. Never waits, so an event loop may call it. Cost: 5 µs.
+        """
+        return None if self._db.writing else self._db.stamp()
+
+    def mark(self) -> ChangeMark | None:
+        """
+        Return what tells later whether the file has changed, and by whom.
+
+        Take it before reading what is to be kept. None means that changes
+        cannot be seen now, for instance in ":memory:". Cost: 15 µs.
+        """
+        from memdb.models.reports import ChangeMark
+
+        commits = self._db.commits
+        stamp, others = self._db.stamp(start=True), self._db.others()
+        if stamp is None:
+            return None
+        return ChangeMark(stamp, commits, others if self._db.commits == commits else None)
+
+    def warm(self) -> None:
+        """
+        Load now what counts and embeds, 0.2 s that the first calls would take.
+
+        For programs that serve an event loop: loading keeps the interpreter
+        busy, in whatever thread it happens.
+
+        Raises:
+            PortError: the counter or the embedder failed.
+        """
+        self._services.counting.count_many(["warm"])
+        self._services.indexer.warm()

@@ -1,0 +1,27 @@
+"""
+What the modules of the PostgreSQL engine ask of the open database that uses them. Types only.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Protocol
+
+    from memdb.engine.base import Engine
+    from memdb.engine.postgres.connection import Tx
+
+    class PostgresDatabase(Engine, Protocol):
+        """An open database, as the modules that `PostgresEngine` calls see it."""
+
+        partitions: int
+
+        def read(self) -> AbstractContextManager[Tx]:
+            """See `PostgresEngine.read`."""
+
+        def write(self) -> AbstractContextManager[Tx]:
+            """See `PostgresEngine.write`."""
+
+        def run_apart(self, sql: str) -> None:
+            """See `PostgresEngine.run_apart`."""

@@ -1,0 +1,44 @@
+"""
+What the modules of the SQLite engine ask of the open file that uses them. Types only.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import Protocol
+
+    from memdb.engine.base import Engine
+    from memdb.engine.sqlite.connection import Tx
+
+    class SqliteFile(Engine, Protocol):
+        """An open file, as the modules that `SqliteEngine` calls see it."""
+
+        def read(self) -> AbstractContextManager[Tx]:
+            """See `SqliteEngine.read`."""
+
+        def write(self) -> AbstractContextManager[Tx]:
+            """See `SqliteEngine.write`."""
+
+        def apart(self, *, writable: bool = True) -> AbstractContextManager[Tx]:
+            """See `SqliteEngine.apart`."""
+
+        def foreign_keys(self, *, on: bool) -> None:
+            """See `SqliteEngine.foreign_keys`."""
+
+        def drop_reader(self) -> None:
+            """See `SqliteEngine.drop_reader`."""
+
+        def note_created(self) -> None:
+            """See `SqliteEngine.note_created`."""
+
+        def mark_in_use(self, tx: Tx) -> None:
+            """See `SqliteEngine.mark_in_use`."""
+
+        def checkpoint(self) -> int:
+            """See `SqliteEngine.checkpoint`."""
+
+        def rest_upkeep(self) -> Callable[[], None]:
+            """See `SqliteEngine.rest_upkeep`."""
