@@ -333,6 +333,8 @@ class OpenAIModel(OpenAIServer):
 
         def work(call: _Call) -> str:
             call.stream = self._open_stream(checked, schema, max_tokens, limit_s)
+            if call.stopped():  # abandoned while there was no stream to close
+                call.stream.close()
             return _read_answer(call, self.name)
 
         return self._within(work, limit_s, cancelled)
@@ -511,10 +513,8 @@ def _read_answer(call: _Call, name: str) -> str:
     answer: tuple[str, str | None, str] | None = None
     with suppress(AttributeError, LookupError, TypeError, ValueError):
         response = call.stream.response
-        if "json" in response.headers.get("content-type", ""):
-            answer = _read_whole(response.read())
-        else:
-            answer = _read_stream(call)
+        is_whole = "json" in response.headers.get("content-type", "")
+        answer = _read_whole(response.read()) if is_whole else _read_stream(call)
     if answer is None:
         raise Unavailable(name, "it gave something else than a chat completion")
     fault = _fault(*answer, name)
