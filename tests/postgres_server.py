@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import socket
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ import psycopg
 
 from memdb.engine.postgres.engine import PostgresEngine
 from memdb.models.ids import system_clock, uuid7
+from tests.child_processes import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,12 +52,6 @@ def _as_user(folder: Path) -> list[str]:
     return ["setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups"]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def server(**settings: object) -> Iterator[str]:
     """
@@ -85,7 +79,7 @@ def server(**settings: object) -> Iterator[str]:
 def _running(programs: Path, folder: Path, settings: dict[str, object]) -> Iterator[str]:
     prefix = _as_user(folder)
     data = folder / "data"
-    port = _free_port()
+    port = free_port()
 
     def run(program: str, *arguments: str) -> None:
         with (folder / "errors").open("w") as errors:  # a pipe would wait for the server's end
@@ -95,7 +89,7 @@ def _running(programs: Path, folder: Path, settings: dict[str, object]) -> Itera
                 env={"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C"},
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                timeout=60,
+                timeout=100,
                 check=False,
             )
         if done.returncode:
@@ -109,7 +103,7 @@ def _running(programs: Path, folder: Path, settings: dict[str, object]) -> Itera
         *("initdb", "-U", "memdb", "--auth=trust", "--no-sync", "--encoding=UTF8"),
         *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
     )
-    run("pg_ctl", "-w", "-t", "30", "-l", str(folder / "log"), "-o", options, "start")
+    run("pg_ctl", "-w", "-t", "60", "-l", str(folder / "log"), "-o", options, "start")
     try:
         yield f"postgresql://memdb@127.0.0.1:{port}/postgres"
     finally:

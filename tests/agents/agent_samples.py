@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ MOVED = ("XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "MEMDB_AGENT_FILE",
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return an empty home folder, which is also the working directory."""
     folder = tmp_path / "home ann"
     folder.mkdir()
@@ -43,7 +44,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     project = folder / "project"
     project.mkdir()
     monkeypatch.chdir(project)
-    return folder
+    yield folder
+    while hooks._left_behind:  # no process of a test outlives it
+        hooks._left_behind.pop().wait(100)
 
 
 @pytest.fixture

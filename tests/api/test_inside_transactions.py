@@ -78,7 +78,7 @@ def test_another_thread_may_call_it_meanwhile(file_db: MemDB, tmp_path: Path) ->
             target=lambda: counts.extend(file_db.query("SELECT count(*) FROM messages").rows)
         )
         thread.start()
-        thread.join(20)
+        thread.join(60)
     assert counts == [(1,)]
 
     file_db.file.backup(tmp_path / COPY)

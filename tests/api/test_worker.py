@@ -357,12 +357,12 @@ def test_a_summarizer_that_hangs_is_given_up_and_replaced(
     clock: Any,
 ) -> None:
     """Too late is a failure as any: an extract stands in, and it is tried again."""
-    monkeypatch.setattr("memdb.summaries.summarizer.PORT_TIMEOUT_S", 0.05)
     teller.act = teller.hang
     db = open_db(path, summarizer=teller)
     chat = say(db, 10)
 
-    with pytest.raises(PortError, match="no answer within"):
+    with monkeypatch.context() as short, pytest.raises(PortError, match="no answer within"):
+        short.setattr("memdb.summaries.summarizer.PORT_TIMEOUT_S", 0.05)
         db.jobs.run()
 
     assert [summary.quality for summary in chat.summaries.tree().summaries] == ["fallback"]

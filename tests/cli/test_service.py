@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from child_processes import end_by_signals
 
 import memdb
 
@@ -223,14 +225,19 @@ def test_a_log_of_watch(start, path):
 
 def test_ctrl_c_waits_for_the_summary_in_progress(start, path, server):
     """The answer that is under way is stored, and nothing else is begun."""
+    pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     say(path, 45)
     server.let_go.clear()
     env = {"NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": KEY}
     words = ("work", path, "--watch", "--json", "--model", server.model)
-    with start(*words, env=env) as process:
+    reading, terminal = pty.openpty()  # where it tells that it has been asked to stop
+    with start(*words, env=env, stderr=terminal) as process:
+        os.close(terminal)
         wait_for_request(server, process)
         process.send_signal(signal.SIGINT)
-        threading.Event().wait(0.3)
+        said = b""
+        while b"Stopping" not in said:
+            said += os.read(reading, 1000)
         server.let_go.set()
         lines = process.stdout.read().splitlines()
 
@@ -249,10 +256,7 @@ def test_ctrl_c_twice_ends_at_once(start, path, server):
     env = {"NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": KEY}
     with start("work", path, "--watch", "--model", server.model, env=env) as process:
         wait_for_request(server, process)
-        process.send_signal(signal.SIGINT)
-        threading.Event().wait(0.3)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert end_by_signals(process, signal.SIGINT) == 130
 
     with memdb.open(path) as db:
         assert db.jobs.pending() == 1

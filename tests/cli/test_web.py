@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from child_processes import free_port
 
 import memdb
 from memdb.cli.web import _open_browser
@@ -81,12 +82,6 @@ def file(tmp_path: Path) -> str:
     with memdb.open(path, embedder=None, counter="estimate") as db:
         db.scope("ann").session("trip").append("user", "We fly to Oslo.")
     return path
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
 
 
 def status_of(address: str, token: str) -> int:

@@ -465,7 +465,7 @@ def test_messages_can_be_read_while_others_are_written(file_db: MemDB) -> None:
 
     writer = threading.Thread(target=lambda: chat.append("user", "late"))
     writer.start()
-    writer.join(5)
+    writer.join(60)
 
     assert [message.seq for message in reading] == list(range(2, 602))
 

@@ -591,7 +591,7 @@ sys.stdin.readline()
     assert child.stdout.readline() == "reading\n"
 
     held = session.forget([3, 4], prove=True)
-    child.communicate("go\n", timeout=30)
+    child.communicate("go\n", timeout=60)
     freed = session.forget([5, 6], prove=True)
 
     assert held.removed["messages"] == 2
@@ -625,7 +625,7 @@ sys.stdin.readline()
 
     monkeypatch.setattr(SqliteEngine, "apart", apart)
     receipt = session.forget([3, 4], prove=True)
-    started[0].communicate("go\n", timeout=30)
+    started[0].communicate("go\n", timeout=60)
 
     assert proofs.WRITING in receipt.proof.notices
     assert [one.seq for one in session.messages(limit=3)] == [1, 2, 5]

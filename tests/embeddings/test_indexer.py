@@ -146,7 +146,7 @@ def test_a_slow_embedder_does_not_block_a_writer(file_db: MemDB, embedder: Any) 
     done_while_waiting = not go_on.is_set()
     embedder.before = lambda: None
     go_on.set()
-    indexing.join(20)
+    indexing.join(60)
 
     assert (stored.seq, done_while_waiting) == (4, True)
     assert file_db.jobs.run() == 0

@@ -573,7 +573,7 @@ def test_another_program_cuts_the_wal_of_an_open_file(
     child = start_child(STOPPED, path)
     last = ask(child, first)
     shell = raw(str(path))
-    for _ in range(1000):
+    for _ in range(6000):
         if shell.execute(pragma).fetchall()[0][0] == 0:
             break
         time.sleep(0.01)  # the writer's own thread is moving the WAL

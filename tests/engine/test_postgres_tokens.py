@@ -201,6 +201,6 @@ def test_threads_have_tokenizers_of_their_own() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
 
     assert found == {n: {("run", f"number{n}") * 50} for n in range(4)}

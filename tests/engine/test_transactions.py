@@ -279,7 +279,7 @@ def test_writers_of_several_threads_take_turns(database: SqliteEngine) -> None:
 
     threads = [threading.Thread(target=write, args=(str(n),)) for n in range(6)]
     [thread.start() for thread in threads]
-    [thread.join(30) for thread in threads]
+    [thread.join(60) for thread in threads]
 
     numbers = [int(key[1:6]) for key in keys(database)]
     assert numbers == list(range(numbers[0], numbers[0] + 120))
@@ -371,7 +371,7 @@ def test_closing_while_others_read_ends_them_with_closed(file_db: memdb.MemDB) -
     [thread.start() for thread in threads]
     started.wait(60)
     file_db.close()
-    [thread.join(20) for thread in threads]
+    [thread.join(60) for thread in threads]
 
     assert [type(error) for error in errors] == [memdb.Closed] * 4
 

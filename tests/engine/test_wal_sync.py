@@ -92,7 +92,7 @@ def test_writers_that_wait_share_a_sync(power_db: MemDB, disk: Disk) -> None:
     assert all(thread.is_alive() for thread in (*first, *others))  # none is told before the disk
     disk.gate.set()
     for thread in (*first, *others):
-        thread.join(30)
+        thread.join(60)
 
     assert len(disk.paths) == 2
     assert power_db.scope("ann").session("s7").last_seq == 1
@@ -110,7 +110,7 @@ def test_another_handle_writes_while_one_waits_for_the_disk(
 
     assert other.scope("bob").session("s").append("user", "meanwhile").seq == 1
     disk.gate.set()
-    threads[0].join(30)
+    threads[0].join(60)
 
 
 def test_a_wal_that_cannot_be_synced_is_moved_into_the_file(power_db: MemDB, disk: Disk) -> None:

@@ -127,7 +127,7 @@ def chat_server(tmp_path):
             break
     yield found[1]
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
 
 
 def say(address, user, text):

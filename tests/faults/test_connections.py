@@ -145,7 +145,7 @@ for n in range(calls):
         box = []
         thread = threading.Thread(target=lambda: box.append(chat.append("user", "thread").seq))
         thread.start()
-        thread.join(20)
+        thread.join(60)
         (stored,) = box
 seqs = [message.seq for message in chat.messages()]
 print(stops * 3 > calls, held, failed, seqs == [*range(1, len(seqs) + 1)], db.file.check(deep=True))
@@ -242,7 +242,7 @@ def test_a_block_whose_exit_never_ran_is_undone(file_db: MemDB, levels: int) -> 
         target=lambda: done.append(file_db.scope("ann").session("trip").append("user", "x").seq)
     )
     thread.start()
-    thread.join(20)
+    thread.join(60)
 
     assert done == [1]
     with file_db._db.read() as tx:

@@ -54,7 +54,7 @@ def is_free():
             free.append(repr(error))
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(60)
     return free == [True] or f"another thread cannot write: {free}"
 
 outside = apsw.Connection(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +13,7 @@ from memdb.models import model_client
 from memdb.models.protocols import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from memdb import MemDB
 
@@ -24,8 +24,9 @@ def raise_timeout(*_: object, **__: object) -> Any:
 
 
 def hang(*_: object, **__: object) -> Any:
-    """Answer much too late."""
-    time.sleep(30)
+    """Do not answer before the test ends."""
+    HANGING.release()
+    RELEASED.wait(3600)
 
 
 def leave(*_: object, **__: object) -> Any:
@@ -33,15 +34,27 @@ def leave(*_: object, **__: object) -> Any:
     raise SystemExit(3)
 
 
+HANGING, RELEASED = threading.Semaphore(0), threading.Event()
 FAULTS = {"raises": raise_timeout, "hangs": hang, "exits": leave}
 
 
 @pytest.fixture(autouse=True)
-def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give every port a fifth of a second."""
-    for name in ("EMBED_TIMEOUT_S", "DECIDE_TIMEOUT_S", "COUNT_TIMEOUT_S"):
-        monkeypatch.setattr(model_client, name, 0.2)
-    monkeypatch.setattr("memdb.extraction.candidates.HOOK_TIMEOUT_S", 0.2)
+def no_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End the time of a call as soon as it hangs; any other has all of its own."""
+    wait = model_client._await
+
+    def give_up(done: Any, deadline: float, cancelled: Any, name: str, timeout_s: float) -> None:
+        assert timeout_s <= 60
+        while not done.wait(0.005):
+            if HANGING.acquire(blocking=False):
+                deadline = 0.0
+                break
+        wait(done, deadline, cancelled, name, timeout_s)
+
+    monkeypatch.setattr(model_client, "_await", give_up)
+    yield
+    RELEASED.set()
+    RELEASED.clear()
 
 
 class Embedder:

@@ -219,7 +219,7 @@ def test_a_model_that_was_given_up_is_told(make: Callable[..., ModelCaller]) -> 
     told = threading.Event()
 
     def patient(options: dict[str, Any]) -> str:
-        for _ in range(500):
+        for _ in range(12_000):
             if options["cancelled"]():
                 told.set()
                 break

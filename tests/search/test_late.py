@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,7 +181,7 @@ def with_data(data: bytes) -> Callable[[list[TokenVectors]], Any]:
 
 FAULTS: dict[str, dict[str, Any]] = {
     "raises": {"before": fail},
-    "hangs": {"before": lambda: time.sleep(5)},
+    "hangs": {"before": lambda: threading.Event().wait(3600)},  # longer than a test may take
     "not a number": {"change": with_data(np.full(DIM, np.nan, "<f4").tobytes())},
     "endless": {"change": with_data(np.full(DIM, np.inf, "<f4").tobytes())},
     "other dimension": {"change": with_data(bytes(4 * DIM - 4))},
@@ -200,9 +200,10 @@ def test_a_fault_leaves_the_answer_without_it(
 ) -> None:
     """The reason is told, and the next recall asks again."""
     embedder = Tokens()
-    ann = fill(open_db(path, embedder=model_client.limited_embedder(embedder), settings=LATE))
-    monkeypatch.setattr(model_client, "EMBED_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(model_client, "EMBED_TEXT_S", 0.0)
+    limited: Any = model_client.limited_embedder(embedder)
+    ann = fill(open_db(path, embedder=limited, settings=LATE))
+    if fault == "hangs":  # no other call is short of time
+        monkeypatch.setitem(limited._limits, "token_vectors", lambda _texts: 0.3)
     for name, value in FAULTS[fault].items():
         setattr(embedder, name, value)
 

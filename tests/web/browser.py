@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from web_site import Site
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-WAIT_MS = 15_000
+WAIT_MS = 60_000
 
 
 def need_browser() -> str:

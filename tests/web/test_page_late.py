@@ -34,7 +34,7 @@ class Held:
 
     def wait(self) -> None:
         """Wait until there is one."""
-        for _ in range(300):
+        for _ in range(3000):
             if self._routes:
                 return
             self._page.wait_for_timeout(20)

@@ -186,6 +186,6 @@ def served(db: MemDB, **options: Any) -> Iterator[Site]:
         yield Site(app, app.guard.port)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(60)
         app.api.close()
         listener.close()

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from nodes import WAIT_S, descendants, kill_all, urls, wait_for
 
-from tests.postgres_server import CannotStart, _as_user, _free_port, _programs
+from tests.child_processes import free_port
+from tests.postgres_server import CannotStart, _as_user, _programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -317,7 +318,7 @@ def new_cluster(*, network: Network | None = None) -> Iterator[Cluster]:
         raise CannotStart("there is no etcd (Debian: etcd-server)")
     if not PATRONI.exists():
         raise CannotStart("there is no Patroni (make .venv-patroni/.installed)")
-    loopback = [Place("127.0.0.1", _free_port(), _free_port()) for _ in range(NODES + 1)]
+    loopback = [Place("127.0.0.1", free_port(), free_port()) for _ in range(NODES + 1)]
     etcd = network.etcd if network else loopback[NODES]
     places = network.places if network else loopback[:NODES]
     with contextlib.ExitStack() as stack:

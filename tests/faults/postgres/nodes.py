@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from tests.postgres_server import CannotStart, _as_user, _free_port, _programs
+from tests.child_processes import free_port
+from tests.postgres_server import CannotStart, _as_user, _programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -223,7 +224,7 @@ class Server:
     def make_replica(self, folder: Path) -> Server:
         """Return a hot standby of this server, which must run; it is started."""
         folder.mkdir()
-        replica = Server(folder, self.programs, _as_user(folder), _free_port())
+        replica = Server(folder, self.programs, _as_user(folder), free_port())
         self.run(
             *("pg_basebackup", "-D", str(folder / "data"), "-h", "127.0.0.1", "-U", "memdb"),
             *("-p", str(self.port), "-R", "--checkpoint=fast", "--no-sync"),
@@ -252,7 +253,7 @@ def new_server(*options: str, folder: Path | None = None) -> Iterator[Server]:
         if folder is None:
             made = tempfile.TemporaryDirectory(prefix="memdb-pg-", ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(made))
-        server = Server(folder, programs, _as_user(folder), _free_port())
+        server = Server(folder, programs, _as_user(folder), free_port())
         stack.callback(server.kill)
         server.make(*options)
         yield server

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from child_processes import free_port
 from counters import count
 from nodes import CannotStart, fill, new_server, small_disk
 
@@ -63,9 +64,7 @@ def test_a_missing_database_is_named(database: Server) -> None:
 
 def test_a_host_without_server_is_named() -> None:
     """Nothing listens at the port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with pytest.raises(memdb.IOFailed, match=f"127.0.0.1:{port}"):
         open_plain(f"postgresql://memdb@127.0.0.1:{port}/postgres")
 
@@ -130,7 +129,7 @@ def old_server(version: str) -> Iterator[int]:
         thread.start()
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
-    thread.join(10)
+    thread.join(60)
 
 
 def test_a_server_that_is_too_old_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from child_processes import free_port
 from with_adk.services import ANN, FAST, YAML, texts
 
 import memdb
@@ -183,9 +183,7 @@ def test_adk_run_keeps_its_session_in_the_file(agents, tmp_path):
 
 def test_adk_server_serves_a_session_of_the_file(agents, tmp_path):
     """Created, run, listed and deleted over HTTP, as `adk web` does it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(
         [*ADK, "api_server", f"--port={port}", *URIS, str(agents)],
         cwd=tmp_path,

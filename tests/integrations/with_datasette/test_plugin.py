@@ -6,7 +6,6 @@ import asyncio
 import html
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
+from child_processes import free_port
 from datasette import __version__
 from datasette.app import Datasette
 from sqlite_libraries import SqliteWatch
@@ -173,9 +173,7 @@ def test_an_immutable_file_is_not_searched(path: Path) -> None:
 
 @pytest.fixture
 def served(path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "datasette", "serve", str(path), "--port", str(port)]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

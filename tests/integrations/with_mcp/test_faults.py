@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from child_processes import end_by_signals, free_port
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
@@ -93,13 +94,6 @@ def over(server: subprocess.Popen[str]) -> tuple[int, str]:
 def beside(path: str) -> list[str]:
     """Return the files that SQLite keeps beside an open one."""
     return [end for end in ("-wal", "-shm") if Path(path + end).exists()]
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def http_options() -> tuple[int, list[str]]:
@@ -304,10 +298,8 @@ def test_a_second_signal_ends_a_server_at_once(path):
         pause_s[0] = 3600.0
         send(server, *(request(n, "tools/call", **RECALL) for n in range(1, 30)))
         assert asked.wait(60)
-        server.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
-        server.send_signal(signal.SIGTERM)
-        code, said = over(server)
+        code = end_by_signals(server, signal.SIGTERM)
+        said = server.stderr.read()
 
     assert (code, said) == (143, "")
     with memdb.open(path) as db:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from child_processes import free_port
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
@@ -292,18 +293,11 @@ def test_garbage_on_stdin_does_not_stop_the_server(path):
                 break
         else:
             pytest.fail(server.stderr.read())
-        server.communicate(timeout=30)  # closes its stdin: the client has gone
+        server.communicate(timeout=60)  # closes its stdin: the client has gone
         assert server.returncode == 0
     finally:
         server.kill()
         server.wait()
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def test_http_serves_who_knows_the_token(path):
@@ -320,9 +314,9 @@ def test_http_serves_who_knows_the_token(path):
     )
     url = f"http://127.0.0.1:{port}/mcp"
     try:
-        for _ in range(300):
+        for _ in range(1000):
             with socket.socket() as one:
-                if one.connect_ex(("127.0.0.1", port)) == 0:
+                if server.poll() is not None or one.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
 
@@ -347,7 +341,7 @@ def test_http_serves_who_knows_the_token(path):
         refused, garbage, found = run(talk())
     finally:
         server.terminate()
-        server.communicate(timeout=30)
+        server.communicate(timeout=60)
 
     assert refused == [401, 401, 401]
     assert 400 <= garbage < 500
