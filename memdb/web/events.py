@@ -110,7 +110,7 @@ class Events:
                 if found is not None and found.mark != mark:
                     mark = found.mark
                     yield _event("change", found.to_dict(), mark)
-                    continue
+                # Also after a change: who writes all the time is asked for by `_watch` alone.
                 try:
                     await asyncio.wait_for(news.wait(), STILL_HERE_S)
                 except TimeoutError:

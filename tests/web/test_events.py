@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from web_site import Site, opened, served
 
 import memdb
-from memdb.web.events import MAX_LISTENERS
+from memdb.models.overviews import Changes
+from memdb.web.events import MAX_LISTENERS, Events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from memdb.api.database import MemDB
 
 ROOT = Path(memdb.__file__).parents[1]
 
@@ -61,6 +65,39 @@ def listening(site: Site, *headers: str) -> Iterator[Stream]:
         stream = Stream(connection)
         stream.wait_open()
         yield stream
+
+
+class Busy:
+    """A file that somebody writes to all the time: each look at it finds another mark."""
+
+    def __init__(self) -> None:
+        """Begin with no look."""
+        self.looks = 0
+
+    def changes(self, _since: str | None) -> Changes:
+        """Return that something changed."""
+        self.looks += 1
+        return Changes(mark=str(self.looks), sessions=(), kinds=("other",), is_complete=True)
+
+
+def test_who_writes_all_the_time_is_told_by_turns() -> None:
+    """A stream looks again if it is woken, not at once: a change is told as often as one watches."""
+
+    async def listen() -> list[bytes]:
+        events = Events(cast("MemDB", Busy()))
+        lines = events._lines("0")
+        told = [await anext(lines), await anext(lines)]
+        for _ in range(3):
+            following = asyncio.ensure_future(anext(lines))
+            done, _ = await asyncio.wait([following], timeout=0.2)
+            assert not done
+            events._ring()
+            told.append(await following)
+        return told
+
+    told = asyncio.run(listen())
+
+    assert [b"event: change" in one for one in told] == [False, True, True, True, True]
 
 
 def test_what_others_write_is_told(site: Site, tmp_path: Path) -> None:

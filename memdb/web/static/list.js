@@ -52,7 +52,7 @@ export class Heights {
  * A list of numbered rows of which only those in sight are in the page.
  *
  * `load(first, limit)` returns rows with `seq`; `draw(row, count)` an element. Numbers may have
- * gaps. What stands above the top of the sight may grow: the place that is read stays.
+ * gaps. Whatever changes its height, before or after: the first row in sight stays in its place.
  */
 export class FeedList {
   constructor(pane, { count, load, draw, each = 90, moved = () => {}, failed = () => {} }) {
@@ -60,16 +60,26 @@ export class FeedList {
     this.feed = h("div", { class: "feed", role: "feed", "aria-label": "Messages" });
     this.chunks = new Map();
     this.loading = new Map();
+    this.drawn = new WeakMap(); // what each row shows, as JSON
+    this.anchor = null; // what is read, and where it stands
+    this.held = -1; // where `hold` scrolled to
     this.isClosed = false;
+    this.jumps = 0; // under way: what they load is not in sight yet
+    this.frame = 0;
     this.resize(count, each);
     pane.append(this.feed);
     this.onScroll = () => {
-      if (this.frame) return;
-      this.frame = requestAnimationFrame(() => { this.frame = 0; this.show(); });
+      if (pane.scrollTop !== this.held) this.keep(); // else it was scrolled by `hold`
+      this.later();
     };
     pane.addEventListener("scroll", this.onScroll, { passive: true });
-    this.observer = new ResizeObserver((all) => this.measured(all));
-    this.observer.observe(pane);
+    this.observer = new ResizeObserver(() => this.settle());
+    for (const node of [pane, ...pane.children]) this.observer.observe(node); // a head that grows too
+  }
+
+  /** Load with the next frame what is in sight by then. */
+  later() {
+    this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.show(); });
   }
 
   resize(count, each = this.each) {
@@ -92,17 +102,61 @@ export class FeedList {
     return this.feed.offsetTop;
   }
 
+  /** Return the rows in the page, in their order. */
+  rows() {
+    return [...this.chunks].sort(([a], [b]) => a - b).flatMap(([, node]) => [...node.children]);
+  }
+
+  /** Return where the pane begins to show rows: below what sticks to its top. */
+  edge() {
+    const head = this.pane.firstElementChild;
+    const { top } = this.pane.getBoundingClientRect();
+    return head && head !== this.feed ? Math.max(top, head.getBoundingClientRect().bottom) : top;
+  }
+
+  /** Remember the first row in sight, the first block of it in sight, and their places. */
+  keep() {
+    this.held = -1;
+    const edge = this.edge();
+    const isInSight = (node) => node.getBoundingClientRect().bottom > edge + 1;
+    const row = this.rows().find(isInSight);
+    this.anchor = row ? { seq: Number(row.dataset.seq), marks: [[...row.children].find(isInSight) ?? row, row].map((node) => [node, this.place(node)]) } : null;
+  }
+
+  place(node) {
+    return node.getBoundingClientRect().top - this.pane.getBoundingClientRect().top;
+  }
+
+  /** Scroll so that the remembered row stands where it stood; the next one, if it is gone. */
+  hold() {
+    if (!this.anchor || this.jumps) return;
+    const { seq, marks } = this.anchor;
+    const [node, was] = marks.find(([one]) => one.isConnected) ?? [this.rows().find((row) => Number(row.dataset.seq) >= seq), marks.at(-1)[1]];
+    const by = node ? this.place(node) - was : 0;
+    if (by) {
+      this.pane.scrollTop += by;
+      this.held = this.pane.scrollTop;
+    }
+    if (!marks[0][0].isConnected) this.keep();
+  }
+
+  /** Take the true heights of what is in the page; what is read does not move. */
+  settle() {
+    if (this.isClosed) return;
+    for (const [index, node] of this.chunks) this.heights.set(index, node.offsetHeight);
+    this.total();
+    for (const [index, node] of this.chunks) node.style.top = `${this.heights.before(index)}px`;
+    this.hold();
+    this.later();
+  }
+
   async show() {
     if (this.isClosed) return;
     const from = Math.max(0, this.pane.scrollTop - this.top());
     const first = Math.max(0, this.heights.at(from - 200));
     const last = this.heights.at(from + this.pane.clientHeight + 200);
-    for (const [index, node] of this.chunks) {
-      if ((index < first - 1 || index > last + 1) && !node.contains(document.activeElement)) {
-        this.observer.unobserve(node);
-        node.remove();
-        this.chunks.delete(index);
-      }
+    for (const [index, node] of this.jumps ? [] : this.chunks) {
+      if ((index < first - 1 || index > last + 1) && !node.contains(document.activeElement)) this.drop(index, node);
     }
     const wanted = [];
     for (let index = first; index <= last; index += 1) wanted.push(this.chunk(index));
@@ -110,40 +164,32 @@ export class FeedList {
     await Promise.all(wanted);
   }
 
+  drop(index, node) {
+    this.observer.unobserve(node);
+    node.remove();
+    this.chunks.delete(index);
+  }
+
   report() {
     const edge = this.pane.getBoundingClientRect().top + Math.min(120, this.pane.clientHeight / 4);
-    for (const index of [...this.chunks.keys()].sort((a, b) => a - b)) {
-      for (const row of this.chunks.get(index).children) {
-        if (row.getBoundingClientRect().bottom > edge) {
-          this.moved(Number(row.dataset.seq));
-          return;
-        }
-      }
-    }
+    const row = this.rows().find((one) => one.getBoundingClientRect().bottom > edge);
+    if (row) this.moved(Number(row.dataset.seq));
   }
 
   /** Put the chunk *index* into the page, loaded. */
   async chunk(index) {
     if (this.chunks.has(index)) return;
-    if (this.loading.has(index)) { await this.loading.get(index); return; }
+    await (this.loading.get(index) ?? this.take(index));
+  }
+
+  /** Read the chunk *index* as it is now, and draw of it what is not drawn so. */
+  async take(index) {
+    await this.loading.get(index); // it may have been read before the change
     const work = (async () => {
       try {
         const first = index * PAGE + 1;
         const rows = (await this.load(first, PAGE)).filter((row) => row.seq < first + PAGE);
-        if (this.isClosed || this.chunks.has(index)) return;
-        const node = h("div", { class: "chunk", role: "presentation" }, rows.map((row) => {
-          const element = this.draw(row, this.count);
-          element.dataset.seq = row.seq;
-          element.setAttribute("aria-posinset", row.seq);
-          element.setAttribute("aria-setsize", this.count);
-          return element;
-        }));
-        node.dataset.chunk = index;
-        this.chunks.set(index, node);
-        const later = [...this.chunks.keys()].filter((one) => one > index).sort((a, b) => a - b)[0];
-        this.feed.insertBefore(node, later === undefined ? null : this.chunks.get(later));
-        this.measure(index, node);
-        this.observer.observe(node);
+        if (!this.isClosed) this.put(index, rows);
       } catch (error) {
         this.failed(error);
       } finally {
@@ -154,28 +200,38 @@ export class FeedList {
     await work;
   }
 
-  measured(all) {
-    for (const { target } of all) {
-      if (target === this.pane) this.onScroll();
-      else if (target.isConnected) this.measure(Number(target.dataset.chunk), target);
+  /** Draw the rows of a chunk: one that is drawn and equal stays, with its focus and what is open in it. */
+  put(index, rows) {
+    let node = this.chunks.get(index);
+    if (!node) {
+      node = h("div", { class: "chunk", role: "presentation" });
+      this.chunks.set(index, node);
+      const later = [...this.chunks.keys()].filter((one) => one > index).sort((a, b) => a - b)[0];
+      this.feed.insertBefore(node, later === undefined ? null : this.chunks.get(later));
+      this.observer.observe(node);
     }
-  }
-
-  /** Take the true height of a chunk; what is read does not move. */
-  measure(index, node) {
-    const above = this.heights.before(index) + this.top() < this.pane.scrollTop;
-    const by = this.heights.set(index, node.offsetHeight);
-    if (by) {
-      this.total();
-      if (above && !this.isJumping) this.pane.scrollTop += by;
-    }
-    for (const [one, chunk] of this.chunks) chunk.style.top = `${this.heights.before(one)}px`;
+    const old = new Map([...node.children].map((one) => [Number(one.dataset.seq), one]));
+    const focused = document.activeElement?.closest("[data-seq]");
+    const now = rows.map((row) => {
+      const text = JSON.stringify(row);
+      const before = old.get(row.seq);
+      const element = before && this.drawn.get(before) === text ? before : this.draw(row, this.count);
+      this.drawn.set(element, text);
+      element.dataset.seq = row.seq;
+      element.setAttribute("aria-posinset", row.seq);
+      element.setAttribute("aria-setsize", this.count);
+      return element;
+    });
+    for (const one of old.values()) if (!now.includes(one)) one.remove();
+    now.forEach((one, at) => { if (node.children[at] !== one) node.insertBefore(one, node.children[at] ?? null); });
+    if (focused && !focused.isConnected) now.find((one) => one.dataset.seq >= focused.dataset.seq)?.focus({ preventScroll: true });
+    this.settle();
   }
 
   /** Bring a number into sight, and return its row; the next one if it is gone. */
   async jump(seq, { focus = false, end = false } = {}) {
     const index = Math.max(0, Math.min(this.heights.values.length - 1, Math.floor((seq - 1) / PAGE)));
-    this.isJumping = true;
+    this.jumps += 1;
     let row = null;
     try {
       await Promise.all([this.chunk(index), end ? this.chunk(Math.max(0, index - 1)) : null]);
@@ -188,27 +244,26 @@ export class FeedList {
         await this.show();
       }
     } finally {
-      this.isJumping = false;
+      this.jumps -= 1;
+      this.keep();
+      this.later();
     }
     if (focus) offerFocus(row);
     return row;
   }
 
-  /** Forget what is drawn, and draw what is in sight anew. */
+  /** Read anew what is in sight: there are *count* rows now, and any of them may have changed. */
   async reload(count = this.count) {
-    const held = [...this.chunks.entries()];
     this.resize(count);
     const from = Math.max(0, this.pane.scrollTop - this.top());
     const first = this.heights.at(from);
     const last = this.heights.at(from + this.pane.clientHeight);
-    for (const [index, node] of held) {
-      if (node.contains(document.activeElement)) continue;
-      const isSeen = index >= first && index <= last;
-      this.chunks.delete(index);
-      if (isSeen) { await this.chunk(index); }
-      this.observer.unobserve(node);
-      node.remove();
+    const work = [];
+    for (const [index, node] of [...this.chunks]) {
+      if ((index >= first && index <= last) || node.contains(document.activeElement)) work.push(this.take(index));
+      else this.drop(index, node);
     }
+    await Promise.all(work);
     await this.show();
   }
 
@@ -216,14 +271,8 @@ export class FeedList {
   async grow(count) {
     const index = Math.max(0, Math.floor((this.count - 1) / PAGE));
     this.resize(count);
-    const node = this.chunks.get(index);
-    if (node && !node.contains(document.activeElement)) {
-      this.chunks.delete(index);
-      await this.chunk(index);
-      this.observer.unobserve(node);
-      node.remove();
-    }
-    for (const chunk of this.chunks.values()) for (const row of chunk.children) row.setAttribute("aria-setsize", count);
+    for (const row of this.rows()) row.setAttribute("aria-setsize", count);
+    if (this.chunks.has(index) || this.loading.has(index)) await this.take(index);
     await this.show();
   }
 

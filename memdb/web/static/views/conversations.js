@@ -207,7 +207,13 @@ export async function mount(root, ctx) {
       return;
     }
     ctx.setTitle(head.title ?? name);
-    const where = h("span", { class: "meta" }, "");
+    const where = h("span", { class: "meta num" }, "");
+    const tell = (seq) => {
+      const most = number(head.last_seq);
+      where.style.minWidth = `${2 * most.length + 5}ch`; // its width depends on the count alone
+      where.textContent = `#${number(seq)} of ${most}`;
+      light(seq);
+    };
     const goTo = h("input", { type: "number", min: 1, max: head.last_seq, "aria-label": "Go to message number", placeholder: "#",
       onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { goTo.blur(); ctx.change({ session: name, at: seq }); jump(Math.min(seq, head.last_seq)); } } });
     goTo.style.width = "7rem";
@@ -220,7 +226,7 @@ export async function mount(root, ctx) {
       count: Math.max(1, head.last_seq),
       load: async (first, limit) => (await get("messages", { ...ctx.scope, session: name, first_seq: first, limit, max_chars: FIRST_CHARS })).items,
       draw: (message) => drawMessage(message, { selected, select, ctx }),
-      moved: (seq) => { if (feed) feed.seen = seq; where.textContent = `#${number(seq)} of ${number(head.last_seq)}`; light(seq); },
+      moved: (seq) => { if (feed) feed.seen = seq; tell(seq); },
       failed: (error) => { if (!reader.querySelector(".problem")) reader.append(ctx.problem(error, () => openSession(name, at))); },
     });
     if (at) await jump(at, isFocus);
