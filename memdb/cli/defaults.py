@@ -94,7 +94,7 @@ def read_config() -> dict[str, Any]:
             raise click.UsageError(f"{path} has no field {name!r}: it takes {names}.")
         if not isinstance(value, str if name in TEXTS else bool) or value == "":
             raise click.UsageError(f"{path}: {name} is {value!r}: write {kind}.")
-    if "file" in found:
+    if not is_address(found.get("file", "postgresql://")):
         folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
         found["file"] = os.path.join(folder, os.path.expanduser(found["file"]))  # noqa: PTH111, PTH118
     return found

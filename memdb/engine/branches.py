@@ -10,7 +10,7 @@ that seq is its own. A session without parent is its own path, and nothing is re
 from __future__ import annotations
 
 from memdb.errors import Corrupt
-from memdb.models.ids import MAX_SEQ, is_branch
+from memdb.models.ids import MAX_SEQ, is_branch, scope_of
 from memdb.models.record import Record
 from memdb.text.validate import parse_json
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 # The branch first, its session last; `last_seq` is how far each counts for the one before.
 SELECT_PATH = """/* branches.path */
 WITH RECURSIVE path (depth, id, parent_id, branch, leaves_at, shares, last_seq) AS (
-  SELECT 0, id, parent_id, branch, leaves_at, shares, 16777215 FROM sessions WHERE id = :id
+  SELECT 0, id, parent_id, branch, leaves_at, shares, CAST(16777215 AS BIGINT)
+  FROM sessions
+  WHERE id = :id
   UNION ALL
   SELECT
     path.depth + 1,
@@ -48,7 +50,7 @@ SELECT_ALL = """/* branches.all */
 SELECT branches.id, branches.parent_id, branches.leaves_at, branches.shares
 FROM sessions
 JOIN sessions AS branches
-  ON branches.scope_no = sessions.scope_no
+  ON branches.scope_no = :scope_no
   AND branches.name = sessions.name
   AND branches.branch <> ''
 WHERE sessions.id = :id
@@ -227,7 +229,9 @@ def branches_of(tx: Tx, session: int) -> list[Branch]:
     """Return every branch of the session that a row belongs to, parents first."""
     return [
         Branch(row_id, parent_id, leaves_at, _read(shares))
-        for row_id, parent_id, leaves_at, shares in tx.all(SELECT_ALL, {"id": session})
+        for row_id, parent_id, leaves_at, shares in tx.all(
+            SELECT_ALL, {"id": session, "scope_no": scope_of(session)}
+        )
     ]
 
 

@@ -1,5 +1,5 @@
 """
-The statements of `memdb/tables/` as PostgreSQL takes them, and its schema, for tests.
+The statements of `memdb/tables/`, and those that engines share, as PostgreSQL takes them, and its schema, for tests.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.postgres_server import CannotStart, server
 __all__ = ["CannotStart", "partitioned_schema", "schema", "server", "to_postgres"]
 
 ROOT = Path(memdb.__file__).parent
+SHARED = (ROOT / "engine" / "branches.py", ROOT / "engine" / "segments.py")  # by both engines
 CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 
 PARTITIONS = 8
@@ -24,10 +25,10 @@ SCOPES_PER_PARTITION = scopes_per_partition(PARTITIONS)
 
 
 def statements() -> dict[str, str]:
-    """Return the statements of `memdb/tables/` by name, those in other words there in these."""
+    """Return the statements of both engines by name, those in other words there in these."""
     return {
         (name := sql[3 : sql.index(" */")]): OVERRIDES.get(name, sql)
-        for path in sorted((ROOT / "tables").glob("*.py"))
+        for path in (*sorted((ROOT / "tables").glob("*.py")), *SHARED)
         for sql in CONSTANT.findall(path.read_text(encoding="utf-8"))
     }
 

@@ -48,6 +48,7 @@ READ_MORE = {
     "entries.spans": "a deep check reads everything",
     "entries.inactive": "upkeep of the whole file",
     "sessions.lengths": "a watched database: how long each session is",
+    "branches.path": JOINED,
     "entries.leads_to": JOINED,
     "entries.successors": JOINED,
     "artifacts.get_many": JOINED,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import memdb
+from memdb.cli.defaults import read_config
 
 # Every command that has FILE, with arguments of its own.
 LINES = """
@@ -58,6 +59,14 @@ def test_file_is_left_out(run, trip, config, line):
 
     for done in (by_variable, by_option, by_config, in_front):
         assert (done.exit_code, done.stdout) == (0, expected.stdout)
+
+
+def test_an_address_in_the_config_file_is_no_path(config):
+    """It is taken as it is, not looked for beside the config file."""
+    address = "postgresql://ann@db.example/memory"
+    config.write_text(f"file = '{address}'\n")
+
+    assert read_config()["file"] == address
 
 
 def test_file_in_front_is_said_to_be_too_much(run, trip):

@@ -106,7 +106,7 @@ def test_names_are_those_with_a_version(tx: Tx) -> None:
     (name_id, _), (gone_id, _) = artifacts.find_name(tx, full), artifacts.find_name(tx, empty)  # type: ignore[misc]
 
     assert artifacts.places(tx, 1) == [(empty, 3), (full, 1)]
-    assert set(artifacts.get_many(tx, f"[{name_id},{gone_id}]")) == {name_id}
+    assert set(artifacts.get_many(tx, [name_id, gone_id])) == {name_id}
 
 
 def test_delete_leaves_a_tombstone(tx: Tx) -> None:

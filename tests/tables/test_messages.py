@@ -137,7 +137,7 @@ def test_last_is_the_end_before_a_seq(
 
 def test_get_many_features_and_texts_are_of_the_ids_asked(tx: Tx, session: int) -> None:
     """With the session's name where a whole message is given."""
-    ids = f"[{session | 2},{session | 5},{session | 99}]"
+    ids = [session | 2, session | 5, session | 99]
 
     assert {
         key & 255: (one.text, one.session) for key, one in messages.get_many(tx, ids).items()

@@ -117,7 +117,7 @@ def test_names_and_total_are_of_the_ids_asked(database: SqliteEngine) -> None:
         sessions.advance(tx, one, 4)
         sessions.advance(tx, two, 7)
 
-        assert sessions.names(tx, f"[{one},{two},99]") == {one: "a", two: "b"}
+        assert sessions.names(tx, [one, two, 99]) == {one: "a", two: "b"}
         assert (sessions.total(tx, 1), sessions.total(tx, 2), sessions.total(tx, 3)) == (4, 7, 0)
 
 

@@ -43,11 +43,11 @@ def test_rows_that_are_back_lose_their_tombstone(database: SqliteEngine) -> None
     with database.write() as tx:
         sessions.add(tx, scopes.ensure(tx, "app", "ann", "u"), "trip", "alive")
         [tombstones.add(tx, 1, Tombstone(uid, "session", "x", 5)) for uid in ("alive", "dead")]
-        live = tombstones.live(tx, 1, '["alive", "dead"]')
-        tombstones.drop(tx, 1, '["alive"]')
+        live = tombstones.live(tx, 1, ["alive", "dead"])
+        tombstones.drop(tx, 1, ["alive"])
 
         assert live == {"alive"}
-        assert tombstones.live(tx, 2, '["alive"]') == set()
+        assert tombstones.live(tx, 2, ["alive"]) == set()
         assert [one.uid for one in tombstones.list_page(tx, 1)] == ["dead"]
 
 
