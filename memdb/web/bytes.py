@@ -20,8 +20,9 @@ from memdb.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
-    from memdb.api.pages import BackupCopy, OpenBytes
+    from memdb.api.pages import OpenBytes
     from memdb.api.session import Session
     from memdb.models.messages import Message
 
@@ -134,7 +135,7 @@ class Download:
         """Answer *content*."""
         head = content.data.read(HEAD_BYTES)
         content.data.seek(0)
-        self._data = content.data
+        self.chunks = Chunks(content.data)
         self.kind = image_type(head, content.size_bytes) or OCTETS
         self.headers = {
             **download_headers(content.name),
@@ -142,21 +143,36 @@ class Download:
             "ETag": f'"{content.tag}"',
         }
 
+
+class Chunks:
+    """
+    The bytes of an open file, a chunk at a time.
+
+    Not a generator: `close` ends one that was never begun too.
+    """
+
+    def __init__(self, data: BinaryIO, folder: str | None = None) -> None:
+        """Read *data*, and remove *folder* at the end."""
+        self._data = data
+        self._folder = folder
+
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the bytes in chunks, then close them."""
-        with self._data:
-            while chunk := self._data.read(CHUNK_BYTES):
-                yield chunk
+        """Return itself."""
+        return self
 
+    def __next__(self) -> bytes:
+        """Return the next chunk."""
+        chunk = b"" if self._data.closed else self._data.read(CHUNK_BYTES)
+        if not chunk:
+            self.close()
+            raise StopIteration
+        return chunk
 
-def send_copy(copy: BackupCopy) -> Iterator[bytes]:
-    """Yield the bytes of a backup, and remove it at the end."""
-    try:
-        with copy.data:
-            while chunk := copy.data.read(CHUNK_BYTES):
-                yield chunk
-    finally:
-        shutil.rmtree(copy.folder, ignore_errors=True)
+    def close(self) -> None:
+        """Close the file and remove its folder."""
+        self._data.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def read_session(session: Session) -> Iterator[str]:

@@ -28,7 +28,7 @@ from memdb.api.verbs import VERBS
 from memdb.errors import InvalidInput, MemDBError, NotFound, VersionConflict
 from memdb.models.record import plain
 from memdb.models.reports import SessionHead
-from memdb.web.bytes import OCTETS, Download, download_headers, send_copy
+from memdb.web.bytes import OCTETS, Chunks, Download, download_headers
 from memdb.web.errors import Refused, from_error
 from memdb.web.formats import KINDS, lines_of
 from memdb.web.parameters import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
 
     from memdb.api.database import MemDB
     from memdb.api.verbs import Verb
@@ -283,10 +284,10 @@ class Api:
         """Return the answer with what comes piece by piece; None for all else."""
         if isinstance(result, OpenBytes):
             download = Download(result)
-            return self._stream(iter(download), download.kind, download.headers)
+            return self._stream(download.chunks, download.kind, download.headers)
         if isinstance(result, BackupCopy):
             headers = {**download_headers(result.name), "Content-Length": str(result.size_bytes)}
-            return self._stream(send_copy(result), OCTETS, headers)
+            return self._stream(Chunks(result.data, result.folder), OCTETS, headers)
         if isinstance(result, Iterator):
             if route.kind_of_text is not None:
                 return self._stream(result, route.kind_of_text)
@@ -365,22 +366,19 @@ class Api:
         self, parts: Iterator[Any], kind: str, headers: Mapping[str, str] | None = None
     ) -> Response:
         """Return lines, or bytes, as they are made."""
+        end = getattr(parts, "close", int)
         if self._streams >= MAX_STREAMS:
+            end()
             raise Refused("streams", f"{self._streams} downloads are open")
         self._streams += 1
-        return StreamingResponse(self._chunks(parts), 200, dict(headers or {}), kind)
-
-    async def _chunks(self, parts: Iterator[Any]) -> AsyncIterator[bytes]:
-        """Yield what *parts* gives in chunks; one thread reads it all."""
         pool = ThreadPoolExecutor(1, "memdb-stream")
-        loop = asyncio.get_running_loop()
-        try:
-            while chunk := await loop.run_in_executor(pool, _next_chunk, parts):
-                yield chunk
-        finally:
+
+        def stop() -> None:
             self._streams -= 1
-            pool.submit(getattr(parts, "close", int))  # in the thread that reads
+            pool.submit(end)  # in the thread that reads
             pool.shutdown(wait=False)
+
+        return _Streamed(stop, _chunks(parts, pool), 200, dict(headers or {}), kind)
 
     async def _answer_once(self, key: str, route: Route, request: Request, body: bytes) -> Response:
         """
@@ -417,6 +415,29 @@ class Api:
         while len(self._kept) > MAX_KEPT_ANSWERS:
             del self._kept[next(iter(self._kept))]
         return answer
+
+
+class _Streamed(StreamingResponse):
+    """An answer in pieces, with an end that comes even if its client went before the first."""
+
+    def __init__(self, stop: Callable[[], None], *given: Any) -> None:
+        """Call *stop* at the end."""
+        super().__init__(*given)
+        self._stop = stop
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, as far as the client takes it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._stop()
+
+
+async def _chunks(parts: Iterator[Any], pool: ThreadPoolExecutor) -> AsyncIterator[bytes]:
+    """Yield what *parts* gives in chunks; one thread reads it all."""
+    loop = asyncio.get_running_loop()
+    while chunk := await loop.run_in_executor(pool, _next_chunk, parts):
+        yield chunk
 
 
 def _last(arguments: Mapping[str, Any]) -> str:

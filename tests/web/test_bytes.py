@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import struct
 import tempfile
 import time
@@ -9,9 +11,12 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 import memdb
+from memdb.api.pages import copy_file
 from memdb.web.bytes import MAX_IMAGE_BYTES, clean_name, download_headers, image_type, visible
+from memdb.web.routes import MAX_STREAMS, Api
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,6 +170,39 @@ def test_a_backup_is_a_whole_file_and_leaves_nothing(
     with reading_site.begin("GET", "/api/v1/backup") as connection:
         assert connection.recv(100)
     for _ in range(600):
+        if not any(folder.iterdir()):
+            return
+        time.sleep(0.05)
+
+    assert list(folder.iterdir()) == []
+
+
+def test_downloads_whose_clients_have_gone_leave_nothing(
+    reading_site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gone before the first byte: no copy of the file stays, and the next client is served."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    api = Api(reading_site.app.db, read_only=True)
+    route = api.routes["backup"]["GET"]
+
+    async def receive() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    async def send(_message: object) -> None:
+        raise OSError
+
+    async def ask() -> None:
+        answer = api._streamed(route, copy_file(reading_site.app.db))
+        assert answer is not None
+        with contextlib.suppress(OSError, ClientDisconnect):
+            await answer({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
+
+    for _ in range(MAX_STREAMS + 1):
+        asyncio.run(ask())
+    api.close()
+    for _ in range(1200):
         if not any(folder.iterdir()):
             return
         time.sleep(0.05)

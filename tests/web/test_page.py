@@ -209,6 +209,7 @@ def test_what_changed_since_the_preview_is_previewed_again(tab: Tab) -> None:
     page.click("main >> text=Actions")
     page.click("dialog >> text=Forget …")
     page.wait_for_selector("dialog .card:has-text('The rent was due')")
+    page.wait_for_selector("dialog button:has-text('Forget 1 message')")
     tab.site.app.db.scope("ann").session("old").append("user", "And in June.")
     page.click("dialog button:has-text('Forget 1 message')")
     page.wait_for_selector("dialog >> text=Something changed since you looked.")
