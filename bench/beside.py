@@ -10,7 +10,8 @@ interpreter of its environment (`make peers`), and each call is timed there. The
 in rounds; in each round the candidates come in another random order, after a quiet moment of
 the machine where there is one. Compare the ratios of a run, never times of two machines.
 
-The result is one JSON line per candidate and call, written when the run is complete.
+The result is one JSON line per candidate and call, written when the run is complete. A candidate
+that will not have loaded its rows within 20 minutes is left out, and named.
 """
 
 from __future__ import annotations
@@ -22,19 +23,27 @@ import os
 import platform
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean, median, quantiles
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import apsw
 import corpus
 import numpy as np
 import plots
+
+import memdb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
 DRIVERS = HERE / "peers" / "speed"
@@ -60,6 +69,8 @@ class Candidate:
     options: tuple[str, ...] = ()
     seconds: dict[str, list[list[float]]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    filled_s: float = 0.0
+    is_too_slow: bool = False  # to load its rows within `MAX_FILL_S`
 
     @property
     def python(self) -> Path:
@@ -106,16 +117,18 @@ class Process:
         self.candidate = candidate
         place = folder / f"{candidate.table} {candidate.name}".replace(" ", "_")
         place.mkdir()
-        self.errors = (folder / f"{place.name}.log").open("w+")
         script = DRIVERS / f"{candidate.driver}.py"
-        self.process = subprocess.Popen(
-            [candidate.python, script, place, *candidate.options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            text=True,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "OMP_NUM_THREADS": "1"},
-        )
+        self.log = folder / f"{place.name}.log"
+        with self.log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [candidate.python, script, place, *candidate.options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                process_group=0,  # a Ctrl-C of a terminal is for the one that asks
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "OMP_NUM_THREADS": "1"},
+            )
 
     def ask(self, **line: object) -> dict[str, Any]:
         """Return the answer to a line; ends the run with what the candidate says went wrong."""
@@ -126,8 +139,7 @@ class Process:
             self.process.stdin.flush()
             answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         except (BrokenPipeError, ValueError):
-            self.errors.seek(0)
-            last = self.errors.read().strip().splitlines()[-1:] or ["it says nothing"]
+            last = self.log.read_text().strip().splitlines()[-1:] or ["it says nothing"]
             sys.exit(f"{self.candidate.name} ended: {last[0]}")
         if "error" in answer:
             sys.exit(f"{self.candidate.name}: {answer['error']}")
@@ -136,13 +148,15 @@ class Process:
     def stop(self) -> None:
         """End it, at once if it does not."""
         assert self.process.stdin
-        self.process.stdin.close()
+        assert self.process.stdout
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
         try:
             self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.errors.close()
+        self.process.stdout.close()
 
 
 def make_rows(count: int, seed: int = 7) -> list[dict[str, str]]:
@@ -201,25 +215,36 @@ def measure(
 ) -> float:
     """Fill in the seconds of each call of each candidate; return the share of quiet rounds."""
     source = random.Random(11)
-    running = [Process(candidate, folder) for candidate in chosen]
-    quiet = 0
-    try:
-        size = max(1, len(rows) // ROUNDS)
-        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+    size = max(1, len(rows) // ROUNDS)
+    parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+    quiet = asked_in_all = 0
+    with ExitStack() as stack:
+        stack.callback(show, "")
+        running = start_all(stack, chosen, folder)
         for number, part in enumerate(parts, start=1):
             timed = part[: max(1, 2000 // ROUNDS)]  # the rest of a large round is given in bulk
             asked = {name: source.choices(part, k=count) for name, count in ASKED.items()}
             for process in source.sample(running, k=len(running)):
+                candidate = process.candidate
+                if candidate.is_too_slow:
+                    continue
                 quiet += patience.wait()
+                asked_in_all += 1
                 _ask_round(process, timed, part[len(timed) :], asked)
+                candidate.is_too_slow = candidate.filled_s / number * len(parts) > MAX_FILL_S
             show(f"round {number} of {len(parts)}")
         for process in running:
             process.candidate.facts = process.ask(op="facts")
-    finally:
-        for process in running:
-            process.stop()
-        show("")
-    return quiet / (len(parts) * len(running))
+    return quiet / asked_in_all
+
+
+def start_all(stack: ExitStack, chosen: list[Candidate], folder: Path) -> list[Process]:
+    """Return the candidates as processes that end with *stack*, even if not all could start."""
+    running: list[Process] = []
+    for candidate in chosen:
+        running.append(Process(candidate, folder))
+        stack.callback(running[-1].stop)
+    return running
 
 
 def _ask_round(
@@ -229,9 +254,6 @@ def _ask_round(
     asked: dict[str, list[dict[str, str]]],
 ) -> None:
     candidate = process.candidate
-    facts = candidate.facts
-    if facts.get("filled_s", 0.0) > MAX_FILL_S:
-        return
     given: dict[str, Any] = {"put": {"rows": timed}} | {
         name: {"asked": some} for name, some in asked.items()
     }
@@ -240,7 +262,7 @@ def _ask_round(
         candidate.seconds.setdefault(name, []).append(answer["seconds"])
         if name == "put":
             (took,) = process.ask(op="fill", rows=rest)["seconds"]
-            facts["filled_s"] = facts.get("filled_s", 0.0) + took
+            candidate.filled_s += took + sum(answer["seconds"])
             process.ask(op="rest")
 
 
@@ -271,7 +293,7 @@ def results(chosen: list[Candidate], rows: int) -> list[dict[str, Any]]:
     """Return a record for each call of each candidate, the first of a table first."""
     records = []
     for table in ("messages", "memories"):
-        listed = [one for one in chosen if one.table == table and one.seconds]
+        listed = [one for one in chosen if one.table == table and not one.is_too_slow]
         for name in ("put", "last", "search"):
             those = [one for one in listed if name in one.seconds]
             records += [describe(one, name, those[0], rows) for one in those]
@@ -365,20 +387,16 @@ def run(given: argparse.Namespace) -> None:
         sys.exit(f"{given.rows:,} rows need {needed / 1e9:.0f} GB, {free / 1e9:.0f} are free")
     with tempfile.TemporaryDirectory(prefix="beside-") as folder:
         quiet = measure(chosen, make_rows(given.rows), Path(folder), Patience(given.wait))
-    machine = {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "quiet_rounds": round(quiet, 2),
-    }
+    machine = machine_facts() | {"quiet_rounds": round(quiet, 2)}
     records = [machine | one for one in results(chosen, given.rows)]
     print("  ".join(f"{key} {value}" for key, value in machine.items()))
     print_records(records)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    part = given.out.with_suffix(".part")
-    part.write_text("".join(json.dumps(one) + "\n" for one in records))
-    part.replace(given.out)
+    for one in chosen:
+        if one.is_too_slow:
+            print(
+                f"{one.name}: would not load {given.rows:,} rows within {MAX_FILL_S // 60} minutes"
+            )
+    write_records(given.out, records)
     if given.plots:
         given.plots.mkdir(parents=True, exist_ok=True)
         for table in ("messages", "memories"):
@@ -392,6 +410,43 @@ def run(given: argparse.Namespace) -> None:
                     title = f"{table}: {name}, p50 in ms, {given.rows:,} rows"
                     drawn = plots.bar_chart(title, bars)
                     (given.plots / f"{table}-{name}.svg").write_text(drawn)
+
+
+def machine_facts() -> dict[str, Any]:
+    """Return the day, the machine and the versions of a run."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machine": names[0] if names else platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "memdb": memdb.__version__,
+    }
+
+
+def write_records(out: Path, records: list[dict[str, Any]]) -> None:
+    """Write JSON lines, all or none."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_suffix(".part")
+    try:
+        part.write_text("".join(json.dumps(one) + "\n" for one in records))
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def until_stopped(work: Callable[[], object]) -> None:
+    """Do *work*; Ctrl-C and SIGTERM end it with a sentence, and with all that it cleans up."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        work()
+    except KeyboardInterrupt:
+        sys.exit("stopped; nothing was kept")
 
 
 def main() -> None:
@@ -411,10 +466,7 @@ def main() -> None:
     given = parser.parse_args()
     if not ROUNDS <= given.rows <= 1_000_000:
         parser.error(f"--rows is {given.rows}: give {ROUNDS} to 1,000,000")
-    try:
-        run(given)
-    except KeyboardInterrupt:
-        sys.exit("stopped; nothing was kept")
+    until_stopped(lambda: run(given))
 
 
 if __name__ == "__main__":

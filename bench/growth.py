@@ -10,11 +10,11 @@ size the candidates are measured in turn, in 10 rounds of random order.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Any
@@ -27,7 +27,7 @@ SIZES = (10_000, 100_000, 1_000_000)
 SCOPE = 10_000
 PART = 10_000
 ROUNDS = 10
-CALLS = {"put": 50, "last": 20, "search": 10}
+CALLS = {"put": 50, "last": 20, "search": 10, "context": 10}
 
 
 def make_part(first: int) -> list[dict[str, str]]:
@@ -51,7 +51,7 @@ def measure_size(
 ) -> list[dict[str, Any]]:
     """Return a record for each candidate and call at this size."""
     own = make_part(0)
-    seconds: dict[tuple[str, str], list[float]] = {}
+    seconds: dict[tuple[str, str], list[list[float]]] = {}
     for number in range(ROUNDS):
         texts = corpus.texts(CALLS["put"], seed=size + number)
         new = [{**own[0], "session": f"new{size}", "text": text} for text in texts]
@@ -60,23 +60,28 @@ def measure_size(
             "put": {"rows": new},
             "last": {"asked": source.choices(own, k=CALLS["last"])},
             "search": {"asked": [{"user": "user0", "text": text} for text in queries]},
+            "context": {"asked": source.choices(own, k=CALLS["context"])},
         }
         for process in source.sample(running, k=len(running)):
             patience.wait()
             for call, given in asked.items():
-                took = process.ask(op=call, **given)["seconds"]
-                seconds.setdefault((process.candidate.name, call), []).extend(took)
+                if call in process.candidate.calls:
+                    took = process.ask(op=call, **given)["seconds"]
+                    seconds.setdefault((process.candidate.name, call), []).append(took)
     return [
-        {
+        beside.machine_facts()
+        | {
+            "table": f"{size:,} messages",
             "candidate": name,
             "call": call,
             "rows": size,
-            "n": len(took),
+            "n": len(took := [second for part in parts for second in part]),
             "p50_ms": median(took) * 1000,
             "p99_ms": quantiles(took, n=100)[98] * 1000,
             "mean_ms": mean(took) * 1000,
+            "rounds_p50_ms": [median(part) * 1000 for part in parts],
         }
-        for (name, call), took in seconds.items()
+        for (name, call), parts in seconds.items()
     ]
 
 
@@ -84,6 +89,9 @@ def run(given: argparse.Namespace) -> None:
     """Fill, measure at each size, and print; nothing is left of a run that was stopped."""
     names = ("memdb", "memdb process", "raw apsw + FTS5")
     chosen = [one for one in beside.candidates() if one.name in names and one.table == "messages"]
+    for one in chosen:
+        if one.driver == "memdb_file":
+            one.calls += ("context",)
     free = shutil.disk_usage(tempfile.gettempdir()).free
     needed = given.rows * 3 * 1500
     if needed > free:
@@ -91,31 +99,24 @@ def run(given: argparse.Namespace) -> None:
     source = random.Random(5)
     patience = beside.Patience(given.wait)
     records: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="growth-") as folder:
-        running = [beside.Process(candidate, Path(folder)) for candidate in chosen]
-        try:
-            for first in range(0, given.rows, PART):
-                rows = make_part(first)
-                for process in running:
-                    process.ask(op="fill", rows=rows)
-                    if first == 0:  # the vectors of others wait: nobody asks them
-                        process.ask(op="rest")
-                beside.show(f"{first + PART:,} of {given.rows:,} rows")
-                if first + PART in SIZES:
-                    records += measure_size(running, first + PART, source, patience)
-        finally:
+    with tempfile.TemporaryDirectory(prefix="growth-") as folder, ExitStack() as stack:
+        stack.callback(beside.show, "")
+        running = beside.start_all(stack, chosen, Path(folder))
+        for first in range(0, given.rows, PART):
+            rows = make_part(first)
             for process in running:
-                process.stop()
-            beside.show("")
+                process.ask(op="fill", rows=rows)
+                if first == 0:  # the vectors of others wait: nobody asks them
+                    process.ask(op="rest")
+            beside.show(f"{first + PART:,} of {given.rows:,} rows")
+            if first + PART in SIZES:
+                records += measure_size(running, first + PART, source, patience)
     for one in sorted(records, key=lambda one: (one["call"], one["candidate"], one["rows"])):
         print(
             f"{one['call']:8}{one['candidate']:18}{one['rows']:>10,}{one['p50_ms']:10.3f}"
             f"{one['p99_ms']:10.3f}{one['mean_ms']:10.3f}"
         )
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    part = given.out.with_suffix(".part")
-    part.write_text("".join(json.dumps(one) + "\n" for one in records))
-    part.replace(given.out)
+    beside.write_records(given.out, records)
     if given.plots:
         given.plots.mkdir(parents=True, exist_ok=True)
         for call in CALLS:
@@ -135,10 +136,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=beside.HERE / "results" / "growth.jsonl")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write SVG charts there")
     given = parser.parse_args()
-    try:
-        run(given)
-    except KeyboardInterrupt:
-        sys.exit("stopped; nothing was kept")
+    beside.until_stopped(lambda: run(given))
 
 
 if __name__ == "__main__":

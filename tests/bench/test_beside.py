@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -86,7 +88,8 @@ def test_more_rows_than_the_disk_holds_are_refused(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_leaves_no_result_and_no_file(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_run_that_is_stopped_leaves_no_result_and_no_file(tmp_path, number):
     """The candidates end too."""
     out = tmp_path / "run.jsonl"
     only = ["--only", "raw apsw + FTS5"]
@@ -94,13 +97,48 @@ def test_ctrl_c_leaves_no_result_and_no_file(tmp_path):
     scratch = tmp_path / "scratch"
     while not list(scratch.rglob("raw.db")):
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    process.send_signal(number)
     _, err = process.communicate(timeout=120)
 
     assert "nothing was kept" in err
     assert process.returncode == 1
     assert [path.name for path in tmp_path.iterdir()] == ["scratch"]
     assert list(scratch.iterdir()) == []
+
+
+def test_candidates_that_have_begun_end_if_another_cannot_start(tmp_path):
+    """As with an interpreter that has gone."""
+    chosen = [one for one in beside.candidates() if one.name in ("fdatasync alone", "chroma")]
+    chosen[1].environment = "none"
+    running = []
+    with pytest.raises(OSError, match="none"), ExitStack() as stack:
+        stack.callback(lambda: running.extend(processes_in(tmp_path)))
+        beside.start_all(stack, chosen, tmp_path)
+    assert running == []
+
+
+def processes_in(folder):
+    """Return the processes that name a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += [path] if str(folder) in path.read_text() else []
+    return found
+
+
+def test_a_candidate_that_loads_too_slowly_is_named_and_left_out(tmp_path, monkeypatch, capsys):
+    """It is known after the first round; what it took until then says nothing about a full table."""
+    monkeypatch.setattr(beside, "MAX_FILL_S", 0)
+    out = tmp_path / "run.jsonl"
+    words = ["--rows", "40", "--wait", "0", "--out", str(out), "--only", "raw apsw + FTS5"]
+    monkeypatch.setattr(sys, "argv", ["beside.py", *words])
+
+    beside.main()
+
+    assert out.read_text() == ""
+    printed = capsys.readouterr().out
+    assert "raw apsw + FTS5: would not load 40 rows within 0 minutes" in printed
 
 
 def test_two_runs_are_compared_with_their_noise(tmp_path, capsys):

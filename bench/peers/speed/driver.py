@@ -4,9 +4,10 @@ How `bench/beside.py` speaks with what it measures: JSON lines, one answer for e
     {"op": "put", "rows": [{"id", "user", "session", "text", "vector"}]}   -> {"seconds": [...]}
     {"op": "search", "asked": [{"user", "vector", "text"}], "limit": 10}   -> {"seconds": [...]}
     {"op": "last", "asked": [{"user", "session"}], "limit": 50}            -> {"seconds": [...]}
+    {"op": "context", "asked": [{"user", "session"}]}                      -> {"seconds": [...]}
     {"op": "fill", "rows": [...]}                                          -> {"seconds": [one]}
     {"op": "rest"}: do what the peer leaves to the background                -> {}
-    {"op": "facts"}                                                        -> {"rss_mb", "bytes", ...}
+    {"op": "facts"}, the last of all: closes the peer                      -> {"rss_mb", "bytes", ...}
 
 Each row, question and session is one call of the peer, timed in the peer's own process; reading
 the line and unpacking vectors is not. A driver runs with the interpreter of its environment. It
@@ -49,6 +50,12 @@ def folder_bytes(folder: str) -> int:
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
+def close(peer) -> None:
+    """Close a peer that can be closed."""
+    if hasattr(peer, "close"):
+        peer.close()
+
+
 def serve(make, package: str, started: float) -> None:
     """Answer until standard input ends. *started* is the time before the peer was imported."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -66,8 +73,10 @@ def serve(make, package: str, started: float) -> None:
         except Exception as error:  # noqa: BLE001 (whatever a foreign library raises)
             answer = {"error": f"{type(error).__name__}: {error}"}
         if asked["op"] == "facts":
+            peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            close(peer)  # bytes are those of a closed file, without what is to be moved into it
             answer = {
-                "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                "rss_mb": peak_kb / 1024,
                 "bytes": folder_bytes(folder),
                 "import_s": import_s,
                 "version": importlib.metadata.version(package),
@@ -76,8 +85,9 @@ def serve(make, package: str, started: float) -> None:
         out.flush()
         if "error" in answer:
             sys.exit(1)
-    if hasattr(peer, "close"):
-        peer.close()
+        if asked["op"] == "facts":
+            return
+    close(peer)
 
 
 def _answer(peer, asked: dict) -> dict:
@@ -95,6 +105,6 @@ def _answer(peer, asked: dict) -> dict:
         peer.rest()
     if asked["op"] == "search":
         return {"seconds": time_each(peer.search, asked["asked"])}
-    if asked["op"] == "last":
-        return {"seconds": time_each(peer.last, asked["asked"])}
+    if asked["op"] in ("last", "context"):
+        return {"seconds": time_each(getattr(peer, asked["op"]), asked["asked"])}
     return {}

@@ -49,6 +49,9 @@ class Peer:
     def last(self, asked: dict) -> None:
         self.db.scope(asked["user"]).session(asked["session"]).last(50)
 
+    def context(self, asked: dict) -> None:
+        self.db.scope(asked["user"]).session(asked["session"]).context(4_000)
+
     def search(self, asked: dict) -> None:
         scope = self.db.scope(asked["user"])
         if MESSAGES:
