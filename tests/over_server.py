@@ -28,6 +28,8 @@ BY_PLACE = {
 BY_NAME = {
     "test_a_file_that_is_only_read_gives_its_items": "a backup is a file",
     "test_a_kept_keyword_without_spaces_between_words_is_still_found": "asks FTS5",
+    "test_a_file_that_is_replaced_or_migrated_is_said": "writes the number of a file's format",
+    "test_nothing_of_another_process_is_missed": "another process opens the path as a file",
     "test_export_overwrites_only_if_told_and_never_a_database": "a server is no file",
     "test_of_a_long_query_the_longest_words_are_looked_up": "counts the words asked of FTS5",
     "test_the_command_shows_it": "a command opens the path as a file",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import memdb
-from memdb.engine.sqlite import writer
+from memdb.engine import kinds
 from memdb.records import changes
 
 if TYPE_CHECKING:
@@ -256,10 +256,10 @@ def test_every_statement_that_writes_is_counted_or_not() -> None:
     for path in sorted((ROOT / "memdb" / "tables").glob("*.py")):
         for name, body in WRITES.findall(path.read_text(encoding="utf-8")):
             seen.add(name)
-            kind = writer.kind_of(f"/* {name} */\n")
+            kind = kinds.kind_of(f"/* {name} */\n")
             if "RETURNING" in body:  # `Tx.one` runs it, which counts nothing
                 assert kind is None or name == "entries.update", name
-    assert not set(writer.UNCOUNTED) - seen
-    assert {name.partition(".")[0] for name in seen} - {*writer.KINDS} == {
+    assert not set(kinds.UNCOUNTED) - seen
+    assert {name.partition(".")[0] for name in seen} - {*kinds.KINDS} == {
         "blobs", "checks", "jobs", "scopes", "spaces", "tombstones",
     }  # fmt: skip

@@ -15,6 +15,7 @@ MAY_BE_SMALL = {
     "cli/sqlite_utils_plugin.py": "only the plugin manager of sqlite-utils loads it",
     "__main__.py": "what `python -m memdb` runs",
     "engine/byte_search.py": "knows bytes and no file",
+    "engine/kinds.py": "data that the writers of both engines read",
     "engine/postgres/base.py": "types only, which no program loads",
     "engine/sqlite/adoption.py": "statements, mostly SQL",
     "engine/sqlite/base.py": "types only, which no program loads",

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from web_site import Site, opened, served
@@ -117,6 +117,27 @@ def test_what_others_write_is_told(site: Site, tmp_path: Path) -> None:
         path = str(tmp_path / "trip.db")
         subprocess.run([sys.executable, "-c", program, path], check=True, cwd=ROOT, timeout=60)
         assert first.event() == second.event() == "change"
+
+
+def test_a_postgresql_server_tells_of_others_too(postgres_databases: Any) -> None:
+    """What another opener of the same database commits reaches the streams."""
+    address = postgres_databases.address_of("/events")
+    options: dict[str, Any] = {"embedder": None, "counter": "estimate"}
+    try:
+        with (
+            memdb.open(address, **options) as db,
+            memdb.open(address, **options) as other,
+            served(db) as site,
+            listening(site) as stream,
+        ):
+            other.scope("ann").session("trip").append("user", "From outside.")
+            assert stream.event() == "change"
+            assert [place["session"] for place in stream.data["sessions"]] == ["trip"]
+            other.scope("ann").remember("Ann skis.")
+            assert stream.event() == "change"
+            assert stream.data["kinds"] == ["entry"]
+    finally:
+        postgres_databases.empty_all()
 
 
 def test_an_event_says_what_changed(site: Site) -> None:

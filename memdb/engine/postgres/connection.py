@@ -53,6 +53,12 @@ WITH fenced AS (
 SELECT 1 / count(*) FROM fenced
 """
 
+# In a row of the connection's own: one for all would let their commits wait for each other.
+COUNT_CHANGE = """/* connection.count_change */
+INSERT INTO change_counts (writer, kind, number) VALUES (:writer, :kind, 1)
+ON CONFLICT (writer, kind) DO UPDATE SET number = change_counts.number + 1
+"""
+
 # After the commit, in a transaction of its own: one that notifies makes the commits of all
 # others wait until it is on the disk. Does nothing unless somebody watches (`watch`).
 NOTIFY = """/* connection.notify */
@@ -87,6 +93,7 @@ class Tx:
         "_facts",
         "_has_changed",
         "_is_unsettling",
+        "_kinds",
         "_locks",
         "_lost",
         "_repeatable",
@@ -125,6 +132,7 @@ class Tx:
         self._sent: list[tuple[str, list[Any], list[Row] | None]] = []
         self._sent_bytes = 0
         self._is_unsettling = False
+        self._kinds: set[str] = set()  # of the things that it changed
 
     def begin(self, *, writes: bool) -> None:
         """Begin a transaction at the next statement."""
@@ -144,7 +152,7 @@ class Tx:
             values = {**values, "drawn": self._draw(statement.drawn)}
         bound = statement.bind(values)
         rows = self._ask(statement, bound, values)
-        self._note(statement.sql, bound, rows)
+        self._note(statement, bound, rows, changed=len(rows))
         if statement.is_relying and not rows:
             for asked, of_it in self._facts.comparisons():
                 compared = statement_of(asked)
@@ -201,7 +209,7 @@ class Tx:
             except psycopg.Error as error:
                 tries = tries or Tries()
                 self._recover(error, tries)
-        self._note(statement.sql, bound, None)
+        self._note(statement, bound, None, changed=answer.count)
         return answer.count
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
@@ -218,13 +226,17 @@ class Tx:
         except psycopg.Error as error:
             self._recover(error, Tries())
             self.link.open().send(statement.sql, bound)
-        self._note(statement.sql, bound, None)
+        self._note(statement, bound, None, changed=1)
 
-    def _note(self, sql: str, bound: list[Any], rows: list[Row] | None) -> None:
-        """Keep a statement to be repeated."""
+    def _note(
+        self, statement: Statement, bound: list[Any], rows: list[Row] | None, *, changed: int
+    ) -> None:
+        """Keep a statement to be repeated, and what it changed."""
+        if statement.kind is not None and changed:
+            self._kinds.add(statement.kind)
         if not self._repeatable:
             return
-        self._sent.append((sql, bound, rows))
+        self._sent.append((statement.sql, bound, rows))
         self._sent_bytes += _bytes_of(bound)
         if rows:
             self._sent_bytes += len(rows) * _bytes_of(rows[0])
@@ -366,6 +378,7 @@ class Tx:
                     break
         if self._has_changed and self.is_fenced:
             self.link.number += 1
+            self.link.note_commit()
         if self._is_unsettling:
             self.link.facts_version[0] += 1
         self._begun = False
@@ -377,6 +390,9 @@ class Tx:
             compared = statement_of(sql)
             wire.send(compared.sql, compared.bind(asked))
         if self._has_changed and self.is_fenced:
+            counted = statement_of(COUNT_CHANGE)
+            for kind in sorted(self._kinds):
+                wire.send(counted.sql, counted.bind({"writer": link.writer, "kind": kind}))
             fence = statement_of(FENCE)
             values = {"writer": link.writer, "number": link.number + 1, "now_ms": self.now_ms}
             wire.send(fence.sql, fence.bind(values))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from zlib import crc32
 
+from memdb.engine.kinds import kind_of
 from memdb.engine.postgres.vectors import OVERRIDES as OF_VECTORS
 from memdb.models.ids import SCOPE_SHIFT
 
@@ -185,6 +186,7 @@ class Statement:
         assumed: The row that is taken for the answer; None if it is asked.
         is_relying: Whether finding nothing may mean that a fact was untrue.
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
+        kind: Of the things that it changes, for `db.changes`; None if they are not counted.
         writes: Whether it changes rows.
     """
 
@@ -196,6 +198,7 @@ class Statement:
         "is_deferred",
         "is_relying",
         "is_unsettling",
+        "kind",
         "name",
         "names",
         "place",
@@ -220,6 +223,7 @@ class Statement:
         self.is_relying = self.name in RELYING
         self.is_unsettling = self.name in UNSETTLING
         self.is_common = match is not None and match[1] in COMMON
+        self.kind = kind_of(portable) if self.writes else None
 
     def bind(self, values: Values) -> list[Any]:
         """Return the values in the order of `names`; lists as arrays, no limit as NULL."""

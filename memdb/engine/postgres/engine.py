@@ -220,7 +220,7 @@ class PostgresEngine(Opened):
         }
         self.pool = LinkPool(parameters, options, self.path)
         self._watch = Watch(parameters, options)
-        options["sender"] = self._watch.sender
+        options |= {"sender": self._watch.sender, "note_commit": self._watch.note_own}
         self.partitions = partitions
         try:
             self._prepare()
@@ -302,14 +302,11 @@ class PostgresEngine(Opened):
         Never waits, so the commit of another process may change it some milliseconds later.
 
         Args:
-            start: Let the server tell of commits from now on, until the end of the process.
+            start: Ask the server, a round trip, and let it tell of commits from now on.
         """
         if not self.pool.is_usable:
             return None
-        if start:
-            self._watch.start()
-        count = self._watch.count(now=start)
-        return None if count is None else (count << 24) + self.commits
+        return self._watch.count(now=start)
 
     def others(self) -> int | None:
         """
@@ -319,7 +316,7 @@ class PostgresEngine(Opened):
         """
         if not self.pool.is_usable or self.writing:
             return None
-        return self._watch.count(now=True)
+        return self._watch.others()
 
     @property
     def maintenance(self) -> PostgresMaintenance:

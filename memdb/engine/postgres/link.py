@@ -19,6 +19,7 @@ from memdb.engine.postgres.wire import Wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 # How long a transaction is repeated while no server takes it, in seconds. A fail-over of
@@ -42,8 +43,20 @@ INSERT_WRITER = """/* link.insert_writer */
 INSERT INTO commits (writer, number, made_ms) VALUES (:writer, 0, :now_ms)
 """
 
+# What it counted stays in `changes`, so that the totals never fall.
 DELETE_WRITER = """/* link.delete_writer */
-DELETE FROM commits WHERE writer = :writer
+WITH gone AS (
+  DELETE FROM commits WHERE writer = :writer OR made_ms < :before_ms RETURNING writer, number
+), counted AS (
+  DELETE FROM change_counts WHERE writer IN (SELECT writer FROM gone) RETURNING kind, number
+)
+INSERT INTO changes (kind, number)
+SELECT kind, CAST(sum(number) AS BIGINT)
+FROM (SELECT 'commit' AS kind, number FROM gone UNION ALL SELECT kind, number FROM counted) AS parts
+WHERE number > 0
+GROUP BY kind
+ORDER BY kind
+ON CONFLICT (kind) DO UPDATE SET number = changes.number + excluded.number
 """
 
 
@@ -95,6 +108,10 @@ def _read_truth_as_number(connection: Any) -> None:
     connection.adapters.register_loader("bool", Truth)
 
 
+def _ignore() -> None:
+    """Note no commit: nobody watches."""
+
+
 class Link:
     """
     A connection to the server that is made anew when it is lost.
@@ -106,12 +123,14 @@ class Link:
         where: The address without password.
         facts_version: Its item grows when this process makes what others know untrue.
         sender: What notifications of its commits say.
+        note_commit: Called after each commit that changed rows.
     """
 
     __slots__ = (
         "_options",
         "_parameters",
         "facts_version",
+        "note_commit",
         "number",
         "sender",
         "where",
@@ -126,6 +145,7 @@ class Link:
         self.where = where
         self.facts_version: list[int] = options["facts_version"]
         self.sender: str = options.get("sender", "")
+        self.note_commit: Callable[[], None] = options.get("note_commit", _ignore)
         self.wire: Wire | None = None
         self.writer = 0
         self.number = 0
@@ -188,7 +208,8 @@ class Link:
         psycopg = driver.load()
         if tidy and self.wire is not None and self.writer:
             with suppress(psycopg.Error):  # `memdb optimize` removes old ones
-                self.wire.send(statement_of(DELETE_WRITER).sql, [self.writer])
+                found = statement_of(DELETE_WRITER)
+                self.wire.send(found.sql, found.bind({"writer": self.writer, "before_ms": 0}))
                 self.wire.sync()
         self.drop()
 

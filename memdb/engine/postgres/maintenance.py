@@ -11,8 +11,16 @@ import re
 
 from memdb.engine.base import Storage
 from memdb.engine.postgres import driver
-from memdb.engine.postgres.schema import read_names
-from memdb.errors import Closed, Interrupted, InvalidInput, MemDBError, Unsupported
+from memdb.engine.postgres.link import DELETE_WRITER
+from memdb.engine.postgres.schema import FORMAT, read_names
+from memdb.errors import (
+    Closed,
+    Interrupted,
+    InvalidInput,
+    MemDBError,
+    SchemaTooNew,
+    Unsupported,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,9 +72,11 @@ SELECT_FORMAT = """/* maintenance.pg_format */
 SELECT format FROM memdb_format
 """
 
-# Rows of connections that ended without removing them.
-DELETE_OLD_WRITERS = """/* maintenance.pg_old_writers */
-DELETE FROM commits WHERE made_ms < :before_ms
+SELECT_CHANGES = """/* maintenance.pg_changes */
+SELECT kind, CAST(sum(number) AS BIGINT)
+FROM (SELECT kind, number FROM changes UNION ALL SELECT kind, number FROM change_counts) AS parts
+WHERE kind <> 'commit'
+GROUP BY kind
 """
 
 DELETE_OLD_WATCHERS = """/* maintenance.pg_old_watchers */
@@ -148,7 +158,7 @@ class PostgresMaintenance:
         from memdb.engine.postgres.vectors import due_indexes  # only for this
 
         with self._db.write() as tx:
-            tx.run(DELETE_OLD_WRITERS, {"before_ms": tx.now_ms - MONTH_MS})
+            tx.run(DELETE_WRITER, {"writer": 0, "before_ms": tx.now_ms - MONTH_MS})
             tx.run(DELETE_OLD_WATCHERS)
         with self._db.read() as tx:
             due = due_indexes(tx)
@@ -173,13 +183,17 @@ class PostgresMaintenance:
         with self._db.read() as tx:
             return max(0, before - self.measure(tx).size_bytes)
 
-    def changes(self, tx: AnyTx) -> dict[str, int]:  # noqa: ARG002 (of the protocol)
+    def changes(self, tx: AnyTx) -> dict[str, int]:
         """
-        Raise Unsupported: nothing counts what is changed on a server yet.
+        Return how often each kind of thing was changed, by any process.
 
-        `memdb.engine.sqlite.writer` has the kinds of statements; NOTIFY can carry them.
+        Raises:
+            SchemaTooNew: a newer memdb migrated the tables since they were opened.
         """
-        raise Unsupported("what changed on a server is not known: read again what you keep")
+        (found,) = tx.one(SELECT_FORMAT) or (FORMAT,)
+        if found > FORMAT:
+            raise SchemaTooNew(self._db.path, found, FORMAT)
+        return dict(tx.all(SELECT_CHANGES))
 
     def refuse_replaced(self) -> None:
         """Raise Closed after `close`."""

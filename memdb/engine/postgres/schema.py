@@ -61,7 +61,7 @@ SAME_SCOPE = (
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector;\n"
 
 # What a file does not need: numbers of scopes, which take the partitions in turn, and what
-# each connection committed last, and who wants to be told.
+# each connection committed last, how often it changed each kind of thing, and who wants to be told.
 OWN = """
 CREATE SEQUENCE scope_numbers MINVALUE 0 START 0;
 CREATE FUNCTION next_scope_no() RETURNS BIGINT LANGUAGE sql AS $$
@@ -72,6 +72,12 @@ CREATE TABLE commits (
   writer BIGINT PRIMARY KEY,
   number BIGINT NOT NULL,
   made_ms BIGINT NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE change_counts (
+  writer BIGINT NOT NULL,
+  kind TEXT COLLATE "C" NOT NULL,
+  number BIGINT NOT NULL,
+  PRIMARY KEY (writer, kind)
 ) WITH (fillfactor = 50);
 CREATE TABLE watchers (
   watcher BIGINT PRIMARY KEY,

@@ -1,5 +1,10 @@
 """
-Watching a database: what tells that others have committed (LISTEN and NOTIFY).
+Watching a database: what tells that others have committed.
+
+Each connection counts its commits in its row of `commits`. Who can wait asks the server for the
+sum of them, in one round trip: so no commit is missed, also on a replica, behind a pooler and
+after a fail-over. Who cannot wait hears of it by NOTIFY, some milliseconds late; what is known is
+asked for again, without waiting, when it is older than `ASK_S`.
 
 A transaction that notifies makes the commits of all others wait for it (ADR-0031). So a writer
 notifies after its commit, in the same round trip, and only while somebody watches: who does has a
@@ -20,12 +25,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memdb.engine.postgres.wire import Wire
+    from memdb.engine.postgres.wire import Answer, Wire
 
 LISTEN = "LISTEN memdb_commits"
 
 # After what time a row in `watchers`, which holds for a minute, is renewed, in seconds.
 RENEW_S = 20.0
+
+# How old the sum of commits may be for those who cannot wait, in seconds: a notification may have
+# been lost with the connection of the writer.
+ASK_S = 2.0
+
+# What ended connections committed was added to `changes`.
+SELECT_COMMITS = """/* watch.commits */
+SELECT CAST(
+  coalesce((SELECT number FROM changes WHERE kind = 'commit'), 0)
+  + coalesce((SELECT sum(number) FROM commits), 0)
+AS BIGINT)
+"""
 
 RENEW = """/* watch.renew */
 INSERT INTO watchers (watcher, until) VALUES (:watcher, now() + interval '60 seconds')
@@ -35,7 +52,7 @@ ON CONFLICT (watcher) DO UPDATE SET until = excluded.until
 
 class Watch:
     """
-    Counts the commits of others, from its start on.
+    Knows how often this process and others have committed.
 
     Attributes:
         sender: What the notifications of this process say.
@@ -48,39 +65,31 @@ class Watch:
         self._options = options
         self._wire: Wire | None = None
         self._was_started = False
+        self._may_listen = True
         self._change = Lock()
-        self._count = 0
+        self._own_lock = Lock()
+        self._own = 0  # commits of this process
+        self._others = 0  # commits of others at the last answer
+        self._told = 0  # notifications of others since then
+        self._asked: Answer | None = None  # the question that is under way
+        self._asked_s = 0.0
         self._renewed = 0.0
         self._thread: Thread | None = None
 
-    def start(self) -> None:
-        """Connect, unless it is; a server that does not answer is left alone."""
-        with self._change:
-            self._was_started = True
-            if self._wire is None:
-                psycopg = driver.load()
-                try:
-                    self._open()
-                except psycopg.Error:
-                    self._drop()
+    def note_own(self) -> None:
+        """Note that this process has committed something."""
+        with self._own_lock:
+            self._own += 1
 
-    def _open(self) -> None:
-        wire = connect(self._parameters, self._options)
-        self._wire = wire
-        wire.send(LISTEN)
-        if self._options["mode"] != "read":
-            self._renew(wire)
-        wire.sync()
-        self._count += 1 << 20  # nobody knows what happened meanwhile
-
-    def _renew(self, wire: Wire) -> None:
-        self._renewed = monotonic()
-        statement = statement_of(RENEW)
-        wire.send(statement.sql, statement.bind({"watcher": int(self.sender, 16) >> 1}))
+    def others(self) -> int | None:
+        """Return a number that changes with commits of others; None: unknown, or never watched."""
+        if not self._was_started or self.count(now=True) is None:
+            return None
+        return self._others
 
     def count(self, *, now: bool) -> int | None:
         """
-        Return a number that changes with commits of others; None if it is not known.
+        Return a number that changes with each commit; None if it is not known.
 
         Args:
             now: Ask the server, which then has told all that was committed before: a round
@@ -88,37 +97,103 @@ class Watch:
         """
         if not self._change.acquire(blocking=now):
             return None
+        psycopg = driver.load()
         try:
-            if self._wire is None:
-                if self._was_started and not now:
-                    self._start_apart()
-                return None
-            psycopg = driver.load()
-            try:
-                self._read(self._wire, now=now)
-            except psycopg.Error:
-                self._drop()
-                return None
-            return self._count
+            if now:
+                return self._ask_now()
+            return self._listen()
+        except psycopg.Error:
+            self._drop()
+            return None
         finally:
             self._change.release()
 
-    def _read(self, wire: Wire, *, now: bool) -> None:
-        if monotonic() - self._renewed > RENEW_S and self._options["mode"] != "read":
-            self._renew(wire)
+    def _ask_now(self) -> int:
+        self._was_started = True
+        if self._wire is not None:
+            try:
+                return self._ask_on(self._wire)
+            except driver.load().Error:  # the connection is lost, the server need not be
+                self._drop()
+        return self._ask_on(self._open())
+
+    def _ask_on(self, wire: Wire) -> int:
+        self._keep_watching(wire)
+        self._ask(wire)
+        wire.sync()
+        wire.take_notices()  # of commits that the answer counts
+        self._others, self._told = self._answer(wire), 0
+        return self._number()
+
+    def _ask(self, wire: Wire) -> None:
+        statement = statement_of(SELECT_COMMITS)
+        self._asked = wire.send(statement.sql)
+        self._asked_s = monotonic()
+
+    def _answer(self, wire: Wire) -> int:
+        """Return how often others have committed, of the answer that has come."""
+        ((total,),) = wire.rows(self._asked)  # type: ignore[arg-type] # there is one
+        self._asked = None
+        return int(total) - self._own
+
+    def _number(self) -> int:
+        return (self._others + self._own << 16) + (self._told & 0xFFFF)
+
+    def _listen(self) -> int | None:
+        """Return the number as far as the server has told it."""
+        wire = self._wire
+        if wire is None:
+            if self._was_started:
+                self._start_apart()
+            return None
+        if not self._may_listen:
+            return None
+        self._told += sum(payload != self.sender for payload in wire.take_notices())
+        if self._asked is not None and self._asked.result is not None:
+            others = self._answer(wire)
+            if others != self._others + self._told:  # a notification was lost
+                self._others, self._told = others, 0
+        elif self._asked is None and monotonic() - self._asked_s > ASK_S:
+            self._keep_watching(wire)
+            self._ask(wire)
             wire.sync_later()
-        if now:
-            wire.sync()
-        self._count += sum(payload != self.sender for payload in wire.take_notices())
+        return self._number()
+
+    def _open(self) -> Wire:
+        """Connect, and listen where the server lets this user."""
+        wire = connect(self._parameters, self._options)
+        self._asked, self._may_listen = None, self._options["mode"] != "read"
+        self._renewed = 0.0
+        if self._may_listen:
+            psycopg = driver.load()
+            wire.send(LISTEN)
+            try:
+                wire.sync()
+            except psycopg.Error as error:
+                if driver.is_connection_lost(error):
+                    raise
+                self._may_listen = False  # a replica
+        self._wire = wire
+        return wire
+
+    def _keep_watching(self, wire: Wire) -> None:
+        """Let writers notify for another minute."""
+        if self._may_listen and monotonic() - self._renewed > RENEW_S:
+            self._renewed = monotonic()
+            statement = statement_of(RENEW)
+            wire.send(statement.sql, statement.bind({"watcher": int(self.sender, 16) >> 1}))
 
     def _start_apart(self) -> None:
         """Connect again, in a thread: who asks may be an event loop."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = Thread(target=self.start, name="memdb-watch", daemon=True)
+            self._thread = Thread(
+                target=self.count, kwargs={"now": True}, name="memdb-watch", daemon=True
+            )
             self._thread.start()
 
     def _drop(self) -> None:
         wire, self._wire = self._wire, None
+        self._asked = None
         if wire is not None:
             wire.raw.close()
 

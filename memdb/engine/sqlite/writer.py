@@ -2,15 +2,13 @@
 The connection that writes: it counts, by kind of thing, the transactions that changed one.
 
 Any process that watches the file finds in these counts what was changed, however it
-was: they stand in the table `changes`. Three things are not counted. A message that is
-appended and a session that is made change no count: the length of its session tells,
-and appends stay as fast as they were. Jobs, vectors and uses are nothing that a memory
-says. Who counts is `Writer.run`: each statement begins with its name, and so with the
-table that it writes to.
+was: they stand in the table `changes`. `memdb.engine.kinds` says what is counted; who counts is
+`Writer.run`.
 """
 
 from __future__ import annotations
 
+from memdb.engine.kinds import kind_of
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.schema import FORMAT
 from memdb.errors import SchemaTooNew
@@ -23,40 +21,6 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.base import Values
-
-# The kind of thing that a statement on a table changes; other tables hold nothing said.
-KINDS = {
-    "messages": "message",
-    "archive": "message",
-    "sessions": "session",
-    "entries": "entry",
-    "entry_history": "entry",
-    "summaries": "summary",
-    "artifacts": "artifact",
-    "items": "item",
-    "state": "state",
-    "settings": "settings",
-    "copies": "scope",
-}
-
-# Statements on those tables that are not counted.
-UNCOUNTED = {
-    "copies.insert_space": "no words",
-    "messages.insert": "its session is longer",
-    "messages.set_spans": "derived",
-    "sessions.insert": "there is one more",
-    "sessions.insert_branch": "there is one more",
-    "sessions.count": "beside what it counts",
-    "sessions.next_no": "before one is made",
-    "sessions.advance": "its session is longer",
-    "sessions.raise_seq": "its session is longer",
-    "sessions.insert_tombstone": "beside sessions.delete",
-    "entries.used": "looking changes nothing",
-    "entries.set_spans": "derived",
-    "entries.insert_tombstone": "beside entries.delete",
-    "artifacts.insert_tombstone": "beside artifacts.delete",
-    "items.refresh": "looking changes nothing",
-}
 
 # COMMIT does not wait for the disk: the block does, when others may write (`wal_sync`).
 SYNC_APART = """/* writer.sync_apart */
@@ -75,12 +39,6 @@ SELECT kind, number FROM changes
 SELECT_FORMAT = """/* writer.format */
 SELECT user_version FROM pragma_user_version
 """
-
-
-def kind_of(sql: str) -> str | None:
-    """Return the kind of thing that a statement changes; None for one that is not counted."""
-    name = sql[3 : sql.find(" */")] if sql.startswith("/* ") else ""
-    return None if name in UNCOUNTED else KINDS.get(name.partition(".")[0])
 
 
 _uncounted: set[str] = set()  # statements, which are constants

@@ -1,0 +1,50 @@
+"""
+Which kind of thing a statement changes, for `db.changes`: of both engines.
+
+Each statement begins with its name, and so with the table that it writes to. Three things are not
+counted. A message that is appended and a session that is made change no count: the length of its
+session tells, and appends stay as fast as they were. Jobs, vectors and uses are nothing that a
+memory says.
+"""
+
+from __future__ import annotations
+
+# The kind of thing that a statement on a table changes; other tables hold nothing said.
+KINDS = {
+    "messages": "message",
+    "archive": "message",
+    "sessions": "session",
+    "entries": "entry",
+    "entry_history": "entry",
+    "summaries": "summary",
+    "artifacts": "artifact",
+    "items": "item",
+    "state": "state",
+    "settings": "settings",
+    "copies": "scope",
+}
+
+# Statements on those tables that are not counted.
+UNCOUNTED = {
+    "copies.insert_space": "no words",
+    "messages.insert": "its session is longer",
+    "messages.set_spans": "derived",
+    "sessions.insert": "there is one more",
+    "sessions.insert_branch": "there is one more",
+    "sessions.count": "beside what it counts",
+    "sessions.next_no": "before one is made",
+    "sessions.advance": "its session is longer",
+    "sessions.raise_seq": "its session is longer",
+    "sessions.insert_tombstone": "beside sessions.delete",
+    "entries.used": "looking changes nothing",
+    "entries.set_spans": "derived",
+    "entries.insert_tombstone": "beside entries.delete",
+    "artifacts.insert_tombstone": "beside artifacts.delete",
+    "items.refresh": "looking changes nothing",
+}
+
+
+def kind_of(sql: str) -> str | None:
+    """Return the kind of thing that a statement changes; None for one that is not counted."""
+    name = sql[3 : sql.find(" */")] if sql.startswith("/* ") else ""
+    return None if name in UNCOUNTED else KINDS.get(name.partition(".")[0])
