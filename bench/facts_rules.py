@@ -64,6 +64,18 @@ def pairs() -> list[tuple[str, str, str]]:
     return list(dict.fromkeys(found))
 
 
+class Rules:
+    """Rules in the place of `regex.Replacements`: each is asked, so that it can be left out."""
+
+    def __init__(self, pairs):
+        self.pairs = pairs
+
+    def apply(self, text: str) -> str:
+        for rule, new in self.pairs:
+            text = rule.sub(new, text)
+        return text
+
+
 def is_right(kind: str, first: str, second: str) -> bool:
     claim = Claim(second, "profile", None, 1)
     verdict = grammar.RuleArbiter().decide(claim, [Claim(first, "profile", None, 0)])
@@ -73,13 +85,14 @@ def is_right(kind: str, first: str, second: str) -> bool:
 def main() -> None:
     """Print each rule with the pairs in which it fired, those right with it and without it."""
     fired: set[str] = set()
-    idioms = [(Rule(p, f"idiom {p.pattern}", fired), r) for p, r in grammar._IDIOMS]
+    idioms = [(Rule(p, f"idiom {p.pattern}", fired), r) for p, r in grammar._IDIOMS.pairs()]
     longs = [(Rule(p, f"long idiom {p.pattern}", fired), r) for p, r in grammar._LONG_IDIOMS]
     slots = [
         one.replace(pattern=Rule(one.pattern, f"slot {one.name} {one.pattern.pattern}", fired))
-        for one in grammar._SLOTS
+        for one, _ in grammar._SLOTS
     ]
-    grammar._IDIOMS, grammar._LONG_IDIOMS, grammar._SLOTS = idioms, longs, tuple(slots)
+    grammar._IDIOMS, grammar._LONG_IDIOMS = Rules(idioms), longs
+    grammar._SLOTS = tuple((one, ("",)) for one in slots)
     rules = [rule for rule, _ in (*idioms, *longs)] + [one.pattern for one in slots]
     where, right = defaultdict(list), {}
     every = pairs()

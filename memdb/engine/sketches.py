@@ -181,10 +181,7 @@ class SketchIndex:
             width: Bytes of a sketch. Rows of another width are damaged: what they lack is 0.
         """
         self._groups = [(group, bucket << 8, slots) for group, bucket, slots, _ in groups]
-        cut = [
-            [planes[at : at + len(slots)].ljust(len(slots), b"\0") for at in _starts(slots, width)]
-            for _, _, slots, planes in groups
-        ]
+        cut = [_cut(planes, len(slots), width) for _, _, slots, planes in groups]
         self.size = sum([len(slots) for _, _, slots in self._groups])
         self._planes = [b"".join(parts) for parts in zip(*cut, strict=True)]
         self._words: Any = None
@@ -304,9 +301,10 @@ class SketchIndex:
         return total
 
 
-def _starts(slots: bytes, width: int) -> range:
-    """Return where each plane of a group begins."""
-    return range(0, width * len(slots), len(slots))
+def _cut(planes: bytes, count: int, width: int) -> list[bytes]:
+    """Return the *width* planes of a group of *count* sketches; what is missing is 0."""
+    planes = planes.ljust(width * count, b"\0")
+    return [planes[at : at + count] for at in range(0, width * count, count)]
 
 
 def _shift(unit: int) -> bytes:

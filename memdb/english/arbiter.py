@@ -9,6 +9,8 @@ that is not understood is stored beside the others. Deterministic and pure.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from memdb.english.calendar import NUMBER_WORDS
 from memdb.english.lexicon import (
     read_groups,
@@ -63,8 +65,10 @@ _LONG_IDIOMS = [
     (re.compile(pattern, re.IGNORECASE), meaning)
     for pattern, meaning in read_replacements("long_idioms")
 ]
-_IDIOMS = [(re.compile(pattern), meaning) for pattern, meaning in read_replacements("idioms")]
-_SLOTS = tuple(read_slots())
+_IDIOMS = re.Replacements(
+    (re.compile(pattern), meaning) for pattern, meaning in read_replacements("idioms")
+)
+_SLOTS = tuple((slot, re.needs(slot.pattern)) for slot in read_slots())
 _COPULAS = ("do:am", "do:is")
 _LIKES = ("do:like", "do:prefer", "prefer")
 
@@ -87,7 +91,7 @@ _NUMBERS |= {"once": "1", "twice": "2", "dozen": "12", "noon": "12", "midnight":
 BOTH_WAYS = read_words("both_ways")
 _CONVERSE = read_words("converse")
 _MUTUAL = read_words("mutual")
-RELATED = {slot.name: slot.related for slot in _SLOTS if slot.related}
+RELATED = {slot.name: slot.related for slot, _ in _SLOTS if slot.related}
 """Words that other statements of a slot may use: a contradiction shares few words."""
 
 
@@ -132,6 +136,7 @@ class Fact(Record):
     text: str
 
 
+@lru_cache(maxsize=8_192)
 def stem(word: str) -> str:
     """
     Return the stem that a word shares with its other forms and its synonyms.
@@ -215,8 +220,7 @@ def _read_clause(text: str) -> Fact:
     lower = _MARKS.sub(" ", lower) if "used to be" not in lower else lower
     lower = re.sub(r"\s+", " ", lower).strip(" ,;:-!?")
     lower = _SINCE.sub(" ", lower).strip(" ,")
-    for pattern, replacement in _IDIOMS:
-        lower = pattern.sub(replacement, lower)
+    lower = _IDIOMS.apply(lower)
     negations = len(_NEGATION.findall(lower))
     over = over or _OVER.search(lower) is not None
     positive = not over and negations % 2 == 0
@@ -305,7 +309,9 @@ def _subject(text: str) -> frozenset[str]:
 
 def _slot_of(text: str) -> tuple[str | None, bool, str, str]:
     """Return (slot, single, subject, value) by the first pattern that fits."""
-    for slot in _SLOTS:
+    for slot, needs in _SLOTS:
+        if not any(need in text for need in needs):
+            continue
         found = slot.pattern.search(text)
         if found is None:
             continue

@@ -11,6 +11,7 @@ from memdb.models.entries import decay_of
 from memdb.models.ids import scope_of
 from memdb.records import entries
 from memdb.tables import entries as active_entries
+from memdb.tables import scopes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,10 +118,14 @@ class Quota:
         self._limit = limit
         self._categories = categories
 
-    @staticmethod
-    def count_active(tx: Tx, scope_no: int) -> int:
-        """Return the number of active entries of a scope."""
-        return active_entries.count_active(tx, scope_no)
+    def count_active(self, tx: Tx, scope_no: int) -> int:
+        """
+        Return the number of active entries of a scope, or a greater one below the limit.
+
+        A scope that gave fewer ids than the limit is not full: nothing is counted then.
+        """
+        most = scopes.last_n(tx, scope_no)
+        return most if most < self._limit else active_entries.count_active(tx, scope_no)
 
     def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
         """Whether one more entry fits beside *active* ones, if need be by an eviction."""

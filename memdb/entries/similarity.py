@@ -8,13 +8,12 @@ resembles what it contradicts.
 
 from __future__ import annotations
 
-from heapq import nlargest
-
 from memdb.errors import InvalidInput, PortError
 from memdb.models.ids import branch_of, scope_range
 from memdb.models.protocols import Claim
 from memdb.models.record import Record
 from memdb.models.settings import BY_MEANING, NO_MERGE
+from memdb.search.candidates import add_weight, top
 from memdb.tables import entries
 from memdb.tables import entries as active_entries
 from memdb.text.terms import content_words, query_words, word_terms
@@ -320,10 +319,8 @@ def _find_by_words(tx: Tx, span: tuple[int, int], text: str, related: Sequence[s
     scores: dict[int, float] = {}
     for term in dict.fromkeys(own):
         ids = postings[term]
-        for entry_id in ids:
-            scores[entry_id] = scores.get(entry_id, 0.0) + 1.0 / (1 + len(ids))
-    best = nlargest(BY_WORDS, zip(scores.values(), scores, strict=True))
-    found = {entry_id for _, entry_id in best}
+        add_weight(scores, {*ids}, 1.0 / (1 + len(ids)))
+    found = {*top(scores, BY_WORDS)}
     for term in more:
         found.update(sorted(postings[term])[-MAX_RELATED:])
     return found

@@ -184,7 +184,7 @@ class Lexical:
         self.every_word = sum(idf(len(ids), total) for ids in postings.values())
         own: dict[int, float] = {}
         for ids, weight, _ in weighted:
-            _add(own, ids, weight, only_known=len(own) >= weights.pool)
+            add_weight(own, ids, weight, only_known=len(own) >= weights.pool)
         self._weights = {term: weight for _, weight, term in weighted}
         if not weights.context:
             self.scores = own
@@ -219,9 +219,11 @@ class Lexical:
         return self._holders.get(term, frozenset())
 
 
-def _add(scores: dict[int, float], ids: set[int], weight: float, *, only_known: bool) -> None:
+def add_weight(
+    scores: dict[int, float], ids: AbstractSet[int], weight: float, *, only_known: bool = False
+) -> None:
     """Add *weight* to the scores of *ids*, or of those of them that have one."""
-    known = ids.intersection(scores) if len(scores) < len(ids) else scores.keys() & ids
+    known = scores.keys() & ids
     for message in known:
         scores[message] += weight
     if not only_known:

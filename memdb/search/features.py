@@ -13,6 +13,7 @@ Source of that curve: half of BEAM's chats, 2026-11.
 
 from __future__ import annotations
 
+from array import array
 from math import log2
 from operator import add, attrgetter, mul
 
@@ -116,7 +117,7 @@ class Traits(Record):
     capitals: float
     length: float
     long: float
-    vocabulary: tuple[int, ...]
+    vocabulary: array[int]
 
 
 # The features that are traits, in the order of `_shapes_of`.
@@ -153,7 +154,7 @@ def _read_traits(text: str) -> Traits:
         capitals=min(len(_CAPITAL.findall(begin)), CAPITALS) / CAPITALS,
         length=min(words, SHORT_WORDS) / SHORT_WORDS,
         long=log2(max(words, TURN_WORDS) / TURN_WORDS),
-        vocabulary=rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else (),
+        vocabulary=array("H", rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else ()),
     )
 
 

@@ -331,5 +331,5 @@ MOST_RUNS = 0.5
 CAPITALS = 3
 SIMILAR_FLOOR = 0.3
 TRAIT_CHARS = 4_000
-TRAITS_KEPT = 4_096
-"""Texts whose traits are kept, about 1 KB each."""
+TRAITS_KEPT = 16_384
+"""Texts whose traits are kept, about half a KB each: those of a scope of 10,000 all fit."""

@@ -40,6 +40,10 @@ SELECT_COUNT = """/* scopes.count */
 SELECT coalesce(max(scope_no), 0) FROM scopes
 """
 
+SELECT_LAST_N = """/* scopes.last_n */
+SELECT last_n FROM scopes WHERE scope_no = :scope_no
+"""
+
 UPDATE_NEXT_ID = """/* scopes.next_id */
 UPDATE scopes SET last_n = last_n + :count WHERE scope_no = :scope_no
 RETURNING last_n
@@ -80,6 +84,12 @@ def list_all(tx: Tx) -> list[tuple[int, str, str]]:
     """Return (number, app, user) of every scope, by app and user; none that is being copied."""
     rows = tx.all(SELECT_SCOPES, {"unfinished": UNFINISHED})
     return [(int(number), app, user) for number, app, user in rows]
+
+
+def last_n(tx: Tx, scope_no: int) -> int:
+    """Return how many ids of entries, artifact names, summaries and items a scope has given."""
+    row = tx.one(SELECT_LAST_N, {"scope_no": scope_no})
+    return 0 if row is None else int(row[0])
 
 
 def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:

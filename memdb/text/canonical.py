@@ -211,16 +211,23 @@ def _spell_out(text: str, language: str) -> str:
     if not text.isascii():
         text = _MYRIADS.sub(lambda match: str(int(match[1]) * 10_000 + int(match[2]) * 1_000), text)
         text = _HAN_NUMBER.sub(lambda match: str(_han_number(match[0])), text)
-    for written, one_form in LANGUAGES[language].respell:
-        text = written.sub(one_form, text)
-    for pattern, minutes in LANGUAGES[language].clock:
-        text = pattern.sub(partial(_clock, minutes, language), text)
+    text = LANGUAGES[language].respell.apply(text)
+    text = _clock_words(language).apply(text)
     numbers = LANGUAGES[language].numbers
     text = LANGUAGES[language].measured.sub(lambda found: str(numbers[found[1]]), text)
     if not _HAS_NUMBER.search(text):
         return text
     text = _ITEM.sub(lambda match: f" {_item(match, language)} ", text).replace(" ,", ",")
     return " ".join(text.split())
+
+
+@lru_cache
+def _clock_words(language: str) -> re.Replacements:
+    """Return how times that are said in words become digits."""
+    return re.Replacements(
+        (pattern, partial(_clock, minutes, language))
+        for pattern, minutes in LANGUAGES[language].clock
+    )
 
 
 def _clock(minutes: int, language: str, match: re.Match[str]) -> str:

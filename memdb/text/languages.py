@@ -206,6 +206,14 @@ class Language:
         """Return the compiled pattern of a key, which matches nothing if the key is absent."""
         return self._patterns[key]
 
+    def may_match(self, key: str, text: str) -> bool:
+        """Return whether the pattern of a key is worth a search in *text*: see `regex.needs`."""
+        return any(need in text for need in self._needs[key])
+
+    @lazy
+    def _needs(self) -> dict[str, tuple[str, ...]]:
+        return {key: re.needs(pattern) for key, pattern in self._patterns.items()}
+
     @lazy
     def slots(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
         """Name and pattern of each slot; the name "{a}" stands for what group a matches."""
@@ -219,14 +227,14 @@ class Language:
         return tuple(re.compile(one.strip()) for one in found if one.strip())
 
     @lazy
-    def rewrites(self) -> tuple[tuple[re.Pattern[str], str], ...]:
-        """Pairs of a pattern and what stands for it in every statement."""
-        return self._pairs("rewrites")
+    def rewrites(self) -> re.Replacements:
+        """Patterns with what stands for them in every statement."""
+        return re.Replacements(self._pairs("rewrites"))
 
     @lazy
-    def respell(self) -> tuple[tuple[re.Pattern[str], str], ...]:
-        """Pairs of a pattern and what stands for it before numbers are read."""
-        return self._pairs("respell")
+    def respell(self) -> re.Replacements:
+        """Patterns with what stands for them before numbers are read."""
+        return re.Replacements(self._pairs("respell"))
 
     @lazy
     def affirms(self) -> tuple[tuple[re.Pattern[str], str], ...]:

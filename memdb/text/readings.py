@@ -16,6 +16,10 @@ from memdb.text.canonical import MAX_CHARS, canonical, fold, is_value, key_of, t
 from memdb.text.languages import LANGUAGES, recognise
 from memdb.text.normal_forms import normal_form
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from memdb.text.languages import Language
+
 _MAX_NAME = 4
 _MAX_EXCUSE = 30
 _MAX_VALUE = 14
@@ -73,24 +77,23 @@ def _read(plain: str, language: str, text: str = "") -> Reading:
     """Return the reading of a text in canonical form."""
     words = LANGUAGES[language]
     corrects, plain = _cut_correction(plain, words.pattern("corrects"))
-    changed, plain = _cut(plain, words.pattern("changed"))
-    also = words.pattern("also").search(plain) is not None
-    now, plain = _cut(plain, words.pattern("now"))
+    changed, plain = _cut_words(plain, words, "changed")
+    also = words.may_match("also", plain) and words.pattern("also").search(plain) is not None
+    now, plain = _cut_words(plain, words, "now")
     slot = _slot_of(plain, text, language)
-    past = tuple(sorted(words.pattern("past").findall(plain)))
-    past += tuple(words.pattern("perfect").findall(text[:MAX_CHARS].lower()))
-    ended, plain = _cut(plain, words.pattern("ended"))
-    negative, plain = _cut(plain, words.pattern("negation"))
+    past = sorted(_find_words(plain, words, "past"))
+    past += _find_words(text[:MAX_CHARS].lower(), words, "perfect")
+    ended, plain = _cut_words(plain, words, "ended")
+    negative, plain = _cut_words(plain, words, "negation")
     for written, one_form in words.affirms:
         found, plain = _cut(plain, written, one_form)
         negative = negative != found
-    for written, one_form in words.rewrites:
-        plain = written.sub(one_form, plain)
+    plain = words.rewrites.apply(plain)
     tokens = _without_fillers(plain, language)
     marks = (negative, ended, corrects or changed, now, also)
     bare = tuple(one for one in tokens if one not in words.copula)
     form = normal_form(plain, tokens, language)
-    return Reading(text, language, tokens, bare, key_of(tokens), form, past, *marks, slot)
+    return Reading(text, language, tokens, bare, key_of(tokens), form, tuple(past), *marks, slot)
 
 
 @lru_cache(maxsize=8_192)
@@ -159,6 +162,16 @@ def _cut(plain: str, pattern: re.Pattern[str], instead: str = " ") -> tuple[bool
     return count > 0, cut if count else plain
 
 
+def _cut_words(plain: str, words: Language, key: str) -> tuple[bool, str]:
+    """Return whether a pattern of a language was found, and the text without it."""
+    return _cut(plain, words.pattern(key)) if words.may_match(key, plain) else (False, plain)
+
+
+def _find_words(plain: str, words: Language, key: str) -> list[str]:
+    """Return what a pattern of a language matches."""
+    return words.pattern(key).findall(plain) if words.may_match(key, plain) else []
+
+
 def _cut_correction(plain: str, pattern: re.Pattern[str]) -> tuple[bool, str]:
     """Return whether the first parts of a text correct a mistake, and the text without them."""
     if not pattern.search(plain):
@@ -193,7 +206,7 @@ def _without_fillers(plain: str, language: str) -> tuple[str, ...]:
 def _slot_of(plain: str, text: str, language: str) -> tuple[str, str, str] | None:
     """Return the name, the owner and the value of the slot that a canonical text is about."""
     words = LANGUAGES[language]
-    if words.pattern("period").search(plain):
+    if words.may_match("period", plain) and words.pattern("period").search(plain):
         return None
     if language in ("zh", "ja"):
         plain = words.pattern("when").sub(" ", plain)

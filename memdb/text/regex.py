@@ -16,7 +16,7 @@ from marshal import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from re import Match as Match  # noqa: PLC0414 (exported)
     from re import Pattern as Pattern  # noqa: PLC0414 (exported)
     from typing import Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # The values of `re`.
 IGNORECASE = 2
 MULTILINE = 8
+UNICODE = 32
 VERBOSE = 64
 ASCII = 256
 
@@ -108,6 +109,46 @@ def _compile_anew(pattern: Any, flags: int) -> Pattern[Any]:
     return re.compile(pattern, flags)
 
 
+def needs(pattern: Pattern[str]) -> tuple[str, ...]:
+    """
+    Return texts of which one stands in whatever *pattern* matches; ("",) if none are known.
+
+    `any(need in text for need in needs(pattern))` takes a tenth of a search, and most texts that a
+    pattern is tried on hold none. They were packed with the patterns; see `data/needs.json`.
+    """
+    if not _needs:
+        from memdb.text.data_files import read_json
+
+        _needs.update(read_json(__file__, "data/needs.json"))
+    found = _needs.get(digest(pattern.pattern, pattern.flags & ~UNICODE).hex())
+    return tuple(found) if found else ("",)
+
+
+class Replacements:
+    """Patterns with what stands for their matches, applied one after the other."""
+
+    __slots__ = ("_all",)
+
+    def __init__(
+        self, pairs: Iterable[tuple[Pattern[str], str | Callable[[Match[str]], str]]]
+    ) -> None:
+        """Replace the matches of each pattern of *pairs*, in order."""
+        self._all = [(pattern, new, needs(pattern)) for pattern, new in pairs]
+
+    def pairs(self) -> list[tuple[Pattern[str], str | Callable[[Match[str]], str]]]:
+        """Return the patterns with what stands for them."""
+        return [(pattern, new) for pattern, new, _ in self._all]
+
+    def apply(self, text: str) -> str:
+        """Return *text* with all replacements; a pattern is tried where it may match."""
+        for pattern, new, needed in self._all:
+            for need in needed:
+                if need in text:
+                    text = pattern.sub(new, text)
+                    break
+        return text
+
+
 def packed_path() -> str:
     """Return the path of the patterns for this version of Python."""
     return f"{__file__.rpartition('regex.py')[0]}data/patterns.{sys.implementation.cache_tag}.bin"
@@ -134,3 +175,4 @@ def _load() -> dict[bytes, bytes]:
 
 _packed = _load()
 _compiled: dict[tuple[str | bytes, int], Pattern[Any]] = {}
+_needs: dict[str, list[str]] = {}

@@ -11,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from memdb.english import arbiter
+from memdb.models.record import lazy
 from memdb.text import regex
 from memdb.text.data import pack_patterns
+from memdb.text.languages import LANGUAGES, Language
+
+GRAMMAR = Path(arbiter.__file__).with_name("data") / "grammar.txt"
 
 IS_PACKED = Path(regex.packed_path()).exists()
 
@@ -110,3 +115,61 @@ def test_texts_and_bytes_and_flags_have_keys_of_their_own() -> None:
     keys |= {regex.digest(one.encode(), 0) for one in texts}
 
     assert len(keys) == 4 * len(texts)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("tea", {"tea"}),
+        (r"\bgreen (?:tea|coffee)s?\b", {"green "}),
+        ("(?:tea|coffee) pot", {" pot"}),
+        ("(?P<x>tea|coffee)[0-9]*", {"coffee", "tea"}),
+        ("(?:tea|[a-z])", None),
+        ("(?:tea)?", None),
+        ("(?:tea){0,3}x", {"x"}),
+        ("(?:tea)+", {"tea"}),
+        ("(?=.*tea)", {"tea"}),
+        ("(?<=tea )x", {"tea "}),
+        ("(?!tea)[a-z]", None),
+        ("(?i:tea)", None),
+        ("[^t]ea", {"ea"}),
+    ],
+)
+def test_what_a_pattern_needs_stands_in_every_match(
+    pattern: str, expected: set[str] | None
+) -> None:
+    """Only what no match can do without is needed: nothing optional, denied or of either case."""
+    assert pack_patterns.needs_of(pack_patterns.re._parser.parse(pattern)) == expected
+
+
+def test_no_pattern_matches_a_text_without_what_it_needs() -> None:
+    """Of the patterns of all languages and the lines of their files, which hold their words."""
+    for language in LANGUAGES.values():
+        for name, value in vars(Language).items():
+            if isinstance(value, lazy):
+                getattr(language, name)
+    assert arbiter.RELATED  # makes the English ones
+    lines = [
+        line
+        for path in (Path(regex.__file__).with_name("data") / "languages.txt", GRAMMAR)
+        for line in re.sub(r"[^\w\n' ,.]", " ", path.read_text("utf-8")).split("\n")
+    ]
+    patterns = [one for one in regex._compiled.values() if isinstance(one.pattern, str)]
+    gated = [(one, regex.needs(one)) for one in patterns if regex.needs(one) != ("",)]
+    matches = 0
+    for pattern, needs in gated:
+        for line in lines:
+            if pattern.search(line):
+                matches += 1
+                assert any(need in line for need in needs), (pattern.pattern, line)
+    assert len(gated) > 100
+    assert matches > 1000
+
+
+def test_replacements_are_made_one_after_the_other() -> None:
+    """A later pattern sees what an earlier one wrote, whether or not its needs are known."""
+    made = regex.Replacements([(re.compile("tea"), "coffee"), (re.compile("coffee"), "water")])
+
+    assert made.apply("green tea") == "green water"
+    assert made.apply("milk") == "milk"
+    assert [new for _, new in made.pairs()] == ["coffee", "water"]

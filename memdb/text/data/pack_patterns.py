@@ -8,6 +8,9 @@ that it meets each pattern. Writes `patterns.<tag>.bin` beside this script for t
 runs it and for each PYTHON named (a path; it needs no package). Run it after a pattern changed:
 `tests/text/test_regex.py` fails until then, and memdb compiles what is missing at run time.
 
+Also writes `needs.json`, for every Python: by pattern, texts of which one stands in whatever it
+matches, see `memdb.text.regex.needs`. A pattern that is not in it is tried on every text.
+
 Format: one `marshal` of what made it (magic number and word size of the matching engine, byte
 order) and of a dict from `memdb.text.regex.digest` to another `marshal` of the arguments of
 `_sre.compile`: the code as bytes, by zlib if that is shorter, with its size before.
@@ -131,6 +134,61 @@ def pack(keys: list[Key]) -> bytes:
     return marshal.dumps((made_by, packed))
 
 
+# About the share of texts that hold a given text of so many letters; a longer one is rarer still.
+SHARES = (1.0, 0.5, 0.1, 0.03)
+RAREST = 0.01
+
+# A pattern whose needs are found in more texts than this gets none.
+MOST_OF_TEXTS = 0.6
+
+
+def share(texts: frozenset[str]) -> float:
+    """Return about which part of all texts holds one of *texts*; more than 1 for very many."""
+    return sum(
+        1.0 if not text.strip() else SHARES[len(text)] if len(text) < len(SHARES) else RAREST
+        for text in texts
+    )
+
+
+def needs_of(parsed: Any) -> frozenset[str] | None:
+    """Return texts of which one stands in whatever a parsed pattern matches; None: not known."""
+    found: list[frozenset[str] | None] = []
+    run = ""
+    for code, value in [*parsed, (None, None)]:
+        name = str(code)
+        if name == "LITERAL":
+            run += chr(value)
+            continue
+        found.append(frozenset({run}) if run else None)
+        run = ""
+        if name == "SUBPATTERN" and not value[1] & re.IGNORECASE:
+            found.append(needs_of(value[3]))
+        elif name == "BRANCH":
+            branches = [needs_of(each) or frozenset() for each in value[1]]
+            found.append(frozenset().union(*branches) if all(branches) else None)
+        elif name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT") and value[0] > 0:
+            found.append(needs_of(value[2]))
+        elif name == "ASSERT":
+            found.append(needs_of(value[1]))
+        elif name == "ATOMIC_GROUP":
+            found.append(needs_of(value))
+    known = [each for each in found if each]
+    return min(known, key=lambda each: (share(each), sorted(each)), default=None)
+
+
+def pack_needs(keys: list[Key]) -> str:
+    """Return the content of the file of needs."""
+    packed = {}
+    for pattern, flags in keys:
+        if isinstance(pattern, str):
+            parsed = re._parser.parse(pattern, flags)
+            if not parsed.state.flags & re.IGNORECASE:
+                found = needs_of(parsed)
+                if found is not None and share(found) <= MOST_OF_TEXTS:
+                    packed[regex.digest(pattern, flags).hex()] = sorted(found)
+    return json.dumps(packed, ensure_ascii=True, indent=0, sort_keys=True) + "\n"
+
+
 def read(path: Path) -> dict[bytes, bytes]:
     """Return what is packed in a file, for any Python."""
     packed: dict[bytes, bytes] = marshal.loads(path.read_bytes())[1]
@@ -156,6 +214,8 @@ def main() -> None:
     if given.check:
         sys.exit(None if marshal.loads(content) == marshal.loads(target.read_bytes()) else 1)
     target.write_bytes(content)
+    if given.listed is None:
+        (HERE / "needs.json").write_text(pack_needs(keys))
     print(f"{target.name}: {len(keys)} patterns, {len(content):,} bytes")
     listed = json.dumps(
         [
