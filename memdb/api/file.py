@@ -13,12 +13,13 @@ from memdb.text.validate import flag_value, name_value, path_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
     from memdb.api._container import Services
     from memdb.models.messages import Finding, NewMessage, SpaceInfo
     from memdb.models.reports import ChangeMark, CopyReport, FileInfo
+    from memdb.models.types import Progress
 
 
 @observed
@@ -61,23 +62,45 @@ class File:
 
         rebuild(self._db)
 
-    def vacuum(self) -> int:
+    def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
         """
         Give back what archiving and deleting left free; return how many bytes.
 
-        Needs as much free disk as the file is large, and keeps writers waiting
-        meanwhile. Cost: 1 s per 100 MB.
+        Goes in steps of some milliseconds, between which others write. A file of an
+        older memdb is rewritten as a whole, the first time. Cost: 2 s per 100 MB that are
+        free, and as much for the words of what was deleted.
+
+        Args:
+            whole: Rewrite the file, so that half-full pages go too, as archiving leaves
+                them. Needs as much free disk as the file is large, and keeps writers
+                waiting meanwhile: 1 s per 100 MB.
+            progress: Called with (done, total) pages after each step, or with (0, total)
+                while the file is rewritten. What it raises ends the vacuum, and so does
+                Ctrl-C: what was given back by then stays so.
 
         Raises:
             Busy: others write or read. If it is reading, the file gets smaller
                 when they have closed it, or at the next vacuum.
             InvalidInput: called inside a transaction.
         """
-        return self._db.maintenance.vacuum()
+        flag_value(whole, "whole")
+        return self._db.maintenance.vacuum(whole=whole, progress=progress)
 
-    def backup(self, path: str | os.PathLike[str], *, replace: bool = False) -> int:
+    def backup(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> int:
         """
-        Copy the file as it is now to *path*, while others use it; return its bytes.
+        Copy the file as it is now to *path*, while others write; return its bytes.
+
+        Args:
+            path: Where the copy gets its name when it is whole and on the disk.
+            replace: Write over what is there.
+            progress: Called with (done, total) pages after each 4 MB. What it raises ends
+                the backup, and nothing is left of it.
 
         Raises:
             AlreadyExists: something is at *path*, and *replace* is False.
@@ -85,7 +108,7 @@ class File:
             InvalidInput: called inside a transaction, whose writes the copy would not have.
         """
         self._db.refuse_inside("backup")
-        return self._db.maintenance.copy_to(path_value(path), replace=replace)
+        return self._db.maintenance.copy_to(path_value(path), replace=replace, progress=progress)
 
     def copy(
         self,
@@ -94,7 +117,7 @@ class File:
         user: str | None = None,
         app: str = "default",
         dry_run: bool = False,
-        progress: Callable[[int, int], object] | None = None,
+        progress: Progress | None = None,
     ) -> CopyReport:
         """
         Copy the memory into another database, and prove that the copy is equal.

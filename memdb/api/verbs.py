@@ -87,7 +87,7 @@ VERBS = (
     Verb("file", "GET", File.info),
     Verb("check", "GET", File.check, {"deep": True}, is_slow=True),
     Verb("rebuild", "POST", File.rebuild, writes=True, is_slow=True),
-    Verb("vacuum", "POST", File.vacuum, writes=True, is_slow=True),
+    Verb("vacuum", "POST", File.vacuum, writes=True, without=NO_CALLBACKS, is_slow=True),
     Verb("backup", "GET", pages.copy_file, is_slow=True),
     Verb("spaces", "GET", File.spaces),
     Verb("stats", "GET", MemDB.stats),

@@ -78,7 +78,7 @@ COMMANDS = {
     "copy": Loaded("transfer", "Copy the memory of SOURCE into TARGET, and prove that it is equal"),
     "restore": Loaded("recovery", "Put BACKUP in place of FILE"),
     "recover": Loaded("recovery", "Make the file NEW of what can be read of FILE"),
-    "vacuum": Loaded("file", "Make FILE as small as what it holds"),
+    "vacuum": Loaded("file", "Give the free room of FILE back to the disk"),
     "query": Loaded("file", "Print what a SELECT finds in FILE, whoever's it is"),
     "pack": Loaded("pack", "Make, verify, open and compare fixture packs"),
     "bench": Loaded("bench", "Measure how often recall finds the evidence in a data set"),

@@ -9,8 +9,8 @@ import click
 from memdb.cli.base import confirm, confirm_options, scopes_to_dicts, size_of, text_or_stdin, verb
 from memdb.cli.command import Noun
 from memdb.cli.output import (
+    Bar,
     Column,
-    Line,
     counted,
     note,
     one_line,
@@ -234,26 +234,29 @@ def rebuild(call: Call) -> None:
 @click.option("--replace", is_flag=True, help="Write over what is at TARGET.")
 def backup(call: Call, target: str, replace: bool) -> None:
     """Copy FILE while others use it."""
-    with call.open() as db:
-        copied = db.file.backup(target, replace=replace)
+    with call.open() as db, Bar("Copying") as bar:
+        copied = db.file.backup(target, replace=replace, progress=bar.to)
     shown = click.format_filename(target)
     call.reply({"path": target, "size_bytes": copied}, f"Copied {size(copied)} to {shown}.")
 
 
-@verb("memdb vacuum agent.db", scope=False)
-def vacuum(call: Call) -> None:
+@verb("memdb vacuum agent.db", "memdb vacuum agent.db --whole", scope=False)
+@click.option("--whole", is_flag=True, help="Rewrite FILE: half-full pages go too.")
+def vacuum(call: Call, whole: bool) -> None:
     """
-    Make FILE as small as what it holds.
+    Give the free room of FILE back to the disk.
 
-    Archiving and deleting leave room in FILE for what comes next; this gives it
-    back to the disk. It takes as much free disk as FILE is large, and other
+    Archiving and deleting leave room in FILE for what comes next. It goes in small
+    steps while others write, and Ctrl-C ends it: what was given back stays so.
+
+    --whole makes FILE as small as what it holds, and so does the first run on a
+    file of an older memdb. It takes as much free disk as FILE is large, and other
     writers wait until it ends.
     """
     with call.open() as db:
         before = _bytes_of(call.file)
-        with Line() as line:
-            line.say(f"Packing {size(before)}")
-            db.file.vacuum()
+        with Bar(f"Packing {size(before)}") as bar:
+            db.file.vacuum(whole=whole, progress=bar.to)
     after = _bytes_of(call.file)
     changed = f"{'+' if after > before else '-'}{size(abs(before - after))}"
     call.reply(

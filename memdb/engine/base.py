@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from memdb.models.protocols import Clock, Ids
     from memdb.models.reports import Proof
+    from memdb.models.types import Progress
     from memdb.text.terms import Term
 
     Row = tuple[Any, ...]
@@ -292,8 +293,8 @@ class Maintenance(Protocol):
     def merge(self) -> int:
         """Merge parts of the full-text indexes; return how many indexes there are."""
 
-    def vacuum(self) -> int:
-        """Give free pages back; return the bytes."""
+    def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
+        """Give free pages back, or with *whole* all free room; return the bytes."""
 
     def changes(self, tx: Tx) -> Mapping[str, int]:
         """
@@ -328,7 +329,9 @@ class Maintenance(Protocol):
     ) -> AbstractContextManager[None]:
         """Bound what reading a stranger's database may do and take; *table*: the one to read."""
 
-    def copy_to(self, target: str, *, replace: bool = False) -> int:
+    def copy_to(
+        self, target: str, *, replace: bool = False, progress: Progress | None = None
+    ) -> int:
         """Copy everything as it is at this moment to the file *target*; return its bytes."""
 
     def is_own_file(self, target: str) -> bool:

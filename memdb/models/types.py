@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -25,6 +26,8 @@ MessageFormat = Literal["openai", "openai-responses", "anthropic", "gemini", "la
 Trust = Literal["trusted", "untrusted", "flagged"]
 SecretAction = Literal["refuse", "redact", "allow"]
 MergePolicy = Literal["meaning", "words", "never"]
+# Gets how much is done, and of how much.
+Progress = Callable[[int, int], object]
 Retention = Literal["archive", "delete", "forget"]
 
 

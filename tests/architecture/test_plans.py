@@ -20,6 +20,7 @@ CONSTANT = re.compile(r'"""(/\* [\w.]+ \*/\n.*?)"""', re.DOTALL)
 # check, rebuild and info look at everything: that is what they are for.
 WHOLE = (
     "maintenance.",
+    "packing.",
     "checks.",
     "meta.",
     "proof.",

@@ -395,6 +395,7 @@ WHOLE_FILE = {
     "work in a thread": "a worker works for everybody",
     "rebuild": "queues jobs for everybody",
     "vacuum": "the bytes of the file",
+    "vacuum whole": "the bytes of the file",
     "backup": "the bytes of the file",
     "drop_space": "removes everybody's vectors of a model",
     "change settings": "the settings of the file",

@@ -35,8 +35,8 @@ def locked(impatient: MemDB, raw: Any) -> Any:
     return other
 
 
-# Calls that open another file, which nobody has locked.
-ELSEWHERE = ("create a file", "migrate", "restore", "recover")
+# Calls that write to another file, which nobody has locked.
+ELSEWHERE = ("backup", "create a file", "migrate", "restore", "recover")
 
 
 @contextlib.contextmanager

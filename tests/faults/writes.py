@@ -660,6 +660,7 @@ WRITES: dict[str, Write] = {
         ("File.rebuild",), lambda db: db.file.rebuild(), unchanging=True, invisible=("jobs",)
     ),
     "vacuum": Write(("File.vacuum",), lambda db: db.file.vacuum(), unchanging=True),
+    "vacuum whole": Write(("File.vacuum",), lambda db: db.file.vacuum(whole=True), unchanging=True),
     "drop_space": Write(("File.drop_space",), lambda db: db.file.drop_space("e", 8), stepwise=True),
     "backup": Write(("File.backup",), back_up, unchanging=True),
     "create a file": Write(("memdb.open",), create, unchanging=True),

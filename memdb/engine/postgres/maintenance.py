@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.postgres.base import PostgresDatabase
+    from memdb.models.types import Progress
 
 MAX_FINDINGS = 20
 
@@ -166,7 +167,12 @@ class PostgresMaintenance:
             self._db.run_apart(sql)
         return len(due) // 2
 
-    def vacuum(self) -> int:
+    def vacuum(
+        self,
+        *,
+        whole: bool = False,  # noqa: ARG002 (VACUUM FULL would keep readers waiting)
+        progress: Progress | None = None,  # noqa: ARG002 (a server tells none)
+    ) -> int:
         """
         Mark the room of deleted rows as free, and count anew for the planner; return the bytes.
 
@@ -250,7 +256,13 @@ class PostgresMaintenance:
 
         return bounded_foreign(connection, table, timeout_s)
 
-    def copy_to(self, target: str, *, replace: bool = False) -> int:  # noqa: ARG002 (of the protocol)
+    def copy_to(  # (of the protocol)
+        self,
+        target: str,  # noqa: ARG002
+        *,
+        replace: bool = False,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> int:
         """Raise Unsupported: a server is no file."""
         raise Unsupported(
             f"{self._db.path} is a server, which cannot be copied as a file: use "

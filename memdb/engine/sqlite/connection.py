@@ -92,6 +92,12 @@ LIMITS = {
     apsw.SQLITE_LIMIT_TRIGGER_DEPTH: 16,  # ON DELETE CASCADE counts as one
 }
 
+# Free pages can leave the file in steps (ADR-0044). Holds for a file without any page yet, and
+# from the next VACUUM on.
+SET_AUTO_VACUUM = """/* connection.set_auto_vacuum */
+PRAGMA auto_vacuum = INCREMENTAL
+"""
+
 SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 
 
@@ -134,6 +140,8 @@ def connect(
     except apsw.Error as error:
         raise open_error(error, path) from error
     try:
+        if create:
+            _retry_busy(lambda: connection.execute(SET_AUTO_VACUUM).fetchall(), timeout_ms)
         _apply(connection, durability, timeout_ms, writable=writable)
     except apsw.Error as error:
         connection.close()
@@ -449,7 +457,7 @@ class Tx:
             self._words = SqliteWords(self, self._committed_state)
         return self._words
 
-    def take_parts(self) -> int | None:
+    def take_parts(self) -> tuple[int, int] | None:
         """Return `SqliteWords.take_parts`, None if no index was used by this connection."""
         return None if self._words is None else self._words.take_parts()
 

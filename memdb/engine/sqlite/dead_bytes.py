@@ -18,6 +18,7 @@ from memdb.engine.sqlite.pages import (
     LEAF_TABLE,
     MAGIC,
     MAX_PAGE_BYTES,
+    pointer_pages,
 )
 
 TYPE_CHECKING = False
@@ -59,19 +60,20 @@ class DeadBytes:
             roots: First pages of the tables whose rows need no search.
 
         Raises:
-            ValueError: they are not as the format says, or pages may move by themselves.
+            ValueError: they are not as the format says.
         """
         header = read(0, HEADER_BYTES) if size >= HEADER_BYTES else b""
         page_bytes = int.from_bytes(header[16:18], "big")
         self.page_bytes = MAX_PAGE_BYTES if page_bytes == 1 else page_bytes
-        moves = header[52:56] != bytes(4)  # auto_vacuum has pages of a kind of its own
-        if header[:16] != MAGIC or self.page_bytes < MIN_PAGE_BYTES or moves:
+        if header[:16] != MAGIC or self.page_bytes < MIN_PAGE_BYTES:
             raise ValueError("not a file of plain pages")
         self._unused = header[20]
         self._count = -(-size // self.page_bytes)
         self._read = read
         self._headers = struct.Struct(f"{_PAGE.format}{self.page_bytes - _PAGE.size}x").iter_unpack
         self._free = self._read_free_list(int.from_bytes(header[32:36], "big"))
+        if header[52:56] != bytes(4):  # auto_vacuum: some pages hold no row either
+            self._free |= pointer_pages(self.page_bytes, self._unused, self._count)
         self._leaves = {leaf for root in roots for leaf in self._list_leaves(root)}
 
     def _page(self, number: int) -> bytes:

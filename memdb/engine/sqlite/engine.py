@@ -172,7 +172,7 @@ class WriteBlock(Block):
             return 0
         db.marker.note_commit(writer)
         if db.upkeep is not None:
-            db.upkeep.note_commit(writer.take_parts() or 0)
+            db.upkeep.note_commit(*(writer.take_parts() or (0, 0)))
         return 0 if db.sync is None else db.sync.note_commit()
 
     def _end(self) -> None:
@@ -478,9 +478,10 @@ class SqliteEngine(Opened):
         """
         if not self.pool.is_usable:
             return
-        if self.sync is not None:
+        if self.upkeep is not None and self.sync is not None:
+            if not self.writing and self.pool.has_its_files():
+                self.upkeep.finish()
             self.sync.stop()
-        if self.upkeep is not None:
             self.upkeep.stop()
         lock = self.pool.write_lock
         around = lock.owned()

@@ -7,7 +7,7 @@ Other threads and processes may read and write the file meanwhile.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from time import sleep
 
@@ -16,6 +16,7 @@ import apsw
 from memdb.engine.base import Storage
 from memdb.engine.sqlite.connection import (
     MEMORY,
+    SET_AUTO_VACUUM,
     Tx,
     create_private,
     open_error,
@@ -25,7 +26,8 @@ from memdb.engine.sqlite.connection import (
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.gate import find_schema_differences, list_other_tables
 from memdb.engine.sqlite.marker import CHECKPOINT_NOW, SET_IN_USE, cut_wal
-from memdb.engine.sqlite.words import MERGE, OPTIMIZE, SqliteWords, archived_texts
+from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
+from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts
 from memdb.engine.sqlite.writer import read_changes
 from memdb.errors import (
     AlreadyExists,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.sqlite.base import SqliteFile
     from memdb.engine.sqlite.pool import ConnectionPool
+    from memdb.models.types import Progress
 
 MAX_PER_INDEX = 20
 
@@ -118,6 +121,11 @@ VACUUM = """/* maintenance.vacuum */
 VACUUM
 """
 
+# Of SQLite's machine, between two calls of a progress handler: some milliseconds.
+OPERATIONS = 100_000
+
+PAGE_BYTES = 4096
+
 # Makes anew the samples of keys that the planner keeps, if somebody ran ANALYZE.
 ANALYZE = """/* maintenance.analyze */
 ANALYZE
@@ -152,9 +160,11 @@ GROUP BY store
 ORDER BY store
 """
 
-# A backup in small steps starts again at every write beside it and may never
-# end. One step takes under 0.1 s for 60 MB.
+# A backup in small steps starts again at every write beside it, unless it reads in a snapshot.
 ALL_PAGES = -1
+
+# Copied in one step: 4 MB.
+COPIED_PAGES = 1024
 
 
 class SqliteMaintenance:
@@ -290,48 +300,49 @@ class SqliteMaintenance:
         Many small writes leave an index in many parts, and each search reads them
         all. Query plans need no such care: memdb keeps no planner statistics.
 
-        Transaction: one per index, some tens of milliseconds.
+        Transaction: several of its own, some milliseconds each.
         """
-        for sql in MERGE:
-            with self._db.write() as tx:
-                tx.run(sql)
+        merge_some(self._db, 500)
         return len(MERGE)
 
-    def vacuum(self) -> int:
+    def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
         """
-        Rewrite the file without free pages; return how many bytes it lost.
+        Give free pages back; return how many bytes the file lost.
 
-        Needs as much free disk as the file is large, and keeps other writers
-        waiting: 1 s per 100 MB.
+        Goes in steps of some milliseconds, between which others write. A file of an older memdb
+        is rewritten as a whole, the first time.
+
+        Args:
+            whole: Rewrite the file, so that half-full pages go too. Needs as much free disk as
+                the file is large, and keeps other writers waiting: 1 s per 100 MB.
+            progress: Called with (done, total) pages after each step; while the file is
+                rewritten, with as many as before. What it raises ends the vacuum: what was
+                given back stays so, and a rewriting leaves the file as it was.
 
         Transaction: its own; not inside another.
 
         Raises:
             InvalidInput: it was called inside `with self._db.write()`.
             Busy: another connection writes or reads. If it only reads, the file
-                is rewritten and shrinks when the last reader has closed it, or at
-                the next vacuum.
+                shrinks when the last reader has closed it, or at the next vacuum.
         """
         self._db.refuse_inside("vacuum")
-        with self._db.write() as tx:
-            for sql in OPTIMIZE:
-                tx.run(sql)
+        with self._db.read() as tx:
+            before, in_steps = _bytes(tx), moves_pages(tx) and not whole
+        pack(self._db, progress, merge_only=not in_steps)
         go_on = self._db.rest_upkeep()
         try:
-            return self._pack()
+            with self._db.apart() as tx:
+                if not in_steps:
+                    _rewrite(tx, progress)
+                if self._cut(tx):
+                    raise Busy(
+                        "somebody is reading, so the file could not be cut yet: it was packed, "
+                        "and gets smaller when the readers have closed it"
+                    )
+                return max(0, before - _bytes(tx))
         finally:
             go_on()
-
-    def _pack(self) -> int:
-        with self._db.apart() as tx:
-            before = _bytes(tx)
-            tx.run(VACUUM)
-            if self._cut(tx):
-                raise Busy(
-                    "somebody is reading, so the file could not be cut yet: it was packed, "
-                    "and gets smaller when the readers have closed it"
-                )
-            return max(0, before - _bytes(tx))
 
     def describe_held_wal(self) -> str | None:
         """Return who keeps a WAL of more than 64 MB from being moved, None if nobody does."""
@@ -414,15 +425,21 @@ class SqliteMaintenance:
 
         return bounded_foreign(connection, table, timeout_s)
 
-    def copy_to(self, target: str, *, replace: bool = False) -> int:
+    def copy_to(
+        self, target: str, *, replace: bool = False, progress: Progress | None = None
+    ) -> int:
         """
         Copy the file as it is at this moment to the file *target*; return its bytes.
 
         The copy is whole and on the disk before it gets its name. It is in DELETE
         journal mode, so that it opens in a read-only folder too.
 
+        Others write meanwhile; what they write is not in the copy.
+
         Args:
             replace: Overwrite a file that is there.
+            progress: Called with (done, total) pages after each step of 4 MB. What it raises
+                ends the copying, and nothing is left of the copy.
 
         Raises:
             AlreadyExists: *target* is there and *replace* is False.
@@ -435,7 +452,7 @@ class SqliteMaintenance:
             raise FileError(f"{target} is the open file itself: choose another place", target)
         partial = f"{target}.partial"
         try:
-            self._copy(partial)
+            self._copy(partial, progress)
             move_into_place(partial, target)
         except OSError as error:
             raise FileError(
@@ -446,21 +463,21 @@ class SqliteMaintenance:
                 remove_with_wal(partial)
         return os.stat(target).st_size  # noqa: PTH116
 
-    def _copy(self, partial: str) -> None:
+    def _copy(self, partial: str, progress: Progress | None) -> None:
         remove_with_wal(partial)
-        # No other connection may commit during the copy. In memory `apart` holds the
-        # lock of the one connection, and SQLite copies none that is writing.
-        alone = self._db.path == MEMORY or self._db.is_read_only
-        locked = nullcontext() if alone else self._db.write()
         with translated_errors():
             out = _open_new(partial)
             try:
-                with (
-                    self._db.apart() as source,
-                    locked,
-                    out.backup("main", source.raw, "main") as backup,
-                ):
-                    backup.step(ALL_PAGES)
+                with self._db.apart() as source:
+                    if self._db.path != MEMORY:
+                        source.run("BEGIN")
+                        source.one(SELECT_FORMAT)  # one snapshot: no commit starts the copy anew
+                    with out.backup("main", source.raw, "main") as backup:
+                        while not backup.step(COPIED_PAGES):
+                            if progress is not None:
+                                progress(backup.page_count - backup.remaining, backup.page_count)
+                        if progress is not None:
+                            progress(backup.page_count, backup.page_count)
                 out.execute(SET_IN_USE, {"value": "0"})
                 out.execute("PRAGMA journal_mode = DELETE").fetchall()
             finally:
@@ -478,6 +495,25 @@ class SqliteMaintenance:
             except OSError:
                 continue
         return False
+
+
+def _rewrite(tx: Tx, progress: Progress | None) -> None:
+    """Rewrite the file without free pages; from now on it gives them back in steps."""
+    pages = _bytes(tx) // PAGE_BYTES
+
+    def go_on() -> bool:  # Ctrl-C is noticed here too
+        if progress is not None:
+            progress(0, pages)
+        return False
+
+    tx.raw.set_progress_handler(go_on, OPERATIONS)
+    try:
+        tx.run(SET_AUTO_VACUUM)
+        tx.run(VACUUM)
+    finally:
+        tx.raw.set_progress_handler(None, OPERATIONS)
+    if progress is not None:
+        progress(pages, pages)
 
 
 def is_writable(db: SqliteFile) -> bool:

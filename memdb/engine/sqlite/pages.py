@@ -41,6 +41,31 @@ FIRST_SIZED = 12
 MAX_CELLS = 16_384
 
 
+# Of an entry in a page of pointers: a kind, and the number of a page.
+POINTER_BYTES = 5
+
+# The kind of the first entry: page 3 is the first of a table.
+FIRST_PAGE = 1
+
+# What locks are taken on: no page there holds anything.
+LOCKED_BYTE = 1 << 30
+
+
+def pointer_pages(page_bytes: int, unused: int, count: int) -> set[int]:
+    """
+    Return the pages that only say which page leads to which, in a file that moves its pages.
+
+    Source: https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages
+
+    Args:
+        unused: Bytes at the end of each page that SQLite leaves alone.
+        count: Number of pages.
+    """
+    locked = LOCKED_BYTE // page_bytes + 1
+    every = range(2, count + 1, (page_bytes - unused) // POINTER_BYTES + 1)
+    return {number + (number == locked) for number in every}
+
+
 class BrokenPage(Exception):
     """A page, or a cell of it, is not what the format says."""
 
@@ -132,6 +157,15 @@ class PageFile:
             raise BrokenPage
         _, rows, _ = self._read(number, set())
         return LEAF_INDEX if kind == INNER_INDEX else kind, rows
+
+    def pointer_pages(self) -> set[int]:
+        """Return the pages that hold no rows, only numbers of pages; {} if pages do not move."""
+        try:
+            moves = self.page(2)[0] == FIRST_PAGE  # also if the header is damaged
+        except BrokenPage:
+            return set()
+        unused = self.page_bytes - self._usable
+        return pointer_pages(self.page_bytes, unused, self.count) if moves else set()
 
     def free_pages(self) -> set[int] | None:
         """Return the pages of the free list; None if it cannot be read to its end."""

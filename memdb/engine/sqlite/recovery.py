@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import apsw
 
-from memdb.engine.sqlite.connection import open_temporary
+from memdb.engine.sqlite.connection import SET_AUTO_VACUUM, open_temporary
 from memdb.engine.sqlite.digests import columns_of, register_functions, row_digest
 from memdb.engine.sqlite.pages import LEAF_INDEX, PageFile, Tree, orphans
 from memdb.engine.sqlite.schema import read_schema
@@ -163,7 +163,7 @@ def read_rows(path: str, *, wal: bool) -> Found:
     Cost: 1 s per 20 MB, and memory for three times the file.
     """
     file = PageFile(path, wal=wal)
-    shapes, roots = _shapes()
+    shapes, roots = _shapes(moving=bool(file.pointer_pages()))
     roots |= _stored_roots(file)
     trees = {name: file.tree(root) for name, root in roots.items()}
     rows: dict[str, list[Values]] = {}
@@ -178,7 +178,9 @@ def read_rows(path: str, *, wal: bool) -> Found:
     free = file.free_pages()
     if lost and free is not None:
         for name, raw in orphans(
-            file, known | free, lambda kind, row: _fits(shapes, lost, kind, row)
+            file,
+            known | free | file.pointer_pages(),
+            lambda kind, row: _fits(shapes, lost, kind, row),
         ):
             rows[name] += [values for row in raw if (values := shapes[name].read(row)) is not None]
     intact = {
@@ -218,10 +220,17 @@ def _names(trees: dict[str, Tree], index: str, types: tuple[type, ...]) -> list[
     ]
 
 
-def _shapes() -> tuple[dict[str, Shape], dict[str, int]]:
-    """Return the tables of a new file, and the first page of each table and index."""
+def _shapes(*, moving: bool) -> tuple[dict[str, Shape], dict[str, int]]:
+    """
+    Return the tables of a new file, and the first page of each table and index.
+
+    Args:
+        moving: It is a file that moves its pages.
+    """
     temporary = open_temporary()
     try:
+        if moving:
+            temporary.all(SET_AUTO_VACUUM)
         register_functions(temporary.raw)
         temporary.all(read_schema())
         roots: dict[str, int] = dict(temporary.all(SELECT_OBJECTS))

@@ -106,9 +106,10 @@ class Tail:
 
     Attributes:
         parts: How often the connection added a part to the index of messages.
+        dropped: How many messages it dropped from that index.
     """
 
-    __slots__ = ("_digests", "_index", "_now", "_state", "_tx", "parts")
+    __slots__ = ("_digests", "_index", "_now", "_state", "_tx", "dropped", "parts")
 
     def __init__(self, tx: Tx, now: Callable[[], object]) -> None:
         """
@@ -120,7 +121,7 @@ class Tail:
         self._tx = tx
         self._now = now
         self._index: apsw.Connection | None = None
-        self.parts = 0
+        self.dropped = self.parts = 0
         self._digests: dict[int, int] = {}  # of the messages in the index in memory, by id
         self._state: object = None  # of the file when that index was made
 

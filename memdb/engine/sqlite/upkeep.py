@@ -1,11 +1,12 @@
 """
 Upkeep of a file that is written to: merges of the index and checkpoints, in a thread of its own.
 
-Both would else happen inside some append, which then takes a hundred times as long. The thread
-begins with a commit that leaves something to do, works while nobody writes, in steps of a
-millisecond, and ends when nothing is left. If everybody writes without a pause it works all the
-same, between two writes. Correctness never depends on it: FTS5 and SQLite do both by themselves
-in a write, if no thread did for long.
+Both would else happen inside some append, which then takes a hundred times as long. After more than
+a quarter of the messages was removed, the words of these leave the index, and free pages the file
+(ADR-0044). The thread begins with a commit that leaves something to do, works while nobody writes,
+in steps of a millisecond, and ends when nothing is left. If everybody writes without a pause it
+works all the same, between two writes. Correctness never depends on it: FTS5 and SQLite merge and
+move by themselves in a write, if no thread did for long.
 """
 
 from __future__ import annotations
@@ -13,19 +14,29 @@ from __future__ import annotations
 import os
 from _thread import RLock, start_new_thread
 from _weakref import ref
-from time import sleep
+from time import monotonic, sleep
 
+from memdb.engine.sqlite.packing import (
+    count_free_pages,
+    count_pages,
+    merge_piece,
+    move_piece,
+    moves_pages,
+)
+from memdb.engine.sqlite.words import MERGE
 from memdb.errors import Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from typing import Protocol
+    from typing import Protocol, TypeVar
 
     import apsw
 
     from memdb.engine.sqlite.connection import Tx
+
+    T = TypeVar("T")
 
     class Kept(Protocol):
         """The file that is kept up, as this module sees it."""
@@ -52,8 +63,15 @@ MERGE_PAGES = 32
 # Merged per part that was added, while others write: what it costs to keep up.
 PAGES_PER_PART = 16
 
-# One change is that of the statement itself. Source: sqlite.org/fts5.html#the_merge_command
-MERGED_CHANGES = 2
+# Messages that were removed, before it is looked at how many there are, and the part of them from
+# which on the index is made anew: one of as many as are left, and two.
+LEAST_DROPPED, DROPPED_PART = 2000, 3
+
+# The part of a file that may be free; 16 pages leave it so many times in a step, of 2 ms.
+FREE_PART, MOVED_PIECES = 4, 16
+
+# How long a close goes on with that.
+CLOSE_S = 1.0
 
 # Moves what it can without waiting for a reader or a writer.
 CHECKPOINT_NOW = """/* upkeep.checkpoint */
@@ -75,6 +93,7 @@ class Upkeep:
     `note_commit` costs 0.3 µs, and starting the thread 50 µs.
 
     Attributes:
+        dropped: Messages that this process dropped from the index, since it was made anew.
         parts: Parts that this process added to the index of messages and did not merge yet.
         is_waiting: Whether the thread wants to write: others let it, for a moment.
         is_running: Whether there is a thread.
@@ -85,11 +104,15 @@ class Upkeep:
         "__weakref__",
         "_busy",
         "_db",
+        "_dropped_due",
+        "_is_merging",
+        "_is_packing",
         "_is_stopped",
         "_left",
         "_seen",
         "_wal_due",
         "_wal_from",
+        "dropped",
         "is_running",
         "is_waiting",
         "parts",
@@ -104,7 +127,9 @@ class Upkeep:
         self._left = 0  # pages to merge while others write
         self._seen = -1  # commits at the last look
         self._wal_from = self._wal_due = wal_pages
-        self.parts = self.wal_pages = 0
+        self._dropped_due = LEAST_DROPPED
+        self._is_packing = self._is_merging = False
+        self.dropped = self.parts = self.wal_pages = 0
         self.is_running = self.is_waiting = False
         _all[:] = [*(one for one in _all if one() is not None), ref(self)]
 
@@ -118,9 +143,16 @@ class Upkeep:
                 return 0
         return 0
 
-    def note_commit(self, parts: int) -> None:
-        """Note a commit that added *parts* to the index, and start the thread if it is due."""
+    def note_commit(self, parts: int, dropped: int = 0) -> None:
+        """
+        Note a commit, and start the thread if it is due.
+
+        Args:
+            parts: It added so many to the index.
+            dropped: Messages that it dropped from the index.
+        """
         self.parts += parts
+        self.dropped += dropped
         if self.wal_pages < self._wal_from:
             self._wal_due = self._wal_from  # it began anew
         if not self.is_running and self._is_due():
@@ -137,7 +169,12 @@ class Upkeep:
         return self.parts >= PARTS
 
     def _is_due(self) -> bool:
-        return self.has_parts or self.wal_pages >= self._wal_due
+        return self.has_parts or self.has_dropped or self.wal_pages >= self._wal_due
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether so much was removed that the index may have to be made anew, or is made so."""
+        return self._is_packing or self.dropped >= self._dropped_due
 
     def work(self) -> bool:
         """Do one step if it is time for it; return False to end the thread."""
@@ -152,14 +189,47 @@ class Upkeep:
                     # A reader may keep it from beginning anew: then not at every commit.
                     self._wal_due = self.wal_pages + self._wal_from
                     self._move_wal(db)
-                if is_quiet or self._left > 0 or self.parts >= MANY_PARTS:
+                if self.has_dropped and (is_quiet or self._is_merging or not self._is_packing):
+                    self._pack(db)  # free pages stay while others write: they fill them
+                elif is_quiet or self._left > 0 or self.parts >= MANY_PARTS:
                     self._merge(db)
             except Busy:
                 self._left = 0  # another process writes for long: later
             except Exception:  # noqa: BLE001 (a full disk, say: the next write of a caller tells)
-                self.parts = self._left = 0
+                self._give_up()
             self._seen = db.commits
         return True
+
+    def _give_up(self) -> None:
+        """Leave everything as it is, until there is more to do."""
+        self.parts = self.dropped = self._left = 0
+        self._is_packing = self._is_merging = False
+
+    def finish(self) -> None:
+        """Go on for a second with what a large deletion left to do, before the file is closed."""
+        end = monotonic() + CLOSE_S
+        with self._busy:
+            db = self._db()
+            try:
+                while db is not None and self.has_dropped and monotonic() < end:
+                    self._pack(db)
+            except Exception:  # noqa: BLE001 (as in `work`)
+                self._give_up()
+
+    def _pack(self, db: Kept) -> None:
+        """Do a step of what is due after much was removed: merge the index, then cut the file."""
+        if self._is_merging:
+            self._is_merging = self.merge(db, MERGE_PAGES)
+            self.parts = self.parts if self._is_merging else 0
+        elif self._is_packing:
+            self._is_packing = self._in_write(db, _move_pages)
+        else:
+            held = self._in_write(db, lambda tx: tx.words.count_messages())
+            if self.dropped * DROPPED_PART < held:
+                self._dropped_due = -(-held // DROPPED_PART)
+                return
+            self._is_packing = self._is_merging = self.merge(db, -MERGE_PAGES)
+            self.dropped, self._dropped_due = 0, LEAST_DROPPED
 
     def _merge(self, db: Kept) -> None:
         """Merge some pages; what is left for busy times grows with what was added."""
@@ -173,16 +243,24 @@ class Upkeep:
             self.parts = 0
 
     def merge(self, db: Kept, pages: int) -> bool:
-        """Merge some pages of the index of messages; return whether there is more to do."""
+        """
+        Merge some pages of the index of messages; return whether there is more to do.
+
+        Args:
+            pages: Below zero, the whole index is to become one part.
+        """
+        return self._in_write(db, lambda tx: merge_piece(tx, MERGE[0], pages))
+
+    def _in_write(self, db: Kept, work: Callable[[Tx], T]) -> T:
+        """Do *work* in a transaction, for which others let this thread go first."""
         self.is_waiting = True
         try:
             with db.write_briefly() as tx:
                 self.is_waiting = False
                 tx.facts()
-                before = tx.raw.total_changes()
-                tx.words.merge_messages(pages)
+                done = work(tx)
                 tx.keep_facts()
-                return tx.raw.total_changes() - before >= MERGED_CHANGES
+                return done
         finally:
             self.is_waiting = False
 
@@ -205,7 +283,7 @@ class Upkeep:
     @property
     def pause_s(self) -> float:
         """How long the thread sleeps until the next step."""
-        return 0.0005 if self._left else PAUSE_S
+        return 0.0005 if self._left or self._is_merging else PAUSE_S
 
     def stop(self) -> None:
         """End the thread when its step is done, and wait for that."""
@@ -215,6 +293,13 @@ class Upkeep:
     def rest(self, timeout_s: float = STOP_S) -> Callable[[], None]:
         """Wait until no step is at work; return what lets the thread go on."""
         return self._busy.release if self._busy.acquire(timeout=timeout_s) else nothing
+
+
+def _move_pages(tx: Tx) -> bool:
+    """Let some free pages leave the file; return whether there are more that should."""
+    if not moves_pages(tx) or count_free_pages(tx) * FREE_PART <= count_pages(tx):
+        return False
+    return all(move_piece(tx) for _ in range(MOVED_PIECES))
 
 
 def nothing() -> None:

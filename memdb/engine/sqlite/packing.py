@@ -1,0 +1,206 @@
+"""
+Giving back the room of deleted rows: indexes are merged whole, free pages leave the file.
+
+All of it goes in steps of some milliseconds, each a transaction of its own. So others write in
+between, and a program that is stopped loses no more than the step in progress. A file moves its
+pages for that (auto_vacuum = INCREMENTAL, set when it is made); one of an older memdb begins to do
+so with its first rewriting as a whole (ADR-0044).
+"""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+
+from memdb.engine.sqlite.words import MERGE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import Protocol
+
+    from memdb.engine.sqlite.connection import Tx
+    from memdb.models.types import Progress
+
+    class Packed(Protocol):
+        """The file that is packed, as this module sees it."""
+
+        def write(self) -> AbstractContextManager[Tx]:
+            """Return a context that writes."""
+
+        def read(self) -> AbstractContextManager[Tx]:
+            """Return a context that reads."""
+
+
+# How long others wait for a step, and the pause in which they get their turn.
+HOLD_S, PAUSE_S = 0.005, 0.001
+
+# Pages between two looks at the time. Each merge leaves a page half full.
+MERGED_PAGES, MOVED_PAGES = 64, 16
+
+# One change is that of the statement itself. Source: sqlite.org/fts5.html#the_merge_command
+MERGED_CHANGES = 2
+
+# What `PRAGMA auto_vacuum` says of a file whose pages can be moved.
+INCREMENTAL = 2
+
+# Of how many parts an index consists, and of how many pages.
+COUNT_PARTS = (
+    """/* packing.parts_of_messages */
+SELECT count(DISTINCT segid), count(*) FROM messages_fts_idx
+""",
+    """/* packing.parts_of_archived */
+SELECT count(DISTINCT segid), count(*) FROM archived_fts_idx
+""",
+    """/* packing.parts_of_entries */
+SELECT count(DISTINCT segid), count(*) FROM entries_fts_idx
+""",
+    """/* packing.parts_of_summaries */
+SELECT count(DISTINCT segid), count(*) FROM summaries_fts_idx
+""",
+    """/* packing.parts_of_artifacts */
+SELECT count(DISTINCT segid), count(*) FROM artifacts_fts_idx
+""",
+    """/* packing.parts_of_items */
+SELECT count(DISTINCT segid), count(*) FROM items_fts_idx
+""",
+    """/* packing.parts_of_sessions */
+SELECT count(DISTINCT segid), count(*) FROM sessions_fts_idx
+""",
+)
+
+SELECT_MODE = """/* packing.mode */
+SELECT auto_vacuum FROM pragma_auto_vacuum
+"""
+
+SELECT_FREE_PAGES = """/* packing.free_pages */
+SELECT freelist_count FROM pragma_freelist_count
+"""
+
+SELECT_PAGES = """/* packing.pages */
+SELECT page_count FROM pragma_page_count
+"""
+
+# Moves up to 16 of the last pages of the file to free ones, and cuts the file.
+MOVE_PAGES = """/* packing.move_pages */
+PRAGMA incremental_vacuum(16)
+"""
+
+
+def moves_pages(tx: Tx) -> bool:
+    """Return whether free pages of the file can leave it in steps."""
+    row = tx.one(SELECT_MODE)
+    return row is not None and int(row[0]) == INCREMENTAL
+
+
+def count_free_pages(tx: Tx) -> int:
+    """Return how many pages of the file hold nothing."""
+    return int((tx.one(SELECT_FREE_PAGES) or (0,))[0])
+
+
+def count_pages(tx: Tx) -> int:
+    """Return how many pages the file has."""
+    return int((tx.one(SELECT_PAGES) or (0,))[0])
+
+
+def merge_piece(tx: Tx, sql: str, pages: int) -> bool:
+    """
+    Merge some pages of an index; return whether there is more to do.
+
+    Args:
+        pages: Below zero, all parts of the index become one, and this is the beginning.
+    """
+    before = tx.raw.total_changes()
+    tx.run(sql, {"pages": pages})
+    changed: int = tx.raw.total_changes() - before
+    return changed >= MERGED_CHANGES
+
+
+def move_piece(tx: Tx) -> bool:
+    """Let up to 16 free pages leave the file; return whether there are more."""
+    tx.all(MOVE_PAGES)
+    return count_free_pages(tx) > 0
+
+
+def step(db: Packed, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
+    """
+    Do pieces for five milliseconds in one transaction; return how many, and whether there are more.
+
+    Transaction: its own.
+    """
+    done = 0
+    with db.write() as tx:
+        tx.facts()
+        end = monotonic() + HOLD_S
+        has_more = True
+        while has_more and (not done or monotonic() < end):
+            has_more = piece(tx)
+            done += 1
+        tx.keep_facts()
+    return done, has_more
+
+
+def merge_some(db: Packed, pages: int) -> None:
+    """Merge up to *pages* of each index, where enough parts of a size are."""
+    for sql in MERGE:
+
+        def piece(tx: Tx, sql: str = sql) -> bool:
+            return merge_piece(tx, sql, MERGED_PAGES)
+
+        left, has_more = pages, True
+        while left > 0 and has_more:
+            done, has_more = step(db, piece)
+            left -= done * MERGED_PAGES
+            if has_more:
+                sleep(PAUSE_S)
+
+
+def pack(db: Packed, progress: Progress | None, *, merge_only: bool = False) -> None:
+    """
+    Make one part of each full-text index, without dropped words; then give free pages back.
+
+    Args:
+        progress: Called with (done, total) pages after each step. What it raises ends the
+            packing; what was done by then stays.
+        merge_only: Free pages stay.
+    """
+    with db.read() as tx:
+        parts = [tx.one(sql) or (0, 0) for sql in COUNT_PARTS]
+        free = count_free_pages(tx)
+    done, total = 0, sum(pages for count, pages in parts if count > 1) + free
+    for sql, (count, pages) in zip(MERGE, parts, strict=True):
+        if count > 1:
+            for merged in _merge_whole(db, sql):
+                _tell(progress, done + min(merged, pages), total)
+            done += pages
+    if merge_only:
+        return
+    with db.read() as tx:
+        left = count_free_pages(tx)
+    total = done + left
+    while left > 0:
+        moved, has_more = step(db, move_piece)
+        left = left - moved * MOVED_PAGES if has_more else 0  # others may free pages without end
+        _tell(progress, total - max(left, 0), total)
+    _tell(progress, total, total)
+
+
+def _merge_whole(db: Packed, sql: str) -> Iterator[int]:
+    """Make one part of an index; yield after each step how many pages were merged so far."""
+    merged, first = 0, [-MERGED_PAGES]
+
+    def piece(tx: Tx) -> bool:
+        return merge_piece(tx, sql, first.pop() if first else MERGED_PAGES)
+
+    has_more = True
+    while has_more:
+        done, has_more = step(db, piece)
+        merged += done * MERGED_PAGES
+        yield merged
+
+
+def _tell(progress: Progress | None, done: int, total: int) -> None:
+    """Tell how far it is, and let others have their turn."""
+    if progress is not None:
+        progress(done, total)
+    sleep(PAUSE_S)
