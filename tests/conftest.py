@@ -331,6 +331,35 @@ def postgres_databases() -> Iterator[Any]:
         pytest.skip(f"no PostgreSQL server: {error}")
 
 
+class Kept:
+    """What a closed database holds, to be put in other places."""
+
+    def __init__(self, path: Path, databases: Any) -> None:
+        """Take the database of *path*, which a server has under another name if there is one."""
+        self._databases = databases
+        self._content = path.read_bytes() if databases is None else databases.keep(path)
+
+    def put(self, path: Path, *, lasting: bool = False) -> str:
+        """Put a copy at *path*; return what opens it, beyond the test if it is *lasting*."""
+        if self._databases is None:
+            path.write_bytes(self._content)
+            return str(path)
+        return self._databases.put_copy(self._content, path, lasting=lasting)  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session")
+def make_kept(request: pytest.FixtureRequest) -> Callable[..., Kept]:
+    """Return a function that fills a database at a path by another function, and takes it."""
+    is_file = request.config.getoption("engine") == "sqlite"
+    databases = None if is_file else request.getfixturevalue("postgres_databases")
+
+    def make(path: Path, fill: Callable[[str], object]) -> Kept:
+        fill(str(path) if databases is None else databases.address_of(path))
+        return Kept(path, databases)
+
+    return make
+
+
 @pytest.fixture
 def databases(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Return what gives each path a database of this test's; None over files."""
@@ -558,6 +587,18 @@ def run_sql(request: pytest.FixtureRequest, databases: Any) -> Callable[..., lis
         return rows  # type: ignore[no-any-return]
 
     return run
+
+
+@pytest.fixture
+def lose_vectors() -> Callable[[MemDB], None]:
+    """Return a function that removes every vector of a database, with none due."""
+
+    def lose(db: MemDB) -> None:
+        with db._db.write() as tx:
+            for kind in ("message", "entry", "summary", "item"):
+                tx.vectors.drop(kind, 0, 1 << 62)
+
+    return lose
 
 
 @pytest.fixture

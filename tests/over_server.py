@@ -21,7 +21,6 @@ BY_PLACE = {
     "tests/hostile/": "files of strangers",
     "tests/integrations/": "clients have their own environments",
     "tests/search/test_snapshots.py": "counts the statements of SQLite",
-    "tests/web/": "the page is told of a file",
 }
 
 # Single tests, by the end of their name.

@@ -132,11 +132,11 @@ END $$;
 """
 
 
-# Without partitions, which are read with their tables, and what tells of commits.
+# Without partitions, which are read with their tables, the full text, and what tells of commits.
 TABLES = """
 SELECT relname FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-  AND relname NOT IN ('commits', 'watchers', 'memdb_format')
+  AND relname NOT IN ('commits', 'watchers', 'memdb_format') AND relname !~ '^words'
 ORDER BY relname
 """
 
@@ -153,6 +153,7 @@ class Databases:
         self._address = address
         self._by_path: dict[str, str] = {}
         self._free: list[str] = []
+        self._copies: set[str] = set()
         self._count = 0
         self._execute("postgres", "CREATE DATABASE memdb_template")
         engine = PostgresEngine(
@@ -168,8 +169,9 @@ class Databases:
             for sql in statements:
                 connection.execute(sql)
 
-    def address_of(self, path: str) -> str:
+    def address_of(self, path: str | os.PathLike[str]) -> str:
         """Return the address of the database that stands for a path, empty at the first call."""
+        path = os.fspath(path)
         if path.startswith("postgresql://"):
             return path
         key = path if path == ":memory:" else os.path.abspath(path)
@@ -179,11 +181,31 @@ class Databases:
             self._by_path[key] = self._free.pop() if self._free else self._make()
         return self._named(self._by_path[key])
 
-    def _make(self) -> str:
+    def _make(self, template: str = "memdb_template") -> str:
         self._count += 1
         name = f"t{self._count}"
-        self._execute("postgres", f"CREATE DATABASE {name} TEMPLATE memdb_template")
+        self._execute("postgres", f"CREATE DATABASE {name} TEMPLATE {template}")
         return name
+
+    def keep(self, path: str | os.PathLike[str]) -> str:
+        """Return the name of the closed database of a path, which `put_copy` copies from now on."""
+        self.address_of(path)
+        name = self._by_path.pop(os.path.abspath(path))
+        self._execute("postgres", _disconnect(name))
+        return name
+
+    def put_copy(self, name: str, path: str | os.PathLike[str], *, lasting: bool = False) -> str:
+        """
+        Let a path stand for a copy of a database that was kept; return its address.
+
+        It is removed with the others of a test, unless it is *lasting*: then only the address
+        names it.
+        """
+        copy = self._make(name)
+        if not lasting:
+            self._by_path[os.path.abspath(path)] = copy
+            self._copies.add(copy)
+        return self._named(copy)
 
     def run_sql(self, path: str, sql: str, *values: object) -> list[tuple[object, ...]]:
         """Run a statement in the database of a path; return its rows, if it has any."""
@@ -224,10 +246,17 @@ class Databases:
         """Empty every database that was used, and end what is connected to it."""
         names, self._by_path = [*self._by_path.values()], {}
         for name in names:
-            self._execute(
-                "postgres",
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                f"WHERE datname = '{name}' AND pid <> pg_backend_pid()",
-            )
+            if name in self._copies:
+                self._copies.remove(name)
+                self._execute("postgres", f"DROP DATABASE {name} WITH (FORCE)")
+                continue
+            self._execute("postgres", _disconnect(name))
             self._execute(name, RESET)
             self._free.append(name)
+
+
+def _disconnect(name: str) -> str:
+    return (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        f"WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+    )

@@ -331,13 +331,13 @@ def test_messages_without_a_vector_get_one_when_archived(db: MemDB, embedder: An
     assert db.file.spaces()[0].vectors == 3
 
 
-def test_rebuild_finds_archived_messages_without_a_vector(db: MemDB) -> None:
+def test_rebuild_finds_archived_messages_without_a_vector(
+    db: MemDB, lose_vectors: Callable[[MemDB], None]
+) -> None:
     """They become due like others."""
     chat = filled(db, 20)
     chat.archive(keep_last=0)
-    with db._db.write() as tx:
-        tx.run("DELETE FROM vectors")
-        tx.run("DELETE FROM vector_groups")
+    lose_vectors(db)
 
     db.file.rebuild()
     db.jobs.run()

@@ -400,13 +400,13 @@ def test_two_processes_embed_each_text_once(path: str, start_child: Callable[...
         assert (vectors(db), db.jobs.pending(), db.file.check()) == (300, 0, [])
 
 
-def test_rebuild_makes_what_lost_its_vector_due_again(db: MemDB) -> None:
+def test_rebuild_makes_what_lost_its_vector_due_again(
+    db: MemDB, lose_vectors: Callable[[MemDB], None]
+) -> None:
     """Messages and entries alike, also where a later message is due already."""
     fill(db)
     db.jobs.run()
-    with db._db.write() as tx:
-        tx.run("DELETE FROM vectors")
-        tx.run("DELETE FROM vector_groups")
+    lose_vectors(db)
     db.scope("ann").session("s").append("user", "later")
 
     db.file.rebuild()

@@ -150,9 +150,12 @@ def test_a_blob_is_found_when_it_is_complete(tx: Tx) -> None:
 def test_damaged_blobs_are_named(tx: Tx) -> None:
     """Other bytes, broken compression, a missing chunk."""
     numbers = [blob(tx, data * 300) for data in (b"a", b"b", b"c", b"d")]
-    tx.run("UPDATE blob_chunks SET data = x'00' WHERE blob_no = :n", {"n": numbers[1]})
     tx.run(
-        "UPDATE blob_chunks SET data = x'00', codec = 'raw' WHERE blob_no = :n", {"n": numbers[2]}
+        "UPDATE blob_chunks SET data = :zero WHERE blob_no = :n", {"zero": b"\0", "n": numbers[1]}
+    )
+    tx.run(
+        "UPDATE blob_chunks SET data = :zero, codec = 'raw' WHERE blob_no = :n",
+        {"zero": b"\0", "n": numbers[2]},
     )
     tx.run("DELETE FROM blob_chunks WHERE blob_no = :n", {"n": numbers[3]})
 

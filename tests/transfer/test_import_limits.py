@@ -162,15 +162,9 @@ def old(db: MemDB, tmp_path: Path) -> str:
     return str(tmp_path / "old.jsonl")
 
 
-ENTRY_VECTORS = """
-SELECT vector FROM vector_groups JOIN vectors ON vectors.id >> 8 = vector_groups.id >> 8
-WHERE kind = 'entry'
-"""
-
-
 def _vectors(db: MemDB) -> list[bytes]:
     with db._db.read() as tx:
-        return [row[0] for row in tx.all(ENTRY_VECTORS)]
+        return [vector for _, vector in tx.vectors.list_page(1, "entry", 0, 1 << 62, 100)]
 
 
 def test_the_vector_of_an_old_text_is_not_taken(db: MemDB, old: str) -> None:
@@ -184,11 +178,11 @@ def test_the_vector_of_an_old_text_is_not_taken(db: MemDB, old: str) -> None:
     assert _vectors(db) != stale
 
 
-def test_a_vector_of_an_old_text_does_not_stand_for_a_missing_one(db: MemDB, old: str) -> None:
+def test_a_vector_of_an_old_text_does_not_stand_for_a_missing_one(
+    db: MemDB, old: str, lose_vectors: Any
+) -> None:
     """An entry whose vector was never made does not get the old one."""
-    with db._db.write() as tx:
-        tx.run("DELETE FROM vectors")
-        tx.run("DELETE FROM vector_groups")
+    lose_vectors(db)
     db.import_file(old)
 
     assert (_vectors(db), db.jobs.pending()) == ([], 1)

@@ -15,32 +15,27 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Return the bytes of the file of the examples."""
-    path = tmp_path_factory.mktemp("web") / "trip.db"
-    fill(path)
-    return path.read_bytes()
+def filled(tmp_path_factory: pytest.TempPathFactory, make_kept: Callable[..., Any]) -> Any:
+    """Return what the database of the examples holds, with a method `put`."""
+    return make_kept(tmp_path_factory.mktemp("web") / "trip.db", fill)
 
 
 @pytest.fixture
-def make_site(tmp_path: Path, filled: bytes) -> Iterator[Callable[..., Site]]:
+def make_site(tmp_path: Path, filled: Any, databases: Any) -> Iterator[Callable[..., Site]]:
     """Return a function that serves a copy of the file of the examples."""
     with ExitStack() as stack:
 
         def make(name: str = "trip.db", *, mode: str = "write", **options: Any) -> Site:
-            path = tmp_path / name
-            path.write_bytes(filled)
-            db = stack.enter_context(opened(path, mode=mode))
+            db = stack.enter_context(opened(filled.put(tmp_path / name), mode=mode))
             return stack.enter_context(served(db, **options))
 
         yield make
 
 
 @pytest.fixture(scope="module")
-def reading_site(tmp_path_factory: pytest.TempPathFactory, filled: bytes) -> Iterator[Site]:
+def reading_site(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Iterator[Site]:
     """Return a served copy for all tests of a module that only read."""
-    path = tmp_path_factory.mktemp("reading") / "trip.db"
-    path.write_bytes(filled)
+    path = filled.put(tmp_path_factory.mktemp("reading") / "trip.db", lasting=True)
     with opened(path) as db, served(db) as site:
         yield site
 

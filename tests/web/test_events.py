@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -100,7 +98,9 @@ def test_who_writes_all_the_time_is_told_by_turns() -> None:
     assert [b"event: change" in one for one in told] == [False, True, True, True, True]
 
 
-def test_what_others_write_is_told(site: Site, tmp_path: Path) -> None:
+def test_what_others_write_is_told(
+    site: Site, tmp_path: Path, run_child: Callable[..., str]
+) -> None:
     """By this process, by the API, and by another process; to every stream."""
     program = (
         "import memdb, sys\n"
@@ -114,8 +114,7 @@ def test_what_others_write_is_told(site: Site, tmp_path: Path) -> None:
         said = {"role": "user", "text": "By the API."}
         assert site.ask("POST", "message", {"user": "ann", "session": "trip"}, said).status == 200
         assert first.event() == second.event() == "change"
-        path = str(tmp_path / "trip.db")
-        subprocess.run([sys.executable, "-c", program, path], check=True, cwd=ROOT, timeout=60)
+        run_child(program, tmp_path / "trip.db")
         assert first.event() == second.event() == "change"
 
 
@@ -192,10 +191,9 @@ def test_a_file_that_a_newer_memdb_migrated_is_told(site: Site) -> None:
     assert "memdb web" in refused.json["todo"]
 
 
-def test_the_end_of_the_server_is_told(tmp_path: Path, filled: bytes) -> None:
+def test_the_end_of_the_server_is_told(tmp_path: Path, filled: Any) -> None:
     """It does not wait for the tabs."""
-    path = tmp_path / "trip.db"
-    path.write_bytes(filled)
+    path = filled.put(tmp_path / "trip.db")
     with opened(path) as db, served(db) as site:
         connection = site.begin("GET", "/api/v1/events")
         stream = Stream(connection)

@@ -111,11 +111,10 @@ def test_a_file_that_is_migrated_has_a_page_of_its_own(tab: Tab) -> None:
 
 
 def test_a_busy_file_is_tried_again(
-    tmp_path: Path, filled: bytes, open_tab: Callable[..., Tab]
+    tmp_path: Path, filled: Any, open_tab: Callable[..., Tab]
 ) -> None:
     """An edit says that nothing was written and keeps the words; a view counts down."""
-    path = tmp_path / "trip.db"
-    path.write_bytes(filled)
+    path = filled.put(tmp_path / "trip.db")
     with opened(path, busy_timeout_s=0.1) as db, served(db) as site, opened(path) as other:
         tab = open_tab(site)
         page = tab.open("entries?user=ann")

@@ -69,10 +69,9 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def shared_site(tmp_path_factory: pytest.TempPathFactory, filled: bytes) -> Iterator[Site]:
+def shared_site(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Iterator[Site]:
     """Return one served copy for the tests that only look."""
-    path = tmp_path_factory.mktemp("views") / "trip.db"
-    path.write_bytes(filled)
+    path = filled.put(tmp_path_factory.mktemp("views") / "trip.db", lasting=True)
     with opened(path) as db, served(db) as site:
         yield site
 

@@ -466,10 +466,9 @@ def test_a_file_that_was_replaced(site: Site, tmp_path: Path) -> None:
     assert "memdb web" in answer.json["todo"]
 
 
-def test_reads_do_not_wait_for_a_writer(tmp_path: Path, filled: bytes) -> None:
+def test_reads_do_not_wait_for_a_writer(tmp_path: Path, filled: Any) -> None:
     """While another process writes, every read answers; a write is told to come again."""
-    path = tmp_path / "trip.db"
-    path.write_bytes(filled)
+    path = filled.put(tmp_path / "trip.db")
     said = {"role": "user", "text": "hi"}
     with opened(path, busy_timeout_s=0.1) as db, served(db) as site, memdb.open(path) as other:
         with other.transaction():

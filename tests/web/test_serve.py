@@ -30,7 +30,7 @@ from memdb.web.service import Service, ServiceServer, listen
 from memdb.web.tokens import TokenFile, add_grant, hash_of, read_grants, remove_grant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from memdb.api.database import MemDB
@@ -132,22 +132,23 @@ def running(db: MemDB, tokens: Path, **options: Any) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """Return the bytes of a file in which ann is alone, and of one with others."""
+def two(tmp_path_factory: pytest.TempPathFactory, make_kept: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return what a database holds in which ann is alone, and one with others."""
     folder = tmp_path_factory.mktemp("serve")
-    fill(folder / "alone.db")
-    alone = (folder / "alone.db").read_bytes()
-    (folder / "beside.db").write_bytes(alone)
-    with opened(folder / "beside.db") as db:
-        fill_other(db, "bob")
-        fill_other(db, "ann", "other app")
-    return alone, (folder / "beside.db").read_bytes()
+
+    def fill_all(path: str) -> None:
+        fill(path)
+        with opened(path) as db:
+            fill_other(db, "bob")
+            fill_other(db, "ann", "other app")
+
+    return make_kept(folder / "alone.db", fill), make_kept(folder / "beside.db", fill_all)
 
 
 @pytest.fixture
-def beside(tmp_path: Path, two: tuple[bytes, bytes]) -> Iterator[Running]:
+def beside(tmp_path: Path, two: tuple[Any, Any]) -> Iterator[Running]:
     """Return a served file with ann and others."""
-    (tmp_path / "beside.db").write_bytes(two[1])
+    two[1].put(tmp_path / "beside.db")
     with (
         opened(tmp_path / "beside.db") as db,
         running(db, tmp_path / "tokens.json") as found,
@@ -156,9 +157,9 @@ def beside(tmp_path: Path, two: tuple[bytes, bytes]) -> Iterator[Running]:
 
 
 @pytest.fixture
-def alone(tmp_path: Path, two: tuple[bytes, bytes]) -> Iterator[Running]:
+def alone(tmp_path: Path, two: tuple[Any, Any]) -> Iterator[Running]:
     """Return a served file with ann only."""
-    (tmp_path / "alone.db").write_bytes(two[0])
+    two[0].put(tmp_path / "alone.db")
     with (
         opened(tmp_path / "alone.db") as db,
         running(db, tmp_path / "alone.json") as found,
@@ -216,7 +217,7 @@ def test_a_token_of_a_user_sees_no_other(beside: Running, alone: Running) -> Non
 
 
 def test_a_token_of_a_user_changes_no_other(
-    beside: Running, tmp_path: Path, two: tuple[bytes, bytes]
+    beside: Running, tmp_path: Path, two: tuple[Any, Any]
 ) -> None:
     """Every verb that writes, with what another user has too."""
     client = beside.client("ann")
@@ -320,9 +321,9 @@ def test_a_removed_token_ends_at_once(beside: Running) -> None:
     assert beside.client("ann").send("GET", "/api/v1/sessions").status == 200
 
 
-def test_for_reading_only(tmp_path: Path, two: tuple[bytes, bytes]) -> None:
+def test_for_reading_only(tmp_path: Path, two: tuple[Any, Any]) -> None:
     """No verb that writes is there."""
-    (tmp_path / "reading.db").write_bytes(two[1])
+    two[1].put(tmp_path / "reading.db")
     with (
         opened(tmp_path / "reading.db") as db,
         running(db, tmp_path / "tokens.json", read_only=True) as found,

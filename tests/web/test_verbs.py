@@ -214,11 +214,11 @@ def test_a_read_gives_what_the_python_call_gives(reading_site: Site, verb: Verb)
 
 @pytest.mark.parametrize("verb", [one for one in VERBS if one.writes], ids=name_of)
 def test_a_write_gives_what_the_python_call_gives(
-    site: Site, verb: Verb, tmp_path: Path, filled: bytes
+    site: Site, verb: Verb, tmp_path: Path, filled: Any
 ) -> None:
     """On two copies of a file, with equal clocks and uids."""
     twin = tmp_path / "twin.db"
-    twin.write_bytes(filled)
+    filled.put(twin)
     with opened(twin) as db:
         compare(site, verb, db)
 

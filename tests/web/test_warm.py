@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import memdb
 from memdb.web.app import App
@@ -28,10 +29,10 @@ with memdb.open(sys.argv[1]) as db:
 """
 
 
-def test_the_first_key_finds_all_loaded(tmp_path: Path, filled: bytes) -> None:
+def test_the_first_key_finds_all_loaded(tmp_path: Path, filled: Any) -> None:
     """A server that was warmed loads no module for a search; warming counts no use."""
     path = tmp_path / "trip.db"
-    path.write_bytes(filled)
+    filled.put(path)
     command = [sys.executable, "-c", WARMED, str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "0"]

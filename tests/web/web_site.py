@@ -76,7 +76,7 @@ def fill(path: Path | str) -> None:
 
 
 @contextmanager
-def opened(path: Path, **options: Any) -> Iterator[MemDB]:
+def opened(path: Path | str, **options: Any) -> Iterator[MemDB]:
     """Open a file with the clock and the uids of these tests."""
     clock = Clock(0)
     clock.now_ms += 1_000_000
