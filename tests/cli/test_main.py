@@ -229,7 +229,7 @@ def test_help_loads_no_command_and_no_driver(start):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
 
-    assert done.stderr == "['memdb', 'memdb.cli']\n"
+    assert done.stderr == "['memdb', 'memdb.cli', 'memdb.cli.help', 'memdb.cli.layout']\n"
 
 
 def test_no_arguments_shows_the_help(run):
