@@ -408,8 +408,9 @@ class MemDB:
         entries is no change.
 
         Args:
-            since: The `mark` of an earlier answer of this open file. None begins now. An
-                unknown one gives `is_complete=False`: read again whatever is kept.
+            since: The `mark` of an earlier answer. None begins now. One from before the file
+                was opened says which kinds changed, and with `is_complete=False` that
+                sessions got messages or are new; an unknown one says no more than that.
 
         Raises:
             FileError: the file was removed or replaced, or a newer memdb migrated it.

@@ -43,6 +43,9 @@ COMMANDS = {
     "counts": Loaded(
         "overview", "Count what came in on each day, and entries by category and state"
     ),
+    "changes": Loaded(
+        "overview", "Say what anybody changed in FILE, and print a mark to ask from the next time"
+    ),
     "chat": Loaded("chat", "Add, show, search, condense and delete the messages of conversations"),
     "remember": Loaded("entry", "Store one long-term fact"),
     "recall": Loaded("recall", "Search messages, entries, artifacts and titles of one user"),

@@ -3,7 +3,9 @@ What changed in a file while it is open: which sessions, and which kinds of thin
 
 Each call compares the file with what the one before found. It asks no clock: sessions are
 compared by their length, all else by the counts that each writer keeps (`Maintenance.changes`).
-So a change is found whoever made it, and however fast the next one came.
+So a change is found whoever made it, and however fast the next one came. A mark tells these
+numbers too, so one of another program, or of this one before it was closed, says what kinds of
+things changed; only which sessions got messages is not known by then.
 """
 
 from __future__ import annotations
@@ -31,6 +33,11 @@ MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 3600
 # To compare very many sessions takes up to a tenth of the time.
 REST = 9
 
+# A log, how often it found something by then, the counts by kind and a digest of the lengths.
+_MARK = (
+    r"(?P<name>[0-9a-f]{16})-(?P<number>[0-9]{1,18})-(?P<state>(?:[a-z]+:[0-9a-f]+\.)*[0-9a-f]{12})"
+)
+
 # A commit that changed nothing of what is compared.
 OTHER = "other"
 
@@ -54,6 +61,7 @@ class ChangeLog:
         self._commits = -1
         self._lengths: Mapping[int, int] = {}
         self._counts: Mapping[str, int] = {}
+        self._state = (-1, "")  # the number that it was written at
         self._compare()
         self._number = 0
         self._kinds.clear()
@@ -69,13 +77,18 @@ class ChangeLog:
         self._db.refuse_inside("changes")
         with self._lock:
             self._compare()
-            now = f"{self._name}-{self._number}"
+            state = self._written_state()
+            now = f"{self._name}-{self._number}-{state}"
             if mark is None or mark == now:
                 return Changes(now)
-            name, _, number = text_value(mark, "since").rpartition("-")
-            if name != self._name or not number.isdecimal():
+            import re  # few ask so
+
+            known = re.fullmatch(_MARK, text_value(mark, "since"))
+            if known is None:
                 return Changes(now, is_complete=False)
-            then = int(number)
+            if known["name"] != self._name or int(known["number"]) > self._number:
+                return Changes(now, (), *_compare_states(known["state"], state))
+            then = int(known["number"])
             kinds = tuple(sorted(kind for kind, at in self._kinds.items() if at > then))
             ids = [no for no, at in self._sessions.items() if at > then]
         if len(ids) > MOST_SESSIONS:
@@ -119,6 +132,20 @@ class ChangeLog:
             if not found.is_empty:
                 yield found
 
+    def _written_state(self) -> str:
+        """Return the counts by kind and a digest of the lengths, as a mark tells them."""
+        number, state = self._state
+        if number != self._number:
+            from array import array
+            from hashlib import blake2b
+
+            lengths = array("q", [*self._lengths, *self._lengths.values()])
+            digest = blake2b(lengths.tobytes(), digest_size=6).hexdigest()
+            counts = [f"{kind}:{self._counts[kind]:x}" for kind in sorted(self._counts)]
+            state = ".".join([*counts, digest])
+            self._state = (self._number, state)
+        return state
+
     def _compare(self) -> None:
         """Compare the file with what the last comparison found, if anybody has written since."""
         stamp, commits = self._db.stamp(start=True), self._db.commits
@@ -143,3 +170,11 @@ class ChangeLog:
         self._sessions.update(dict.fromkeys(grown, self._number))
         for no in before.keys() - lengths.keys():
             self._sessions.pop(no, None)
+
+
+def _compare_states(before: str, now: str) -> tuple[tuple[str, ...], bool]:
+    """Return the kinds that changed between two states, and whether that is all that did."""
+    *old, lengths = before.split(".")
+    *new, lengths_now = now.split(".")
+    kinds = {one.partition(":")[0] for one in {*old} ^ {*new}}
+    return tuple(sorted(kinds)), lengths == lengths_now

@@ -141,6 +141,27 @@ def test_what_is_undone_is_no_change(db: memdb.MemDB) -> None:
     assert db.changes(start).sessions == ()
 
 
+def test_a_mark_from_before_the_file_was_opened(path: str) -> None:
+    """It says whether anything changed since, and which kinds; not which sessions grew."""
+    with memdb.open(path) as db:
+        db.scope("ann").session("trip").append("user", "We fly on 3 May.")
+        mark = db.changes().mark
+    with memdb.open(path) as db:
+        same = db.changes(mark)
+        db.scope("ann").remember("Ann likes tea.")
+    with memdb.open(path) as db:
+        told = db.changes(mark)
+        db.scope("ann").session("trip").append("user", "Pack the tent.")
+    with memdb.open(path, mode="read") as db:
+        grown = db.changes(mark)
+        again = db.changes(grown.mark)
+
+    assert same.is_empty
+    assert (told.sessions, told.kinds, told.is_complete) == ((), ("entry",), True)
+    assert (grown.sessions, grown.kinds, grown.is_complete) == ((), ("entry",), False)
+    assert again.is_empty
+
+
 def test_a_mark_that_is_not_known_says_read_all_again(db: memdb.MemDB) -> None:
     """Of another open file, or of none; and a start is no change."""
     for mark in ("x", "", "a-1", f"{db.changes().mark}x"):

@@ -35,6 +35,7 @@ LEAVES = [
     ("info",),
     ("stats",),
     ("counts",),
+    ("changes",),
     ("chat", "append"),
     ("chat", "show"),
     ("chat", "list"),
@@ -124,6 +125,7 @@ WHOLE = (
         "recover",
     ),
     *("vacuum", "query", "pack", "bench", "agent", "web", "serve", "token"),
+    "changes",
 )
 TEXT_ONLY = [("secrets", "redact")]  # about a text, not a memory
 SCOPED = [words for words in LEAVES if words[0] not in WHOLE and words not in TEXT_ONLY]
