@@ -70,8 +70,26 @@ EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 def file_id(db: MemDB) -> str:
     """Return ten letters that name the file in links: of its uid, so that they survive a move."""
-    uid = db.file.info().meta.get("file_uid", db.path)
-    number = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big")
+    return _letters(db.file.info().meta.get("file_uid", db.path))
+
+
+def place_id(path: str) -> str:
+    """
+    Return ten letters that tell whether two servers serve one file, by whatever path.
+
+    A copy has the uid of its original, so that links survive a move; here it is another file.
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116 (a str, as SQLite has it)
+    except (OSError, ValueError):  # in memory, or on a server
+        return _letters(path)
+    return _letters(f"{found.st_dev}:{found.st_ino}" if found.st_ino else os.path.realpath(path))
+
+
+def _letters(text: str) -> str:
+    """Return ten letters of the digest of a text."""
+    digest = hashlib.sha256(text.encode(errors="surrogateescape")).digest()
+    number = int.from_bytes(digest[:8], "big")
     letters = ""
     while len(letters) < ID_CHARS:
         number, place = divmod(number, len(ALPHABET))
@@ -112,7 +130,10 @@ class App:
         self._document = json.dumps(document, default=str).encode()
         name = os.path.basename(db.path)  # noqa: PTH119
         self.name = name
-        self.guard = Guard(self._starlette(), self.access, file_id=self.id, name=name)
+        self.place = place_id(db.path)
+        self.guard = Guard(
+            self._starlette(), self.access, file_id=self.id, name=name, place=self.place
+        )
 
     @property
     def address(self) -> str:
@@ -254,7 +275,7 @@ def bind(port: int, app: App, note: Callable[[str], None]) -> socket.socket:
             app.guard.port = listener.getsockname()[1]
             return listener
         served = who_serves(number)
-        if served is not None and served[0] == app.id:
+        if served is not None and served[0] == app.place:
             raise InvalidInput(
                 f"{served[1]} is served at http://{HOST}:{number}/f/{app.id}/ already: press "
                 "Enter in its terminal for a link, or give --port"
@@ -272,15 +293,15 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 
 def who_serves(port: int) -> tuple[str, str] | None:
-    """Return id and name of the file that a memdb serves on *port*; None for another program."""
+    """Return place and name of the file that a memdb serves on *port*; None for others."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay)
     try:
         with opener.open(f"http://{HOST}:{port}/", timeout=PROBE_S):
             return None
     except HTTPError as error:
         with error:
-            name, place = error.headers.get("Memdb-File"), error.headers.get("Location", "")
-        return None if name is None else (place.strip("/").removeprefix("f/"), unquote(name))
+            name, place = error.headers.get("Memdb-File"), error.headers.get("Memdb-Place", "")
+        return None if name is None else (place, unquote(name))
     except (OSError, ValueError):
         return None
 

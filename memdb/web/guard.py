@@ -170,12 +170,14 @@ class Guard:
     and `scope["memdb.cookie"]`, the cookie that let it in.
     """
 
-    def __init__(self, app: ASGIApp, access: Access, *, file_id: str, name: str) -> None:
-        """Guard *app*; *name* is that of the file, for a second start on the port."""
+    def __init__(
+        self, app: ASGIApp, access: Access, *, file_id: str, name: str, place: str
+    ) -> None:
+        """Guard *app*; *name* and *place* are those of the file, for a second start on the port."""
         self._app = app
         self._access = access
         self.base = f"/f/{file_id}/"
-        self._name = quote(name)
+        self._told = {"Memdb-File": quote(name), "Memdb-Place": place}
         self.port = 0
 
     @property
@@ -217,7 +219,7 @@ class Guard:
         if origins and origins != [self.origin]:
             raise Refused("foreign", "the request comes from another page")
         if scope["path"] == "/":
-            return RedirectResponse(self.base, 303, {"Memdb-File": self._name})
+            return RedirectResponse(self.base, 303, self._told)
         path = self._cut(scope)
         is_open = scope["memdb.base"] != "" and _is_open(path, method)
         if not is_open:

@@ -125,6 +125,22 @@ def test_a_life(file: str, tmp_path: Path) -> None:
         assert running.process.wait(WAIT_S) == 130
 
 
+def test_a_copy_is_another_file(file: str, tmp_path: Path) -> None:
+    """A copy has the uid of its original, and takes the next port; a link to the file does not."""
+    copy, link, port = str(tmp_path / "copy.db"), tmp_path / "link.db", free_port()
+    with memdb.open(file) as db:
+        db.file.backup(copy)
+    link.symlink_to(file)
+    with web(file, "--port", port) as first:
+        first.line("#k=")
+        with web(link, "--port", port) as same:
+            assert "agent.db is served at" in same.line("Error")
+            assert same.process.wait(WAIT_S) == 5
+        with web(copy, "--port", port) as second:
+            assert "serves agent.db" in second.line("Port")
+            assert f":{port}/" not in second.line("#k=")
+
+
 def test_a_port_of_another_program(file: str) -> None:
     """It says so, and takes the next."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
