@@ -112,7 +112,7 @@ def changes(call: Call, since: str | None, follow: bool) -> None:
 
 def _print_changes(call: Call, found: Changes, since: str | None) -> None:
     """Print what changed since a mark, and the new one."""
-    lines = _told(found)
+    lines = _lines_of(found)
     if since is not None:
         click.echo("\n".join(lines) if lines else "Nothing changed.")
     click.echo(f"Mark: {found.mark}")
@@ -127,10 +127,10 @@ def _print_followed(call: Call, found: Changes) -> None:
     if call.as_json:
         print_json_line(found)
     else:
-        click.echo("\n".join(_told(found)))
+        click.echo("\n".join(_lines_of(found)))
 
 
-def _told(found: Changes) -> list[str]:
+def _lines_of(found: Changes) -> list[str]:
     """Return a line for each session and kind that changed."""
     lines = []
     for one in found.sessions:

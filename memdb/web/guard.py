@@ -177,7 +177,7 @@ class Guard:
         self._app = app
         self._access = access
         self.base = f"/f/{file_id}/"
-        self._told = {"Memdb-File": quote(name), "Memdb-Place": place}
+        self._names = {"Memdb-File": quote(name), "Memdb-Place": place}
         self.port = 0
 
     @property
@@ -219,7 +219,7 @@ class Guard:
         if origins and origins != [self.origin]:
             raise Refused("foreign", "the request comes from another page")
         if scope["path"] == "/":
-            return RedirectResponse(self.base, 303, self._told)
+            return RedirectResponse(self.base, 303, self._names)
         path = self._cut(scope)
         is_open = scope["memdb.base"] != "" and _is_open(path, method)
         if not is_open:
