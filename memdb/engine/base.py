@@ -200,8 +200,8 @@ class Vectors(Protocol):
     def count(self, space_no: int, scope_no: int | None = None) -> int:
         """Return how many vectors a space holds, in all or of one scope."""
 
-    def find(self, space_no: int, kind: str, ref: int) -> bytes | None:
-        """Return the vector of a row, None if it has none."""
+    def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
+        """Return the vectors of those of *refs* that have one, by ref."""
 
     def list_page(
         self, space_no: int, kind: str, after: int, high: int, limit: int

@@ -9,8 +9,9 @@ first, and only that is compared.
 from __future__ import annotations
 
 from memdb.items.walk import find_ids
-from memdb.models.ids import scope_range
+from memdb.models.ids import MAX_INT, scope_range
 from memdb.models.items import path_of
+from memdb.records.items import is_expired
 from memdb.tables import items
 
 TYPE_CHECKING = False
@@ -46,19 +47,25 @@ class NearestItems:
             return self._of_ids(request)
         if not (request.low or request.exact):
             return self._of_scope(request.limit)
-        chosen = self._of_namespaces(request)
-        return self._of_ids(request) if chosen is None else chosen
+        refs = self._refs_within(request, FEW)
+        if len(refs) == FEW:
+            chosen = self._of_namespaces(request)
+            if chosen is not None:
+                return chosen
+            refs = self._refs_within(request, MAX_INT)
+        return self._of_scope(request.limit, {ref for some in refs for ref in some})
+
+    def _refs_within(self, request: ListRequest, most: int) -> list[range]:
+        """Return the refs of up to *most* items in the namespaces of *request*, item by item."""
+        span = request.low, request.high
+        return items.refs_within(self._tx, self._scope_no, span, self._now_ms, most)
 
     def _of_namespaces(self, request: ListRequest) -> list[Near] | None:
         """
         Return the nearest items of the scope that are in the namespaces of *request*.
 
-        None means that these hold few items, or so little of the scope that reading them
-        first is cheaper.
+        None means that these hold so little of the scope that reading them first is cheaper.
         """
-        span = request.low, request.high
-        if items.count_to(self._tx, self._scope_no, span, FEW) < FEW:
-            return None
         asked = WIDER * request.limit
         near, compared = self._items(asked, None)
         chosen = [
@@ -68,7 +75,7 @@ class NearestItems:
         return chosen[: request.limit] if is_enough else None
 
     def _of_ids(self, request: ListRequest) -> list[Near]:
-        """Return the nearest items among those that *request* allows, which are listed first."""
+        """Return the nearest of the items whose values match, which are read first."""
         ids = find_ids(self._tx, self._scope_no, request, self._now_ms)
         return self._of_scope(request.limit, items.list_refs(self._tx, ids))
 
@@ -92,7 +99,10 @@ class NearestItems:
             allowed=refs,
         )
         best = items.best_by_item(self._tx, near)
-        live = items.live_ids(self._tx, best, self._now_ms)
-        stored = items.get_many(self._tx, [item_id for item_id in best if item_id in live])
-        found = [(stored[item_id], best[item_id]) for item_id in best if item_id in stored]
+        stored = items.get_many(self._tx, best)
+        found = [
+            (stored[item_id], place)
+            for item_id, place in best.items()
+            if item_id in stored and not is_expired(stored[item_id], self._now_ms)
+        ]
         return found, len(near)

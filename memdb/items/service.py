@@ -219,8 +219,9 @@ class ItemService:
             items_found = [stored.item for stored, _ in chosen]
             if refresh:
                 items_found = records.refresh(tx, items_found)
+            vectors = tx.vectors.find(space_no, "item", [ref for _, (ref, _) in chosen])
             return [
-                FoundItem(item, cosine, stored.text or "", tx.vectors.find(space_no, "item", ref))
+                FoundItem(item, cosine, stored.text or "", vectors.get(ref))
                 for item, (stored, (ref, cosine)) in zip(items_found, chosen, strict=True)
             ]
 

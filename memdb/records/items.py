@@ -243,7 +243,7 @@ def _drop_vectors(tx: Tx, stored: StoredItem) -> None:
 
 def text_at(tx: Tx, ref: int) -> str:
     """Return the text of an item whose vector has *ref*; "" if it is gone."""
-    owner = items.find_owner(tx, ref)
+    owner = items.find_owners(tx, [ref]).get(ref)
     try:
         found = {} if owner is None else items.get_many(tx, [owner])
     except Corrupt:

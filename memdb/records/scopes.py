@@ -43,7 +43,12 @@ class ScopeRef:
         """Return the scope's number, None before its first write."""
         if self._scope_no is not None:
             return self._scope_no
-        found = scopes.find(tx, self.app, self.user)
+        facts, place = tx.facts(), ("scope", self.app, self.user)
+        found = facts.get(place)
+        if found is None:
+            found = scopes.find(tx, self.app, self.user)
+            if found is not None:
+                facts[place] = found
         self.remember(found)
         return found
 
@@ -51,11 +56,10 @@ class ScopeRef:
         """Return the scope's number, making the scope where it is new."""
         if self._scope_no is not None:
             return self._scope_no
-        facts, place = tx.facts(), ("scope", self.app, self.user)
-        found = facts.get(place) or self.find(tx)
+        found = self.find(tx)
         if found is None:
             found = scopes.ensure(tx, self.app, self.user, self._db.ids(tx.now_ms))
-        facts[place] = found
+            tx.facts()["scope", self.app, self.user] = found
         tx.keep_facts()
         return found
 

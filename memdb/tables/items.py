@@ -14,7 +14,7 @@ from memdb.text.validate import MAX_NAME_CHARS, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
     from memdb.engine.base import Row, Tx
@@ -51,18 +51,6 @@ SELECT_LIVE = """/* items.is_live */
 SELECT 1 FROM items
 WHERE namespace_id = :id AND (expires_ms IS NULL OR expires_ms > :now_ms)
 LIMIT 1
-"""
-
-SELECT_COUNT_TO = """/* items.count_to */
-SELECT count(*)
-FROM (
-  SELECT i.id
-  FROM item_namespaces n
-  JOIN items i ON i.namespace_id = n.id
-  WHERE n.scope_no = :scope_no AND n.path >= :low AND n.path < :high
-  ORDER BY n.path, i.key
-  LIMIT :most
-)
 """
 
 SELECT_ONE = """/* items.find */
@@ -267,6 +255,21 @@ JOIN items ON items.namespace_id = item_namespaces.id
 WHERE item_namespaces.scope_no = :scope_no
 """
 
+# What a search by vector compares: the refs of a range of paths.
+SELECT_REFS_WITHIN = """/* items.refs_within */
+SELECT items.vector_ref, items.vector_count
+FROM item_namespaces
+JOIN items ON items.namespace_id = item_namespaces.id
+WHERE
+  item_namespaces.scope_no = :scope_no
+  AND item_namespaces.path >= :low
+  AND item_namespaces.path < :high
+  AND items.vector_ref IS NOT NULL
+  AND (items.expires_ms IS NULL OR items.expires_ms > :now_ms)
+ORDER BY item_namespaces.path, items.key
+LIMIT :most
+"""
+
 SELECT_LIVE_IDS = """/* items.live_ids */
 SELECT id FROM items
 WHERE
@@ -274,11 +277,17 @@ WHERE
   AND (expires_ms IS NULL OR expires_ms > :now_ms)
 """
 
-SELECT_OWNER = """/* items.owner */
-SELECT id FROM items
-WHERE vector_ref IS NOT NULL AND vector_ref <= :ref
-ORDER BY vector_ref DESC
-LIMIT 1
+# Each ref with the last item whose vectors begin at it or before it.
+SELECT_OWNERS = """/* items.owners */
+SELECT
+  refs.value,
+  (
+    SELECT id FROM items
+    WHERE vector_ref IS NOT NULL AND vector_ref <= refs.value
+    ORDER BY vector_ref DESC
+    LIMIT 1
+  )
+FROM json_each(:ids) AS refs
 """
 
 SELECT_REFS = """/* items.refs */
@@ -471,11 +480,17 @@ def is_live(tx: Tx, namespace_id: int, now_ms: int) -> bool:
     return tx.one(SELECT_LIVE, values) is not None
 
 
-def count_to(tx: Tx, scope_no: int, span: tuple[str, str], most: int) -> int:
-    """Return how many items a range of paths holds, *most* if more. Cost: 0.1 ms per 1,000."""
+def refs_within(
+    tx: Tx, scope_no: int, span: tuple[str, str], now_ms: int, most: int
+) -> list[range]:
+    """
+    Return the refs of the vectors of the first items of a range of paths, without expired ones.
+
+    Cost: 1 ms per 1,000 items.
+    """
     low, high = span
-    values = {"scope_no": scope_no, "low": low, "high": high, "most": most}
-    return int(tx.all(SELECT_COUNT_TO, values)[0][0])
+    values = {"scope_no": scope_no, "low": low, "high": high, "now_ms": now_ms, "most": most}
+    return [range(first, first + count) for first, count in tx.all(SELECT_REFS_WITHIN, values)]
 
 
 def find(tx: Tx, scope_no: int, path: str, key: str) -> StoredItem | None:
@@ -613,10 +628,10 @@ def live_ids(tx: Tx, ids: Iterable[int], now_ms: int) -> set[int]:
     return {row[0] for row in tx.all(SELECT_LIVE_IDS, values)}
 
 
-def find_owner(tx: Tx, ref: int) -> int | None:
-    """Return the id of the item that a vector belongs to, None if there is none."""
-    row = tx.one(SELECT_OWNER, {"ref": ref})
-    return None if row is None else int(row[0])
+def find_owners(tx: Tx, refs: Collection[int]) -> dict[int, int]:
+    """Return the id of the item that each of some vectors belongs to, by ref; none without one."""
+    rows = tx.all(SELECT_OWNERS, {"ids": [*refs]}) if refs else []
+    return {ref: owner for ref, owner in rows if owner is not None}
 
 
 def list_refs(tx: Tx, ids: Iterable[int]) -> set[int]:
@@ -625,11 +640,12 @@ def list_refs(tx: Tx, ids: Iterable[int]) -> set[int]:
     return {ref for first, count in rows for ref in range(first, first + count)}
 
 
-def best_by_item(tx: Tx, near: Iterable[tuple[int, float]]) -> dict[int, tuple[int, float]]:
+def best_by_item(tx: Tx, near: Sequence[tuple[int, float]]) -> dict[int, tuple[int, float]]:
     """Return (ref, cosine) of the nearest vector by item, from all with the nearest first."""
+    owners = find_owners(tx, [ref for ref, _ in near])
     best: dict[int, tuple[int, float]] = {}
     for ref, cosine in near:
-        owner = find_owner(tx, ref)
+        owner = owners.get(ref)
         if owner is not None:
             best.setdefault(owner, (ref, cosine))
     return best

@@ -122,12 +122,12 @@ def _entries(tx: Tx, space_no: int, refs: list[int]) -> dict[int, dict[str, Any]
 
 def _items(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]:
     """Return the uid of the item of each vector, and which of its texts that is of, by ref."""
-    owners = {ref: items.find_owner(tx, ref) for ref in refs}
-    found = items.get_many(tx, {owner for owner in owners.values() if owner is not None})
+    owners = items.find_owners(tx, refs)
+    found = items.get_many(tx, {*owners.values()})
     return {
         ref: {**NO_NAME, "item": stored.item.uid, "place": ref - stored.refs[0]}
         for ref, owner in owners.items()
-        if owner is not None and (stored := found.get(owner)) is not None
+        if (stored := found.get(owner)) is not None
     }
 
 

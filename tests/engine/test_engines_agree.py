@@ -279,8 +279,8 @@ def test_cosines_are_the_same(both: dict[str, MemDB], kind: str, dim: int) -> No
                     ),
                     tx.vectors.measure(space, kind, asked, [low + 3, low + 605, low + 699]),
                     tx.vectors.list_page(space, kind, low + 598, low + 699, 20),
-                    tx.vectors.find(space, kind, low + 1),
-                    tx.vectors.find(space, kind, low + 601),
+                    tx.vectors.find(space, kind, [low + 1]).get(low + 1),
+                    tx.vectors.find(space, kind, [low + 601]).get(low + 601),
                     tx.vectors.present(space, kind, [low, low + 605, low + 700]),
                     tx.vectors.count(space),
                 )

@@ -95,6 +95,14 @@ def test_a_list_of_ids_also_binds_its_range() -> None:
     assert found.bind({"ids": []}) == ["{}", 0, 0]
 
 
+def test_a_list_is_read_as_rows() -> None:
+    """Each number is a row, of the column `value`."""
+    found = Statement("/* items.x */\nSELECT refs.value FROM json_each(:ids) AS refs")
+
+    assert found.sql.endswith("FROM unnest(CAST($1 AS BIGINT[])) AS refs (value)")
+    assert found.bind({"ids": [5, 3]}) == ["{5,3}"]
+
+
 def test_no_limit_is_null() -> None:
     """SQLite's -1 is an error there."""
     found = Statement("/* messages.x */\nSELECT 1 LIMIT :limit")

@@ -334,7 +334,10 @@ def test_messages_keep_their_direction_and_others_their_floats(
         for kind in ("item", "entry", "message", "summary"):
             tx.vectors.put(1, kind, [(9_000, given)])
         sizes = tx.all("SELECT length(vector) FROM vectors WHERE id & 255 = 9000 & 255")
-        found = {kind: tx.vectors.find(1, kind, 9_000) for kind in ("item", "entry", "message")}
+        found = {
+            kind: tx.vectors.find(1, kind, [9_000]).get(9_000)
+            for kind in ("item", "entry", "message")
+        }
 
     assert found["item"] == found["entry"] == given
     assert struct.unpack("<16f", found["message"] or b"")[:2] == pytest.approx(

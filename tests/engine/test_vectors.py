@@ -116,9 +116,9 @@ def test_put_and_find(tx: Tx) -> None:
     tx.vectors.put(1, "entry", [(5, vector(1, 0)), (6, vector(0, 1))])
     tx.vectors.put(1, "entry", [(5, vector(-1, 0))])
 
-    assert tx.vectors.find(1, "entry", 5) == vector(-1, 0)
-    assert tx.vectors.find(1, "message", 5) is None
-    assert tx.vectors.find(2, "entry", 5) is None
+    assert tx.vectors.find(1, "entry", [5]).get(5) == vector(-1, 0)
+    assert tx.vectors.find(1, "message", [5]).get(5) is None
+    assert tx.vectors.find(2, "entry", [5]).get(5) is None
     assert list(tx.vectors.wrong_sketches()) == []
     assert spaces.list_spaces(tx)[0].vectors == 2
 
@@ -127,7 +127,7 @@ def test_a_ref_given_twice_is_stored_once(tx: Tx) -> None:
     """The last one counts."""
     tx.vectors.put(1, "entry", [(5, vector(1, 0)), (5, vector(0, 1))])
 
-    assert tx.vectors.find(1, "entry", 5) == vector(0, 1)
+    assert tx.vectors.find(1, "entry", [5]).get(5) == vector(0, 1)
     assert list(tx.vectors.wrong_sketches()) == []
 
 

@@ -40,6 +40,9 @@ PARTITION_COLUMNS = {
 # The list rule: a statement says `IN (SELECT value FROM json_each(:ids))`.
 LIST = re.compile(r"(\S+) IN \(SELECT value FROM json_each\(:(\w+)\)\)")
 
+# The rows of a list: a statement says `FROM json_each(:ids) AS refs`, and reads `refs.value`.
+ROWS = re.compile(r"json_each\((:\w+)\) AS (\w+)")
+
 # The search rule: where a text is in another; both count from 1, and find "" at once.
 SEARCH = re.compile(r"\binstr\(")
 
@@ -304,7 +307,8 @@ def to_postgres(sql: str) -> tuple[str, list[str]]:
             names.append(match[1])
         return f"${names.index(match[1]) + 1}"
 
-    sql = CHARACTER.sub("chr(", SEARCH.sub("strpos(", LIST.sub(_to_array, sql)))
+    sql = ROWS.sub(r"unnest(CAST(\1 AS BIGINT[])) AS \2 (value)", LIST.sub(_to_array, sql))
+    sql = CHARACTER.sub("chr(", SEARCH.sub("strpos(", sql))
     sql = "".join(map(_by_scope, UNION.split(sql)))
     return VALUE.sub(to_number, sql), names
 

@@ -33,8 +33,11 @@ SELECT 1 / count(*) FROM embedding_spaces
 WHERE model = :model AND dim = :dim AND retired_ms IS NULL
 """
 
-# Kinds of facts that outlive their transaction. The number of a scope never changes.
-LASTING = ("scope", "session", "space")
+# Kinds of facts that outlive their transaction.
+LASTING = ("session", "space")
+
+# The kind that no change makes untrue: a scope keeps its number.
+SCOPE = "scope"
 
 
 class Facts(dict["Fact", int]):
@@ -45,7 +48,7 @@ class Facts(dict["Fact", int]):
         changed: Statements of the connection that changed rows, so far.
     """
 
-    __slots__ = ("_at", "_since", "_used", "_version", "changed")
+    __slots__ = ("_at", "_passing", "_scopes", "_since", "_used", "_version", "changed")
 
     def __init__(self) -> None:
         """Know nothing."""
@@ -53,6 +56,8 @@ class Facts(dict["Fact", int]):
         self._at = 0  # `changed` when they held
         self._since = 0.0
         self._used: set[Fact] = set()
+        self._passing: set[Fact] = set()  # those that end with their transaction
+        self._scopes: dict[Fact, int] = {}
         self._version = 0
 
     def begin(self, version: int) -> None:
@@ -60,18 +65,19 @@ class Facts(dict["Fact", int]):
         self._used.clear()
         now = monotonic()
         is_old = now - self._since > LASTS_S or version != self._version
-        if is_old or self._at != self.changed or len(self) > MAX_FACTS:
+        if is_old or len(self) + len(self._scopes) > MAX_FACTS:
             self.clear()
             self._since = now
             self._version = version
-        for fact in [fact for fact in self if fact[0] not in LASTING]:
-            del self[fact]
-        self._at = self.changed
+        for fact in self._passing:
+            super().pop(fact, None)
+        self._passing.clear()
+        self.current()
 
     def current(self) -> Facts:
-        """Return itself, empty if rows were changed since `keep`."""
+        """Return itself, with scopes alone if rows were changed since `keep`."""
         if self._at != self.changed:
-            self.clear()
+            super().clear()
             self._at = self.changed
         return self
 
@@ -79,10 +85,24 @@ class Facts(dict["Fact", int]):
         """Let the facts stay: what was changed since makes none of them untrue."""
         self._at = self.changed
 
+    def clear(self) -> None:
+        """Know nothing any more: something was undone."""
+        super().clear()
+        self._scopes.clear()
+
+    def __setitem__(self, fact: Fact, answer: int) -> None:
+        """Note the answer to a question."""
+        if fact[0] == SCOPE:
+            self._scopes[fact] = answer
+            return
+        if fact[0] not in LASTING:
+            self._passing.add(fact)
+        super().__setitem__(fact, answer)
+
     def get(self, fact: Fact, default: Any = None) -> Any:
         """Return the answer to a question, *default* if it is not known."""
         if fact in self:
-            return self[fact]
+            return (self._scopes if fact[0] == SCOPE else self)[fact]
         return default
 
     def __contains__(self, fact: object) -> bool:
@@ -90,7 +110,7 @@ class Facts(dict["Fact", int]):
         if super().__contains__(fact):
             self._used.add(fact)  # type: ignore[arg-type] # it is a key
             return True
-        return False
+        return fact in self._scopes
 
     def comparisons(self) -> Iterator[tuple[str, Values]]:
         """Yield a statement for each fact that was used, which fails if it holds no more."""

@@ -194,8 +194,13 @@ DELETE FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
 """
 
-SELECT_SPACES = """/* vectors.spaces */
-SELECT space_no FROM embedding_spaces ORDER BY space_no
+# An array, so that each space is looked up in the index, whatever the planner believes.
+DELETE_EVERYWHERE = """/* vectors.delete_everywhere */
+DELETE FROM vectors
+WHERE
+  space_no = ANY(ARRAY(SELECT space_no FROM embedding_spaces))
+  AND kind = :kind
+  AND ref BETWEEN :low AND :high
 """
 
 SELECT_SOME = """/* vectors.some */
@@ -214,6 +219,14 @@ SELECT ref, direction, vector FROM vectors
 WHERE space_no = :space_no AND kind = :kind AND ref BETWEEN :low AND :high
 ORDER BY ref
 LIMIT :limit
+"""
+
+SELECT_STORED = """/* vectors.stored */
+SELECT ref, direction, vector FROM vectors
+WHERE
+  space_no = :space_no
+  AND kind = :kind
+  AND ref IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_WITH_VECTOR = """/* vectors.refs_present */
@@ -454,11 +467,11 @@ class PostgresVectors:
 
     def drop(self, kind: str, low: int, high: int, space_no: int | None = None) -> None:
         """Remove the vectors of all refs in [low, high]; in every space, or in one."""
-        spaces = [row[0] for row in self._tx.all(SELECT_SPACES)] if space_no is None else [space_no]
-        self._tx.many(
-            DELETE_RANGE,
-            [{"space_no": number, "kind": kind, "low": low, "high": high} for number in spaces],
-        )
+        place = {"kind": kind, "low": low, "high": high}
+        if space_no is None:
+            self._tx.many(DELETE_EVERYWHERE, [place])
+        else:
+            self._tx.many(DELETE_RANGE, [{**place, "space_no": space_no}])
 
     def drop_some(self, space_no: int) -> bool:
         """Remove at most 4,096 vectors of a space; False if it has none left."""
@@ -476,10 +489,10 @@ class PostgresVectors:
         row = self._tx.one(COUNT_VECTORS, {"space_no": space_no, "low": low, "high": high})
         return 0 if row is None else int(row[0])
 
-    def find(self, space_no: int, kind: str, ref: int) -> bytes | None:
-        """Return the vector of a row, None if it has none; see `list_page`."""
-        found = self.list_page(space_no, kind, ref - 1, ref, 1)
-        return found[0][1] if found else None
+    def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
+        """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""
+        rows = self._tx.all(SELECT_STORED, {"space_no": space_no, "kind": kind, "ids": [*refs]})
+        return {row[0]: _floats(row) for row in rows}
 
     def list_page(
         self, space_no: int, kind: str, after: int, high: int, limit: int

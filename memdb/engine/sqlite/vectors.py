@@ -101,6 +101,14 @@ CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
 WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8
 """
 
+SELECT_SOME = """/* vectors.find */
+SELECT refs.value, vector
+FROM json_each(:refs) AS refs
+CROSS JOIN vector_groups
+CROSS JOIN vectors ON vectors.id = vector_groups.id + (refs.value & 255)
+WHERE space_no = :space_no AND kind = :kind AND bucket = refs.value >> 8
+"""
+
 SELECT_FIRST_MISSING = """/* vectors.first_missing */
 SELECT id FROM messages
 WHERE
@@ -313,10 +321,10 @@ class SqliteVectors:
         row = self._tx.one(SELECT_COUNT, {"space_no": space_no, "low": low, "high": high})
         return 0 if row is None else int(row[0])
 
-    def find(self, space_no: int, kind: str, ref: int) -> bytes | None:
-        """Return the vector of a row, None if it has none; see `list_page`."""
-        found = self.list_page(space_no, kind, ref - 1, ref, 1)
-        return found[0][1] if found else None
+    def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
+        """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""
+        rows = self._tx.all(SELECT_SOME, {"space_no": space_no, "kind": kind, "refs": [*refs]})
+        return {ref: from_bytes(stored) if kind == AS_BYTES else stored for ref, stored in rows}
 
     def list_page(
         self, space_no: int, kind: str, after: int, high: int, limit: int

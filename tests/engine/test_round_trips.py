@@ -1,0 +1,132 @@
+"""How often a call waits for a server, and how many statements it takes in a file."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import memdb
+from memdb.engine.sqlite.connection import Tx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+DIM = 8
+VECTOR = [1.0, *[0.0] * (DIM - 1)]
+QUERY = "which tea does Ann drink?"
+
+# What a session of use does over and over, each with a new scope object, as adapters do it: the
+# most waits for a server, and the most statements in a file without BEGIN and COMMIT.
+CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
+    "append": (lambda ann: ann.session("trip").append("user", "We drink tea."), 2, 5),
+    "last": (lambda ann: ann.session("trip").last(50), 2, 2),
+    "recall": (lambda ann: ann.recall(QUERY), 17, 23),
+    "recall by words": (lambda ann: ann.recall(QUERY, by="words"), 12, 16),
+    "put": (
+        lambda ann: ann.items.put(("notes",), "k1", {"a": 1}, index=False, vectors=[VECTOR]),
+        4,
+        15,
+    ),
+    "find": (lambda ann: ann.items.find(("notes",), "k1"), 1, 1),
+    "items by vector": (
+        lambda ann: ann.items.recall(vector=VECTOR, prefix=("notes",), limit=10),
+        6,
+        7,
+    ),
+    "items of a scope by vector": (lambda ann: ann.items.recall(vector=VECTOR, limit=10), 5, 6),
+    "items by words": (lambda ann: ann.items.recall("green tea"), 12, 24),
+}
+
+
+def fill(db: memdb.MemDB) -> None:
+    """Store messages, entries, and items with a vector and with a text."""
+    ann = db.scope("ann")
+    for number in range(60):
+        ann.session("trip").append("user", f"message {number} on flights to Oslo, author Ann")
+    ann.session("trip").append("user", "I drink green tea each morning.")
+    ann.remember("Ann drinks green tea.")
+    for number in range(30):
+        vector = [1.0, number, *[1.0] * (DIM - 2)]
+        ann.items.put(("notes",), f"k{number}", {"n": number}, index=False, vectors=[vector])
+        ann.items.put(("texts",), f"k{number}", {"text": f"flight number {number}"})
+    ann.items.put(("texts",), "tea", {"text": "green tea"})
+    db.jobs.run()
+
+
+@contextmanager
+def counted(
+    monkeypatch: pytest.MonkeyPatch, kind: type, names: tuple[str, ...]
+) -> Iterator[list[str]]:
+    """Count the calls of some methods of *kind*."""
+    calls: list[str] = []
+
+    def counting(name: str) -> Callable[..., Any]:
+        real = getattr(kind, name)
+
+        def call(*given: Any, **options: Any) -> Any:
+            calls.append(name)
+            return real(*given, **options)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        for name in names:
+            patched.setattr(kind, name, counting(name))
+        yield calls
+
+
+@pytest.fixture(scope="module")
+def on_server(postgres_databases: Any) -> Iterator[memdb.MemDB]:
+    """Return a database of a server with all of it."""
+    with memdb.open(postgres_databases.address_of("/trips"), counter="estimate") as db:
+        fill(db)
+        yield db
+    postgres_databases.empty_all()
+
+
+@pytest.fixture(scope="module")
+def in_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[memdb.MemDB]:
+    """Return a file with all of it."""
+    path: Path = tmp_path_factory.mktemp("trips") / "agent.db"
+    with memdb.open(path, counter="estimate") as db:
+        fill(db)
+        yield db
+
+
+def least(call: Callable[[memdb.Scope], object], db: memdb.MemDB, calls: Callable[[], Any]) -> int:
+    """Return how many calls it makes, the least of some: now and then an index is merged."""
+    counts = []
+    for _ in range(4):
+        with calls() as made:
+            assert call(db.scope("ann"))
+        counts.append(len(made))
+    return min(counts)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_waits_for_the_server_only_so_often(
+    on_server: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What a call knows is asked once, and what nobody reads is not waited for."""
+    from memdb.engine.postgres.wire import Wire
+
+    call, most, _ = CALLS[name]
+    monkeypatch.setattr("memdb.engine.postgres.facts.LASTS_S", float("inf"))
+    waits = least(call, on_server, lambda: counted(monkeypatch, Wire, ("_read_until",)))
+
+    assert 1 <= waits <= most
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_takes_only_so_many_statements_in_a_file(
+    in_file: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A file is not made slower by what saves a server's round trips."""
+    call, _, most = CALLS[name]
+    names = ("all", "one", "run", "many")
+    statements = least(call, in_file, lambda: counted(monkeypatch, Tx, names))
+
+    assert 1 <= statements <= most
