@@ -162,13 +162,17 @@ class DeadBytes:
         return not 1 <= _NUMBER.unpack_from(page)[0] <= self._count
 
     def _blocks(self, page: bytes, block: int) -> list[bytes]:
-        """Return the free blocks of a page without their headers; *block* is the first."""
+        """
+        Return the free blocks of a page; *block* is the first.
+
+        With their headers, which may be the bytes that they were written over.
+        """
         found = []
         while block:
             if block + 4 > self.page_bytes:
                 return [page]
             following, size = _PAIR.unpack_from(page, block)
-            found.append(page[block + 4 : block + size].strip(b"\0"))
+            found.append(page[block : block + max(size, 4)].strip(b"\0"))
             if following and following <= block:  # they stand in order
                 return [page]
             block = following
