@@ -234,9 +234,10 @@ class Databases:
         return bytes(found)
 
     @contextmanager
-    def bare(self) -> Iterator[str]:
+    def bare(self, *, with_tables: bool = False) -> Iterator[str]:
         """Yield the address of a database without tables, which is removed after it."""
-        self._execute("postgres", "CREATE DATABASE bare")
+        template = "memdb_template" if with_tables else "template1"
+        self._execute("postgres", f"CREATE DATABASE bare TEMPLATE {template}")
         try:
             yield self._named("bare")
         finally:

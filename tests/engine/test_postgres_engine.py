@@ -15,6 +15,7 @@ from memdb.engine.postgres import link as links
 from memdb.engine.postgres.connection import FENCE
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.engine import PostgresEngine
+from memdb.engine.postgres.schema import FORMAT
 from memdb.models.ids import system_clock, uuid7
 from memdb.tables import scopes, sessions, settings
 
@@ -264,7 +265,7 @@ def test_what_was_given_up_cannot_be_committed_later(engine: PostgresEngine) -> 
     fence = statement_of(FENCE)
 
     with pytest.raises(memdb.Busy, match="relied on"), engine.write() as tx:
-        tx.all(FENCE, {"writer": writer, "number": 1, "now_ms": 0})
+        tx.all(FENCE, {"writer": writer, "number": 1, "now_ms": 0, "format": FORMAT})
     assert fence.writes is False
 
 

@@ -43,11 +43,15 @@ LOCK = """/* connection.lock */
 SELECT pg_advisory_xact_lock(:space, :lock)
 """
 
-# Only if the transaction before it is the last that was committed: see `link`.
+# Only if the transaction before it is the last that was committed, and nobody has migrated the
+# tables: see `link`.
 FENCE = """/* connection.fence */
 WITH fenced AS (
   UPDATE commits SET number = number + 1, made_ms = :now_ms
-  WHERE writer = :writer AND number = CAST(:number AS BIGINT) - 1
+  WHERE
+    writer = :writer
+    AND number = CAST(:number AS BIGINT) - 1
+    AND EXISTS (SELECT 1 FROM memdb_format WHERE format = :format)
   RETURNING 1
 )
 SELECT 1 / count(*) FROM fenced
@@ -394,7 +398,12 @@ class Tx:
             for kind in sorted(self._kinds):
                 wire.send(counted.sql, counted.bind({"writer": link.writer, "kind": kind}))
             fence = statement_of(FENCE)
-            values = {"writer": link.writer, "number": link.number + 1, "now_ms": self.now_ms}
+            values = {
+                "writer": link.writer,
+                "number": link.number + 1,
+                "now_ms": self.now_ms,
+                "format": link.format,
+            }
             wire.send(fence.sql, fence.bind(values))
         wire.send(COMMIT)
         if self._has_changed and self.is_fenced:  # skipped by the server if the commit fails

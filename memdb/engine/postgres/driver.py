@@ -158,6 +158,11 @@ def is_read_only(error: Any) -> bool:
     return code == READ_ONLY or (code == "0A000" and "during recovery" in str(error))
 
 
+def is_rule_broken(error: Any) -> bool:
+    """Return whether a key or another rule of the schema was broken."""
+    return str(getattr(error, "sqlstate", None) or "").startswith("23")
+
+
 def is_connection_lost(error: Any) -> bool:
     """Return whether the connection is over, and another may be made."""
     code = error.sqlstate

@@ -12,7 +12,7 @@ from _thread import get_ident
 from time import perf_counter
 
 from memdb.engine.blocks import Block, Opened
-from memdb.engine.postgres import driver
+from memdb.engine.postgres import driver, schema
 from memdb.engine.postgres.link import Tries
 from memdb.engine.postgres.pool import LinkPool
 from memdb.engine.postgres.schema import PARTITIONS, prepare
@@ -217,6 +217,7 @@ class PostgresEngine(Opened):
             "timeout_ms": timeout_ms,
             "mode": mode,
             "facts_version": [0],
+            "format": schema.FORMAT,
         }
         self.pool = LinkPool(parameters, options, self.path)
         self._watch = Watch(parameters, options)

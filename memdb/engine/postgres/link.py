@@ -16,6 +16,7 @@ from random import random
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.wire import Wire
+from memdb.errors import FileError, SchemaTooNew
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,13 @@ SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1
 """
 
 INSERT_WRITER = """/* link.insert_writer */
-INSERT INTO commits (writer, number, made_ms) VALUES (:writer, 0, :now_ms)
+INSERT INTO commits (writer, number, made_ms)
+SELECT CAST(:writer AS BIGINT), 0, CAST(:now_ms AS BIGINT)
+FROM memdb_format WHERE format = :format
+"""
+
+SELECT_FORMAT = """/* link.format */
+SELECT format FROM memdb_format
 """
 
 # What it counted stays in `changes`, so that the totals never fall.
@@ -121,6 +128,7 @@ class Link:
         writer: Its row in the table `commits`, 0 before its first write.
         number: Of the transaction that it committed last.
         where: The address without password.
+        format: Of the tables, as they were when the database was opened.
         facts_version: Its item grows when this process makes what others know untrue.
         sender: What notifications of its commits say.
         note_commit: Called after each commit that changed rows.
@@ -130,6 +138,7 @@ class Link:
         "_options",
         "_parameters",
         "facts_version",
+        "format",
         "note_commit",
         "number",
         "sender",
@@ -144,6 +153,7 @@ class Link:
         self._options = options
         self.where = where
         self.facts_version: list[int] = options["facts_version"]
+        self.format: int = options["format"]
         self.sender: str = options.get("sender", "")
         self.note_commit: Callable[[], None] = options.get("note_commit", _ignore)
         self.wire: Wire | None = None
@@ -194,14 +204,33 @@ class Link:
             wire.raw.close()
 
     def begin_writing(self, now_ms: int) -> None:
-        """Have a row in `commits`, before the first write."""
+        """
+        Have a row in `commits`, before the first write.
+
+        Raises:
+            SchemaTooNew: a newer memdb migrated the tables since they were opened.
+            FileError: they were replaced by those of another format.
+        """
         if not self.writer:
             writer = int.from_bytes(os.urandom(8), "big") >> 1
             found = statement_of(INSERT_WRITER)
             wire = self.open()
-            wire.send(found.sql, found.bind({"writer": writer, "now_ms": now_ms}))
+            values = {"writer": writer, "now_ms": now_ms, "format": self.format}
+            answer = wire.send(found.sql, found.bind(values))
             wire.sync()
+            if not answer.count:
+                self._refuse_format(wire)
             self.writer, self.number = writer, 0
+
+    def _refuse_format(self, wire: Wire) -> None:
+        answer = wire.send(statement_of(SELECT_FORMAT).sql)
+        wire.sync()
+        ((stored,),) = wire.rows(answer) or [(0,)]
+        if stored > self.format:
+            raise SchemaTooNew(self.where, stored, self.format)
+        raise FileError(
+            f"{self.where} was replaced while it was open: close it and open it again", self.where
+        )
 
     def close(self, *, tidy: bool) -> None:
         """Close the connection; *tidy*: remove its row from `commits`."""

@@ -2,16 +2,19 @@
 The tables on a server: schema.sql in PostgreSQL's words, in partitions of whole scopes.
 
 The tables are in the first schema of the user's search path. Creating and migrating happen
-under an advisory lock, in one transaction, under the numbers of the file format.
+under an advisory lock, in one transaction, under the numbers of the file format. A migration lets
+writers wait at their commit; those of an older memdb are refused from then on (`link`).
 """
 
 from __future__ import annotations
 
 import re
 
+from memdb.engine.postgres import driver
 from memdb.engine.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
 from memdb.engine.postgres.dialect import PARTITION_COLUMNS
-from memdb.errors import NotAMemDB, SchemaTooNew
+from memdb.engine.sqlite import schema as file_schema
+from memdb.errors import Busy, IOFailed, MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
 from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
 
 TYPE_CHECKING = False
@@ -20,7 +23,13 @@ if TYPE_CHECKING:
 
     from memdb.engine.postgres.base import PostgresDatabase
 
-FORMAT = 1
+# Of schema.sql, and what `fingerprint_of` says of `own_script`: a test compares them.
+OWN_FINGERPRINT = "09bdc9e25a08eab75433fd27eef3aa0b"
+FINGERPRINT = f"{file_schema.FINGERPRINT}/{OWN_FINGERPRINT}"
+
+# The number of the file's schema, of which a server has the same tables.
+FORMAT = file_schema.FORMAT
+RELEASED = file_schema.RELEASED
 
 # Each partition costs every plan a little (ADR-0017).
 PARTITIONS = 8
@@ -90,7 +99,23 @@ SELECT to_regclass('meta') IS NOT NULL, to_regclass('memdb_format') IS NOT NULL
 """
 
 SELECT_FORMAT = """/* schema.format */
-SELECT format, partitions FROM memdb_format
+SELECT format, partitions, (SELECT value FROM meta WHERE key = 'fingerprint') FROM memdb_format
+"""
+
+# No commit of others from here on, until the migration is over.
+LOCK_COMMITS = """/* schema.lock_commits */
+LOCK TABLE commits IN EXCLUSIVE MODE
+"""
+
+UPDATE_FINGERPRINT = """/* schema.set_server_fingerprint */
+INSERT INTO meta (key, value) VALUES ('fingerprint', :fingerprint)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+
+# So that who watches looks, and is told (`watch`).
+COUNT_MIGRATION = """/* schema.count_migration */
+INSERT INTO changes (kind, number) VALUES ('commit', 1)
+ON CONFLICT (kind) DO UPDATE SET number = changes.number + 1
 """
 
 # Creating takes seconds on a busy server, and the others that open the database wait for it.
@@ -114,28 +139,37 @@ def prepare(db: PostgresDatabase) -> int:
     Create or migrate the tables of *db* if necessary; return how many partitions there are.
 
     Raises:
-        NotAMemDB: another program's tables, or a server that is too old.
+        NotAMemDB: another program's tables, or those of a development version whose schema was
+            another one.
         SchemaTooNew: written by a newer memdb.
+        MigrationFailed: a step failed; the database is as it was.
+        ReadOnly: it has to be created or migrated, and was opened with mode="read".
     """
     with db.read() as tx:
         found = _stored_format(tx, db.path)
-    if found is None:
-        db.refuse_read_only()
-        with db.write() as tx:
-            tx.is_fenced = False
-            tx.all(SET_LOCK_TIMEOUT)
-            tx.all(LOCK, {"space": LOCK_SPACE, "lock": SCHEMA_LOCK})
-            found = _stored_format(tx, db.path)
-            if found is None:
-                found = _create(db, tx)
-    version, partitions = found
-    if version > FORMAT:
-        raise SchemaTooNew(db.path, version, FORMAT)
-    return partitions
+    if found is not None and found[0] == FORMAT:
+        return found[1]
+    db.refuse_read_only()
+    with db.write() as tx:
+        tx.is_fenced = False
+        tx.all(SET_LOCK_TIMEOUT)
+        tx.all(LOCK, {"space": LOCK_SPACE, "lock": SCHEMA_LOCK})
+        found = _stored_format(tx, db.path)  # another process may have been faster
+        if found is None:
+            _create(db, tx)
+            return db.partitions
+        if found[0] < FORMAT:
+            _migrate(db, tx, found[0])
+        return found[1]
 
 
 def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
-    """Return the format and the number of partitions, None for a database without tables."""
+    """
+    Return the format and the number of partitions, None for a database without tables.
+
+    Raises:
+        NotAMemDB, SchemaTooNew: its tables cannot be used.
+    """
     has_meta, has_format = tx.one(SELECT_META_TABLE)
     if not has_format:
         if has_meta:
@@ -145,29 +179,71 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
                 path,
             )
         return None
-    version, partitions = tx.one(SELECT_FORMAT)
+    version, partitions, fingerprint = tx.one(SELECT_FORMAT)
+    if version > FORMAT:
+        raise SchemaTooNew(path, version, FORMAT)
+    if version == FORMAT and not RELEASED and fingerprint != FINGERPRINT:
+        raise NotAMemDB(
+            f"{path} was made by a development version of memdb whose tables were others; it is "
+            "unchanged. Copy it to a file with that version (memdb copy) and give the address of "
+            "a new database",
+            path,
+        )
     return version, partitions
 
 
-def _create(db: PostgresDatabase, tx: Any) -> tuple[int, int]:
+def _migrate(db: PostgresDatabase, tx: Any, version: int) -> None:
+    """Bring the tables from *version* to `FORMAT`."""
+    try:
+        tx.run(LOCK_COMMITS)
+        for step in range(version + 1, FORMAT + 1):
+            tx.run_script(read_migration(step))
+        if tx.one(SELECT_FORMAT)[0] != FORMAT:
+            raise MigrationFailed(db.path, version, FORMAT)  # a step forgot its number
+        tx.run(UPDATE_FINGERPRINT, {"fingerprint": FINGERPRINT})
+        tx.run(COUNT_MIGRATION)
+    except MemDBError as error:
+        is_rule = driver.is_rule_broken(error.__cause__)
+        if isinstance(error, (Busy, IOFailed)) and not is_rule:
+            raise  # others are in the way, or the server is lost: it may be tried again
+        raise MigrationFailed(db.path, version, FORMAT) from error
+
+
+def read_migration(step: int) -> str:
+    """Return the script that takes format *step* - 1 to *step*."""
+    from importlib.resources import files  # only for old databases
+
+    folder = files("memdb.engine.postgres") / "migrations"
+    (script,) = [item for item in folder.iterdir() if item.name.startswith(f"{step:04d}_")]
+    return script.read_text(encoding="utf-8")
+
+
+def _create(db: PostgresDatabase, tx: Any) -> None:
     own = OWN.format(partitions=db.partitions, each=scopes_per_partition(db.partitions))
     tx.run_script(partitioned_schema(db.partitions) + own + CREATE_FORMAT)
     facts = {
         "created_by": "memdb",
         "created_ms": str(tx.now_ms),
         "file_uid": db.ids(tx.now_ms),
+        "fingerprint": FINGERPRINT,
     }
     tx.many(INSERT_FACT, [{"key": key, "value": value} for key, value in facts.items()])
     tx.run(INSERT_FORMAT, {"format": FORMAT, "partitions": db.partitions})
-    return FORMAT, db.partitions
+
+
+def own_script() -> str:
+    """Return what makes the tables of a server others than those of a file."""
+    from memdb.engine.postgres import vectors, words
+
+    rules = (*SCHEMA_RULES, *SAME_SCOPE, *PARTITION_COLUMNS.items())
+    return "\n".join([words.TABLES, vectors.TABLES, OWN, CREATE_FORMAT, *map(repr, rules)])
 
 
 def read_script() -> str:
     """Return schema.sql in PostgreSQL's dialect, with words and vectors and without views."""
     from memdb.engine.postgres import vectors, words
-    from memdb.engine.sqlite.schema import read_schema  # only for a new database
 
-    script = read_schema()
+    script = file_schema.read_schema()
     for pattern, replacement in SCHEMA_RULES:
         script = re.sub(pattern, replacement, script, flags=re.DOTALL)
     return EXTENSION + script + words.TABLES + vectors.TABLES
