@@ -346,6 +346,15 @@ class Kept:
             return str(path)
         return self._databases.put_copy(self._content, path, lasting=lasting)  # type: ignore[no-any-return]
 
+    @property
+    def content(self) -> Any:
+        """Its bytes; over a server the name of the database."""
+        return self._content
+
+    def rows_of(self, path: Path) -> dict[str, tuple[list[str], list[Any]]] | None:
+        """Return columns and rows of each table at *path*; None if it is a file."""
+        return None if self._databases is None else self._databases.tables_of(path)
+
 
 @pytest.fixture(scope="session")
 def make_kept(request: pytest.FixtureRequest) -> Callable[..., Kept]:

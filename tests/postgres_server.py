@@ -222,6 +222,15 @@ class Databases:
                 for name in names
             ]
 
+    def tables_of(self, path: str) -> dict[str, tuple[list[str], list[tuple[object, ...]]]]:
+        """Return the names of the columns and the rows of each table."""
+        found = {}
+        with psycopg.connect(self.address_of(path)) as connection:
+            for (name,) in connection.execute(TABLES).fetchall():
+                rows = connection.execute(f'SELECT * FROM "{name}"')
+                found[name] = [column.name for column in rows.description or ()], rows.fetchall()
+        return found
+
     def bytes_of(self, path: str) -> bytes:
         """Return what is stored in a database, as its rows are sent."""
         found = bytearray()

@@ -36,9 +36,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def two_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """Return the bytes of a file in which ann is alone, and of one with other users."""
-    return make_files(tmp_path_factory.mktemp("tenants"))
+def two_databases(
+    tmp_path_factory: pytest.TempPathFactory, make_kept: Callable[..., Any]
+) -> tuple[Any, Any]:
+    """Return what a database holds in which ann is alone, and one with other users."""
+    return make_files(tmp_path_factory.mktemp("tenants"), make_kept)
+
+
+@pytest.fixture(scope="session")
+def two_files(two_databases: tuple[Any, Any]) -> tuple[bytes, bytes]:
+    """Return the bytes of both, which are files."""
+    return two_databases[0].content, two_databases[1].content
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ things of their own, whose every field has a word that stands nowhere else (`SEC
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import logging
@@ -24,9 +25,9 @@ from writes import POLICY, Summarizer, prepare
 
 import memdb
 from memdb import MemDB
+from memdb.api import _resolve
 from memdb.api._container import Ports, Services
 from memdb.engine.sqlite.digests import register_functions
-from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.models.observation import TOOK
 from memdb.models.record import Record
 
@@ -95,9 +96,10 @@ class Embedder:
         return [[float(text.count(letter)) + 0.1 for letter in "aeioutns"] for text in texts]
 
 
-def open_as(path: Path, owner: int, **ports: Any) -> MemDB:
+def open_as(path: Path | str, owner: int, **ports: Any) -> MemDB:
     """Open a file whose new uids are those of an *owner*: 0 for ann's calls in a test."""
-    engine = SqliteEngine(str(path), durability="process", clock=lambda: NOW_MS, ids=Ids(owner))
+    options = {"durability": "process", "clock": lambda: NOW_MS, "ids": Ids(owner)}
+    engine = _resolve.open_engine(str(path), **options)
     given = {
         "embedder": Embedder(),
         "counter": "estimate",
@@ -195,11 +197,10 @@ def leave_failures(db: MemDB) -> None:
             db.scope(user, app).recall("lamp")
 
 
-def make_files(folder: Path) -> tuple[bytes, bytes]:
-    """Return the bytes of the file in which ann is alone, and of the one with others."""
-    made = []
-    for number, with_others in enumerate((False, True)):
-        path = folder / f"{number}.db"
+def make_files(folder: Path, make_kept: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return what the database holds in which ann is alone, and the one with others."""
+
+    def fill(path: str, *, with_others: bool) -> None:
         with open_as(path, 1) as db:  # the first scopes have the same numbers in both
             db.scope("ann").session("first").append("user", "hello")
             db.shared().remember("The house is old.")
@@ -213,8 +214,12 @@ def make_files(folder: Path) -> tuple[bytes, bytes]:
                 leave_work(db)
             with open_as(path, 5, embedder=Embedder(RuntimeError(S["failure"]))) as db:
                 leave_failures(db)
-        made.append(path.read_bytes())
-    return made[0], made[1]
+
+    alone, beside = (
+        make_kept(folder / f"{number}.db", functools.partial(fill, with_others=with_others))
+        for number, with_others in enumerate((False, True))
+    )
+    return alone, beside
 
 
 def warm_as_others(db: MemDB) -> None:
@@ -266,8 +271,44 @@ ROWS_OF_OTHERS = {
 NOT_COMPARED = ("use_count", "last_used_ms")
 
 
-def dump_others(path: str) -> dict[str, list[str]]:
-    """Return every row of the others, by table."""
+# Columns that say in whose scope a row is, of tables without `scope_no`: a packed id.
+PACKED = {"entry_history": "entry_id", "archive_segments": "session_id", "vectors": "ref"}
+
+
+def _others_of(tables: dict[str, tuple[list[str], list[Any]]]) -> dict[str, list[str]]:
+    """Return the same of the tables of a server."""
+    known = {table for table, theirs in ROWS_OF_OTHERS.items() if theirs}
+    numbers = range(3, 7)
+    columns, artifacts = tables["artifacts"]
+    rows_of = [dict(zip(columns, row, strict=True)) for row in artifacts]
+    blobs = {row["blob_no"] for row in rows_of if row["scope_no"] in numbers}
+
+    def is_theirs(table: str, row: dict[str, Any]) -> bool:
+        if "blob_no" in row and "scope_no" not in row:
+            return row["blob_no"] in blobs
+        if table == "state":
+            return row["app"] != "default" or row["user_name"] not in ("ann", "bob", "eve", "")
+        if table == "jobs":
+            return row["subject"] != "file" and row["ref"] >> 44 in numbers
+        packed = PACKED.get(table, "entry_id" if table == "entry_decisions" else "id")
+        return (row["scope_no"] if "scope_no" in row else row[packed] >> 44) in numbers
+
+    found = {}
+    for table in sorted(known & tables.keys()):
+        columns, rows = tables[table]
+        named = (dict(zip(columns, row, strict=True)) for row in rows)
+        found[table] = sorted(
+            repr([value for name, value in row.items() if name not in NOT_COMPARED])
+            for row in named
+            if is_theirs(table, row)
+        )
+    return found
+
+
+def dump_others(path: str, tables: Any = None) -> dict[str, list[str]]:
+    """Return every row of the others, by table; *tables*: those of a server."""
+    if tables is not None:
+        return _others_of(tables)
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     register_functions(connection)
     tables = {
@@ -428,15 +469,16 @@ def leaked(text: str) -> list[str]:
 class Files:
     """Both files, open, and what they show of each call."""
 
-    def __init__(self, folder: Path, prepared: tuple[bytes, bytes], **ports: Any) -> None:
-        """Open copies of the files in folders of their own."""
+    def __init__(self, folder: Path, prepared: tuple[Any, Any], **ports: Any) -> None:
+        """Open copies of the databases in folders of their own."""
         self.folders = [folder / "alone", folder / "beside"]
-        for place, data in zip(self.folders, prepared, strict=True):
+        self._beside = prepared[1]
+        for place, kept in zip(self.folders, prepared, strict=True):
             place.mkdir(parents=True)
-            (place / "agent.db").write_bytes(data)
+            kept.put(place / "agent.db")
         self.paths = [place / "agent.db" for place in self.folders]
         self.alone, self.beside = self.opened = [open_as(path, 0, **ports) for path in self.paths]
-        self.others = dump_others(str(self.paths[1]))
+        self.others = self.dump_others()
         assert all(self.others.values()), "a table without their rows proves nothing"
 
     def close(self) -> None:
@@ -459,9 +501,13 @@ class Files:
         )
         return alone, beside
 
+    def dump_others(self) -> dict[str, list[str]]:
+        """Return every row of the others, by table."""
+        return dump_others(str(self.paths[1]), self._beside.rows_of(self.paths[1]))
+
     def changed(self) -> list[str]:
         """Return the tables in which a row of the others is not as it was."""
-        now = dump_others(str(self.paths[1]))
+        now = self.dump_others()
         return [table for table, rows in now.items() if rows != self.others[table]]
 
 

@@ -32,7 +32,6 @@ from tenants import (
     Embedder,
     Files,
     damage,
-    dump_others,
     leaked,
     warm_as_others,
 )
@@ -57,9 +56,9 @@ def test_every_public_call_is_tried() -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path, two_files: tuple[bytes, bytes]) -> Iterator[Files]:
+def files(tmp_path: Path, two_databases: tuple[Any, Any]) -> Iterator[Files]:
     """Return both files, open; the others have used theirs."""
-    made = Files(tmp_path, two_files)
+    made = Files(tmp_path, two_databases)
     yield made
     made.close()
 
@@ -101,7 +100,7 @@ def test_a_write_shows_and_changes_nothing_of_others(files: Files, name: str) ->
 def test_a_read_shows_nothing_of_others(files: Files) -> None:
     """Scores, explanations and what was not found included; the others read before."""
     warm_as_others(files.beside)
-    files.others = dump_others(str(files.paths[1]))
+    files.others = files.dump_others()
 
     for name, call in READ_CALLS.items():
         alone, beside = files.compare(call)
@@ -123,12 +122,12 @@ def test_names_and_ids_of_others_are_those_of_nothing(files: Files) -> None:
 
 
 def test_a_space_that_is_filled_says_nothing_of_others(
-    tmp_path: Path, two_files: tuple[bytes, bytes]
+    tmp_path: Path, two_databases: tuple[Any, Any]
 ) -> None:
     """What waits for a new embedder is counted in the own scope."""
     embedder = Embedder()
     embedder.name = "new"
-    files = Files(tmp_path, two_files, embedder=embedder)
+    files = Files(tmp_path, two_databases, embedder=embedder)
 
     for _ in range(2):
         alone, beside = files.compare(lambda db: db.scope("ann").recall("lamp", explain=True))
@@ -168,16 +167,18 @@ def test_a_proof_says_not_whether_others_have_artifacts(files: Files) -> None:
 
 
 @pytest.fixture
-def beside_damage(tmp_path: Path, two_files: tuple[bytes, bytes]) -> Iterator[Callable[[], Files]]:
+def beside_damage(tmp_path: Path, two_databases: tuple[Any, Any]) -> Iterator[Callable[[], Files]]:
     """Return a function that opens both files, all rows of the others damaged."""
+    alone, beside = two_databases
     broken = tmp_path / "broken.db"
-    broken.write_bytes(two_files[1])
+    beside.put(broken)
     damage(broken, tenants.THEIRS)
+    damaged = type(beside)(broken, None)
     opened: list[Files] = []
 
     def make() -> Files:
         folder = tmp_path / str(len(opened))
-        opened.append(Files(folder, (two_files[0], broken.read_bytes())))
+        opened.append(Files(folder, (alone, damaged)))
         return opened[-1]
 
     yield make
@@ -294,20 +295,20 @@ LIMITS: dict[str, Any] = {"deadline": None, "suppress_health_check": list(Health
 @settings(max_examples=6, **LIMITS)
 @given(names=NAMES)
 def test_any_order_of_calls_keeps_users_apart(
-    two_files: tuple[bytes, bytes], tmp_path_factory: Any, names: list[str]
+    two_databases: tuple[Any, Any], tmp_path_factory: Any, names: list[str]
 ) -> None:
     """Each call of a sequence ends the same in both files; all of the others stays."""
-    assert_apart_in_order(Files(tmp_path_factory.mktemp("any"), two_files), names)
+    assert_apart_in_order(Files(tmp_path_factory.mktemp("any"), two_databases), names)
 
 
 @pytest.mark.slow
 @settings(max_examples=300, **LIMITS)
 @given(names=NAMES)
 def test_many_orders_of_calls_keep_users_apart(
-    two_files: tuple[bytes, bytes], tmp_path_factory: Any, names: list[str]
+    two_databases: tuple[Any, Any], tmp_path_factory: Any, names: list[str]
 ) -> None:
     """The same, longer."""
-    assert_apart_in_order(Files(tmp_path_factory.mktemp("many"), two_files), names)
+    assert_apart_in_order(Files(tmp_path_factory.mktemp("many"), two_databases), names)
 
 
 def assert_apart_in_order(files: Files, names: list[str]) -> None:

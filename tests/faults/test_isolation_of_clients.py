@@ -43,9 +43,9 @@ S = SECRETS
 
 
 @pytest.fixture
-def files(tmp_path: Path, two_files: tuple[bytes, bytes]) -> Iterator[Files]:
+def files(tmp_path: Path, two_databases: tuple[Any, Any]) -> Iterator[Files]:
     """Return both files, open."""
-    made = Files(tmp_path, two_files)
+    made = Files(tmp_path, two_databases)
     yield made
     made.close()
 
