@@ -120,6 +120,7 @@ def measure_last(db: memdb.MemDB, path: Path, user: str, times: int = 2_000) -> 
     raw = apsw.Connection(f"file:{path}?mode=ro", flags=flags)
     raw.execute("PRAGMA mmap_size = 268435456").fetchall()
     ((first,),) = raw.execute(SESSION_OF, (user,)).fetchall()
+    assert isinstance(first, int)
     chat, span = db.scope(user).session("s1"), ("s1", first, first + (1 << 24))
     texts = [row[3] for row in reversed(raw.execute(LAST, span).fetchall())]
     assert texts == [one.text for one in chat.last(50)]
