@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Some containers set it; compiling all modules in each process doubles the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test coverage slow clients lint format fix types hooks bench peers docs wheel release clean
+.PHONY: all demo test coverage slow clients lint format fix types hooks bench goals peers docs wheel release clean
 
 all: format lint types test
 
@@ -99,11 +99,17 @@ fix: $(STAMP)
 hooks: $(STAMP)
 	$(BIN)/pre-commit install
 
-# memdb's own bars, then memdb beside the raw stack and other memories, then growth.
-bench: $(STAMP) peers
-	$(BIN)/python bench/run.py || true
-	$(BIN)/python bench/beside.py --plots bench/results
-	$(BIN)/python bench/growth.py --rows 100000 --plots bench/results
+# The goals (25 minutes), memdb beside the raw stack and other memories at 10,000 rows (10) and at
+# 100,000 (about an hour), and growth to a million (5); results and plots go into docs/benchmarks.
+BENCH_RESULTS := docs/benchmarks
+bench: goals peers
+	$(BIN)/python bench/beside.py --out $(BENCH_RESULTS)/beside-10000.jsonl --plots $(BENCH_RESULTS)
+	$(BIN)/python bench/beside.py --rows 100000 --out $(BENCH_RESULTS)/beside-100000.jsonl --plots $(BENCH_RESULTS)
+	$(BIN)/python bench/growth.py --out $(BENCH_RESULTS)/growth.jsonl --plots $(BENCH_RESULTS)
+
+# Every goal of speed and size with its bar and its number, in one table; nothing else should run.
+goals: $(STAMP) peers
+	$(BIN)/python bench/goals.py --out $(BENCH_RESULTS)/goals.jsonl || true
 
 # Other memories that `bench/beside.py` and `bench/recall.py --peers` ask, each in an environment of its own.
 PEERS := $(patsubst bench/peers/requirements/%.txt,bench/peers/.venvs/%/.installed,$(wildcard bench/peers/requirements/*.txt))
@@ -112,8 +118,11 @@ peers: $(PEERS)
 
 bench/peers/.venvs/%/.installed: bench/peers/requirements/%.txt
 	$(PYTHON) -m venv bench/peers/.venvs/$*
-	bench/peers/.venvs/$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	bench/peers/.venvs/$*/bin/pip install --quiet --disable-pip-version-check -r $< $(WITH_MEMDB)
 	touch $@
+
+# What compares both in one process.
+bench/peers/.venvs/openai_agents/.installed: WITH_MEMDB := --editable .
 
 # The site, in site/: a warning, a broken link or a public name that no page has is an error.
 docs: .venv-docs/.installed

@@ -381,10 +381,7 @@ def choose(names: list[str] | None) -> list[Candidate]:
 def run(given: argparse.Namespace) -> None:
     """Measure, print, and write the records; nothing is left of a run that was stopped."""
     chosen = choose(given.only)
-    needed = given.rows * BYTES_PER_ROW
-    free = shutil.disk_usage(tempfile.gettempdir()).free
-    if needed > free:
-        sys.exit(f"{given.rows:,} rows need {needed / 1e9:.0f} GB, {free / 1e9:.0f} are free")
+    check_disk(given.rows, BYTES_PER_ROW)
     with tempfile.TemporaryDirectory(prefix="beside-") as folder:
         quiet = measure(chosen, make_rows(given.rows), Path(folder), Patience(given.wait))
     machine = machine_facts() | {"quiet_rounds": round(quiet, 2)}
@@ -409,7 +406,14 @@ def run(given: argparse.Namespace) -> None:
                 if len(bars) > 1:
                     title = f"{table}: {name}, p50 in ms, {given.rows:,} rows"
                     drawn = plots.bar_chart(title, bars)
-                    (given.plots / f"{table}-{name}.svg").write_text(drawn)
+                    (given.plots / f"{table}-{name}-{given.rows}.svg").write_text(drawn)
+
+
+def check_disk(rows: int, bytes_per_row: int) -> None:
+    """End with a sentence if the folder of temporary files cannot hold so many rows."""
+    needed, free = rows * bytes_per_row, shutil.disk_usage(tempfile.gettempdir()).free
+    if needed > free:
+        sys.exit(f"{rows:,} rows need {needed / 1e9:.0f} GB, {free / 1e9:.0f} are free")
 
 
 def machine_facts() -> dict[str, Any]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import shutil
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,6 +25,7 @@ SIZES = (10_000, 100_000, 1_000_000)
 SCOPE = 10_000
 PART = 10_000
 ROUNDS = 10
+BYTES_PER_ROW = 4_500  # of disk, in three files
 CALLS = {"put": 50, "last": 20, "search": 10, "context": 10}
 
 
@@ -92,10 +91,7 @@ def run(given: argparse.Namespace) -> None:
     for one in chosen:
         if one.driver == "memdb_file":
             one.calls += ("context",)
-    free = shutil.disk_usage(tempfile.gettempdir()).free
-    needed = given.rows * 3 * 1500
-    if needed > free:
-        sys.exit(f"{given.rows:,} rows need {needed / 1e9:.0f} GB, {free / 1e9:.0f} are free")
+    beside.check_disk(given.rows, BYTES_PER_ROW)
     source = random.Random(5)
     patience = beside.Patience(given.wait)
     records: list[dict[str, Any]] = []

@@ -53,7 +53,7 @@ def test_a_run_writes_a_record_per_call_and_charts(tmp_path):
     assert all(one["ratio_p50"] == 1 for one in records if one["candidate"] == "memdb")
     assert all(one["n"] == 40 for one in records if one["call"] == "put")
     assert "raw numpy scan" in printed
-    assert "raw apsw" in (tmp_path / "messages-put.svg").read_text()
+    assert "raw apsw" in (tmp_path / "messages-put-40.svg").read_text()
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
