@@ -7,10 +7,10 @@ What one append per call costs in files of 10,000 to 1,000,000 messages.
 
 Prints p50, mean, p99, p99.9 and max in µs, of the clock and of the thread's own CPU time, the
 sizes in random order. Beside it, 500 appends of each in turn, the raw loop: apsw writing the same
-columns and an FTS5 row, all computed before, into a new file. With --profile also where the time
+row and its words, all computed before, into a new file with the same tables. With --profile also where the time
 goes, by statement. With --writers, so many processes append to one file: messages per second,
 errors, lost ones, longest wait. With --bulk, 1,000 messages per call beside a hand-written loop
-that also counts tokens, makes ids, hashes and digests, and writes the same rows and index.
+that also counts tokens, makes ids, hashes, digests and days, and writes the same rows and index.
 `chrt -f 50 python bench/appends.py` keeps other programs of a busy machine out.
 """
 
@@ -35,8 +35,10 @@ import apsw
 import corpus
 
 import memdb
-from memdb.engine.sqlite.digests import row_digest
+from memdb.engine.sqlite.digests import register_functions
+from memdb.engine.sqlite.schema import read_schema
 from memdb.models.ids import uuid7
+from memdb.text.derived import date_spans
 from memdb.text.tokens import _encoding
 
 if TYPE_CHECKING:
@@ -47,36 +49,31 @@ SESSION = 500
 TEXTS = 20_000
 TURN = 500
 
-RAW_SCHEMA = """
-CREATE TABLE sessions (id INTEGER PRIMARY KEY, last_seq INTEGER, updated_ms INTEGER);
-INSERT INTO sessions VALUES (1, 0, 0);
-CREATE TABLE messages (
-  id INTEGER PRIMARY KEY, uid TEXT, role TEXT, author TEXT, text TEXT, parts TEXT,
-  external_id TEXT, tokens INTEGER, counter TEXT, metadata TEXT, content_hash BLOB,
-  created_ms INTEGER, bigrams TEXT, spans TEXT, digest INTEGER
-);
-CREATE UNIQUE INDEX messages_external ON messages (id >> 24, external_id)
-  WHERE external_id IS NOT NULL;
-CREATE VIRTUAL TABLE messages_fts USING fts5 (
-  text, author, bigrams,
-  content="messages", content_rowid="id", tokenize="porter unicode61 remove_diacritics 2"
-);
+# The scope and the session that the raw loop writes to, in the schema of memdb.
+RAW_PLACE = """
+INSERT INTO scopes (scope_no, uid, app, user_name, created_ms) VALUES (1, 'u', 'default', 'ann', 0);
+INSERT INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
+VALUES ((1 << 44) | (1 << 24), 1, 'u', 's', 0, 0);
 """
+RAW_SESSION = (1 << 44) | (1 << 24)
 RAW_INSERT = """
-INSERT INTO messages VALUES (
-  :id, :uid, 'user', NULL, :text, NULL, NULL, 30, 'cl100k_base', NULL, :hash, :ms, NULL, NULL, :ms
+INSERT INTO messages (
+  id, uid, role_code, author, text, parts, external_id, tokens, counter_code, metadata,
+  content_hash, created_ms, bigrams, spans
 )
-"""
-RAW_BULK = """
-INSERT INTO messages VALUES (
-  :id, :uid, 'user', NULL, :text, NULL, NULL, :n, 'cl100k_base', NULL, :hash, :ms, NULL, NULL,
-  row_digest(:id, :uid, 'user', NULL, :text, NULL, NULL, :n, 'cl100k_base', NULL, :ms)
-)
+VALUES (:id, :uid, 0, NULL, :text, NULL, NULL, :n, NULL, NULL, :hash, :ms, NULL, :spans)
 """
 RAW_INDEX = (
     "INSERT INTO messages_fts (rowid, text, author, bigrams) VALUES (:id, :text, NULL, NULL)"
 )
-RAW_UPDATE = "UPDATE sessions SET last_seq = last_seq + 1, updated_ms = :ms WHERE id = 1"
+RAW_UPDATE = """
+UPDATE sessions
+SET
+  last_seq = last_seq + :count,
+  message_count = message_count + :count,
+  tokens = tokens + :tokens,
+  updated_ms = :ms
+"""
 
 
 def main() -> None:
@@ -173,28 +170,32 @@ def measure(path: Path, size: int, given: argparse.Namespace) -> None:
 
 
 class RawLoop:
-    """What apsw alone takes for the same rows, one commit each."""
+    """What apsw alone takes for the same rows in the same tables, one commit each call."""
 
     def __init__(self, path: Path, durability: str) -> None:
         self.raw = apsw.Connection(str(path))
+        register_functions(self.raw)
         self.raw.execute("PRAGMA journal_mode = WAL").fetchall()
         self.raw.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
         self.raw.wal_autocheckpoint(4000)
-        self.raw.execute(RAW_SCHEMA)
+        self.raw.execute(read_schema()).fetchall()
+        self.raw.execute(RAW_PLACE).fetchall()
         self.number = 0
 
     def append(self, text: str) -> None:
         self.number += 1
         row = {
-            "id": self.number,
-            "uid": "0193a5d2-0000-7000-8000-000000000000",
+            "id": RAW_SESSION + self.number,
+            "uid": b"0193a5d200007000",
             "text": text,
-            "hash": b"0123456789abcdef",
+            "n": 30,
+            "hash": b"01234567",
             "ms": 1_790_000_000_000,
+            "spans": None,
         }
         run = self.raw.execute
         run("BEGIN IMMEDIATE")
-        run(RAW_UPDATE, row)
+        run(RAW_UPDATE, {"count": 1, "tokens": 30, "ms": row["ms"]})
         run(RAW_INSERT, row)
         run(RAW_INDEX, row)
         run("COMMIT")
@@ -205,22 +206,23 @@ class RawLoop:
         for text in texts:
             self.number += 1
             uid = uuid7(now)
-            digest = blake2b(f"{uid}user{text}{now}".encode(), digest_size=16).digest()
-            tokens = len(count(text))
+            said = f"\1{uid}\0\1user\0\0\1{text}\0\0\0\0\1{now}\0"
             rows.append(
                 {
-                    "id": self.number,
-                    "uid": uid,
+                    "id": RAW_SESSION + self.number,
+                    "uid": bytes.fromhex(uid.replace("-", "")),
                     "text": text,
-                    "n": tokens,
-                    "hash": digest,
+                    "n": len(count(text)),
+                    "hash": blake2b(said.encode(), digest_size=16).digest()[:8],
                     "ms": now,
+                    "spans": date_spans(text, now),
                 }
             )
+        tokens = sum(row["n"] for row in rows)
         run = self.raw.execute
         run("BEGIN IMMEDIATE")
-        run(RAW_UPDATE, rows[0])
-        self.raw.executemany(RAW_BULK, rows)
+        run(RAW_UPDATE, {"count": len(rows), "tokens": tokens, "ms": now})
+        self.raw.executemany(RAW_INSERT, rows)
         self.raw.executemany(RAW_INDEX, rows)
         run("COMMIT")
 
@@ -255,7 +257,6 @@ def load(folder: Path, given: argparse.Namespace) -> None:
     """Store messages a thousand at a time, in turn with a hand-written loop."""
     texts = corpus.texts(given.bulk, seed=5)
     raw = RawLoop(folder / "raw.db", given.durability)
-    raw.raw.create_scalar_function("row_digest", row_digest, -1, deterministic=True)
     count = _encoding("cl100k_base").encode_ordinary
     raw.load(corpus.texts(2000, seed=6), count)
     with memdb.open(folder / "bulk.db", durability=given.durability) as db:
