@@ -275,6 +275,8 @@ def fill(tx: Tx, rows: list[Row], columns: Sequence[str], *, lost_ok: bool = Fal
         columns.index(name): number for number, name in enumerate(CONTENT, 1) if name in columns
     }
     archived = [row[row_id] for row in rows if row[text] is None]
+    if not archived:
+        return rows
     said = _readable(tx, archived) if lost_ok else contents(tx, archived)
     return [_with(row, places, said[row[row_id]]) if row[row_id] in said else row for row in rows]
 

@@ -353,16 +353,16 @@ def _filled(tx: Tx, rows: list[Row], columns: tuple[str, ...]) -> list[Row]:
 
 def hash_of(row: dict[str, Any]) -> bytes:
     """Return the content hash of a row: the first 8 bytes of that of the columns `HASHED`."""
-    return _content_hash(*_hashed(row))[:HASH_BYTES]
+    return _message_hash(*_hashed(row))[:HASH_BYTES]
 
 
-def _content_hash(*fields: str | int | None) -> bytes:
+def _message_hash(*fields: Any) -> bytes:
     """Load the hash at its first use: readers do without it, and an import per row is slow."""
-    global _content_hash  # noqa: PLW0603
-    from memdb.text.derived import content_hash
+    global _message_hash  # noqa: PLW0603
+    from memdb.text.derived import message_hash
 
-    _content_hash = content_hash
-    return content_hash(*fields)
+    _message_hash = message_hash
+    return message_hash(*fields)
 
 
 def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
@@ -609,12 +609,13 @@ def damaged(tx: Tx) -> Iterable[int]:
     from memdb.engine.segments import fill  # only for checking
 
     columns = ("id", *HASHED, "content_hash")
-    text_at = columns.index("text")
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
-        for values in fill(tx, rows, columns, lost_ok=True):
-            row_id, uid, *content, stored = values  # a dict per row would take as long as the hash
-            found = _content_hash(uid_from_bytes(uid), *content)[:HASH_BYTES]
-            if values[text_at] is None or found != stored:
+        for row in fill(tx, rows, columns, lost_ok=True):  # a dict per row takes as long as a hash
+            row_id, uid, role, author, text, parts, external_id, metadata, created_ms, stored = row
+            found = _message_hash(
+                uid_from_bytes(uid), role, author, text, parts, external_id, metadata, created_ms
+            )
+            if text is None or found[:HASH_BYTES] != stored:
                 yield row_id
 
 

@@ -17,6 +17,7 @@ import memdb.aio
 from memdb import MemDB
 from memdb.models.messages import Message, NewMessage
 from memdb.tables import messages
+from memdb.text.derived import content_hash, message_hash
 from tests.architecture.postgres import read_schema_table
 
 # A value that is no default for each field that a host gives, by its name in `append`.
@@ -190,3 +191,20 @@ def test_erasing_a_message_says_of_each_field_whether_it_stays(db: MemDB, field:
     else:
         kept = getattr(before, field)
         assert getattr(after, field) == messages.ERASED.get(field, kept)
+
+
+@pytest.mark.parametrize("absent", range(64))
+def test_the_hash_of_a_message_is_that_of_its_fields(absent: int) -> None:
+    """Whichever fields are absent; empty ones differ from these."""
+    given: list[Any] = ["u-1", "user", "Ann", "tea", "[]", "e1", "{}", 5]
+    empty = list(given)
+    for bit, place in enumerate((2, 3, 4, 5, 6)):
+        if absent & 1 << bit:
+            given[place] = None
+            empty[place] = ""
+    if absent & 32:
+        given[7] = empty[7] = -3
+
+    assert message_hash(*given) == content_hash(*given)
+    assert message_hash(*empty) == content_hash(*empty)
+    assert (message_hash(*empty) == message_hash(*given)) == (given == empty)
