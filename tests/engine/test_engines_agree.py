@@ -14,6 +14,7 @@ from memdb.embeddings.static_model import table
 from memdb.engine.postgres import vectors
 from memdb.engine.postgres.words import TAIL_ROWS
 from memdb.models.ids import SCOPE_SHIFT, scope_range
+from memdb.tables import spaces
 from memdb.text.terms import Term, begun_terms, match_terms, phrase_terms, word_terms
 
 if TYPE_CHECKING:
@@ -291,6 +292,40 @@ def test_cosines_are_the_same(both: dict[str, MemDB], kind: str, dim: int) -> No
         assert [one for _, one in file] == pytest.approx([one for _, one in server], abs=1e-6)
     assert answers[0][3:] == answers[1][3:]
     assert [len(found) for found in answers[0][:4]] == [50, 50, 2, 20]
+
+
+def test_the_index_of_a_dropped_space_is_dropped(
+    both: dict[str, MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next upkeep; that of another space stays, and so do indexes that are not memdb's."""
+    monkeypatch.setattr(vectors, "LEAST_INDEXED", 20)
+    server = both["server"]
+    numbers = meanings(30)
+    low = 3 << SCOPE_SHIFT
+    models = ("first", "second")
+
+    def indexes() -> list[str]:
+        with server._db.read() as tx:
+            names = (
+                "SELECT CAST(indexname AS TEXT) FROM pg_indexes WHERE indexname ~ '^vectors_hnsw'"
+            )
+            return [name for (name,) in tx.all(f"{names} ORDER BY indexname")]
+
+    with server._db.write() as tx:
+        numbered = [spaces.add_space(tx, model, numbers.shape[1]) for model in models]
+        for space in numbered:
+            rows = [(low + n, one.tobytes()) for n, one in enumerate(numbers)]
+            tx.vectors.put(space, "entry", rows)
+    assert server._db.maintenance.merge() == 2
+    server._db.run_apart("CREATE INDEX vectors_hnsw_mine ON sessions (name)")
+    assert len(indexes()) == 3
+
+    server.file.drop_space("first")
+    assert server._db.maintenance.merge() == 0
+
+    kept = [name for name in indexes() if name != "vectors_hnsw_mine"]
+    assert [name.split("_")[2] for name in kept] == [str(numbered[1])]
+    server._db.run_apart("DROP INDEX vectors_hnsw_mine")
 
 
 @pytest.mark.parametrize("kind", ["message", "entry"])

@@ -154,16 +154,17 @@ class PostgresMaintenance:
         """
         Make indexes of vectors that large scopes lack; return how many.
 
-        Also removes what ended connections left in `commits`; autovacuum does the rest.
+        Also drops those of dropped spaces, and removes what ended connections left in
+        `commits`; autovacuum does the rest.
         """
-        from memdb.engine.postgres.vectors import due_indexes  # only for this
+        from memdb.engine.postgres.vectors import due_indexes, left_indexes  # only for this
 
         with self._db.write() as tx:
             tx.run(DELETE_WRITER, {"writer": 0, "before_ms": tx.now_ms - MONTH_MS})
             tx.run(DELETE_OLD_WATCHERS)
         with self._db.read() as tx:
-            due = due_indexes(tx)
-        for sql in due:
+            left, due = left_indexes(tx), due_indexes(tx)
+        for sql in left + due:
             self._db.run_apart(sql)
         return len(due) // 2
 

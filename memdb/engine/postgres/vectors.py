@@ -103,6 +103,20 @@ WHERE
 ORDER BY many.part, many.space_no, many.kind
 """
 
+# Indexes of spaces that are not there any more; their names are those of `INDEX_NAME`.
+SELECT_LEFT = """/* vectors.left_indexes */
+SELECT CAST(relname AS TEXT)
+FROM pg_class
+WHERE
+  relkind = 'i'
+  AND relnamespace = to_regnamespace(current_schema())
+  AND relname ~ '^vectors_hnsw_[0-9]+_[a-z]+_[0-9]+$'
+  AND CAST(split_part(relname, '_', 3) AS BIGINT) NOT IN (SELECT space_no FROM embedding_spaces)
+ORDER BY relname
+"""
+
+DROP_LEFT = "DROP INDEX CONCURRENTLY IF EXISTS {name}"
+
 # No value can stand for these, so the numbers are put into the text.
 DROP_INDEX = "DROP INDEX IF EXISTS {name}"
 CREATE_INDEX = {
@@ -638,6 +652,11 @@ def due_indexes(tx: Tx) -> list[str]:
         values = {"name": name, "part": part, "space_no": space_no, "kind": kind, "dim": dim}
         found += [DROP_INDEX.format(**values), CREATE_INDEX[kind == AS_BYTES].format(**values)]
     return found
+
+
+def left_indexes(tx: Tx) -> list[str]:
+    """Return the statements that drop the indexes of dropped spaces, outside of a transaction."""
+    return [DROP_LEFT.format(name=name) for (name,) in tx.all(SELECT_LEFT)]
 
 
 def _stored(kind: str, vector: bytes) -> bytes:
