@@ -87,6 +87,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/codespell
 	$(BIN)/validate-pyproject pyproject.toml
+	.ci/page-types
 
 types: $(STAMP)
 	$(BIN)/mypy

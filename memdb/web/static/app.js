@@ -1,14 +1,30 @@
 // The shell: signs in, chooses whose memory, shows one view, listens for keys and for changes.
-import { button, fill, h, offerFocus, setZone, shown, zone } from "./dom.js";
+import { button, fill, find, findAll, h, isComposing, offerFocus, setZone, shown, zone } from "./dom.js";
 import * as http from "./http.js";
 import { KEYS, listen, move } from "./keys.js";
 import { watch } from "./live.js";
 import { ENDS, PAGES, SAFE, countDown, paragraphs } from "./pages.js";
 import * as router from "./router.js";
 
-const state = { scopes: [], scope: null, about: null, view: null, name: "", root: null, stream: null, goneTimer: 0, number: 0, isEnded: false };
+/**
+ * @typedef {object} State
+ * @property {Page.Scope[]} scopes
+ * @property {Page.Scope | null} scope
+ * @property {Page.About} about
+ * @property {Page.View | null} view
+ * @property {string} name
+ * @property {ReturnType<typeof watch> | null} stream
+ * @property {ReturnType<typeof setTimeout> | undefined} goneTimer
+ * @property {number} number
+ * @property {boolean} isEnded
+ */
+
+/** @type {State} */
+const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false };
 const storage = {
+  /** @param {string} name */
   get: (name) => { try { return localStorage.getItem(`memdb.${name}`); } catch { return null; } },
+  /** @param {string} name @param {string} value */
   set: (name, value) => { try { localStorage.setItem(`memdb.${name}`, value); } catch { /* private window */ } },
 };
 const live = h("p", { class: "hidden-visually", role: "status", "aria-live": "polite" });
@@ -19,14 +35,17 @@ const mark = h("span", { class: "meta", role: "status" }, "");
 const box = h("input", { type: "search", "aria-label": "Search everything", placeholder: "Search everything  (/)", autocomplete: "off", spellcheck: "false" });
 
 const REST = new Set(["artifacts", "health", "map"]); // behind "More" on a narrow screen
+/** @type {typeof import("./palette.js") | null} */
 let palette = null;
 
+/** @param {Page.Params} params */
 const withScope = (params = {}) => ({ user: state.scope?.user, app: state.scope?.app === "default" ? null : state.scope?.app, ...params });
 
-/** What a view gets: whose memory, what may be done, and the parts that all views share. */
-function context(params, signal) {
+/** What a view gets: whose memory, what may be done, and the parts that all views share. @param {Page.Place} params @returns {Page.Context} */
+function context(params) {
+  const { user, app } = state.scope ?? {};
   return {
-    params, signal, scope: withScope(), about: state.about, readOnly: state.about.read_only, storage,
+    params, scope: { user, app: app === "default" ? null : app }, about: state.about, readOnly: state.about.read_only, storage,
     href: (view, more) => router.href(view, withScope(more)),
     go: (view, more) => router.go(view, withScope(more)),
     change: (more) => router.change(withScope(more)),
@@ -37,12 +56,13 @@ function context(params, signal) {
   };
 }
 
+/** @param {string} text */
 function announce(text) {
   live.textContent = "";
   live.textContent = text;
 }
 
-/** Show a sentence for ten seconds, with a button that undoes what it says. */
+/** Show a sentence for ten seconds, with a button that undoes what it says. @param {string} text @param {(() => unknown) | null} undo */
 export function toast(text, undo = null) {
   document.querySelector(".toast")?.remove();
   const node = h("div", { class: "toast", role: "status" }, text,
@@ -52,32 +72,33 @@ export function toast(text, undo = null) {
         await undo();
         toast("Undone.");
       } catch (error) {
-        toast(error.message);
+        toast(http.failure(error).message);
       }
     }));
   document.body.append(node);
   setTimeout(() => node.remove(), 10000);
 }
 
-/** Open a dialog with a heading; the focus goes back when it closes. */
+/** Open a dialog with a heading; the focus goes back when it closes. @param {string} title @param {...Page.Child} children */
 function dialog(title, ...children) {
   const before = document.activeElement;
   const heading = h("h2", { id: "dialog-title" }, title);
   const node = h("dialog", { "aria-labelledby": "dialog-title" }, heading, children);
   node.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) node.querySelector("button.primary:enabled")?.click();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find(node, "button.primary:enabled")?.click();
   });
   node.addEventListener("close", () => {
     node.remove();
-    if (before?.isConnected) before.focus();
+    if (before instanceof HTMLElement && before.isConnected) before.focus();
   });
   document.body.append(node);
   node.showModal();
   return { node, close: () => node.close() };
 }
 
-/** Return what failed, what is safe, what to do, and the code to copy. */
-export function problem(error, again = null) {
+/** Return what failed, what is safe, what to do, and the code to copy. @param {unknown} thrown @param {(() => unknown) | null} again */
+export function problem(thrown, again = null) {
+  const error = http.failure(thrown);
   if (error.name === "AbortError") return h("div", {});
   const code = error.code ?? error.name;
   return h("div", { class: "problem", role: "alert" },
@@ -89,6 +110,7 @@ export function problem(error, again = null) {
       button("Copy", () => copy(`${code}: ${error.message}`)), again && button("Try again", again)));
 }
 
+/** @param {string} text */
 async function copy(text, what = "Copied.") {
   try {
     await navigator.clipboard.writeText(text);
@@ -100,12 +122,13 @@ async function copy(text, what = "Copied.") {
   }
 }
 
-/** Return whether a change (null: any) is about one of *kinds*, or about a session of this memory. */
+/** Return whether a change (null: any) is about one of *kinds*, or about a session of this memory. @param {Page.Change | null | undefined} change @param {string[]} kinds @param {string | null} session */
 function concerns(change, kinds, session = null) {
   if (!change || !change.is_complete || kinds.some((kind) => change.kinds.includes(kind))) return true;
   return session !== null && change.sessions.some((one) => one.user === state.scope?.user && one.app === state.scope?.app && (session === "*" || one.session === session));
 }
 
+/** @param {string} title @param {...Page.Child} children */
 function page(title, ...children) {
   state.number += 1;
   state.view?.destroy?.();
@@ -121,13 +144,13 @@ function notSignedIn(code = "sign_in") {
   page(PAGES[code][0], paragraphs(code));
 }
 
-/** Say what ended the visit; nothing on the page goes on. */
+/** Say what ended the visit; nothing on the page goes on. @param {string} name */
 function ended(name) {
   if (state.isEnded) return;
   state.isEnded = true;
   state.stream?.close();
   clearTimeout(state.goneTimer);
-  document.querySelectorAll("dialog[open]").forEach((one) => one.close());
+  document.querySelectorAll("dialog").forEach((one) => one.close());
   mark.textContent = "";
   page(PAGES[name][0], paragraphs(name));
 }
@@ -198,25 +221,27 @@ function more() {
     h("p", {}, h("label", {}, "Times in", zonePicker())),
     h("div", { class: "tools" }, state.scopes.length > 1 && button("Another memory", () => { close(); chooseScope(); }), button("Theme", nextTheme), button("Keys", () => { close(); help(); }),
       button("Sign out", () => { close(); signOut(); }), button("Close", () => close(), { class: "primary" })));
-  node.querySelector("a").focus();
+  node.querySelector("a")?.focus();
 }
 
-/** Return the commands behind ">": [label, key, what it does]. */
+/** Return the commands behind ">". @returns {import("./palette.js").Command[]} */
 function commands() {
-  const here = Object.entries(state.view?.keys ?? {}).map(([key, run]) => [KEYS.find(([one]) => one === key)?.[1], key, run]).filter(([label]) => label);
-  const scope = new URLSearchParams(Object.entries(withScope()).filter(([, value]) => value !== null && value !== undefined));
+  /** @type {(label: string | undefined, key: string, run: () => unknown) => import("./palette.js").Command[]} */
+  const command = (label, key, run) => (label ? [[`${label[0].toUpperCase()}${label.slice(1)}`, key, run]] : []);
+  const scope = new URLSearchParams(Object.entries(withScope()).flatMap(([name, value]) => (value === null || value === undefined ? [] : [[name, String(value)]])));
   return [
-    ...here.map(([label, key, run]) => [`${label[0].toUpperCase()}${label.slice(1)}`, key, run]),
-    ...router.VIEWS.map(([view, label, key]) => [`Go to ${label.toLowerCase()}`, `g ${key}`, () => router.go(view, withScope())]),
+    ...Object.entries(state.view?.keys ?? {}).flatMap(([key, run]) => command(KEYS.find(([one]) => one === key)?.[1], key, run)),
+    ...router.VIEWS.flatMap(([view, label, key]) => command(`Go to ${label.toLowerCase()}`, `g ${key}`, () => router.go(view, withScope()))),
     ["Theme: light or dark", "t", nextTheme], ["Keys and help", "?", help], ["Copy link", "y", () => copy(location.href, "Link copied.")],
     ["Times in UTC", "", () => { setZone("UTC"); storage.set("zone", "UTC"); redraw(); }],
     ["Times in local time", "", () => { setZone(""); storage.set("zone", ""); redraw(); }],
-    state.scopes.length > 1 && ["Another memory", "", chooseScope],
-    state.scope && ["Export this memory", "", () => h("a", { href: `api/v1/export?${scope}`, download: "memory.jsonl" }).click()],
+    ...(state.scopes.length > 1 ? command("Another memory", "", chooseScope) : []),
+    ...command(state.scope ? "Export this memory" : "", "", () => h("a", { href: `api/v1/export?${scope}`, download: "memory.jsonl" }).click()),
     ["Sign out", "", signOut],
-  ].filter(Boolean);
+  ];
 }
 
+/** @param {string} name */
 function drawRail(name) {
   const user = state.scope ? (state.scope.user === "" ? "shared" : shown(state.scope.user)) : "";
   fill(rail, router.VIEWS.map(([view, label, key]) =>
@@ -231,7 +256,7 @@ function drawRail(name) {
       button("Sign out", signOut, { class: "link" })));
 }
 
-/** Show what the address says. */
+/** Show what the address says. @param {boolean} isNew @returns {Promise<void>} */
 async function show(isNew) {
   if (state.isEnded) return undefined;
   const { view: name, params } = router.place();
@@ -256,16 +281,17 @@ async function show(isNew) {
   try {
     const module = await import(`./views/${name}.js`).catch((error) => { throw error instanceof TypeError ? http.gone() : error; });
     if (mine !== state.number) return undefined;
-    state.view = await module.mount(root, context(params, null));
+    state.view = await module.mount(root, context(params));
   } catch (error) {
     if (mine !== state.number) return undefined;
-    if (error.code === "busy") busy();
+    if (http.failure(error).code === "busy") busy();
     else fill(root, problem(error, () => { state.name = ""; show(false); }));
   }
-  if (isNew) offerFocus(root.querySelector("h1[tabindex]") ?? main);
+  if (isNew) offerFocus(root.querySelector("h1") ?? main);
   return undefined;
 }
 
+/** @param {string | null} theme */
 function setTheme(theme) {
   if (theme) document.documentElement.dataset.theme = theme;
 }
@@ -279,13 +305,14 @@ function nextTheme() {
 }
 
 function help() {
-  const isOff = h("input", { type: "checkbox", checked: storage.get("keys") === "off",
-    onchange: (event) => storage.set("keys", event.target.checked ? "off" : "on") });
-  dialog("Keys", h("table", {}, h("tbody", {}, KEYS.map(([key, what]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, what))))),
+  const isOff = h("input", { type: "checkbox", checked: storage.get("keys") === "off" });
+  isOff.addEventListener("change", () => storage.set("keys", isOff.checked ? "off" : "on"));
+  const { close } = dialog("Keys", h("table", {}, h("tbody", {}, KEYS.map(([key, what]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, what))))),
     h("p", {}, h("label", {}, isOff, "Turn single keys off")),
-    button("Close", (event) => event.target.closest("dialog").close(), { class: "primary" }));
+    button("Close", () => close(), { class: "primary" }));
 }
 
+/** @param {string} key */
 function runKey(key) {
   const keys = state.view?.keys ?? {};
   if (key === "/" || key === ">") {
@@ -298,15 +325,18 @@ function runKey(key) {
   if (key === "t") { nextTheme(); return true; }
   if (key === "y") { copy(location.href, "Link copied."); return true; }
   if (keys[key]) return keys[key]() !== false;
-  if (["j", "ArrowDown"].includes(key)) return Boolean(move(main.querySelectorAll("[data-row]"), 1));
-  if (["k", "ArrowUp"].includes(key)) return Boolean(move(main.querySelectorAll("[data-row]"), -1));
+  if (["j", "ArrowDown"].includes(key)) return Boolean(move(findAll(main, "[data-row]"), 1));
+  if (["k", "ArrowUp"].includes(key)) return Boolean(move(findAll(main, "[data-row]"), -1));
   if (["Escape", "u"].includes(key)) {
     const field = document.activeElement;
-    if (key === "Escape" && field?.matches?.("input, textarea")) { field.blur(); main.focus(); return true; }
+    if (key === "Escape" && field instanceof HTMLElement && field.matches("input, textarea")) { field.blur(); main.focus(); return true; }
     return state.view?.close?.() ?? false;
   }
   return false;
 }
+
+/** Return whose memory the file holds. @returns {Promise<Page.Scope[]>} */
+const scopes = async () => (await http.get("scopes")).items.map(({ user, app }) => ({ user, app }));
 
 async function begin() {
   // Before anything else: the secret leaves the address and the history.
@@ -326,13 +356,14 @@ async function begin() {
   let open = 0;
   http.listeners.busy = (by) => { open += by; progress.toggleAttribute("data-on", open > 0); };
   http.listeners.signIn = () => notSignedIn();
-  http.listeners.ended = (code) => { if (ENDS[code]) ended(ENDS[code]); };
+  http.listeners.ended = (code = "") => { if (ENDS[code]) ended(ENDS[code]); };
   http.listeners.gone = goneAway;
   const refused = secret ? await http.signIn(secret) : "";
   if (refused && !(await http.whatIsServed())) return notSignedIn(PAGES[refused] ? refused : "sign_in");
-  state.about = await http.whatIsServed();
-  if (!state.about) return notSignedIn();
-  state.scopes = (await http.get("scopes")).items;
+  const about = await http.whatIsServed();
+  if (!about) return notSignedIn();
+  state.about = about;
+  state.scopes = await scopes();
   // Commands come before the search: what is typed after ">" is no question.
   box.addEventListener("input", async (event) => {
     if (!box.value.startsWith(">")) { if (palette?.isOpen()) palette.close(box); return; }
@@ -346,7 +377,7 @@ async function begin() {
   box.addEventListener("blur", () => { if (palette?.isOpen()) palette.close(box); });
   box.addEventListener("input", (event) => {
     // Typing in the one box on top opens the view of search, which takes over.
-    if (event.isComposing || router.place().view === "search" || box.value.length < 2) return;
+    if (isComposing(event) || router.place().view === "search" || box.value.length < 2) return;
     router.go("search", withScope({ q: box.value }));
   });
   listen({
@@ -362,7 +393,7 @@ async function begin() {
     open: () => { mark.textContent = "● live"; },
     lost: () => { mark.textContent = "○ not live"; },
     change: async (change) => {
-      if (!state.scopes.length) state.scopes = (await http.get("scopes").catch(() => ({ items: [] }))).items;
+      if (!state.scopes.length) state.scopes = await scopes().catch(() => []);
       state.view?.refresh?.(change);
     },
     ended,

@@ -3,7 +3,14 @@ import { h, shown } from "./dom.js";
 
 const MOST_PAIRS = 2000000;
 
-/** Return [[" " | "-" | "+", item], …]; null if the texts are too large to compare here. */
+/** @typedef {[" " | "-" | "+", string]} Step */
+
+/**
+ * Return what to keep, take away and add; null if the texts are too large to compare here.
+ * @param {string[]} before
+ * @param {string[]} after
+ * @returns {Step[] | null}
+ */
 export function compare(before, after) {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
@@ -17,6 +24,7 @@ export function compare(before, after) {
   const columns = endB - start;
   if (rows * columns > MOST_PAIRS) return null;
   const length = new Uint16Array((rows + 1) * (columns + 1));
+  /** @type {(row: number, column: number) => number} */
   const at = (row, column) => row * (columns + 1) + column;
   for (let row = rows - 1; row >= 0; row -= 1) {
     for (let column = columns - 1; column >= 0; column -= 1) {
@@ -25,7 +33,9 @@ export function compare(before, after) {
         : Math.max(length[at(row + 1, column)], length[at(row, column + 1)]);
     }
   }
-  const found = before.slice(0, start).map((one) => [" ", one]);
+  /** @type {(one: string) => Step} */
+  const same = (one) => [" ", one];
+  const found = before.slice(0, start).map(same);
   let row = 0;
   let column = 0;
   while (row < rows || column < columns) {
@@ -41,12 +51,13 @@ export function compare(before, after) {
       column += 1;
     }
   }
-  return found.concat(before.slice(endA).map((one) => [" ", one]));
+  return found.concat(before.slice(endA).map(same));
 }
 
+/** @param {unknown} text @returns {string[]} */
 const split = (text) => String(text ?? "").match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
 
-/** Return one text with words taken away and added, as `del` and `ins`. */
+/** Return one text with words taken away and added, as `del` and `ins`. @type {(before: string, after: string) => HTMLElement} */
 export function wordDiff(before, after) {
   const found = compare(split(before), split(after));
   if (!found) return h("p", {}, "Too long to compare word by word.");
@@ -57,7 +68,7 @@ export function wordDiff(before, after) {
   return node;
 }
 
-/** Return a table of lines: number before, number after, + or −, text; equal runs are folded. */
+/** Return a table of lines: number before, number after, + or −, text; equal runs are folded. @type {(before: string, after: string) => HTMLElement | null} */
 export function lineDiff(before, after) {
   const found = compare(String(before).split("\n"), String(after).split("\n"));
   if (!found) return null;
@@ -68,6 +79,7 @@ export function lineDiff(before, after) {
   let old = 0;
   let now = 0;
   let isFolded = false;
+  /** @type {HTMLElement[]} */
   const rows = [];
   found.forEach(([kind, line], index) => {
     old += kind === "+" ? 0 : 1;

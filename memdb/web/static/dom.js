@@ -10,34 +10,46 @@ const JOINERS = new Set(["\u200c", "\u200d"]);
 export const FIRST_CHARS = 4000;
 const CHUNK_CHARS = 100000;
 
-/** Return a new element; attributes that are null or false are left out, `on…` are listeners. */
-export function h(tag, attributes = {}, ...children) {
-  const node = SVG_TAGS.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+/**
+ * Return a new element; attributes that are null or false are left out, `on…` are listeners.
+ * @type {Page.Make}
+ */
+export const h = (/** @type {string} */ tag, /** @type {Page.Attributes | null} */ attributes = {}, /** @type {Page.Child[]} */ ...children) => {
+  const node = SVG_TAGS.has(tag) ? document.createElementNS(SVG, /** @type {Page.SvgTag} */ (tag)) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "value" || name === "checked" || name === "disabled") node[name] = value;
+    if (typeof value === "function") node.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "disabled") Object.assign(node, { [name]: value });
     else node.setAttribute(name, value === true ? "" : String(value));
   }
   add(node, children);
-  return node;
-}
+  return /** @type {HTMLElement & SVGElement} */ (node);
+};
 
+/** @type {(node: Element, children: Page.Child[]) => void} */
 function add(node, children) {
   for (const child of children) {
     if (Array.isArray(child)) add(node, child);
-    else if (child !== null && child !== undefined && child !== false) node.append(child);
+    else if (child !== null && child !== undefined && child !== false) node.append(child instanceof Node ? child : String(child));
   }
 }
 
-/** Put *children* in the place of what *node* holds. */
+/**
+ * Put *children* in the place of what *node* holds.
+ * @template {Element} T
+ * @param {T} node
+ * @param {...Page.Child} children
+ */
 export function fill(node, ...children) {
   node.replaceChildren();
   add(node, children);
   return node;
 }
 
-/** Return stored words as a string in which hidden characters are named: for titles and names. */
+/**
+ * Return stored words as a string in which hidden characters are named: for titles and names.
+ * @param {unknown} words
+ */
 export function shown(words) {
   return String(words ?? "").replace(HIDDEN_ALL, (one, at, all) => {
     if (JOINERS.has(one) && /\p{L}|\p{M}|\p{So}|\p{Sk}|\ufe0f/u.test(all.slice(Math.max(0, at - 2), at))) return one;
@@ -45,13 +57,17 @@ export function shown(words) {
   });
 }
 
-/** Return stored words as isolated text nodes; hidden characters are boxes that say their number. */
+/**
+ * Return stored words as isolated text nodes; hidden characters are boxes that say their number.
+ * @param {unknown} value
+ */
 export function words(value, className = "words") {
   const node = h("span", { class: className, dir: "auto" });
   addWords(node, String(value ?? ""));
   return node;
 }
 
+/** @type {(node: Element, value: string) => void} */
 function addWords(node, value) {
   if (!HIDDEN.test(value)) {
     node.append(value);
@@ -66,14 +82,17 @@ function addWords(node, value) {
       return;
     }
     node.append(value.slice(from, match.index));
-    const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    const code = (match[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
     node.append(h("span", { class: "box", title: `U+${code}` }, `${code}`));
     from = match.index + match[0].length;
   }
   node.append(value.slice(from));
 }
 
-/** Return long stored words: the first part, then a button for all of it. */
+/**
+ * Return long stored words: the first part, then a button for all of it.
+ * @param {unknown} value
+ */
 export function longWords(value, className = "words") {
   const whole = String(value ?? "");
   if (whole.length <= FIRST_CHARS) return words(whole, className);
@@ -92,7 +111,11 @@ export function longWords(value, className = "words") {
   return node;
 }
 
-/** Return text in which the words of a query are marked. */
+/**
+ * Return text in which the words of a query are marked.
+ * @param {unknown} value
+ * @param {string[]} terms
+ */
 export function marked(value, terms) {
   const text = String(value ?? "").slice(0, FIRST_CHARS);
   const stems = terms.filter((term) => term.length > 1).map((term) => term.toLowerCase().slice(0, Math.max(3, term.length - 2)));
@@ -113,6 +136,7 @@ export function marked(value, terms) {
   return node;
 }
 
+/** @param {number} bytes */
 export function size(bytes) {
   const units = ["B", "kB", "MB", "GB"];
   let unit = 0;
@@ -124,13 +148,16 @@ export function size(bytes) {
   return `${unit && rest < 100 ? rest.toFixed(1) : Math.round(rest)} ${units[unit]}`;
 }
 
+/** @param {number | string | null | undefined} value */
 export const number = (value) => Number(value ?? 0).toLocaleString("en");
+/** @type {(count: number, noun: string) => string} */
 export const plural = (count, noun) =>
   `${number(count)} ${count === 1 ? noun : noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
 
+/** @type {{ zone: string, of: Intl.DateTimeFormat | null }} */
 const format = { zone: "", of: null };
 
-/** Show times in a zone, such as "Europe/Oslo"; "" is that of this computer. False if it is unknown. */
+/** Show times in a zone, such as "Europe/Oslo"; "" is that of this computer. False if it is unknown. @param {string} zone */
 export function setZone(zone) {
   try {
     format.of = new Intl.DateTimeFormat("en-GB", { timeZone: zone || undefined, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
@@ -143,11 +170,12 @@ export function setZone(zone) {
 
 export const zone = () => format.zone;
 
-/** Return the parts of a time in the zone that is shown, as numbers. */
+/** Return the parts of a time in the zone that is shown, as numbers. @param {number} ms */
 export function partsOf(ms) {
   if (!format.of) setZone("");
+  /** @type {Record<string, number>} */
   const found = {};
-  for (const { type, value } of format.of.formatToParts(new Date(ms))) found[type] = Number(value);
+  for (const { type, value } of format.of?.formatToParts(new Date(ms)) ?? []) found[type] = Number(value);
   return found;
 }
 
@@ -157,41 +185,78 @@ export function offsetMinutes(ms = Date.now()) {
   return Math.round((Date.UTC(year, month - 1, date, hour, minute, second) - Math.floor(ms / 1000) * 1000) / 60000);
 }
 
+/** @param {number} value */
 const pad = (value) => String(value).padStart(2, "0");
 const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
 
-/** Return the hour and minute of a time, "" without one. */
+/** Return the hour and minute of a time, "" without one. @param {number | null | undefined} ms */
 export function clock(ms) {
   if (!ms) return "";
   const { hour, minute } = partsOf(ms);
   return `${pad(hour)}:${pad(minute)}`;
 }
 
-/** Return the day of a time, with the year if it is not this one. */
+/** Return the day of a time, with the year if it is not this one. @param {number | null | undefined} ms */
 export function day(ms) {
   if (!ms) return "no date";
   const { year, month, day: date } = partsOf(ms);
   return `${date} ${MONTHS[month - 1]}${year === partsOf(Date.now()).year ? "" : ` ${year}`}`;
 }
 
-/** Return how long ago a time is, in words; the date stands in the title. */
+/** Return how long ago a time is, in words; the date stands in the title. @param {number | null | undefined} ms */
 export function age(ms) {
   if (!ms) return h("span", { class: "meta" }, "no date");
   const days = Math.max(0, (Date.now() - ms) / 86400000);
+  /** @type {[number, string][]} */
   const steps = [[365, "year"], [30.4, "month"], [7, "week"], [1, "day"], [1 / 24, "hour"], [1 / 1440, "minute"]];
   const step = steps.find(([length]) => days >= length);
   const text = step ? `${plural(Math.floor(days / step[0]), step[1])} ago` : "now";
   return h("time", { class: "meta", datetime: new Date(ms).toISOString(), title: `${day(ms)} ${clock(ms)}` }, text);
 }
 
-/** Return a button. */
+/**
+ * Return a button.
+ * @param {Page.Child} label
+ * @param {(event: Event) => unknown} onclick
+ * @param {Page.Attributes} attributes
+ */
 export function button(label, onclick, attributes = {}) {
   return h("button", { type: "button", onclick, ...attributes }, label);
 }
 
-export const isField = (node) => node?.matches?.("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable]");
+/**
+ * Return the elements below *root* that a selector names.
+ * @param {ParentNode} root
+ * @param {string} selector
+ */
+export const findAll = (root, selector) => [...root.querySelectorAll(selector)].filter((node) => node instanceof HTMLElement);
 
-/** Give the focus to what was just loaded, but never take it from somebody who types. */
+/**
+ * Return the first of them.
+ * @param {ParentNode} root
+ * @param {string} selector
+ */
+export const find = (root, selector) => findAll(root, selector)[0];
+
+/** Return the checkbox below *root*. @param {ParentNode} root */
+export function findCheck(root) {
+  const box = root.querySelector("input[type=checkbox]");
+  return box instanceof HTMLInputElement ? box : null;
+}
+
+/** Return what has the focus, or stands around it, and is named by a selector. @param {string} selector */
+export function around(selector) {
+  const node = document.activeElement?.closest(selector);
+  return node instanceof HTMLElement ? node : null;
+}
+
+/** Return whether a character is still being composed. @param {Event} event */
+export const isComposing = (event) => event instanceof InputEvent && event.isComposing;
+
+/** @param {EventTarget | null} node */
+export const isField = (node) => node instanceof Element && node.matches("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable]");
+
+/** Give the focus to what was just loaded, but never take it from somebody who types. @param {HTMLElement | null | undefined} node */
 export function offerFocus(node) {
   if (!isField(document.activeElement) && !document.querySelector("dialog[open]")) node?.focus({ preventScroll: true });
 }

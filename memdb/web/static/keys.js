@@ -23,10 +23,14 @@ export const KEYS = [
   ["?", "this list"],
 ];
 
-/** Listen for keys; *run(key)* returns whether it did something. */
+/**
+ * Listen for keys; *run(key)* returns whether it did something.
+ * @param {{ run: (key: string) => unknown, goTo: (key: string) => boolean, isOff: () => boolean }} calls
+ */
 export function listen({ run, goTo, isOff }) {
   let isGoing = false;
-  let timer = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.defaultPrevented) return;
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -52,13 +56,17 @@ export function listen({ run, goTo, isOff }) {
       timer = setTimeout(() => { isGoing = false; }, 1500);
       return;
     }
-    const isOnButton = event.target.matches?.("button, a, summary, input");
+    const isOnButton = event.target instanceof Element && event.target.matches("button, a, summary, input");
     if (isOnButton && ["Enter", " "].includes(event.key)) return;
     if (run(event.key)) event.preventDefault();
   });
 }
 
-/** Move the focus among *rows* by *step*, and return the row that has it now. */
+/**
+ * Move the focus among *rows* by *step*, and return the row that has it now.
+ * @param {Iterable<HTMLElement>} rows
+ * @param {number} step
+ */
 export function move(rows, step) {
   const all = [...rows];
   if (!all.length) return null;

@@ -7,6 +7,7 @@ const PAGE = 50;
 
 /** Sums of heights: change one and find a place, both in log time. */
 export class Heights {
+  /** @param {number} count @param {number} each */
   constructor(count, each) {
     this.values = new Float64Array(count).fill(each);
     this.tree = new Float64Array(count + 1);
@@ -17,6 +18,7 @@ export class Heights {
     }
   }
 
+  /** @param {number} index @param {number} value */
   set(index, value) {
     const by = value - this.values[index];
     if (!by) return 0;
@@ -25,14 +27,14 @@ export class Heights {
     return by;
   }
 
-  /** Return the sum of those before *index*. */
+  /** Return the sum of those before *index*. @param {number} index */
   before(index) {
     let sum = 0;
     for (let at = index; at > 0; at -= at & -at) sum += this.tree[at];
     return sum;
   }
 
-  /** Return which one stands at *height*. */
+  /** Return which one stands at *height*. @param {number} height */
   at(height) {
     let index = 0;
     let rest = height;
@@ -48,6 +50,22 @@ export class Heights {
   }
 }
 
+/** @param {Iterable<Element>} nodes */
+const htmlOf = (nodes) => [...nodes].filter((one) => one instanceof HTMLElement);
+
+/** @param {HTMLElement} row */
+const seqOf = (row) => Number(row.dataset.seq);
+
+/**
+ * @typedef {object} Feed
+ * @property {number} count
+ * @property {(first: number, limit: number) => Promise<Page.Message[]>} load
+ * @property {(row: Page.Message, count: number) => HTMLElement} draw
+ * @property {number} [each]
+ * @property {(seq: number) => void} [moved]
+ * @property {(error: unknown) => void} [failed]
+ */
+
 /**
  * A list of numbered rows of which only those in sight are in the page.
  *
@@ -55,18 +73,33 @@ export class Heights {
  * gaps. Whatever changes its height, before or after: the first row in sight stays in its place.
  */
 export class FeedList {
+  /** @param {HTMLElement} pane @param {Feed} feed */
   constructor(pane, { count, load, draw, each = 90, moved = () => {}, failed = () => {} }) {
-    Object.assign(this, { pane, load, draw, moved, failed });
+    this.pane = pane;
+    this.load = load;
+    this.draw = draw;
+    this.moved = moved;
+    this.failed = failed;
+    this.count = count;
+    this.each = each;
+    this.seen = 0; // the row that is read
+    this.missed = 0; // rows that came out of sight
+    /** @type {Heights | null} */
+    this.measured = null;
     this.feed = h("div", { class: "feed", role: "feed", "aria-label": "Messages" });
+    /** @type {Map<number, HTMLElement>} */
     this.chunks = new Map();
+    /** @type {Map<number, Promise<void>>} */
     this.loading = new Map();
+    /** @type {WeakMap<HTMLElement, string>} */
     this.drawn = new WeakMap(); // what each row shows, as JSON
+    /** @type {{ seq: number, marks: [HTMLElement, number][] } | null} */
     this.anchor = null; // what is read, and where it stands
     this.held = -1; // where `hold` scrolled to
     this.isClosed = false;
     this.jumps = 0; // under way: what they load is not in sight yet
     this.frame = 0;
-    this.resize(count, each);
+    this.resize(count);
     pane.append(this.feed);
     this.onScroll = () => {
       if (pane.scrollTop !== this.held) this.keep(); // else it was scrolled by `hold`
@@ -82,15 +115,19 @@ export class FeedList {
     this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.show(); });
   }
 
-  resize(count, each = this.each) {
+  get heights() {
+    return (this.measured ??= new Heights(1, this.each));
+  }
+
+  /** @param {number} count */
+  resize(count) {
     this.count = count;
-    this.each = each;
     const chunks = Math.max(1, Math.ceil(count / PAGE));
-    const estimate = Math.min(each * PAGE, MAX_HEIGHT / chunks);
-    const old = this.heights;
-    this.heights = new Heights(chunks, estimate);
+    const estimate = Math.min(this.each * PAGE, MAX_HEIGHT / chunks);
+    const old = this.measured;
+    this.measured = new Heights(chunks, estimate);
     if (old) old.values.forEach((value, index) => index < chunks - 1 && this.heights.set(index, value));
-    else this.heights.set(chunks - 1, Math.min(estimate, (count - (chunks - 1) * PAGE) * each));
+    else this.heights.set(chunks - 1, Math.min(estimate, (count - (chunks - 1) * PAGE) * this.each));
     this.total();
   }
 
@@ -104,7 +141,7 @@ export class FeedList {
 
   /** Return the rows in the page, in their order. */
   rows() {
-    return [...this.chunks].sort(([a], [b]) => a - b).flatMap(([, node]) => [...node.children]);
+    return [...this.chunks].sort(([a], [b]) => a - b).flatMap(([, node]) => htmlOf(node.children));
   }
 
   /** Return where the pane begins to show rows: below what sticks to its top. */
@@ -118,11 +155,15 @@ export class FeedList {
   keep() {
     this.held = -1;
     const edge = this.edge();
+    /** @param {HTMLElement} node */
     const isInSight = (node) => node.getBoundingClientRect().bottom > edge + 1;
     const row = this.rows().find(isInSight);
-    this.anchor = row ? { seq: Number(row.dataset.seq), marks: [[...row.children].find(isInSight) ?? row, row].map((node) => [node, this.place(node)]) } : null;
+    if (!row) { this.anchor = null; return; }
+    const block = htmlOf(row.children).find(isInSight) ?? row;
+    this.anchor = { seq: seqOf(row), marks: [[block, this.place(block)], [row, this.place(row)]] };
   }
 
+  /** @param {HTMLElement} node */
   place(node) {
     return node.getBoundingClientRect().top - this.pane.getBoundingClientRect().top;
   }
@@ -131,7 +172,7 @@ export class FeedList {
   hold() {
     if (!this.anchor || this.jumps) return;
     const { seq, marks } = this.anchor;
-    const [node, was] = marks.find(([one]) => one.isConnected) ?? [this.rows().find((row) => Number(row.dataset.seq) >= seq), marks.at(-1)[1]];
+    const [node, was] = marks.find(([one]) => one.isConnected) ?? [this.rows().find((row) => seqOf(row) >= seq), marks[1][1]];
     const by = node ? this.place(node) - was : 0;
     if (by) {
       this.pane.scrollTop += by;
@@ -164,6 +205,7 @@ export class FeedList {
     await Promise.all(wanted);
   }
 
+  /** @param {number} index @param {HTMLElement} node */
   drop(index, node) {
     this.observer.unobserve(node);
     node.remove();
@@ -173,16 +215,16 @@ export class FeedList {
   report() {
     const edge = this.pane.getBoundingClientRect().top + Math.min(120, this.pane.clientHeight / 4);
     const row = this.rows().find((one) => one.getBoundingClientRect().bottom > edge);
-    if (row) this.moved(Number(row.dataset.seq));
+    if (row) this.moved(seqOf(row));
   }
 
-  /** Put the chunk *index* into the page, loaded. */
+  /** Put the chunk *index* into the page, loaded. @param {number} index */
   async chunk(index) {
     if (this.chunks.has(index)) return;
     await (this.loading.get(index) ?? this.take(index));
   }
 
-  /** Read the chunk *index* as it is now, and draw of it what is not drawn so. */
+  /** Read the chunk *index* as it is now, and draw of it what is not drawn so. @param {number} index */
   async take(index) {
     await this.loading.get(index); // it may have been read before the change
     const work = (async () => {
@@ -200,45 +242,47 @@ export class FeedList {
     await work;
   }
 
-  /** Draw the rows of a chunk: one that is drawn and equal stays, with its focus and what is open in it. */
+  /** Draw the rows of a chunk: one that is drawn and equal stays, with its focus and what is open in it. @param {number} index @param {Page.Message[]} rows */
   put(index, rows) {
     let node = this.chunks.get(index);
     if (!node) {
       node = h("div", { class: "chunk", role: "presentation" });
       this.chunks.set(index, node);
       const later = [...this.chunks.keys()].filter((one) => one > index).sort((a, b) => a - b)[0];
-      this.feed.insertBefore(node, later === undefined ? null : this.chunks.get(later));
+      this.feed.insertBefore(node, this.chunks.get(later) ?? null);
       this.observer.observe(node);
     }
-    const old = new Map([...node.children].map((one) => [Number(one.dataset.seq), one]));
-    const focused = document.activeElement?.closest("[data-seq]");
+    const holder = node;
+    const old = new Map(htmlOf(node.children).map((one) => [seqOf(one), one]));
+    const focused = htmlOf([document.activeElement?.closest("[data-seq]")].filter((one) => one instanceof Element))[0];
     const now = rows.map((row) => {
       const text = JSON.stringify(row);
       const before = old.get(row.seq);
       const element = before && this.drawn.get(before) === text ? before : this.draw(row, this.count);
       this.drawn.set(element, text);
-      element.dataset.seq = row.seq;
-      element.setAttribute("aria-posinset", row.seq);
-      element.setAttribute("aria-setsize", this.count);
+      element.dataset.seq = String(row.seq);
+      element.setAttribute("aria-posinset", String(row.seq));
+      element.setAttribute("aria-setsize", String(this.count));
       return element;
     });
     for (const one of old.values()) if (!now.includes(one)) one.remove();
-    now.forEach((one, at) => { if (node.children[at] !== one) node.insertBefore(one, node.children[at] ?? null); });
-    if (focused && !focused.isConnected) now.find((one) => one.dataset.seq >= focused.dataset.seq)?.focus({ preventScroll: true });
+    now.forEach((one, at) => { if (holder.children[at] !== one) holder.insertBefore(one, holder.children[at] ?? null); });
+    if (focused && !focused.isConnected) now.find((one) => seqOf(one) >= seqOf(focused))?.focus({ preventScroll: true });
     this.settle();
   }
 
-  /** Bring a number into sight, and return its row; the next one if it is gone. */
+  /** Bring a number into sight, and return its row; the next one if it is gone. @param {number} seq */
   async jump(seq, { focus = false, end = false } = {}) {
     const index = Math.max(0, Math.min(this.heights.values.length - 1, Math.floor((seq - 1) / PAGE)));
     this.jumps += 1;
+    /** @type {HTMLElement | null} */
     let row = null;
     try {
       await Promise.all([this.chunk(index), end ? this.chunk(Math.max(0, index - 1)) : null]);
       for (let round = 0; round < 3; round += 1) {
         const node = this.chunks.get(index);
         if (!node) return null;
-        row = [...node.children].find((one) => Number(one.dataset.seq) >= seq) ?? node.lastElementChild;
+        row = htmlOf(node.children).find((one) => seqOf(one) >= seq) ?? htmlOf(node.children).at(-1) ?? null;
         const place = this.top() + this.heights.before(index) + (row?.offsetTop ?? 0);
         this.pane.scrollTop = end ? this.pane.scrollHeight : place - 72;
         await this.show();
@@ -267,11 +311,11 @@ export class FeedList {
     await this.show();
   }
 
-  /** Take up rows that were added at the end; what is read stays as it is. */
+  /** Take up rows that were added at the end; what is read stays as it is. @param {number} count */
   async grow(count) {
     const index = Math.max(0, Math.floor((this.count - 1) / PAGE));
     this.resize(count);
-    for (const row of this.rows()) row.setAttribute("aria-setsize", count);
+    for (const row of this.rows()) row.setAttribute("aria-setsize", String(count));
     if (this.chunks.has(index) || this.loading.has(index)) await this.take(index);
     await this.show();
   }
@@ -283,13 +327,40 @@ export class FeedList {
   }
 }
 
-/** A list that asks for its next page when its end comes into sight. */
+/**
+ * @template {Page.Lists} N
+ * @typedef {object} Keyed
+ * @property {N} noun
+ * @property {() => Page.Params} query
+ * @property {(item: Page.Item<N>, before: Page.Item<N> | undefined) => Page.Child} draw
+ * @property {() => Page.Child} [empty]
+ * @property {(error: unknown) => HTMLElement} failed
+ * @property {number} [limit]
+ */
+
+/**
+ * A list that asks for its next page when its end comes into sight.
+ * @template {Page.Lists} N
+ */
 export class KeyedList {
+  /** @param {HTMLElement} pane @param {HTMLElement} holder @param {Keyed<N>} keyed */
   constructor(pane, holder, { noun, query, draw, empty, failed, limit = 50 }) {
-    Object.assign(this, { pane, holder, noun, query, draw, empty, failed, limit });
+    this.pane = pane;
+    this.holder = holder;
+    this.noun = noun;
+    this.query = query;
+    this.draw = draw;
+    this.empty = empty;
+    this.failed = failed;
+    this.limit = limit;
     this.number = 0;
+    this.isBusy = false;
+    /** @type {Page.Item<N>[]} */
     this.items = [];
+    /** @type {string | null} */
     this.next = null;
+    /** @type {HTMLButtonElement | undefined} */
+    this.pill = undefined;
     this.end = h("div", { "aria-hidden": "true" });
     this.end.style.height = "1px";
     this.observer = new IntersectionObserver((all) => {
@@ -307,10 +378,10 @@ export class KeyedList {
       if (mine !== this.number) return;
       this.items = found.items;
       this.next = found.next;
-      const before = this.holder.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+      const before = this.holder.contains(document.activeElement) ? document.activeElement?.getAttribute("href") ?? null : null;
       this.pill?.remove();
       fill(this.holder, this.items.length ? this.items.map((item, index) => this.draw(item, this.items[index - 1])) : this.empty?.(), this.end);
-      if (before !== null) this.holder.querySelector(`[href="${CSS.escape(before)}"]`)?.focus({ preventScroll: true });
+      if (before !== null) htmlOf(this.holder.querySelectorAll(`[href="${CSS.escape(before)}"]`))[0]?.focus({ preventScroll: true });
     } catch (error) {
       if (mine === this.number) fill(this.holder, this.failed(error));
     } finally {
@@ -334,7 +405,7 @@ export class KeyedList {
       const found = await get(this.noun, { ...this.query(), limit: this.limit, after: this.next });
       if (mine !== this.number) return;
       for (const item of found.items) {
-        this.end.before(...[this.draw(item, this.items.at(-1))].flat());
+        this.end.before(...fill(document.createElement("div"), this.draw(item, this.items.at(-1))).childNodes);
         this.items.push(item);
       }
       this.next = found.next;

@@ -3,23 +3,37 @@
 
 const RETRY_MS = 5000;
 
+/** @typedef {"change" | "ended" | "closing" | "open" | "lost"} Kind */
+
 /**
  * Call the functions of *on* (change, ended, closing, open, lost) for what happens to the file.
  *
  * `change` gets the sessions and kinds that changed; null if that is not known.
+ * @param {{ change: (data: Page.Change | null) => unknown, ended: (name: string) => void, closing: () => void, open: () => void, lost: () => void }} on
  */
 export function watch(on) {
   const name = new URL(".", location.href).pathname + "events";
   const channel = new BroadcastChannel(name);
+  /** @type {AbortController | null} */
   let asking = null; // cancels the wait for the turn of this tab, and ends its turn
+  /** @type {string | null} */
   let mark = null; // of the last change that any tab was told
+  /** @type {Kind} */
   let state = "lost";
 
+  /** @param {Kind} kind @param {Page.Change | string | null} data */
   const take = (kind, data) => {
-    if (kind === "change") mark = data?.mark ?? mark;
-    else state = kind;
-    on[kind](data);
+    if (kind === "change") {
+      const change = typeof data === "string" ? null : data;
+      mark = change?.mark ?? mark;
+      on.change(change);
+      return;
+    }
+    state = kind;
+    if (kind === "ended") on.ended(String(data));
+    else on[kind]();
   };
+  /** @param {Kind} kind @param {Page.Change | string | null} data */
   const tell = (kind, data = null) => {
     channel.postMessage([kind, data]);
     take(kind, data);
@@ -28,7 +42,9 @@ export function watch(on) {
     if (kind === "hello") { if (source) channel.postMessage([state, null]); } else if (!document.hidden) take(kind, data);
   };
 
+  /** @type {EventSource | null} */
   let source = null;
+  /** @type {(signal: AbortSignal) => Promise<void>} */
   const listen = (signal) => new Promise((done) => {
     source = new EventSource(`api/v1/events${mark === null ? "" : `?since=${encodeURIComponent(mark)}`}`);
     const end = () => { source?.close(); source = null; done(); };

@@ -4,7 +4,10 @@ import { h } from "./dom.js";
 const START = ["Start ", h("code", {}, "memdb web"), " again, and open the link that it prints."];
 const ENTER = ["Press Enter in the terminal where ", h("code", {}, "memdb web"), " runs: it prints a new link. Open that one."];
 
-/** Titles and paragraphs by the code of what happened. */
+/**
+ * Titles and paragraphs by the code of what happened.
+ * @type {Record<string, [string, ...(string | Node)[][]]>}
+ */
 export const PAGES = {
   sign_in: ["Not signed in", ["This page shows a memory only to the browser that opened its link. A link works once, for two minutes."], ENTER],
   link_used: ["This link was used already", ["A link lets one browser in, once. If it was not you who used it, stop the server with Ctrl-C: nobody is let in any more."], ENTER],
@@ -16,17 +19,17 @@ export const PAGES = {
   closed: ["The file was closed", ["The server ends. What was saved is in the file."], START],
 };
 
-/** Codes of the server after which nothing on the page can go on, with their page. */
+/** Codes of the server after which nothing on the page can go on, with their page. @type {Record<string, string>} */
 export const ENDS = { replaced: "replaced", file: "replaced", other_file: "replaced", schema_new: "migrated", closed: "closed" };
 
-/** What is safe after an error, by its code. */
+/** What is safe after an error, by its code. @type {Record<string, string>} */
 export const SAFE = {
   full: "The disk is full. Nothing was written, and what the file held is whole; what you typed is still here.",
   busy: "Nothing was written; what you typed is still here.",
   conflict: "Nothing was changed by this.",
 };
 
-/** Return a sentence that counts down and then calls *again*; it stops when it leaves the page. */
+/** Return a sentence that counts down and then calls *again*; it stops when it leaves the page. @param {number} seconds @param {() => unknown} again */
 export function countDown(seconds, again) {
   const node = h("p", { class: "meta", role: "timer" }, `Trying again in ${seconds} s.`);
   let left = seconds;
@@ -41,7 +44,8 @@ export function countDown(seconds, again) {
   return node;
 }
 
-/** Return the paragraphs of a page. */
+/** Return the paragraphs of a page. @param {string} name */
 export function paragraphs(name) {
-  return PAGES[name].slice(1).map((parts) => h("p", {}, parts.map((part) => (typeof part === "string" ? part : part.cloneNode(true)))));
+  const [, ...all] = PAGES[name];
+  return all.map((parts) => h("p", {}, parts.map((part) => (typeof part === "string" ? part : part.cloneNode(true)))));
 }

@@ -1,7 +1,7 @@
 // Artifacts: names with their versions, differences, images, and the bytes to take away.
-import { age, button, day, fill, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
+import { age, button, day, fill, findAll, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
 import { lineDiff } from "../diff.js";
-import { address, get, getText, send } from "../http.js";
+import { address, failure, get, getText, send } from "../http.js";
 import { KeyedList } from "../list.js";
 
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"]);
@@ -9,6 +9,7 @@ const TEXT = /^(text\/|application\/(json|xml|javascript|x-yaml|yaml|toml|sql|x-
 const MOST_SHOWN = 2000000;
 const MOST_IMAGE = 20000000;
 
+/** @type {Page.Mount} */
 export async function mount(root, ctx) {
   const list = h("section", { class: "pane", "aria-label": "Artifacts" });
   const detail = h("section", { class: "pane pad", "aria-label": "Artifact", tabindex: 0 });
@@ -63,7 +64,7 @@ export async function mount(root, ctx) {
     const session = params.session ?? null;
     open = JSON.stringify([session, name]);
     panes.setAttribute("data-open", "");
-    rows.querySelectorAll("[data-key]").forEach((row) => (row.dataset.key === open ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current")));
+    findAll(rows, "[data-key]").forEach((row) => (row.dataset.key === open ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current")));
     const mine = open;
     try {
       versions = (await get("artifact/versions", { ...ctx.scope, session, name })).items;
@@ -71,7 +72,7 @@ export async function mount(root, ctx) {
       if (!versions.length) { fill(detail, h("div", { class: "empty" }, "There is no such artifact: it was deleted, or never there.")); return; }
       const one = versions.find((version) => version.version === Number(params.version)) ?? versions[0];
       const against = params.against ? versions.find((version) => version.version === Number(params.against)) : null;
-      ctx.setTitle(name);
+      ctx.setTitle(name ?? "");
       const heading = h("h2", { tabindex: -1 }, h("span", { class: "kind-artifact" }, "▤ "), words(shown(name)));
       const body = h("div", { class: "wide" });
       const link = (version, other) => ctx.href("artifacts", { session, name, version, against: other });
@@ -80,7 +81,7 @@ export async function mount(root, ctx) {
         const what = version ? `version ${version}` : `all ${plural(versions.length, "version")}`;
         const { close } = ctx.dialog(`Delete ${what}?`, h("p", {}, words(shown(name))), h("ul", {}, versions.filter((v) => !version || v.version === version).map((v) => h("li", {}, `version ${v.version}, ${size(v.size_bytes)}, ${day(v.created_ms)}`))), h("p", { class: "meta" }, "There is no undo."),
           h("div", { class: "tools" }, button(`Delete ${what}`, async () => {
-            try { await send("DELETE", "artifact", { ...ctx.scope, session, name, version }); close(); await keyed.load(); if (version && versions.length > 1) ctx.go("artifacts", { session, name }); else ctx.go("artifacts"); } catch (error) { ctx.toast(error.message); }
+            try { await send("DELETE", "artifact", { ...ctx.scope, session, name, version }); close(); await keyed.load(); if (version && versions.length > 1) ctx.go("artifacts", { session, name }); else ctx.go("artifacts"); } catch (error) { ctx.toast(failure(error).message); }
           }, { class: "danger" }), button("Keep", () => close(), { class: "primary" })));
       };
       const save = async () => {
@@ -93,7 +94,7 @@ export async function mount(root, ctx) {
             close();
             ctx.go("artifacts", { session, name });
             ctx.toast("Saved as a new version.");
-          } catch (error) { ctx.toast(error.message); }
+          } catch (error) { ctx.toast(failure(error).message); }
         }, { class: "primary" }), button("Cancel", () => close())));
         area.focus();
       };
@@ -115,7 +116,7 @@ export async function mount(root, ctx) {
     }
   }
 
-  const loading = ctx.scope.user === undefined ? fill(rows, keyed.empty()) : keyed.load();
+  const loading = ctx.scope.user === undefined ? fill(rows, keyed.empty?.()) : keyed.load();
   if (params.name) await openArtifact();
   else drawNone();
   await loading;
@@ -131,7 +132,7 @@ export async function mount(root, ctx) {
       const before = open;
       params = next;
       if (next.name) await openArtifact();
-      else { drawNone(); [...rows.querySelectorAll("[data-key]")].find((row) => row.dataset.key === before)?.focus(); }
+      else { drawNone(); findAll(rows, "[data-key]").find((row) => row.dataset.key === before)?.focus(); }
     },
     async refresh(change = null) { if (!ctx.concerns(change, ["artifact"])) return; await keyed.refresh(); if (open !== null && !document.querySelector("dialog[open]")) await openArtifact(false); },
     close() { if (open === null) return false; ctx.up({}); return true; },

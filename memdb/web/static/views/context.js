@@ -1,6 +1,6 @@
 // Context: what a model is sent at a budget, and what each token is spent on.
 import { segments } from "../bars.js";
-import { button, fill, h, longWords, number, plural, shown } from "../dom.js";
+import { button, fill, h, isComposing, longWords, number, plural, shown } from "../dom.js";
 import { get, newest } from "../http.js";
 
 const SHAPES = ["openai", "anthropic"];
@@ -11,6 +11,7 @@ const toBudget = (step) => Math.round((LEAST * (MOST / LEAST) ** (step / STEPS))
 const toStep = (budget) => Math.round((Math.log(budget / LEAST) / Math.log(MOST / LEAST)) * STEPS);
 const nameOf = (piece) => `${piece.kind} ${piece.session ?? ""} ${piece.first_seq ?? ""}-${piece.last_seq ?? ""} ${piece.ref ?? ""}`;
 
+/** @type {Page.Mount} */
 export async function mount(root, ctx) {
   let params = ctx.params;
   let before = null; // the pieces of the budget that is compared with
@@ -28,14 +29,14 @@ export async function mount(root, ctx) {
   const sent = h("div", {});
   const compare = h("div", {});
   budget.style.width = "8rem";
+  const details = h("details", {}, h("summary", {}, "Exactly what is sent"), h("div", { class: "tools" }, h("label", {}, "Shape", shape), button("Copy", () => ctx.copy(sent.dataset.text ?? "")),
+      button("As Python", () => ctx.copy(`db.scope(${JSON.stringify(ctx.scope.user)}).session(${JSON.stringify(params.session ?? "")}).context(${budget.value})`))), sent);
   fill(root, h("div", { class: "page" }, heading,
     h("div", { class: "tools" }, h("label", {}, "Conversation", choose), question),
     h("div", { class: "tools" }, h("label", {}, "Budget", slider), budget, h("span", { class: "meta" }, "tokens"), button("Compare with this budget", () => { before = current; load(); })),
     bar, status, compare,
-    h("details", {}, h("summary", {}, "Exactly what is sent"), h("div", { class: "tools" }, h("label", {}, "Shape", shape), button("Copy", () => ctx.copy(sent.dataset.text ?? "")),
-      button("As Python", () => ctx.copy(`db.scope(${JSON.stringify(ctx.scope.user)}).session(${JSON.stringify(params.session ?? "")}).context(${budget.value})`))), sent),
+    details,
     h("h2", {}, "Pieces"), pieces));
-  const details = root.querySelector("details");
 
   const address = () => { const { user, app, ...rest } = params; ctx.change(rest); };
   const query = () => ({ ...ctx.scope, session: params.session, budget_tokens: Number(params.budget) || 4000, query: (isAsked && params.q) || null });
@@ -92,7 +93,7 @@ export async function mount(root, ctx) {
       const words = [...sums].map(([kind, tokens]) => `${kind} ${number(tokens)}`).join(", ");
       const pieced = found.pieces.reduce((sum, piece) => sum + piece.tokens, 0);
       if (found.tokens > pieced) sums.set("frame ", found.tokens - pieced);
-      fill(bar, segments([...sums], found.budget_tokens, `${number(found.tokens)} of ${number(found.budget_tokens)} tokens: ${words}`));
+      fill(bar, segments([...sums], found.budget_tokens ?? found.tokens, `${number(found.tokens)} of ${number(found.budget_tokens)} tokens: ${words}`));
       status.textContent = `${number(found.tokens)} of ${number(found.budget_tokens)} tokens · ${plural(found.pieces.length, "piece")} · ${words}`;
       fill(pieces, found.pieces.map(drawPiece));
       drawCompare();
@@ -108,9 +109,9 @@ export async function mount(root, ctx) {
   let waiting = 0;
   const changed = () => { waiting ||= setTimeout(() => { waiting = 0; load(); }, 2000); };
   const setBudget = (value) => { params = { ...params, budget: String(value) }; slider.setAttribute("aria-valuetext", `${number(value)} tokens`); later(); };
-  slider.addEventListener("input", () => { budget.value = toBudget(Number(slider.value)); setBudget(budget.value); });
-  budget.addEventListener("change", () => { if (Number(budget.value) >= 1) { slider.value = toStep(Number(budget.value)); setBudget(Math.round(Number(budget.value))); } });
-  question.addEventListener("input", (event) => { if (!event.isComposing) { params = { ...params, q: question.value }; later(); } });
+  slider.addEventListener("input", () => { budget.value = String(toBudget(Number(slider.value))); setBudget(Number(budget.value)); });
+  budget.addEventListener("change", () => { if (Number(budget.value) >= 1) { slider.value = String(toStep(Number(budget.value))); setBudget(Math.round(Number(budget.value))); } });
+  question.addEventListener("input", (event) => { if (!isComposing(event)) { params = { ...params, q: question.value }; later(); } });
   question.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.isComposing) { isAsked = true; later(); } });
   choose.addEventListener("change", () => { params = { ...params, session: choose.value }; before = null; later(); });
   shape.addEventListener("change", () => { params = { ...params, shape: shape.value }; address(); drawSent(); });
@@ -122,14 +123,13 @@ export async function mount(root, ctx) {
     try {
       const found = (await get("sessions", { ...ctx.scope, order: "updated", limit: 200 })).items;
       if (params.session && !found.some((one) => one.name === params.session)) {
-        const older = await get("session", { ...ctx.scope, session: params.session }).catch(() => ({}));
-        if (older.last_seq === undefined) { fill(pieces, h("div", { class: "empty" }, "There is no such conversation: it was forgotten, or never there.")); params = { ...params, session: undefined }; fill(choose, found.map(option)); choose.value = ""; return; }
-        found.unshift({ name: params.session, title: older.title });
-      }
-      fill(choose, found.map(option));
+        const older = await get("session", { ...ctx.scope, session: params.session }).catch(() => null);
+        if (older?.last_seq === undefined) { fill(pieces, h("div", { class: "empty" }, "There is no such conversation: it was forgotten, or never there.")); params = { ...params, session: undefined }; fill(choose, found.map(option)); choose.value = ""; return; }
+        fill(choose, option(older), found.map(option));
+      } else fill(choose, found.map(option));
       if (!found.length) { fill(pieces, h("div", { class: "empty" }, "Nothing said yet: a context is built of conversations.")); return; }
       if (!params.session) params = { ...params, session: found[0].name };
-      choose.value = params.session;
+      choose.value = params.session ?? "";
       await load();
     } catch (error) {
       fill(pieces, ctx.problem(error, start));
@@ -137,7 +137,7 @@ export async function mount(root, ctx) {
   }
   await start();
   return {
-    async update(next) { params = { ...next, session: next.session ?? params.session }; choose.value = params.session; budget.value = Number(params.budget) || 4000; question.value = params.q ?? ""; await load(); },
+    async update(next) { params = { ...next, session: next.session ?? params.session }; choose.value = params.session ?? ""; budget.value = String(Number(params.budget) || 4000); question.value = params.q ?? ""; await load(); },
     async refresh(change = null) { if (params.session && ctx.concerns(change, ["message", "session", "entry", "summary", "settings"], params.session)) changed(); },
     destroy() { clearTimeout(timer); clearTimeout(waiting); },
     keys: { c: () => ctx.copy(sent.dataset.text ?? "") },

@@ -1,6 +1,6 @@
 // Conversations: newest first; the words of one as a virtual list; its summary tree beside it.
-import { FIRST_CHARS, button, clock, day, fill, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
-import { address, get, getText, send } from "../http.js";
+import { around, button, clock, day, fill, find, findAll, findCheck, FIRST_CHARS, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
+import { address, failure, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
 import { openForget } from "./forget.js";
 
@@ -27,10 +27,9 @@ function drawMessage(message, { selected, select, ctx }) {
     onchange: (event) => select(message.seq, event.target.checked) });
   const parts = message.parts?.length ? message.parts : null;
   const isCut = message.text_chars > message.text.length;
-  const rest = isCut ? button(`all ${size(message.text_chars)}`, async (event) => {
-    const mine = event.currentTarget;
+  const rest = isCut ? button(`all ${size(message.text_chars)}`, async () => {
     const whole = await get("message", { ...ctx.scope, session: message.session, seq: message.seq });
-    mine.replaceWith(longWords(whole.text.slice(message.text.length), "words read"));
+    rest?.replaceWith(longWords(whole.text.slice(message.text.length), "words read"));
   }, { class: "link" }) : null;
   const body = parts && !message.text ? parts.map((part, index) => drawPart(part, index, message, ctx)) : [longWords(message.text, "words read"), rest, parts && h("details", {}, h("summary", {}, plural(parts.length, "part")), parts.map((part, index) => drawPart(part, index, message, ctx)))];
   return h("article", { class: "message", tabindex: -1, "data-role": message.role, "data-row": true, "aria-label": `message ${message.seq}, ${name}` },
@@ -73,12 +72,13 @@ async function drawTree(holder, ctx, name, jump) {
       h("div", { class: "spread" }, h("button", { type: "button", class: "link kind-summary", onclick: () => jump(one.first_seq) }, `Σ stands for ${one.first_seq}–${one.last_seq}`),
         h("span", { class: "meta" }, plural(one.tokens, "token"))), longWords(one.text), open), below);
   };
-  const tail = roots.length ? roots.at(-1).last_seq : 0;
+  const tail = roots.at(-1)?.last_seq ?? 0;
   fill(holder, h("div", { class: "head" }, h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement.removeAttribute("data-sheet"), { class: "only-narrow" })),
     h("ul", { class: "tree" }, roots.map(drawNode)),
     h("p", { class: "meta" }, roots.length ? `After #${tail}: not yet summarised.` : "No summaries yet: all of it is sent as it is."));
 }
 
+/** @type {Page.Mount} */
 export async function mount(root, ctx) {
   const list = h("section", { class: "pane", "aria-label": "Conversations" });
   const reader = h("section", { class: "pane", "aria-label": "Messages", tabindex: 0 });
@@ -115,7 +115,7 @@ export async function mount(root, ctx) {
   fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Conversations")), rows);
 
   const light = (seq) => {
-    for (const node of tree.querySelectorAll(".node")) {
+    for (const node of findAll(tree, ".node")) {
       node.toggleAttribute("data-lit", Number(node.dataset.first) <= seq && seq <= Number(node.dataset.last));
     }
   };
@@ -138,7 +138,7 @@ export async function mount(root, ctx) {
   const selection = h("div", { class: "tools" });
   const drawSelection = () => fill(selection, selected.size ? [`${selected.size} selected`,
     button("Forget …", () => openForget(ctx, { session: open, seqs: [...selected].sort((a, b) => a - b) }, async () => { selected.clear(); drawSelection(); await reopen(); }), { class: "danger" }),
-    button("None", () => { selected.clear(); drawSelection(); reader.querySelectorAll("article input[type=checkbox]").forEach((one) => { one.checked = false; }); })] : null);
+    button("None", () => { selected.clear(); drawSelection(); findAll(reader, "article").forEach((row) => { const box = findCheck(row); if (box) box.checked = false; }); })] : null);
 
   const jump = async (seq, focus = true) => {
     const row = await feed?.jump(seq, { focus });
@@ -153,7 +153,7 @@ export async function mount(root, ctx) {
       ctx.toast(sentence);
       await reopen();
     } catch (error) {
-      ctx.toast(error.message);
+      ctx.toast(failure(error).message);
     }
   };
 
@@ -170,7 +170,7 @@ export async function mount(root, ctx) {
         button("Bring back from the archive", () => { close(); run("unarchive", {}, "Brought back.")(); }),
         button("Forget …", () => { close(); openForget(ctx, { session: open }, () => { closeSession(); ctx.go("conversations"); sessions.load(); }); }, { class: "danger" })],
       button("Close", () => close(), { class: "primary" })));
-    node.querySelector("a, button").focus();
+    find(node, "a, button")?.focus();
   };
 
   const pill = button("", () => { pill.remove(); feed.missed = 0; feed.jump(head.last_seq, { end: true }); }, { class: "pill" });
@@ -188,7 +188,7 @@ export async function mount(root, ctx) {
     closeSession();
     open = name;
     panes.setAttribute("data-open", "");
-    for (const row of rows.querySelectorAll("[data-session]")) {
+    for (const row of findAll(rows, "[data-session]")) {
       if (row.dataset.session === name) row.setAttribute("aria-current", "true");
       else row.removeAttribute("aria-current");
     }
@@ -196,8 +196,9 @@ export async function mount(root, ctx) {
     try {
       found = await get("session", { ...ctx.scope, session: name });
     } catch (error) {
-      if (open === name && error.status !== 404) fill(reader, ctx.problem(error, () => openSession(name, at)));
-      if (error.status !== 404) return;
+      const { status } = failure(error);
+      if (open === name && status !== 404) fill(reader, ctx.problem(error, () => openSession(name, at)));
+      if (status !== 404) return;
     }
     if (open !== name) return;
     head = found;
@@ -224,7 +225,7 @@ export async function mount(root, ctx) {
     drawSelection();
     feed = new FeedList(reader, {
       count: Math.max(1, head.last_seq),
-      load: async (first, limit) => (await get("messages", { ...ctx.scope, session: name, first_seq: first, limit, max_chars: FIRST_CHARS })).items,
+      load: async (first, limit) => /** @type {Page.Message[]} */ ((await get("messages", { ...ctx.scope, session: name, first_seq: first, limit, max_chars: FIRST_CHARS })).items),
       draw: (message) => drawMessage(message, { selected, select, ctx }),
       moved: (seq) => { if (feed) feed.seen = seq; tell(seq); },
       failed: (error) => { if (!reader.querySelector(".problem")) reader.append(ctx.problem(error, () => openSession(name, at))); },
@@ -251,7 +252,7 @@ export async function mount(root, ctx) {
         closeSession();
         fill(reader, h("div", { class: "empty" }, "Choose a conversation."));
         fill(tree);
-        [...rows.querySelectorAll("[data-session]")].find((row) => row.dataset.session === before)?.focus();
+        findAll(rows, "[data-session]").find((row) => row.dataset.session === before)?.focus();
       } else if (isSame && next.at) await jump(Number(next.at));
       else if (!isSame) await openSession(next.session, next.at);
     },
@@ -289,23 +290,23 @@ export async function mount(root, ctx) {
     keys: {
       ".": () => (open === null ? false : actions()),
       "#": () => {
-        const row = document.activeElement?.closest?.("[data-session]")?.dataset.session ?? open; // the one under the focus
+        const row = around("[data-session]")?.dataset.session ?? open; // the one under the focus
         if (ctx.readOnly || row === null) return false;
         openForget(ctx, row === open && selected.size ? { session: open, seqs: [...selected] } : { session: row }, reopen);
         return true;
       },
-      x: () => { const row = document.activeElement?.closest?.(".message"); row?.querySelector("input[type=checkbox]")?.click(); if (row) last = Number(row.dataset.seq); return Boolean(row); },
+      x: () => { const row = around(".message"); if (row) findCheck(row)?.click(); if (row) last = Number(row.dataset.seq); return Boolean(row); },
       X: () => {
-        const seq = Number(document.activeElement?.closest?.(".message")?.dataset.seq);
+        const seq = Number(around(".message")?.dataset.seq);
         if (!seq || ctx.readOnly) return false;
         const from = last ?? seq;
         for (let one = Math.min(from, seq); one <= Math.max(from, seq); one += 1) selected.add(one);
         last = seq;
-        reader.querySelectorAll("article").forEach((row) => { const box = row.querySelector("input[type=checkbox]"); if (box) box.checked = selected.has(Number(row.dataset.seq)); });
+        findAll(reader, "article").forEach((row) => { const box = findCheck(row); if (box) box.checked = selected.has(Number(row.dataset.seq)); });
         drawSelection();
         return true;
       },
-      c: () => { const row = document.activeElement?.closest?.(".message"); if (row) ctx.copy(row.querySelector(".read")?.textContent ?? ""); },
+      c: () => { const row = around(".message"); if (row) ctx.copy(row.querySelector(".read")?.textContent ?? ""); },
     },
     destroy: closeSession,
   };

@@ -1,8 +1,8 @@
 // Entries: by category, with history, source and what can be done; as they were at any time.
 import { importance } from "../bars.js";
-import { age, button, day, fill, h, longWords, number, offerFocus, plural, shown, words } from "../dom.js";
+import { age, around, button, day, fill, find, findAll, findCheck, h, isComposing, longWords, number, offerFocus, plural, shown, words } from "../dom.js";
 import { wordDiff } from "../diff.js";
-import { address as addressOf, get, send } from "../http.js";
+import { address as addressOf, failure, get, send } from "../http.js";
 import { KeyedList } from "../list.js";
 import { entryActions } from "./entry_actions.js";
 import { openForget } from "./forget.js";
@@ -11,6 +11,7 @@ const FORMATS = ["jsonl", "csv", "md"];
 const STEPS = 1000;
 const COUNTS = "SELECT category, count(*), sum(pinned) FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' GROUP BY category ORDER BY 2 DESC, 1 LIMIT 200";
 
+/** @type {Page.Mount} */
 export async function mount(root, ctx) {
   const list = h("section", { class: "pane", "aria-label": "Entries" });
   const detail = h("section", { class: "pane pad", "aria-label": "Entry", tabindex: 0 });
@@ -61,7 +62,7 @@ export async function mount(root, ctx) {
   });
 
   async function load() {
-    if (ctx.scope.user === undefined) { fill(rows, keyed.empty()); return; }
+    if (ctx.scope.user === undefined) { fill(rows, keyed.empty?.()); return; }
     if (!params.q) { await keyed.load(); return; }
     try {
       const found = await get("recall", { ...ctx.scope, query: params.q, kinds: ["entry"], limit: 50, prefix: true, by: ctx.about.asks_network ? "words" : null, as_of: asOf(), categories: params.category && params.category !== "*" ? [params.category] : null });
@@ -101,7 +102,7 @@ export async function mount(root, ctx) {
     if (id === undefined) { done(null); return; }
     selected.delete(id);
     openForget(ctx, { entry: id }, () => done(null));
-    document.querySelector("dialog").addEventListener("close", () => { if (selected.size) forgetNext(); else drawSelection(); });
+    document.querySelector("dialog")?.addEventListener("close", () => { if (selected.size) forgetNext(); else drawSelection(); });
   }
 
   const actions = entryActions(ctx, (id) => done(id));
@@ -133,7 +134,7 @@ export async function mount(root, ctx) {
         older && older.text !== one.text ? wordDiff(older.text, one.text) : longWords(one.text),
         h("div", { class: "meta" }, `${shown(one.category)} · importance ${one.importance}${one.pinned ? " · pinned" : ""} · ${one.trust}`),
         one.replaced_ms !== null && !ctx.readOnly ? button("Restore", async () => {
-          try { await actions.restore(entry.id, one.version); ctx.toast(`Version ${one.version} is back, as a new one.`, () => actions.restore(entry.id, entry.version)); } catch (error) { ctx.toast(error.message); }
+          try { await actions.restore(entry.id, one.version); ctx.toast(`Version ${one.version} is back, as a new one.`, () => actions.restore(entry.id, entry.version)); } catch (error) { ctx.toast(failure(error).message); }
         }) : null);
     });
   }
@@ -142,7 +143,7 @@ export async function mount(root, ctx) {
     open = id;
     panes.setAttribute("data-open", "");
     if (!Number.isSafeInteger(id)) { drawGone(); return; }
-    rows.querySelectorAll("[data-entry]").forEach((row) => (Number(row.dataset.entry) === id ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current")));
+    findAll(rows, "[data-entry]").forEach((row) => (Number(row.dataset.entry) === id ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current")));
     const at = { ...ctx.scope, id };
     try {
       const [entry, history, replaced, decisions] = await Promise.all([get("entry", at), get("entry/history", at), get("entry/replaced", at), get("entry/decisions", at)]);
@@ -175,13 +176,13 @@ export async function mount(root, ctx) {
       if (isFocus) offerFocus(heading);
       if (params.version) detail.querySelector(`[data-version="${CSS.escape(params.version)}"]`)?.scrollIntoView();
     } catch (error) {
-      if (open === id) error.status === 404 ? drawGone() : fill(detail, ctx.problem(error, () => openEntry(id)));
+      if (open === id) failure(error).status === 404 ? drawGone() : fill(detail, ctx.problem(error, () => openEntry(id)));
     }
   }
 
   const drawAsOf = () => {
     const time = asOf();
-    slider.value = time === null ? STEPS : Math.round(((time - span[0]) / (span[1] - span[0])) * STEPS);
+    slider.value = String(time === null ? STEPS : Math.round(((time - span[0]) / (span[1] - span[0])) * STEPS));
     label.textContent = time === null ? "now" : day(time);
     slider.setAttribute("aria-valuetext", label.textContent);
   };
@@ -198,7 +199,7 @@ export async function mount(root, ctx) {
   off.addEventListener("change", () => { params = { ...params, state: off.checked ? "all" : undefined }; address(); load(); });
   filter.value = params.q ?? "";
   filter.addEventListener("input", (event) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     params = { ...params, q: filter.value };
     address();
     clearTimeout(timer);
@@ -215,7 +216,14 @@ export async function mount(root, ctx) {
   await drawn;
   await info;
 
-  const current = () => Number(document.activeElement?.closest?.("[data-entry]")?.dataset.entry) || open;
+  const versions = () => findAll(detail, "[data-version]");
+  /** @param {number} version */
+  const goToVersion = (version) => {
+    params.version = String(version);
+    find(detail, `[data-version="${version}"]`)?.scrollIntoView();
+    return true;
+  };
+  const current = () => Number(around("[data-entry]")?.dataset.entry) || open;
   const write = (call) => () => { const id = current(); if (!id || ctx.readOnly) return false; call(id); return true; };
   return {
     async update(next) {
@@ -227,30 +235,33 @@ export async function mount(root, ctx) {
         const before = open;
         open = null;
         drawNone();
-        rows.querySelector(`[data-entry="${before}"]`)?.focus();
+        find(rows, `[data-entry="${before}"]`)?.focus();
       }
     },
     async refresh(change = null) { if (!ctx.concerns(change, ["entry", "settings", "session"])) return; await Promise.all([params.q ? load() : keyed.refresh(), drawChips().catch(() => {})]); if (open !== null && !document.querySelector("dialog[open]")) await openEntry(open, false); },
     close() { if (open === null) return false; ctx.up(filters()); return true; },
     keys: {
       e: write((id) => actions.edit(id)), p: write((id) => actions.pin(id)), s: write((id) => actions.supersede(id)), "#": write((id) => actions.forget(id)),
-      x: () => { const box = document.activeElement?.closest?.(".pick")?.querySelector("input"); box?.click(); return Boolean(box); },
+      x: () => { const box = around(".pick")?.querySelector("input"); box?.click(); return Boolean(box); },
       X: () => {
-        const picks = [...rows.querySelectorAll(".pick")];
+        const picks = findAll(rows, ".pick");
+        /** @type {(one: HTMLElement) => number} */
+        const idOf = (one) => Number(find(one, "[data-entry]")?.dataset.entry);
         const at = picks.findIndex((one) => one.contains(document.activeElement));
         if (at < 0 || ctx.readOnly) return false;
-        const from = picks.findIndex((one) => Number(one.firstElementChild.dataset.entry) === last);
+        const from = picks.findIndex((one) => idOf(one) === last);
         for (const one of picks.slice(Math.min(at, from < 0 ? at : from), Math.max(at, from) + 1)) {
-          selected.add(Number(one.firstElementChild.dataset.entry));
-          one.querySelector("input").checked = true;
+          selected.add(idOf(one));
+          const box = findCheck(one);
+          if (box) box.checked = true;
         }
-        last = Number(picks[at].firstElementChild.dataset.entry);
+        last = idOf(picks[at]);
         drawSelection();
         return true;
       },
       c: () => { const text = detail.querySelector(".read"); if (text) ctx.copy(text.textContent); return Boolean(text); },
-      "[": () => { const items = [...detail.querySelectorAll("[data-version]")]; params.version = Math.max(1, Number(params.version ?? items[0]?.dataset.version ?? 2) - 1); detail.querySelector(`[data-version="${params.version}"]`)?.scrollIntoView(); return true; },
-      "]": () => { const items = [...detail.querySelectorAll("[data-version]")]; params.version = Math.min(items.length, Number(params.version ?? items.length) + 1); detail.querySelector(`[data-version="${params.version}"]`)?.scrollIntoView(); return true; },
+      "[": () => { const items = versions(); return goToVersion(Math.max(1, Number(params.version ?? items[0]?.dataset.version ?? 2) - 1)); },
+      "]": () => { const { length } = versions(); return goToVersion(Math.min(length, Number(params.version ?? length) + 1)); },
     },
     destroy() { clearTimeout(timer); },
   };

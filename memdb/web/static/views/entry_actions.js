@@ -1,7 +1,7 @@
 // What can be done to an entry: edit, pin, category, importance, trust, supersede, restore, forget.
-import { button, fill, h, words } from "../dom.js";
+import { button, fill, find, h, words } from "../dom.js";
 import { wordDiff } from "../diff.js";
-import { get, send } from "../http.js";
+import { failure, get, send } from "../http.js";
 import { openForget } from "./forget.js";
 
 /** Return the functions that change entries; each reads the entry's revision first, and can be undone. */
@@ -16,16 +16,21 @@ export function entryActions(ctx, done) {
     await done(id);
   }
 
-  /** Send a change marked with the revision that was read; a toast undoes it. */
-  async function change(entry, sentence, fields, noun = "entry", method = "PATCH") {
+  /**
+   * Send a change marked with the revision that was read; a toast undoes it.
+   * @param {Api.Entry} entry
+   * @param {string} sentence
+   * @param {() => Promise<unknown>} write
+   */
+  async function change(entry, sentence, write) {
     try {
-      await send(method, noun, at(entry.id), fields, entry.etag);
+      await write();
       await done(entry.id);
       ctx.toast(sentence, () => restore(entry.id, entry.version));
       return true;
     } catch (error) {
-      if (error.status !== 412 && error.status !== 409) {
-        ctx.toast(error.message);
+      if (![409, 412].includes(failure(error).status ?? 0)) {
+        ctx.toast(failure(error).message);
         return false;
       }
       ctx.toast("It changed since you read it: look again.");
@@ -65,7 +70,7 @@ export function entryActions(ctx, done) {
         await done(id);
         ctx.toast("Saved.", () => restore(id, before.version));
       } catch (error) {
-        if (error.status === 412 || error.status === 409) await conflict();
+        if ([409, 412].includes(failure(error).status ?? 0)) await conflict();
         else fill(status, ctx.problem(error));
       } finally {
         node.classList.remove("saving");
@@ -81,19 +86,19 @@ export function entryActions(ctx, done) {
           button("Keep mine", () => { entry = theirs; fill(status); submit(); }, { class: "primary" }),
           button("Take theirs", () => { close(); done(id); }),
           button("Edit both", () => { entry = theirs; text.value = `${theirs.text}\n${text.value}`; fill(status); text.focus(); }))));
-      status.querySelector("button").focus();
+      find(status, "button")?.focus();
     }
   }
 
   async function pin(id) {
     const entry = await fresh(id);
-    await change(entry, entry.pinned ? "Unpinned." : "Pinned: it is in every context.", {}, entry.pinned ? "entry/unpin" : "entry/pin", "POST");
+    await change(entry, entry.pinned ? "Unpinned." : "Pinned: it is in every context.", () => send("POST", entry.pinned ? "entry/unpin" : "entry/pin", at(id), {}, entry.etag));
   }
 
   async function trust(id) {
     const entry = await fresh(id);
     const next = { trusted: "untrusted", untrusted: "flagged", flagged: "trusted" }[entry.trust] ?? "trusted";
-    await change(entry, `Now ${next}.`, { trust: next }, "entry/trust", "PUT");
+    await change(entry, `Now ${next}.`, () => send("PUT", "entry/trust", at(id), { trust: next }, entry.etag));
   }
 
   async function switchActive(id) {
@@ -104,7 +109,7 @@ export function entryActions(ctx, done) {
       await done(id);
       ctx.toast(entry.active ? "Switched off: nothing recalls it." : "It holds again.");
     } catch (error) {
-      ctx.toast(error.message);
+      ctx.toast(failure(error).message);
     }
   }
 
@@ -135,7 +140,7 @@ export function entryActions(ctx, done) {
         if (!text.value.trim()) { text.focus(); return; }
         try {
           const made = await send("POST", "entries", ctx.scope, { text: text.value, category: entry.category, importance: entry.importance });
-          const newId = made.entry?.id ?? made.id;
+          const newId = made.entry.id;
           if (newId === id) { close(); await done(id); ctx.toast("It says that already."); return; }
           await finish(newId, made.action !== "duplicate");
         } catch (error) {

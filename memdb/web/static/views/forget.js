@@ -1,6 +1,6 @@
 // Removal: choose, look at every row that goes, then do exactly that; then the receipt.
 import { button, fill, h, longWords, number, plural, shown, words } from "../dom.js";
-import { send } from "../http.js";
+import { failure, send } from "../http.js";
 
 const LETTERS = { message: "U", entry: "◆", version: "◆", summary: "Σ", artifact: "▤" };
 
@@ -40,7 +40,7 @@ export async function openForget(ctx, selector, done, typed = null) {
         if (row.kind !== "summary" || row.new_text === null) counts[row.kind] = (counts[row.kind] ?? 0) + 1;
         list.append(drawRow(row));
       }
-      after = found.next;
+      after = found.next ?? 0;
     };
     await page();
     const rest = await send("POST", "forget", { user: ctx.scope.user, app: ctx.scope.app }, { ...selector, dry_run: true }).catch(() => null);
@@ -58,7 +58,7 @@ export async function openForget(ctx, selector, done, typed = null) {
         drawReceipt(receipt, verb);
         await done?.(receipt);
       } catch (error) {
-        if (error.code === "conflict") {
+        if (failure(error).code === "conflict") {
           await load();
           status.prepend(h("strong", { class: "warn" }, "Something changed since you looked. This is what would go now. "));
         } else {

@@ -1,16 +1,17 @@
 // Health: one sentence, then jobs, spaces, findings, size; what can be done about each.
 import { button, clock, day, fill, h, number, plural, shown, size, words } from "../dom.js";
-import { get, getLines, send } from "../http.js";
+import { failure, get, getLines, send } from "../http.js";
 
 const KINDS = { embed: "to embed", summarize: "to summarise", extract: "to look through" };
 
 /** Return what is to be said of a queue besides its numbers. */
 function stateOf(one) {
   const parts = [one.model && `by ${shown(one.model)}`, one.oldest_due_ms && `since ${clock(one.oldest_due_ms)}`,
-    one.failing ? `${plural(one.failing, "job")} failing, ${plural(one.attempts, "try", "tries")}, again ${clock(one.retry_ms)}: ${shown(one.error)}` : null];
+    one.failing ? `${plural(one.failing, "job")} failing, ${plural(one.attempts, "try")}, again ${clock(one.retry_ms)}: ${shown(one.error)}` : null];
   return parts.filter(Boolean).join(" · ");
 }
 
+/** @type {Page.Mount} */
 export async function mount(root, ctx) {
   let params = ctx.params;
   const heading = h("h1", { tabindex: -1 }, "Health");
@@ -31,19 +32,22 @@ export async function mount(root, ctx) {
   let found = [];
 
   /** Return a button that writes, says that it works, and shows what came of it. */
-  const act = (label, noun, answer, body = {}) => ctx.readOnly ? null : button(label, async (event) => {
-    const mine = event.currentTarget;
-    mine.disabled = true;
-    mine.textContent = `${label} …`;
-    try {
-      ctx.toast(answer(await send("POST", noun, {}, body)));
-    } catch (error) {
-      ctx.toast(error.message);
-    }
-    mine.disabled = false;
-    mine.textContent = label;
-    await load();
-  });
+  const act = (label, noun, answer, body = {}) => {
+    if (ctx.readOnly) return null;
+    const mine = button(label, async () => {
+      mine.disabled = true;
+      mine.textContent = `${label} …`;
+      try {
+        ctx.toast(answer(await send("POST", noun, {}, body)));
+      } catch (error) {
+        ctx.toast(failure(error).message);
+      }
+      mine.disabled = false;
+      mine.textContent = label;
+      await load();
+    });
+    return mine;
+  };
 
   const drawSentence = () => {
     const state = found.length ? plural(found.length, "finding") : "Sound";
@@ -72,7 +76,7 @@ export async function mount(root, ctx) {
 
   async function drawFindings(deep = false) {
     found = (await get("check", deep ? { deep: true } : {})).items;
-    fill(findings, h("h2", {}, "Findings"), found.length ? h("ul", {}, found.map((one) => h("li", { class: "bad" }, words(typeof one === "string" ? one : one.text ?? one.message ?? JSON.stringify(one))))) : h("p", { class: "ok" }, "Nothing is wrong."),
+    fill(findings, h("h2", {}, "Findings"), found.length ? h("ul", {}, found.map((one) => h("li", { class: "bad" }, words(one.text)))) : h("p", { class: "ok" }, "Nothing is wrong."),
       h("div", { class: "tools" }, button("Check deeply", () => drawFindings(true).catch(fail(findings, "Findings"))), act("Make all indexes anew", "rebuild", () => "Made anew.")));
     drawSentence();
   }

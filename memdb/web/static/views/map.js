@@ -1,5 +1,5 @@
 // Map: days of a calendar by how much was said, then the sessions and entries of a span as lanes.
-import { button, day, fill, h, number, offsetMinutes, plural, shown } from "../dom.js";
+import { button, day, fill, findAll, h, number, offsetMinutes, plural, shown } from "../dom.js";
 import { get } from "../http.js";
 
 const DAY_MS = 86400000;
@@ -17,6 +17,7 @@ const MINUTE_MS = 60000;
 /** Return the day of a time in the zone that is shown, as 2026-05-01. */
 const iso = (ms) => new Date(ms + offsetMinutes() * MINUTE_MS).toISOString().slice(0, 10);
 
+/** @type {Page.Mount} */
 export async function mount(root, ctx) {
   let params = ctx.params;
   const heading = h("h1", { tabindex: -1 }, "Map");
@@ -36,7 +37,7 @@ export async function mount(root, ctx) {
     params = { ...params, from, to: until };
     address();
     drawSpan();
-    calendar.querySelectorAll("[data-bucket]").forEach((cell) => cell.setAttribute("aria-pressed", String(cell.dataset.bucket >= from && cell.dataset.bucket <= until)));
+    findAll(calendar, "[data-bucket]").forEach((cell) => cell.setAttribute("aria-pressed", String((cell.dataset.bucket ?? "") >= from && (cell.dataset.bucket ?? "") <= until)));
   }
 
   function cell(bucket, messages, entries, most) {
@@ -92,7 +93,7 @@ export async function mount(root, ctx) {
       });
       const dots = entries.rows.map(([session, text, created]) => h("circle", { class: "dot", cx: x(created), cy: (index.get(session) ?? 0) * LANE + 10, r: 4 }, h("title", {}, shown(text.slice(0, 120)))));
       const brackets = [...new Set(summaries.rows.map((row) => row[0]))].filter((name) => index.has(name)).map((name) => {
-        const lane = index.get(name);
+        const lane = index.get(name) ?? 0;
         const [, , , created, updated] = sessions.rows[lane];
         return h("path", { class: "bracket", d: `M${x(created)} ${lane * LANE + 4}v-2H${Math.max(x(created) + 4, x(updated))}v2` });
       });

@@ -1,6 +1,6 @@
 // Search as you type over everything: each hit with its source, its score and the terms of it.
 import { scoreBar, terms } from "../bars.js";
-import { button, day, fill, h, longWords, marked, number, plural, shown } from "../dom.js";
+import { around, button, day, fill, find, h, longWords, marked, number, plural, shown } from "../dom.js";
 import { get, newest } from "../http.js";
 import { entryActions } from "./entry_actions.js";
 
@@ -33,7 +33,8 @@ function sourceLine(hit, ctx) {
 }
 
 /** Return the address of what a hit shows. */
-function target(hit, ctx) {
+/** @param {Api.Hit} hit @returns {[view: string, params: Page.Params] | null} */
+function target(hit) {
   const { session, seq, entry_id: entry, artifact } = hit.source;
   if (entry !== null) return ["entries", { entry }];
   if (artifact) return ["artifacts", { session: artifact.startsWith("user:") ? null : session, name: artifact }];
@@ -41,8 +42,11 @@ function target(hit, ctx) {
   return null;
 }
 
+/** @type {string[]} */
+const recent = []; // what was asked in this tab
+
+/** @type {Page.Mount} */
 export async function mount(root, ctx) {
-  const recent = (mount.recent ??= []); // of this tab only
   const box = ctx.box;
   let params = ctx.params;
   let floor = 0.5;
@@ -71,19 +75,19 @@ export async function mount(root, ctx) {
   }
 
   function drawHit(hit) {
-    const typedWords = params.q.match(/[\p{L}\p{N}]+/gu) ?? [];
+    const typedWords = (params.q ?? "").match(/[\p{L}\p{N}]+/gu) ?? [];
     const long = typedWords.filter((one) => one.length > 3);
     const parts = long.length ? long : typedWords;
     const why = reason(hit.explanation);
     const details = h("details", {}, h("summary", {}, h("span", { class: "meta" }, why || "its score")), hit.explanation && terms(hit.explanation));
-    const to = target(hit, ctx);
+    const to = target(hit);
     const isEntry = hit.source.entry_id !== null && hit.kind === "entry";
     return h("div", { class: "card", role: "listitem", tabindex: 0, "data-row": true, "data-entry": isEntry ? hit.source.entry_id : null },
       h("div", { class: "spread" }, sourceLine(hit, ctx),
         h("div", { class: "num" }, h("span", { class: "meta" }, `${hit.score.toFixed(2)} `), scoreBar(hit.score, floor, `score ${hit.score.toFixed(2)}, floor ${floor}: ${why}`))),
       hit.text.length > 1500 ? longWords(hit.text, "words read") : h("div", { class: "read" }, marked(hit.text, parts)),
       details,
-      h("div", { class: "tools tight" }, to && h("a", { "data-go": true, "data-open": true, href: ctx.href(...to) }, "Open"),
+      h("div", { class: "tools tight" }, to && h("a", { "data-go": true, "data-open": true, href: ctx.href(to[0], to[1]) }, "Open"),
         button("Copy", () => ctx.copy(hit.text), { class: "link" }),
         isEntry && !ctx.readOnly && [
           button("Supersede by …", () => actions.supersede(hit.source.entry_id), { class: "link", title: "s" }),
@@ -177,7 +181,7 @@ export async function mount(root, ctx) {
   };
   const onKey = (event) => {
     if (event.key === "Enter" && !event.isComposing && ctx.about.asks_network) { isAsked = true; search().finally(() => { isAsked = false; }); }
-    if (event.key === "ArrowDown" && results.querySelector("[data-row]")) { event.preventDefault(); results.querySelector("[data-row]").focus(); }
+    if (event.key === "ArrowDown" && find(results, "[data-row]")) { event.preventDefault(); find(results, "[data-row]").focus(); }
   };
   box.addEventListener("input", onInput);
   box.addEventListener("compositionend", typed);
@@ -191,7 +195,7 @@ export async function mount(root, ctx) {
   get("settings").then((found) => { floor = found.recall_floor ?? floor; }).catch(() => {});
   drawFilters();
   await search();
-  const current = () => document.activeElement?.closest?.("[data-row]");
+  const current = () => around("[data-row]");
   const onEntry = (call) => () => {
     const id = current()?.dataset.entry;
     if (!id || ctx.readOnly) return false;
@@ -211,10 +215,10 @@ export async function mount(root, ctx) {
     },
     close() { box.focus(); return true; },
     keys: {
-      Enter: () => { const link = current()?.querySelector("a[data-open]"); link?.click(); return Boolean(link); },
+      Enter: () => { const row = current(); const link = row && find(row, "a[data-open]"); link?.click(); return Boolean(link); },
       s: onEntry((id) => actions.supersede(id)), e: onEntry((id) => actions.edit(id)),
       p: onEntry((id) => actions.pin(id)), "#": onEntry((id) => actions.forget(id, search)),
-      c: () => { const row = current(); if (row) ctx.copy(row.querySelector(".read, .words").textContent); return Boolean(row); },
+      c: () => { const row = current(); if (row) ctx.copy(row.querySelector(".read, .words")?.textContent ?? ""); return Boolean(row); },
     },
     destroy() {
       box.removeEventListener("input", onInput);
