@@ -194,7 +194,8 @@ class JobRunner:
     ) -> None:
         """Keep the failure of a kind until it does something without one."""
         if error is not None:
-            self._failures[kind] = Failure(error, self._db.clock())
+            if loud or kind in self._failures:  # else another thread has done the work since
+                self._failures[kind] = Failure(error, self._db.clock())
         elif done:
             self._failures.pop(kind, None)
         if self._meter is not None and (done or error is not None):

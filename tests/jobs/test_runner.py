@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
+from memdb.errors import PortError
 from memdb.jobs.runner import EVERY_MS, LEASE_MS, RETRY_MS, JobRunner
+from memdb.models.observation import report_failure
+from memdb.models.reports import WorkRequest
 from memdb.tables import jobs
 
 if TYPE_CHECKING:
@@ -210,3 +213,21 @@ class TestUpkeepPolicy:
 
         assert [one.kind for one in db.file.info().upkeep] == ["checkpoint", "expire", "optimize"]
         assert all(one.done_ms and one.error is None for one in db.file.info().upkeep)
+
+
+def test_a_failure_that_is_over_is_not_kept(database: SqliteEngine) -> None:
+    """Another thread did the work between the failure and the end of the run that saw it."""
+    error, failures = PortError("m", "no answer"), {}
+    runner = JobRunner(database, {"embed": lambda _: (1, None)}, [], failures)
+    seen = []
+
+    def fail(_request: WorkRequest) -> tuple[int, PortError]:
+        report_failure(error)
+        seen.append(failures["embed"].error)
+        runner.run_pending(WorkRequest())
+        return 0, error
+
+    with pytest.raises(PortError):
+        JobRunner(database, {"embed": fail}, [], failures).run_pending(WorkRequest())
+
+    assert (seen, failures) == ([error], {})
