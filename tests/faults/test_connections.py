@@ -148,7 +148,7 @@ for n in range(calls):
         thread.join(60)
         (stored,) = box
 seqs = [message.seq for message in chat.messages()]
-print(stops * 3 > calls, held, failed, seqs == [*range(1, len(seqs) + 1)], db.file.check(deep=True))
+print(stops * 30 > calls, held, failed, seqs == [*range(1, len(seqs) + 1)], db.file.check(deep=True))
 """
 
 READ_FOR_EVER = """
