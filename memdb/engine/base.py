@@ -125,6 +125,9 @@ class Words(Protocol):
     def add(self, kind: str, low: int, high: int | None = None) -> None:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
 
+    def load(self, kind: str, low: int, high: int) -> None:
+        """Add rows of a scope that nobody uses yet: faster than `add`, if they are many."""
+
     def drop(self, kind: str, low: int, high: int | None = None) -> None:
         """Remove rows from the index; call it before they change or are deleted."""
 

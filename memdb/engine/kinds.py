@@ -21,12 +21,14 @@ KINDS = {
     "items": "item",
     "state": "state",
     "settings": "settings",
-    "copies": "scope",
 }
+
+# A scope that is copied is hidden until it gets its name; what a copy loads besides is not.
+SHOWS_SCOPE = "copies.set_scope"
+SHOWN_AT_ONCE = ("settings", "state")
 
 # Statements on those tables that are not counted.
 UNCOUNTED = {
-    "copies.insert_space": "no words",
     "messages.insert": "its session is longer",
     "messages.set_spans": "derived",
     "sessions.insert": "there is one more",
@@ -47,4 +49,11 @@ UNCOUNTED = {
 def kind_of(sql: str) -> str | None:
     """Return the kind of thing that a statement changes; None for one that is not counted."""
     name = sql[3 : sql.find(" */")] if sql.startswith("/* ") else ""
+    if name == SHOWS_SCOPE:
+        return "scope"
     return None if name in UNCOUNTED else KINDS.get(name.partition(".")[0])
+
+
+def kind_loaded(table: str) -> str | None:
+    """Return the kind of thing that rows loaded into a table change; None if they are hidden."""
+    return KINDS[table] if table in SHOWN_AT_ONCE else None

@@ -17,6 +17,7 @@ from time import perf_counter, sleep
 from memdb.errors import Closed, InvalidInput
 from memdb.models.overviews import Changes
 from memdb.tables import sessions
+from memdb.tables.scopes import UNFINISHED
 from memdb.text.validate import text_value
 
 TYPE_CHECKING = False
@@ -153,7 +154,8 @@ class ChangeLog:
             self._db.maintenance.refuse_replaced()
             return
         with self._db.read() as tx:
-            counts, lengths = self._db.maintenance.changes(tx), sessions.read_lengths(tx)
+            counts = self._db.maintenance.changes(tx)
+            lengths = sessions.read_lengths(tx, UNFINISHED)
         kinds = [kind for kind, count in counts.items() if self._counts.get(kind) != count]
         before = self._lengths
         grown = [no for no, length in lengths.items() if before.get(no) != length]

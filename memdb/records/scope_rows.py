@@ -252,6 +252,13 @@ class Writer:
         self._tx = tx
         self._source = source
         self._space_of = space_of
+        self._worded: dict[str, tuple[int, int]] = {}
+
+    def finish(self) -> None:
+        """Add the words of all rows that were written: those of many at once cost less."""
+        for kind, span in self._worded.items():
+            self._tx.words.load(kind, *span)
+        self._worded.clear()
 
     def write(self, page: Page) -> None:
         """Store the rows of a page."""
@@ -280,7 +287,8 @@ class Writer:
             rows = [(*row[:place], self._blob(row[place]), *row[place + 1 :]) for row in rows]
         self._tx.load(table.name, table.columns, rows)
         if table.words:
-            self._tx.words.add(table.words, rows[0][0], rows[-1][0])
+            first, _ = self._worded.get(table.words, (rows[0][0], 0))
+            self._worded[table.words] = first, rows[-1][0]
         if table is SEGMENTS:
             for texts in archived_texts(rows):
                 self._tx.words.add_archived(texts)

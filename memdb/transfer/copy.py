@@ -311,7 +311,9 @@ class Copier:
                 part.done += len(page.rows)
             count += len(page.rows)
             if count >= BATCH_ROWS or monotonic() >= end_s:
+                writer.finish()
                 return False
+        writer.finish()
         part.step, part.after = len(STEPS), None
         return True
 

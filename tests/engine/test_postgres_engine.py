@@ -529,3 +529,29 @@ def test_a_long_read_is_not_kept(engine: PostgresEngine) -> None:
 
         assert tx._sent == []
         assert not tx._repeatable
+
+
+LISTS = """/* test.lists */
+SELECT term, block, refs FROM words ORDER BY term, block
+"""
+
+
+@pytest.mark.parametrize("most", [10, 500_000], ids=["in pieces", "at once"])
+def test_words_that_are_loaded_are_those_that_are_added(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """The first by COPY, the others behind them; quotes and signs too."""
+    says = [f'message {number} of "quotes", \\ and {{braces}} ' * 2 for number in range(100)]
+    chat = db.scope("ann").session("s")
+    chat.extend([{"role": "user", "text": one} for one in [*says, "straße 東京 naïve"]])
+    monkeypatch.setattr("memdb.engine.postgres.words.MAX_COLLECTED", most)
+    monkeypatch.setattr("memdb.engine.postgres.words.PAGE", 7)
+    with db._db.write() as tx:
+        added = tx.all(LISTS)
+        (scope_no,) = tx.one("SELECT min(scope_no) FROM scopes") or (0,)
+        low, high = scope_no << 44, (scope_no + 1 << 44) - 1
+        tx.words.drop("message", low, high)
+        assert tx.all(LISTS) == []
+        tx.words.load("message", low, high)
+        assert tx.all(LISTS) == added
+    assert len(added) > 100

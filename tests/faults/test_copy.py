@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -482,35 +482,45 @@ def test_inside_a_transaction_is_refused(source: MemDB, target: Path) -> None:
         source.file.copy(target)
 
 
+# Kills itself before the statement with this number, or says how many statements there were.
 COPY = """
-import sys
+import itertools, os, signal, sys
 import memdb
+from memdb.engine.sqlite.connection import Tx
 from memdb.records import scope_rows
 from memdb.transfer import copy as copying
 copying.BATCH_S, scope_rows.VECTOR_LIMIT = 0, 3
+numbers, last = itertools.count(1), int(sys.argv[3])
+def mortal(run):
+    def call(*given):
+        if next(numbers) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return run(*given)
+    return call
+for name in ("all", "one", "run", "many", "commit"):
+    setattr(Tx, name, mortal(getattr(Tx, name)))
 with memdb.open(sys.argv[1], mode="read", embedder=None) as db:
-    print("ready", flush=True)
     db.file.copy(sys.argv[2])
-    print("done", flush=True)
+    print(next(numbers), flush=True)
 """
 
 
+def copy_by_child(
+    start_child: Callable[..., Any], source: str, target: Path, last: int = 0
+) -> int | None:
+    """Copy in a process that dies before a statement; return how many it ran, None if it died."""
+    child = start_child(COPY, source, target, last)
+    out, errors = child.communicate(timeout=300)
+    assert out or child.returncode == -signal.SIGKILL, errors
+    return int(out) if out else None
+
+
 def kill_until_done(
-    start_child: Callable[..., Any], source: str, target: Path, kills: int, seed: int = 5
+    start_child: Callable[..., Any], source: str, target: Path, moments: list[int]
 ) -> int:
-    """Kill copies at random moments, then let one end; return how many were killed."""
-    moments = random.Random(seed)
-    killed = 0
-    for number in range(kills + 1):
-        child = start_child(COPY, source, target)
-        assert child.stdout.readline() == "ready\n"
-        if number < kills:
-            time.sleep(moments.random() * 0.25)
-            child.kill()
-            killed += child.stdout.readline() != "done\n"
-        else:
-            assert child.stdout.readline() == "done\n", child.stderr.read()
-        child.wait()
+    """Kill copies before these statements, then let one end; return how many were killed."""
+    killed = sum(copy_by_child(start_child, source, target, last) is None for last in moments)
+    assert copy_by_child(start_child, source, target)
     return killed
 
 
@@ -518,10 +528,46 @@ def test_a_killed_copy_goes_on(
     source: MemDB, target: Path, start_child: Callable[..., Any]
 ) -> None:
     """SIGKILL at some moments, real processes."""
-    kill_until_done(start_child, source.path, target, 3)
+    assert kill_until_done(start_child, source.path, target, [60, 90, 120]) == 3
 
     assert rows_of(target) == rows_of(source.path)
     assert_sound(target)
+
+
+def test_who_watches_the_target_hears_of_a_scope_when_it_is_there(
+    source: MemDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of a scope that is half copied is named; then its sessions are."""
+    monkeypatch.setattr(copying, "BATCH_S", 0)
+    with memdb.open(tmp_path / "watched.db", embedder=None) as there:
+        there.scope("somebody").session("s").append("user", "hello")
+        heard = [there.changes()]
+
+        def listen(*_: int) -> None:
+            heard.append(there.changes(heard[-1].mark))
+
+        source.file.copy(there.path, progress=listen)
+        listen()
+
+        places = {(one.app, one.user) for found in heard for one in found.sessions}
+        kinds = [kind for found in heard for kind in found.kinds if kind != "other"]
+        scopes = {(one.app, one.user) for one in there.scopes()}
+    assert places
+    assert places <= scopes
+    assert kinds.count("scope") == 1
+
+
+def test_who_watches_the_target_hears_of_state_without_a_scope(
+    path: str, tmp_path: Path, open_db: Callable[..., MemDB]
+) -> None:
+    """It is there with the last transaction of a copy."""
+    db = open_db(path)
+    db.scope("ann").state.put("colour", "blue")
+    with memdb.open(tmp_path / "watched.db", embedder=None) as there:
+        mark = there.changes().mark
+        db.file.copy(there.path)
+
+        assert "state" in there.changes(mark).kinds
 
 
 @pytest.mark.slow
@@ -530,9 +576,13 @@ def test_copies_killed_many_times(
     source: MemDB, tmp_path: Path, start_child: Callable[..., Any]
 ) -> None:
     """Whatever the moment, the copy that ends is equal."""
-    killed = 0
+    total = copy_by_child(start_child, source.path, tmp_path / "whole.db")
+    assert total
+    moments = random.Random(5)
     for number in range(12):
         target = tmp_path / f"target {number}.db"
-        killed += kill_until_done(start_child, source.path, target, 8, seed=number)
+        # One that goes on has fewer statements: the first is always killed.
+        chosen = [moments.randrange(1, total), *moments.choices(range(1, total // 2), k=7)]
+        assert kill_until_done(start_child, source.path, target, chosen) >= 1
         assert rows_of(target) == rows_of(source.path)
-    assert killed > 20
+        assert_sound(target)

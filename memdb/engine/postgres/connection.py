@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from memdb.engine.kinds import kind_loaded
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.dialect import Statement, statement_of
 from memdb.engine.postgres.facts import Facts
@@ -517,6 +518,9 @@ class Tx:
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """See `memdb.engine.base.Tx`; *table* and *columns* are names of schema.sql."""
+        kind = kind_loaded(table)
+        if kind is not None and rows:
+            self._kinds.add(kind)
         self.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN", rows)
 
     def copy(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -106,9 +106,13 @@ def _parts(text: str) -> Iterable[str]:
 
 def keys_of(columns: Iterable[str | None]) -> set[str]:
     """Return the keys of all tokens of a row, given its columns."""
-    return {
-        key_of(token) for column in columns if column is not None for token in set(tokenize(column))
-    }
+    found: set[str] = set()
+    for column in columns:
+        if column is not None:
+            found.update(tokenize(column))
+    if found and max(map(len, found)) > MAX_KEY_BYTES // 4:
+        return {key_of(token) for token in found}
+    return found
 
 
 def key_of(token: str) -> str:

@@ -50,6 +50,10 @@ HEAD = Struct("!HH")
 # Half-precision floats of -128 to 127, by that number: negative ones count from the end.
 HALVES = [pack("!e", number) for number in (*range(128), *range(-128, 0))]
 
+# What such a number is in text, by its byte, and its byte by the number's first byte order.
+TEXTS = [str(number if number < 128 else number - 256) for number in range(256)]  # noqa: PLR2004
+BYTES_OF = {unpack("=H", half)[0]: number for number, half in enumerate(HALVES)}
+
 # So many vectors are deleted at once.
 SOME = 4_096
 
@@ -675,12 +679,13 @@ def _stored(kind: str, vector: bytes) -> bytes:
 
 def _text_of(kind: str, stored: bytes) -> str:
     """Return a vector as files hold it in the text format of pgvector."""
-    numbers = array("b", stored) if kind == AS_BYTES else array("f", stored)
-    if len(numbers) > MAX_DIM:
-        raise Unsupported(
-            f"a vector has {len(numbers)} dimensions: a server stores {MAX_DIM:,} at most"
-        )
-    if kind != AS_BYTES and sys.byteorder == "big":
+    dim = len(stored) if kind == AS_BYTES else len(stored) // 4
+    if dim > MAX_DIM:
+        raise Unsupported(f"a vector has {dim} dimensions: a server stores {MAX_DIM:,} at most")
+    if kind == AS_BYTES:
+        return f"[{','.join(map(TEXTS.__getitem__, stored))}]"
+    numbers = array("f", stored)
+    if sys.byteorder == "big":
         numbers.byteswap()
     return f"[{','.join(map(repr, numbers))}]"
 
@@ -690,8 +695,7 @@ def _as_in_files(row: Row) -> bytes:
     direction, vector = row[1], row[2]
     if direction is None:
         return _swapped(vector[HEAD.size :])
-    halves = unpack(f"!{len(direction) // 2 - 2}e", direction[HEAD.size :])
-    return array("b", map(int, halves)).tobytes()
+    return bytes(map(BYTES_OF.__getitem__, array("H", direction[HEAD.size :])))
 
 
 def _floats(row: Row) -> bytes:

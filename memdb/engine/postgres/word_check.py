@@ -10,7 +10,8 @@ from __future__ import annotations
 from itertools import islice
 
 from memdb.engine.postgres.tokens import keys_of
-from memdb.engine.postgres.words import KINDS, PostgresWords, archived_keys, refs_of
+from memdb.engine.postgres.word_lists import refs_of
+from memdb.engine.postgres.words import KINDS, PostgresWords, archived_keys
 from memdb.engine.postgres.words import SELECT_ROWS as ROWS
 from memdb.models.ids import MAX_SCOPE_NO, scope_range
 

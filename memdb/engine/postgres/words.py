@@ -12,8 +12,6 @@ fields are looked for in the texts of the rows that hold all of their tokens.
 
 from __future__ import annotations
 
-import sys
-from array import array
 from bisect import bisect_left, bisect_right
 
 from memdb.engine import full_text
@@ -26,11 +24,9 @@ from memdb.engine.postgres.tokens import (
     phrases_of,
     tokens_by_column,
 )
+from memdb.engine.postgres.word_lists import PART_BITS, NewLists, block_of, packed, refs_of
 from memdb.models.ids import (
-    MAX_SEQ,
-    SCOPE_SHIFT,
     SESSION_NO_MASK,
-    SESSION_SHIFT,
     scope_of,
     scope_range,
 )
@@ -79,19 +75,18 @@ KINDS = {
 # Every archived message has this key too: its row says nothing of what it held.
 EVERY = "\x01"
 
-# A list is for 32 sessions and the same 2,048 messages of each, so one of a common word is read
-# and written back as some kilobytes; of other kinds for 2,048 numbers.
-SESSION_BITS, SEQ_BITS = 5, 11
-PART_BITS = SESSION_SHIFT - SEQ_BITS  # what of a block's number says which part of its sessions
-MAX_BLOCK = (1 << 31) - 1
-
 # About so many rows of a scope and kind wait in the tail. More rows than that, or rows with more
 # keys, go into the lists at once.
 TAIL_ROWS = 64
 MAX_TAIL_KEYS = 1_000
 
-# Rows that are read, and whose words are sent, at once.
+# Rows that are read at once, and whose words are sent at once.
 PAGE = 1_000
+
+# The columns of a list, and how many ids in lists are collected before they are stored: each list
+# that is there already is read and written back.
+LIST_COLUMNS = ("scope_no", "kind", "term", "block", "refs")
+MAX_COLLECTED = 500_000
 
 # One in 64 refs, at random but the same ones every time.
 SCATTER = 0x9E3779B97F4A7C15
@@ -117,18 +112,17 @@ DELETE_TAIL = """/* words.empty_tail */
 DELETE FROM words_tail WHERE scope_no = :scope_no AND kind = :kind
 """
 
-INSERT_MANY = """/* words.put_many */
+INSERT_LISTS = """/* words.put_lists */
 INSERT INTO words (scope_no, block, kind, term, refs)
-SELECT
-  CAST(:scope_no AS INTEGER), block, CAST(:kind AS SMALLINT), term,
-  string_agg(substr(int8send(ref), 3), '' ORDER BY ref)
+SELECT CAST(:scope_no AS INTEGER), block, CAST(:kind AS SMALLINT), term, refs
 FROM unnest(
-  CAST(:refs AS BIGINT[]), CAST(:blocks AS INTEGER[]), CAST(:texts AS TEXT[])
-) AS added (ref, block, keys)
-CROSS JOIN LATERAL unnest(string_to_array(keys, ' ')) AS term
-GROUP BY block, term
-ORDER BY term, block
+  CAST(:blocks AS INTEGER[]), CAST(:terms AS TEXT[]), CAST(:lists AS BYTEA[])
+) AS added (block, term, refs)
 ON CONFLICT (scope_no, kind, term, block) DO UPDATE SET refs = words.refs || excluded.refs
+"""
+
+SELECT_ANY = """/* words.any */
+SELECT 1 FROM words WHERE scope_no = :scope_no AND kind = :kind LIMIT 1
 """
 
 SELECT_LISTS = """/* words.lists */
@@ -307,6 +301,43 @@ class PostgresWords:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
         for rows in self.rows(SELECT_ROWS[kind], low, low if high is None else high):
             self._put(kind, ((row[0], keys_of(row[1:])) for row in rows))
+
+    def load(self, kind: str, low: int, high: int) -> None:
+        """
+        Add rows of a scope that nobody uses yet.
+
+        Lists are collected over many rows. The first of a scope and kind go in by COPY, which
+        is not repeated after a loss.
+        """
+        for scope_no, first, last in self._spans(low, high):
+            place = {"scope_no": scope_no, "kind": KINDS[kind]}
+            is_new = self._tx.one(SELECT_ANY, place) is None
+            lists = NewLists(kind)
+            for rows in self.rows(SELECT_ROWS[kind], first, last):
+                for row in rows:
+                    lists.add(row[0], keys_of(row[1:]))
+                if lists.count >= MAX_COLLECTED:
+                    self._put_lists(scope_no, lists, is_new=is_new)
+                    is_new, lists = False, NewLists(kind)
+            self._put_lists(scope_no, lists, is_new=is_new)
+
+    def _put_lists(self, scope_no: int, lists: NewLists, *, is_new: bool = False) -> None:
+        """Store what was collected; *is_new*: the scope has no list of the kind."""
+        kind, found = KINDS[lists.kind], lists.sorted()
+        if not found:
+            return
+        if is_new:
+            rows = [(scope_no, kind, term, block, data) for term, block, data in found]
+            self._tx.load("words", LIST_COLUMNS, rows)
+            return
+        values = {
+            "scope_no": scope_no,
+            "kind": kind,
+            "blocks": [block for _, block, _ in found],
+            "terms": [term for term, _, _ in found],
+            "lists": [rf"\x{data.hex()}" for _, _, data in found],
+        }
+        self._tx.many(INSERT_LISTS, [values])
 
     def drop(self, kind: str, low: int, high: int | None = None) -> None:
         """Remove rows from the index; call it before they change or are deleted."""
@@ -535,17 +566,10 @@ class PostgresWords:
 
     def _put_many(self, kind: str, scope_no: int, listed: dict[int, set[str]]) -> None:
         """Add rows of a scope to the lists."""
-        refs = [ref for ref, keys in listed.items() if keys]
-        for start in range(0, len(refs), PAGE):
-            some = refs[start : start + PAGE]
-            values = {
-                "scope_no": scope_no,
-                "kind": KINDS[kind],
-                "refs": some,
-                "blocks": [block_of(kind, ref) for ref in some],
-                "texts": [_joined(listed[ref]) for ref in some],
-            }
-            self._tx.many(INSERT_MANY, [values])
+        lists = NewLists(kind)
+        for ref, keys in listed.items():
+            lists.add(ref, keys)
+        self._put_lists(scope_no, lists)
 
     def _move(self, scope_no: int, kind: int) -> None:
         """Put the words of the tail of a scope and kind into the lists."""
@@ -633,36 +657,6 @@ class PostgresWords:
                     if row[0] in candidates and is_in_row(term, phrases[term], tokens):
                         found.setdefault(term, []).append(row[0])
         return found
-
-
-def block_of(kind: str, ref: int) -> int:
-    """Return in which lists of its scope and kind the row with id *ref* stands."""
-    if kind in ("message", "archived"):
-        session_no = ref >> SESSION_SHIFT & SESSION_NO_MASK
-        return session_no >> SESSION_BITS << PART_BITS | (ref & MAX_SEQ) >> SEQ_BITS
-    if kind == "session":
-        return (ref >> SESSION_SHIFT & SESSION_NO_MASK) >> SEQ_BITS
-    return min((ref & (1 << SCOPE_SHIFT) - 1) >> SEQ_BITS, MAX_BLOCK)
-
-
-def packed(refs: list[int]) -> bytes:
-    """Return ids as a list holds them: 6 bytes each, the first ones left out."""
-    return b"".join([ref.to_bytes(8, "big")[2:] for ref in refs])
-
-
-def refs_of(scope_no: int, data: bytes) -> list[int]:
-    """Return the ids of *scope_no* that `packed` gave. Cost: 25 ns for each."""
-    count = len(data) // 6
-    whole = bytearray(8 * count)
-    start = (scope_no << SCOPE_SHIFT).to_bytes(8, "big")
-    for place in range(2):
-        whole[place::8] = start[place : place + 1] * count
-    for place in range(6):
-        whole[place + 2 :: 8] = data[place::6]
-    refs = array("q", bytes(whole))
-    if sys.byteorder == "little":
-        refs.byteswap()
-    return refs.tolist()
 
 
 def _cut(refs: list[int], span: tuple[int, int]) -> list[int]:

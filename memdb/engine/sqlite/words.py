@@ -344,6 +344,10 @@ class SqliteWords:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
         self._tx.run(INSERT_ROWS[kind], {"low": low, "high": low if high is None else high})
 
+    def load(self, kind: str, low: int, high: int) -> None:
+        """Add rows as `add` does."""
+        self.add(kind, low, high)
+
     def drop(self, kind: str, low: int, high: int | None = None) -> None:
         """Remove rows from the index; call it before they change or are deleted."""
         high = low if high is None else high

@@ -8,19 +8,19 @@ was: they stand in the table `changes`. `memdb.engine.kinds` says what is counte
 
 from __future__ import annotations
 
-from memdb.engine.kinds import kind_of
+from memdb.engine.kinds import kind_loaded, kind_of
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.schema import FORMAT
 from memdb.errors import SchemaTooNew
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import apsw
 
+    from memdb.engine.base import Row, Values
     from memdb.engine.base import Tx as AnyTx
-    from memdb.engine.base import Values
 
 # COMMIT does not wait for the disk: the block does, when others may write (`wal_sync`).
 SYNC_APART = """/* writer.sync_apart */
@@ -72,6 +72,13 @@ class Writer(Tx):
         if sql not in _uncounted:
             self._note(sql)
         Tx.many(self, sql, rows)
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """See `memdb.engine.base.Tx`."""
+        kind = kind_loaded(table)
+        if kind is not None and rows:
+            self._changed.add(kind)
+        Tx.load(self, table, columns, rows)
 
     def _note(self, sql: str) -> None:
         kind = kind_of(sql)
