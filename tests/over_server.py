@@ -47,7 +47,6 @@ BY_PLACE = {
 NO_FILE = "a server is no file"
 BYTES = "the bytes of the disk are the server's; the receipt says so"
 AT_THE_COMMIT = "rows are sent without waiting: what the schema refuses is said at the commit"
-VIEWS = "a server has no views"
 DAMAGES = "damages the indexes of a file"
 DOCUMENT = "a file is named by its path"
 BY_NAME = {
@@ -63,7 +62,6 @@ BY_NAME = {
     "test_a_memdb_file_is_exported_first": NO_FILE,
     "test_a_missing_file_is_named_and_not_made": NO_FILE,
     "test_a_place_without_an_interpreter_says_what_was_not_read": BYTES,
-    "test_a_plain_copy_has_a_table_of_items": VIEWS,
     "test_a_reader_in_another_process_is_told_of": BYTES,
     "test_a_reader_that_stops_changes_no_finding": NO_FILE,
     "test_a_refusing_server_costs_quality_and_tells_no_key": "reads the bytes of the file",
@@ -104,8 +102,7 @@ BY_NAME = {
     "test_the_partial_file_is_never_a_database": NO_FILE,
     "test_the_proof_bites": BYTES,
     "test_the_proof_finds_a_copy_in_a_table_of_another_program": BYTES,
-    "test_the_status_says_why_it_does_not_hold": VIEWS,
-    "test_the_view_shows_an_id_of_another_program": VIEWS,
+    "test_the_view_shows_an_id_of_another_program": "another program opens the file",
     "test_vacuum": NO_FILE,
 }
 

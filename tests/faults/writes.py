@@ -15,6 +15,7 @@ import pkgutil
 import random
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -23,6 +24,7 @@ import pytest
 
 import memdb
 from memdb import MemDB, api
+from memdb.api._resolve import is_address
 from memdb.api.collections import Artifacts, Entries, State, Summaries
 from memdb.api.database import Jobs, StoredSettings
 from memdb.api.file import File
@@ -141,9 +143,16 @@ def entry(db: MemDB, key: str = "home") -> int:
     return found.id
 
 
+_folder: list[TemporaryDirectory[str]] = []
+
+
 def beside(db: MemDB, name: str) -> Path:
-    """Return a path in the folder of the file."""
-    return Path(db.path).parent / name
+    """Return a path in the folder of the file; over a server in a folder of this process."""
+    if not is_address(db._db.path):
+        return Path(db.path).parent / name
+    if not _folder:
+        _folder.append(TemporaryDirectory(prefix="memdb-"))
+    return Path(_folder[0].name) / name
 
 
 def import_lines(db: MemDB) -> object:

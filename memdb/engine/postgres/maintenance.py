@@ -13,6 +13,7 @@ from memdb.engine.base import Storage
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.link import DELETE_WRITER
 from memdb.engine.postgres.schema import FORMAT, read_names
+from memdb.engine.postgres.views import with_views
 from memdb.errors import (
     Closed,
     Interrupted,
@@ -228,6 +229,8 @@ class PostgresMaintenance:
         """
         Run a SELECT of the user's in a read-only transaction, bounded in time.
 
+        It may name the views of schema.sql. Numbers and bytes come as a file gives them.
+
         Raises:
             InvalidInput: it is no single SELECT, or cannot be run.
             Interrupted: it took longer than *timeout_s*.
@@ -239,7 +242,7 @@ class PostgresMaintenance:
             raise InvalidInput("only a SELECT can be run: use the methods of memdb to write")
         with self._db.read() as tx:
             try:
-                return tx.select(text, bound, limit, timeout_s)
+                columns, rows, more = tx.select(with_views(text), bound, limit, timeout_s)
             except MemDBError as error:
                 cause = error.__cause__
                 if isinstance(cause, psycopg.errors.QueryCanceled):
@@ -248,6 +251,7 @@ class PostgresMaintenance:
                     raise
                 detail = str(cause).partition("\n")[0]
                 raise InvalidInput(f"the query cannot be run: {detail}") from cause
+        return columns, [tuple(map(_as_file, row)) for row in rows], more
 
     def bound_foreign(
         self, connection: Any, table: str | None, *, timeout_s: float
@@ -273,6 +277,17 @@ class PostgresMaintenance:
     def is_own_file(self, target: str) -> bool:  # noqa: ARG002 (of the protocol)
         """Return False: a server is no file of this machine's."""
         return False
+
+
+def _as_file(value: Any) -> Any:
+    """Return a value as SQLite has it: sums and counts of any size are int or float there."""
+    if isinstance(value, memoryview):
+        return bytes(value)
+    as_ratio = getattr(value, "as_integer_ratio", None)
+    if as_ratio is None or isinstance(value, (int, float)):
+        return value
+    is_whole = value == value.to_integral_value()  # a Decimal
+    return int(value) if is_whole else float(value)
 
 
 def to_numbered(sql: str, values: Any) -> tuple[str, list[Any]]:
