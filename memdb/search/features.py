@@ -37,6 +37,7 @@ from memdb.search.weights import (
     TURN_WORDS,
 )
 from memdb.text import regex as re
+from memdb.text.terms import count_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def traits_of(text: str) -> Traits:
 def _read_traits(text: str) -> Traits:
     from memdb.embeddings.static_model import rows_of
 
-    words = len(text.split())
+    words = count_words(text)
     begin = text[:TRAIT_CHARS]
     number, time = _numbers_and_times(begin)
     return Traits(
@@ -179,6 +180,8 @@ class Features(Record):
         ids: Of the candidates.
         columns: By name of a feature, one number for each of `ids`.
         base: What each feature that `base` is the sum of counts in it.
+        lenders: By id of a message that has the question's words only beside it, the messages
+            there that hold them.
         assistance: 0 where people write to each other, 1 where the messages of role
             "assistant" have eight times as many words as those of "user", or more.
     """
@@ -186,6 +189,7 @@ class Features(Record):
     ids: list[int]
     columns: Columns
     base: dict[str, float]
+    lenders: dict[int, list[int]]
     assistance: float
 
 
@@ -249,7 +253,26 @@ def read_features(
     if query.is_dated:
         columns["date"] = [dates.score(rows[key].created_ms, rows[key].spans) for key in ids]
     _add_sessions(ids, columns)
-    return Features(ids, columns, parts, _assistance(chat))
+    return Features(ids, columns, parts, _lenders(chat, columns), _assistance(chat))
+
+
+def _lenders(chat: _Chat, columns: Columns) -> dict[int, list[int]]:
+    """
+    Return by id of a message that says nothing itself the messages beside it that do.
+
+    The answer to a question is none: both are one, and the answer is what is asked for.
+    """
+    near = dict(zip(chat.ids, columns["near"], strict=True))
+    holders = {key for key, held in zip(chat.ids, columns["held"], strict=True) if held}
+    found = {}
+    for number, key in enumerate(chat.ids):
+        if key in holders or key in chat.asked or columns["similar"][number]:
+            continue
+        places = [key + offset for _, offset, *_ in chat.beside[number]]
+        around = [one for one in places if one in holders and near[one] >= near[key]]
+        if around:
+            found[key] = around
+    return found
 
 
 def _times(first: Sequence[float], second: Sequence[float]) -> list[float]:

@@ -22,6 +22,7 @@ from memdb.search.features import read_features, weighted_sum
 from memdb.search.relevance import Evidence, Relevance, relevance
 from memdb.search.weights import (
     DOCUMENTS,
+    EQUAL,
     LATE_ROWS,
     LEAST_COVER,
     MESSAGES,
@@ -97,6 +98,7 @@ def rank(
     by_name = {name: weight for name, weight in by_name.items() if name not in weights.off}
     sums = weighted_sum(features.columns, by_name)
     scores = dict(zip(features.ids, map(math.exp, sums), strict=True))
+    lowered = _below_lenders(scores, features.lenders)
     for message in scores.keys() & set(excluded):
         scores[message] *= weights.excluded
     place = {message: number for number, message in enumerate(features.ids)} if explain else {}
@@ -107,10 +109,25 @@ def rank(
             values = ((name, features.columns[name][place[message]]) for name in by_name)
             parts = {name: by_name[name] * value for name, value in values if value}
             terms = dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
+            if message in lowered:
+                terms["nearness"] = lowered[message]
             if message in excluded:
                 terms["excluded"] = math.log(weights.excluded)
         found.append(Ranked(message, scores[message], terms))
     return found
+
+
+def _below_lenders(
+    scores: dict[int, float], lenders: Mapping[int, Sequence[int]]
+) -> dict[int, float]:
+    """Put what only stands beside words of the question below the best that holds them."""
+    lowered = {}
+    for message, around in lenders.items():
+        most = max([scores[one] for one in around]) * (1 - EQUAL)
+        if scores[message] > most:
+            lowered[message] = math.log(most / scores[message])
+            scores[message] = most
+    return lowered
 
 
 _NEW = Worth()

@@ -151,6 +151,11 @@ _KHMER = "\u1780-\u17d3\u17d7\u17dc-\u17dd"
 _BURMESE = "\u1000-\u103f\u1050-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"
 _CJK = _HAN + _HAN_RARE + _KANA + _HANGUL + _THAI_LAO + _KHMER + _BURMESE
 
+# First and last characters: Hangul and what stands before all of these; Thai to Burmese, Khmer.
+_SPACED = ((0, 0xE00), (0x1100, 0x11FF), (0x3131, 0x318E), (0xA960, 0xA97C), (0xAC00, 0xD7FB))
+_SOUTH_ASIAN = ((0xE01, 0x109F), (0x1780, 0x17DD), (0xA9E0, 0xAA7F))
+MAX_LETTERS = 1 << 30
+
 # Vowel signs and tone marks of those scripts. unicode61 takes them as separators, so a pair that
 # contains one would be cut in two; they are left out of the pairs, in the index and in the query.
 _SIGNS = (
@@ -258,6 +263,26 @@ def has_cjk(text: str) -> bool:
     Cost: 0.1 µs for ASCII of any length that matters, else one regex search.
     """
     return not text.isascii() and _HAS_CJK.search(text) is not None
+
+
+def count_words(text: str) -> int:
+    """
+    Return how many words a text has; of a script without spaces about as many as it would have.
+
+    A word takes two characters in Chinese and Japanese and four in Thai, Lao, Khmer and Burmese
+    (letters without signs). Korean is written with spaces.
+    """
+    if not has_cjk(text):
+        return len(text.split())
+    return sum([-(-len(run) // _letters_per_word(run[0])) for run in _WORD.findall(text)])
+
+
+def _letters_per_word(first: str) -> int:
+    """Return how many letters of a run that begins so make a word; no run is so long in Korean."""
+    code = ord(first)
+    if any(low <= code <= high for low, high in _SPACED):
+        return MAX_LETTERS
+    return 4 if any(low <= code <= high for low, high in _SOUTH_ASIAN) else 2
 
 
 def cjk_grams(text: str) -> str:
