@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 # How long others wait for a step, and the pause in which they get their turn.
 HOLD_S, PAUSE_S = 0.005, 0.001
 
-# Pages between two looks at the time. Each merge leaves a page half full.
-MERGED_PAGES, MOVED_PAGES = 64, 16
+# Pages between two looks at the time. Each merge leaves a page that is not full: more at once makes
+# the index smaller by 3 %, and a step of a million messages four times as long.
+MERGED_PAGES, MOVED_PAGES = 16, 16
 
 # One change is that of the statement itself. Source: sqlite.org/fts5.html#the_merge_command
 MERGED_CHANGES = 2
