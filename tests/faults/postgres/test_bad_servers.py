@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from child_processes import free_port
 from counters import count
-from nodes import CannotStart, fill, new_server, small_disk
+from nodes import CannotStart, fill, new_server, small_disk, wait_for
 
 import memdb
 
@@ -176,6 +176,12 @@ def test_a_replica_is_read_and_not_written(server: Server) -> None:
             assert [hit.text for hit in db.scope("ann").recall("quagga").hits] == ["a quagga"]
             with pytest.raises(memdb.ReadOnly):
                 chat.append("user", "no")
+            # A standby takes no LISTEN: what arrives at it is asked for.
+            mark = db.changes().mark
+            with open_plain(server.url) as primary:
+                primary.scope("ann").session("t").append("user", "another")
+            found = wait_for("the change", lambda: db.changes(mark).sessions)
+            assert [place.session for place in found] == ["t"]
     finally:
         replica.kill()
 
