@@ -411,3 +411,14 @@ def test_marks_of_sources(db: MemDB, document: Document) -> None:
 
     text = db.scope("ann").session("c1").get(2).text
     assert text == "Oslo ([x.org](https://x.org)) is a city. "
+
+
+def test_a_message_without_content(
+    conversation: dict[str, Any], db: MemDB, document: Document
+) -> None:
+    """An answer that failed says nothing; what is around it is imported."""
+    conversation["mapping"]["a2"]["message"]["content"] = None
+    report = db.import_file(document([conversation]), user="ann")
+
+    assert report.messages_added == 5
+    assert report.left_out == ()

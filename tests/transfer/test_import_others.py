@@ -8,6 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from import_samples import grok
 
 import memdb
 
@@ -161,6 +162,17 @@ def test_grok(db: MemDB, tmp_path: Path, told: Told) -> None:
         ("user", None, "Which tent?", 1740819600000),
         ("assistant", "grok-3", "A light one.", 1740819601000),
     ]
+
+
+def test_a_sender_that_is_a_model_of_grok(db: MemDB, tmp_path: Path, told: Told) -> None:
+    """It is the assistant, by whatever name it goes."""
+    given = grok("tent")
+    given["responses"][1]["response"]["sender"] = "grok-4"
+    path = tmp_path / "prod-grok-backend.json"
+    path.write_text(json.dumps({"conversations": [given]}))
+    db.import_file(path, user="ann")
+
+    assert [role for (role,) in told(db, "c-tent", "role")] == ["user", "assistant"]
 
 
 def test_gemini(db: MemDB, tmp_path: Path, told: Told) -> None:

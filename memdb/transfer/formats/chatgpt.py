@@ -170,6 +170,7 @@ def _hidden(message: dict[str, Any]) -> str | None:
 def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> dict[str, Any] | None:
     """Return role, author, text and parts; None for an empty message."""
     author, content = message.get("author"), message.get("content")
+    content = {"parts": []} if content is None else content  # an answer that failed
     if not isinstance(author, dict) or not isinstance(content, dict):
         raise InvalidInput("a message has no author or no content: export it again")
     role = role_of(author.get("role"))

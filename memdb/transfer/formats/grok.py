@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from memdb.transfer.formats.base import Read, Request
     from memdb.transfer.tree import Tree
 
+ITSELF = "grok"  # how senders begin that are its models
+
 
 def _claim(tree: Tree) -> list[str]:
     """Claim files with conversations that have responses."""
@@ -59,7 +61,8 @@ def _conversation(place: str, value: Any) -> Iterator[Item]:
         if not isinstance(response, dict) or not isinstance(response.get("message"), str):
             yield left_out(where, "responses", "they have no text")
             continue
-        role = role_of(str(response.get("sender") or "").lower())
+        sender = str(response.get("sender") or "").lower()
+        role = "assistant" if sender.startswith(ITSELF) else role_of(sender)
         if role not in ROLES:
             raise InvalidInput(
                 f"sender is {response.get('sender')!r}: use one of {', '.join(ROLES)}"
