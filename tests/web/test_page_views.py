@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from base64 import b64encode
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ PLACES = {
     "health": "health?user=ann",
     "map": "map?user=ann&by=day",
 }
+SHEET = "body {margin: 8px; font-size: 0; background: #888} img {margin: 8px; width: 360px}"
 AXE = "axe-core@4"
 ARTIFACT = "user:0<b>'\".svg"
 
@@ -243,7 +245,7 @@ def test_a_conversation_of_100_000_messages(open_tab: Callable[..., Tab], tmp_pa
 @pytest.mark.skipif("not os.environ.get('MEMDB_PICTURES')", reason="MEMDB_PICTURES=1 takes them")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pictures_for_the_docs(open_tab: Callable[..., Tab], tmp_path: Path, theme: str) -> None:
-    """Take the seven views of the demo, into docs/pictures."""
+    """Take the seven views of the demo, wide and narrow, into docs/pictures."""
     path = tmp_path / "demo.db"
     command = [sys.executable, "-m", "memdb", "demo", "--keep", str(path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
@@ -265,3 +267,17 @@ def test_pictures_for_the_docs(open_tab: Callable[..., Tab], tmp_path: Path, the
             settle(page)
             page.screenshot(path=PICTURES / f"web-{view}-{theme}.png")
             assert page.locator(".problem").count() == 0
+        narrow = {"width": 360, "height": 700}
+        small = open_tab(site, color_scheme=theme, viewport=narrow)
+        shots = []
+        for place in places.values():
+            page = small.open(place)
+            settle(page)
+            assert page.evaluate("document.documentElement.scrollWidth") <= narrow["width"], place
+            shots.append(b64encode(page.screenshot()).decode())
+        # One sheet of the seven, laid out in a page of its own.
+        sheet = small.context.browser.new_page(viewport={"width": 4 * 376 + 16, "height": 1448})
+        images = "".join(f'<img src="data:image/png;base64,{one}">' for one in shots)
+        sheet.set_content(f"<style>{SHEET}</style>{images}")
+        sheet.screenshot(path=PICTURES / f"web-narrow-{theme}.png")
+        sheet.close()
