@@ -16,7 +16,7 @@ from memdb.errors import Corrupt, FileError, InvalidInput, TooLarge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 # What SQLite and memdb keep beside a database, and remove when they no longer need it.
@@ -369,3 +369,15 @@ def find_side_file_owner(path: str | os.PathLike[str]) -> str | None:
             if base != name and os.path.isfile(base):  # noqa: PTH113
                 return base
     return None
+
+
+def check_query_values(values: Sequence[Any] | Mapping[str, Any]) -> None:
+    """Refuse what SQL cannot hold: a mapping would be bound as the list of its keys."""
+    named = values.items() if isinstance(values, dict) else enumerate(values)
+    for name, value in named:
+        for one in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
+            if not isinstance(one, (int, float, str, bytes, bytearray, memoryview, type(None))):
+                raise InvalidInput(
+                    f"values[{name!r}] holds {type(one).__name__}: give None, a number, text, "
+                    "bytes, or a list of them"
+                )

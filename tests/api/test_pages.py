@@ -164,7 +164,7 @@ def test_a_damaged_part_of_the_archive_hides_no_session(db: MemDB) -> None:
     chat.extend([{"role": "user", "text": f"line {n}"} for n in range(60)])
     chat.archive(keep_last=20)
     with db._db.write() as tx:
-        tx.run("UPDATE archive_segments SET data = x'00'")
+        tx.run("UPDATE archive_segments SET data = :zero", {"zero": b"\0"})
 
     (info,) = db.scope("ann").sessions()
 

@@ -18,9 +18,21 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Return the bytes of a closed file with one of everything."""
-    path = tmp_path_factory.mktemp("prepared") / "agent.db"
+def prepared_database(
+    tmp_path_factory: pytest.TempPathFactory, make_kept: Callable[..., Any]
+) -> Any:
+    """Return what a closed database holds, with one of everything."""
+    return make_kept(tmp_path_factory.mktemp("prepared") / "agent.db", _fill_prepared)
+
+
+@pytest.fixture(scope="session")
+def prepared(prepared_database: Any) -> bytes:
+    """Return its bytes, which are a file."""
+    found: bytes = prepared_database.content
+    return found
+
+
+def _fill_prepared(path: str) -> None:
     embedder = type(
         "E", (), {"name": "e", "dim": 8, "embed": lambda _s, t: [[1.0] * 8 for _ in t]}
     )()
@@ -32,7 +44,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         clock=lambda: 1_700_000_000_000,
     ) as db:
         prepare(db)
-    return path.read_bytes()
 
 
 @pytest.fixture(scope="session")
@@ -57,14 +68,14 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def opened(
-    tmp_path: Path, prepared: bytes, open_db: Any, make_embedder: Any, small_steps: None
+    tmp_path: Path, prepared_database: Any, open_db: Any, make_embedder: Any, small_steps: None
 ) -> Callable[..., MemDB]:
     """Return a function that opens a fresh copy of the prepared file under a name."""
 
     def copy(name: str, folder: Path = tmp_path, **options: Any) -> MemDB:
         for end in ("-wal", "-shm"):
             (folder / (name + end)).unlink(missing_ok=True)
-        (folder / name).write_bytes(prepared)
+        prepared_database.put(folder / name)
         return open_db(
             str(folder / name),
             embedder=make_embedder("e", 8),

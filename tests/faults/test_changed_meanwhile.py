@@ -193,11 +193,7 @@ def marked(db: MemDB) -> list[int]:
     from struct import unpack
 
     with db._services.db.read() as tx:
-        rows = tx.all(
-            "/* test.vectors */ SELECT bucket << 8 | (vectors.id & 255), vector "
-            "FROM vector_groups JOIN vectors ON vectors.id >> 8 = vector_groups.id >> 8 "
-            "WHERE kind = 'message'"
-        )
+        rows = tx.vectors.list_stored(1, "message", 0, 1 << 62, 10_000)
     firsts = {ref & 0xFFFFFF: unpack("<4b", vector)[:2] for ref, vector in rows}
     return [seq for seq, (first, second) in sorted(firsts.items()) if first > second]
 

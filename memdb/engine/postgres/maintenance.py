@@ -22,6 +22,7 @@ from memdb.errors import (
     SchemaTooNew,
     Unsupported,
 )
+from memdb.text.validate import check_query_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ class PostgresMaintenance:
             Interrupted: it took longer than *timeout_s*.
         """
         self._db.refuse_inside("query")
+        check_query_values(values)
         psycopg = driver.load()
         text, bound = to_numbered(sql, values)
         if not text.lstrip(" \n\t(").lower().startswith(("select", "with", "values", "table")):

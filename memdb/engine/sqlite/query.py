@@ -22,6 +22,7 @@ import apsw
 from memdb.engine.sqlite.connection import open_temporary, translate
 from memdb.engine.sqlite.gate import expected_objects, find_schema_differences
 from memdb.errors import Interrupted, InvalidInput, MemDBError
+from memdb.text.validate import check_query_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def run_query(
         StorageError: the file is damaged or busy.
     """
     db.refuse_inside("query")
-    _check_values(values)
+    check_query_values(values)
     end = time.monotonic() + timeout_s
     with db.apart(writable=False) as tx, _errors(timeout_s):
         bound = tuple(values) if not isinstance(values, dict) else values
@@ -121,18 +122,6 @@ def run_query(
                     "CAST it AS BLOB. If it is stored like that, `memdb check --deep` says what to "
                     "do"
                 ) from error
-
-
-def _check_values(values: Sequence[Any] | Mapping[str, Any]) -> None:
-    """Refuse what SQL cannot hold: a mapping would be bound as the list of its keys."""
-    named = values.items() if isinstance(values, dict) else enumerate(values)
-    for name, value in named:
-        for one in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
-            if not isinstance(one, (int, float, str, bytes, bytearray, memoryview, type(None))):
-                raise InvalidInput(
-                    f"values[{name!r}] holds {type(one).__name__}: give None, a number, text, "
-                    "bytes, or a list of them"
-                )
 
 
 class StatementGuard:
