@@ -140,7 +140,8 @@ def connect(
     except apsw.Error as error:
         raise open_error(error, path) from error
     try:
-        if create:
+        # Else it asks for the lock of writers, which a migration holds while it opens another one.
+        if create and (path == MEMORY or os.stat(path).st_size == 0):  # noqa: PTH116
             _retry_busy(lambda: connection.execute(SET_AUTO_VACUUM).fetchall(), timeout_ms)
         _apply(connection, durability, timeout_ms, writable=writable)
     except apsw.Error as error:
