@@ -251,13 +251,13 @@ CALLS: dict[str, Callable[[str], object]] = {
 # Those that take numbers, parts or names of tables, or look at a few characters.
 WITHOUT_TEXT = {
     "projects.app_of",  # a path of the system
-    *("derived.content_hash", "normal_forms.is_time"),
+    *("derived.content_hash", "derived.message_hash", "normal_forms.is_time", "regex.needs"),
     *(
         "values.parse_fields",
         "values.texts_of",
         "values.values_at",
         "values.words_of",
-        "validate.revision_value",
+        *("validate.check_query_values", "validate.revision_value"),
         "validate.row_after",
     ),
     *("calendar.span_of", "calendar.month_of", "calendar.period_of", "calendar.season_of"),

@@ -70,7 +70,7 @@ class Watch:
         self._own_lock = Lock()
         self._own = 0  # commits of this process
         self._others = 0  # commits of others at the last answer
-        self._told = 0  # notifications of others since then
+        self._heard = 0  # notifications of others since then
         self._asked: Answer | None = None  # the question that is under way
         self._asked_s = 0.0
         self._renewed = 0.0
@@ -122,7 +122,7 @@ class Watch:
         self._ask(wire)
         wire.sync()
         wire.take_notices()  # of commits that the answer counts
-        self._others, self._told = self._answer(wire), 0
+        self._others, self._heard = self._answer(wire), 0
         return self._number()
 
     def _ask(self, wire: Wire) -> None:
@@ -137,7 +137,7 @@ class Watch:
         return int(total) - self._own
 
     def _number(self) -> int:
-        return (self._others + self._own << 16) + (self._told & 0xFFFF)
+        return (self._others + self._own << 16) + (self._heard & 0xFFFF)
 
     def _listen(self) -> int | None:
         """Return the number as far as the server has told it."""
@@ -148,11 +148,11 @@ class Watch:
             return None
         if not self._may_listen:
             return None
-        self._told += sum(payload != self.sender for payload in wire.take_notices())
+        self._heard += sum(payload != self.sender for payload in wire.take_notices())
         if self._asked is not None and self._asked.result is not None:
             others = self._answer(wire)
-            if others != self._others + self._told:  # a notification was lost
-                self._others, self._told = others, 0
+            if others != self._others + self._heard:  # a notification was lost
+                self._others, self._heard = others, 0
         elif self._asked is None and monotonic() - self._asked_s > ASK_S:
             self._keep_watching(wire)
             self._ask(wire)
