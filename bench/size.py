@@ -79,7 +79,7 @@ def archive(db: memdb.MemDB, path: Path, sessions: int, texts: list[str]) -> flo
         db.scope("ann").session(f"s{number}").archive(KEEP // sessions).messages
         for number in range(sessions)
     )
-    db.file.vacuum()
+    db.file.vacuum(whole=True)
     gone = before - path.stat().st_size
     print(f"archived {moved:,}: {gone / moved:.1f} bytes a message given back")
     print(f"{gone / (taken * moved / len(texts)):.1%} of rows and index")
@@ -124,7 +124,7 @@ def main() -> int:
         fill(db, texts, given.sessions)
         if given.embedder == "static":
             db.jobs.run()
-        db.file.vacuum()
+        db.file.vacuum(whole=True)
         size = path.stat().st_size
         print(f"{given.messages:,} messages, {payload / given.messages:.1f} bytes of text each")
         print_table(sizes(path), given.messages)

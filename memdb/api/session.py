@@ -807,7 +807,7 @@ class Session:
         Compress all but the newest *keep_last* messages, in the same file.
 
         Nothing else changes: they are read, found and exported as before. What
-        is archived already stays. `db.file.vacuum()` then makes the file smaller.
+        is archived already stays. `db.file.vacuum(whole=True)` makes the file smaller.
 
         Args:
             keep_last: Messages that stay as they are, 0 for none.

@@ -403,7 +403,7 @@ def archive(call: Call, session: str, keep_last: int) -> None:
     """
     Compress the older messages of a conversation, within FILE.
 
-    They are read, found and exported as before. `memdb vacuum` then makes FILE
+    They are read, found and exported as before. `memdb vacuum --whole` makes FILE
     smaller.
     """
     with call.session(session) as found, Counter("Archiving", "messages") as counter:
