@@ -479,8 +479,10 @@ class SqliteEngine(Opened):
         if not self.pool.is_usable:
             return
         if self.upkeep is not None and self.sync is not None:
+            go_on = self.upkeep.rest()  # the thread uses the connection that is asked
             if not self.writing and self.pool.has_its_files():
                 self.upkeep.finish()
+            go_on()
             self.sync.stop()
             self.upkeep.stop()
         lock = self.pool.write_lock
