@@ -1,9 +1,9 @@
 """
 A server against a file: the same answers, and what they cost, in one run.
 
-    python bench/engines.py [--agree] [--messages N] [--address POSTGRESQL://...]
+    python bench/engines.py [--agree [--folder FOLDER]] [--messages N] [--address POSTGRESQL://...]
 
-`--agree` asks both LoCoMo's development questions. Otherwise both hold N messages (1,000,000) in
+`--agree` asks both LoCoMo's development questions, of FOLDER. Otherwise both hold N messages (1,000,000) in
 scopes of 10,000, without vectors and with; the parts of a measurement take turns. Without an
 address a server from PyPI is started on loopback, with fsync.
 """
@@ -45,13 +45,21 @@ def address_of(given: str | None) -> Iterator[str]:
         yield found
 
 
-def compare(address: str, folder: Path) -> None:
+def conversations(folder: Path) -> list[Path]:
+    """Return the conversations of *folder*; ends the program if there are none."""
+    found = locomo_data.files(folder)
+    if not found:
+        sys.exit(f"no conversations in {folder.name}: give --folder with LoCoMo's JSON files")
+    return found
+
+
+def compare(address: str, folder: Path, paths: list[Path]) -> None:
     """Print how often both give the same hits in the same order, and R@10 of each."""
     same = near = count = 0
     difference = 0.0
     right = [0.0, 0.0]
     with memdb.open(str(folder / "a.db")) as file, memdb.open(address) as there:
-        for path in locomo_data.files():
+        for path in paths:
             for db in (file, there):
                 scope = db.scope(path.stem)
                 locomo_data.load(scope, path)
@@ -169,10 +177,12 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--address")
+    parser.add_argument("--folder", type=Path, default=locomo_data.FOLDER)
     given = parser.parse_args()
+    paths = conversations(given.folder) if given.agree else []
     with address_of(given.address) as address, tempfile.TemporaryDirectory() as folder:
         if given.agree:
-            compare(address, Path(folder))
+            compare(address, Path(folder), paths)
         else:
             measure(address, Path(folder), given.messages, given.calls)
 
