@@ -195,8 +195,8 @@ class Record(metaclass=RecordType):
         """
         Return the fields as values that JSON can hold, records inside them too.
 
-        Bytes are base64 text; a number that is infinite or none is None. An integer
-        beyond 2^53, which browsers and jq round, is text (RFC 7493, section 2.2).
+        A set is a sorted list. Bytes are base64 text; a number that is infinite or none is
+        None. An integer beyond 2^53, which browsers and jq round, is text (RFC 7493, section 2.2).
         """
         return {field: plain(getattr(self, field)) for field in self._fields}
 
@@ -210,8 +210,9 @@ def plain(value: Any) -> Any:
     """Return *value* as JSON can hold it everywhere; see `Record.to_dict`."""
     if isinstance(value, Record):
         return value.to_dict()
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value) if isinstance(value, (set, frozenset)) else value
+        return [plain(item) for item in items]
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (bytes, bytearray, memoryview)):

@@ -1,5 +1,7 @@
 """Measuring a small set: what is found, by whom, and that it is the same each time."""
 
+import json
+
 import pytest
 
 import memdb
@@ -151,10 +153,11 @@ def test_the_report_names_its_configuration_and_compares_with_the_best_arm(data)
     """Each level and category has a line that says whether fusing pays."""
     told = report.report(data, arms.ARMS, measuring.run(data), "static")
 
-    made = told["configuration"]
+    made = json.loads(json.dumps(told))["configuration"]
     assert made["embedder"] == "static"
     assert made["data"]["sha256"] == data.digest
     assert made["weights"]["vector"]["messages"]["lexical_share"] == 0.0
+    assert made["weights"]["vector"]["messages"]["off"] == sorted(arms.VECTOR.messages.off)
     assert {(row["level"], row["category"]) for row in told["fused_against_arms"]} == {
         (level, category)
         for level in ("turn", "session")

@@ -121,6 +121,7 @@ def test_json_refuses_a_record_and_takes_its_dict() -> None:
         "y": 2,
         "label": {"value": [{"x": 2, "y": 2, "label": None}]},
     }
+    assert Single(frozenset({"b", "a"})).to_dict() == {"value": ["a", "b"]}
 
 
 def test_records_of_other_classes_are_never_equal() -> None:
