@@ -19,7 +19,6 @@ MAY_BE_SMALL = {
     "engine/postgres/base.py": "types only, which no program loads",
     "engine/sqlite/adoption.py": "statements, mostly SQL",
     "engine/sqlite/base.py": "types only, which no program loads",
-    "engine/sqlite/index_words.py": "statements of FTS5's own tables, mostly SQL",
     "entries/categories.py": "data that all stages of remember read",
     "fixtures/clock.py": "a program that freezes time loads no recipes",
     "integrations/otel.py": "only a program with OpenTelemetry loads it",

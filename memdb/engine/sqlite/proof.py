@@ -26,6 +26,7 @@ from memdb.engine.sqlite.connection import MEMORY, open_temporary, translated_er
 from memdb.engine.sqlite.dead_bytes import DeadBytes
 from memdb.engine.sqlite.gate import list_other_tables
 from memdb.engine.sqlite.index_words import (
+    MAIN_INDEX,
     find_in_leaves,
     find_indexed,
     read_vocabulary,
@@ -199,18 +200,18 @@ class SqliteProbes:
         Transaction: one read; the files are read as they lie on the disk.
         """
         db = self._db
-        words = {visible_part(word): word for word in self.words()}
+        words = self.words()
         pieces = self._pieces
-        search = _FileSearch([*pieces, *words])
+        search = _FileSearch([*pieces, *map(visible_part, words)])
         notices = list(notices)
         self._search_files(search, notices)
         of_summaries = {piece for piece, summary in pieces.items() if summary}
         with db.read() as tx:
             if db.path == MEMORY:
                 search.add(tx.raw.serialize("main"), "the memory")
-            if search.is_quick:
-                for word in find_in_leaves(tx, words.values()):
-                    search.note(visible_part(word), _name_of(db))
+            terms, keys = find_in_leaves(tx, words)  # their bytes may not stand together
+            for one in (*map(str.encode, terms), *map(_key, keys)):
+                search.note(one, _name_of(db))
             in_packed = ByteSearch(pieces)
             for name in UNPACKED:
                 search.places[name] = None  # also if nobody has any: that is not told
@@ -224,10 +225,11 @@ class SqliteProbes:
                 rows.read_own(tx)
             for one in rows.summarized:
                 search.note(one, _name_of(db))
-            search.explain(rows.said)
-            if search.found:
-                search.explain(rows.said_by_others(tx, {*search.found}))
+        search.explain(rows.said)
         self._explain_words(search, words)
+        if search.found:
+            with db.read() as tx:
+                search.explain(rows.said_by_others(tx, {*search.found}))
         return Proof(
             pieces=len(search.probes),
             short=self.short,
@@ -261,16 +263,27 @@ class SqliteProbes:
         if db.path != MEMORY:
             search.add(_shared_memory(f"{db.path}-shm", notices), "the -shm")
 
-    def _explain_words(self, search: _FileSearch, words: dict[bytes, str]) -> None:
+    def _explain_words(self, search: _FileSearch, words: Iterable[str]) -> None:
         """Leave out the words that an index holds for a row that remains."""
-        found = [words[one] for one in search.found if one in words]
-        search.explain(
-            {visible_part(word) for word in find_indexed(self._db, found)} if found else ()
-        )
-        left = [one for one in search.found if one in words]
-        if left:  # a row may hold a longer word that ends alike
-            vocabulary = read_vocabulary(self._db)
-            search.explain({one for one in left if one in vocabulary})
+        found = [one for one in words if not search.found.keys().isdisjoint(_probes(one))]
+        for word in find_indexed(self._db, found) if found else ():
+            search.explain(_probes(word))
+        parts = {visible_part(one): visible_part(one) for one in found}
+        parts |= {_key(one): b"\n" + one.encode() for one in found}
+        left = search.found.keys() & parts.keys()
+        if left:  # a row may hold a longer word that ends alike, or begins with the key
+            vocabulary = b"\n" + read_vocabulary(self._db)
+            search.explain({one for one in left if parts[one] in vocabulary})
+
+
+def _key(word: str) -> bytes:
+    """Return a word as it is a key of an index."""
+    return MAIN_INDEX + word.encode()
+
+
+def _probes(word: str) -> tuple[bytes, ...]:
+    """Return what a word is noted by: as a term of an index, as a key of it, in other bytes."""
+    return word.encode(), _key(word), visible_part(word)
 
 
 def _pieces(data: bytes) -> list[bytes]:

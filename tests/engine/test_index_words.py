@@ -1,0 +1,195 @@
+"""Words in the leaves of FTS5, whose terms are stored without what they share with the one before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memdb
+from memdb.engine.sqlite import proof as proofs
+from memdb.engine.sqlite.engine import SqliteEngine
+from memdb.engine.sqlite.index_words import find_in_leaves, leaf_terms
+from memdb.engine.sqlite.words import SqliteWords
+
+SECRET = "zxqsecret12345678"
+LETTERS = "zxq1"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[memdb.MemDB]:
+    """Yield a database that merges no parts, with many leaves in each."""
+    with memdb.open(tmp_path / "f.db", embedder=None) as database:
+        configure(database, 200)
+        yield database
+
+
+def configure(db: memdb.MemDB, leaf_bytes: int) -> None:
+    """Let the indexes merge nothing, and begin a leaf after so many bytes."""
+    options = {"pgsz": leaf_bytes, "automerge": 0, "crisismerge": 1999}
+    with engine(db).write() as tx:
+        for name in ("messages_fts", "archived_fts", "entries_fts", "items_fts"):
+            for option, value in options.items():
+                tx.run(
+                    f"INSERT INTO {name} ({name}, rank) VALUES (:option, :value)",
+                    {"option": option, "value": value},
+                )
+
+
+def engine(db: memdb.MemDB) -> SqliteEngine:
+    """Return the engine of a file."""
+    assert isinstance(db._db, SqliteEngine)
+    return db._db
+
+
+def index_tail(db: memdb.MemDB) -> None:
+    """Put the words of messages that wait into the index, as a part of their own."""
+    with engine(db).write() as tx:
+        tx.words.move_tail()
+
+
+def held(db: memdb.MemDB, words: set[str]) -> set[str]:
+    """Return those of *words* that the indexes hold, by the code that a proof asks."""
+    with engine(db).read() as tx:
+        return find_in_leaves(tx, words)[0]
+
+
+def similar(source: random.Random, words: list[str]) -> str:
+    """Return a word that begins as one of *words*, by any length."""
+    start = source.choice(words) if words else ""
+    start = start[: source.randint(0, len(start))]
+    return start + "".join(source.choices(LETTERS, k=source.choice((1, 2, 8, 30, 150))))
+
+
+@pytest.mark.parametrize("leaf_bytes", [64, 200, 4050])
+@pytest.mark.parametrize("is_erased", [False, True])
+def test_every_word_of_every_part_is_found_and_no_other(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, leaf_bytes: int, is_erased: bool
+) -> None:
+    """Random words that begin alike, at all places of leaves, of rows that stay or are dropped."""
+    source = random.Random(leaf_bytes)
+    configure(db, leaf_bytes)
+    session = db.scope("ann").session("s")
+    words: list[str] = []
+    for _ in range(6):
+        some = [similar(source, words) for _ in range(40)]
+        words += some
+        session.extend([{"role": "user", "text": one} for one in some])
+        index_tail(db)
+    gone = source.sample(range(1, len(words) + 1), 120)
+    if not is_erased:
+        monkeypatch.setattr(SqliteWords, "erase_dropped", lambda _, *, on: None)
+    session.forget(gone)
+
+    kept = {one for place, one in enumerate(words, 1) if place not in gone}
+    others = {one[: source.randint(1, len(one))] for one in words}
+    others |= {one[:-1] + source.choice(LETTERS) for one in words} | {one + "z" for one in words}
+    found = held(db, {*words, *others})
+    assert found == (kept if is_erased else {*words})
+
+
+def keys(db: memdb.MemDB) -> set[str]:
+    """Return the keys by which leaves of messages are found."""
+    with engine(db).read() as tx:
+        return {key[1:].decode() for (key,) in tx.all("SELECT term FROM messages_fts_idx")}
+
+
+def drop_marked(db: memdb.MemDB, way: str) -> memdb.Receipt:
+    """Take the row with the secret out of an index in a way that leaves a mark, and forget it."""
+    ann = db.scope("ann")
+    if way == "update":
+        entry = ann.remember(f"The code is {SECRET}.", key="code", keywords=[]).entry
+        for number in (6, 7, 9):
+            ann.remember(f"Another is zxqsecret1234567{number}.", key=f"other{number}")
+        ann.entries.update(entry.id, text="The code has changed.")
+        return ann.forget(entry=entry.id, prove=True)
+    session = ann.session("s")
+    for part in range(3):
+        session.extend(
+            [
+                {"role": "user", "text": f"The code is zxqsecret1234567{number}"}
+                for number in (6, 7, *([8] if part == 1 else ()), 9)
+            ]
+        )
+        index_tail(db)
+    secret = next(one.seq for one in session.messages() if SECRET in one.text)
+    if way == "archive":
+        session.archive(keep_last=1)
+    return session.forget(secret, prove=True)
+
+
+@pytest.mark.parametrize("leaf_bytes", [64, 4050])
+@pytest.mark.parametrize("way", ["forget", "archive", "update"])
+def test_a_proof_finds_a_marked_word_beside_one_that_begins_alike(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, way: str, leaf_bytes: int
+) -> None:
+    """Without a purge it is found; with one it is gone."""
+    configure(db, leaf_bytes)
+    if way == "forget":
+        monkeypatch.setattr(SqliteWords, "erase_dropped", lambda _, *, on: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(proofs, "purge", lambda _: [])
+        found = drop_marked(db, way)
+    assert held(db, {SECRET}) == {SECRET}
+    assert found.proof is not None
+    assert found.proof.found_bytes >= len(SECRET)
+    assert not found.proven
+
+
+@pytest.mark.parametrize("way", ["forget", "archive", "update"])
+def test_a_proof_removes_a_marked_word(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """It packs the file once it has found the word, and says then that it is gone."""
+    if way == "forget":
+        monkeypatch.setattr(SqliteWords, "erase_dropped", lambda _, *, on: None)
+
+    receipt = drop_marked(db, way)
+
+    assert receipt.proven
+    assert held(db, {SECRET}) == set()
+
+
+def test_a_proof_finds_a_word_that_is_a_key_of_the_leaves(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FTS5 takes a word out of its leaf, but leaves the key by which the leaf is found."""
+    configure(db, 64)
+    session = db.scope("ann").session("s")
+    texts = [f"zxqsecret{number}" for number in range(12345600, 12345700)]
+    session.extend([{"role": "user", "text": one} for one in texts])
+    index_tail(db)
+    here = keys(db) & {*texts}
+    assert here
+    word = min(here)
+    monkeypatch.setattr(proofs, "purge", lambda _: [])
+
+    receipt = session.forget(texts.index(word) + 1, prove=True)
+
+    assert not receipt.proven
+
+
+def test_a_key_that_begins_a_word_of_another_row_is_no_remainder(db: memdb.MemDB) -> None:
+    """The proof would never hold otherwise: that row stays, and so may the key."""
+    configure(db, 64)
+    ann, bob = db.scope("ann").session("s"), db.scope("bob").session("s")
+    texts = [f"ZXQSECRET{number}9" for number in range(12345600, 12345700)]
+    bob.extend([{"role": "user", "text": one} for one in texts])
+    index_tail(db)
+    beginnings = sorted(keys(db) & {one[:-1].lower() for one in texts})
+    assert beginnings
+    ann.append("user", beginnings[0])
+
+    receipt = ann.forget(1, prove=True)
+
+    assert receipt.proven
+    assert beginnings[0] in keys(db)
+
+
+@pytest.mark.parametrize("leaf", [b"", b"\0\0\0\0", b"\0\0\0\xff", b"\0\0\0\x06\x05z\x04\x01"])
+def test_a_leaf_that_is_not_as_the_format_says(leaf: bytes) -> None:
+    """It raises, so that every word counts as held."""
+    with pytest.raises(IndexError):
+        list(leaf_terms(leaf))
