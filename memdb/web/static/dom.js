@@ -46,6 +46,20 @@ export function fill(node, ...children) {
   return node;
 }
 
+const heads = new ResizeObserver((all) => {
+  for (const { target } of all) {
+    if (!target.isConnected) heads.unobserve(target);
+    else if (target.parentElement) target.parentElement.style.scrollPaddingTop = `${target.getBoundingClientRect().height}px`;
+  }
+});
+
+/** Return what sticks to the top of a pane; nothing that the pane scrolls to stands below it. @param {...Page.Child} children */
+export function headOf(...children) {
+  const node = h("div", { class: "head" }, ...children);
+  heads.observe(node);
+  return node;
+}
+
 /**
  * Return stored words as a string in which hidden characters are named: for titles and names.
  * @param {unknown} words

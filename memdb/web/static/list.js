@@ -4,6 +4,7 @@ import { get } from "./http.js";
 
 const MAX_HEIGHT = 15000000; // some browsers stop near 17 million
 const PAGE = 50;
+const AIR = 8; // above a row that was jumped to
 
 /** Sums of heights: change one and find a place, both in log time. */
 export class Heights {
@@ -151,16 +152,18 @@ export class FeedList {
     return head && head !== this.feed ? Math.max(top, head.getBoundingClientRect().bottom) : top;
   }
 
-  /** Remember the first row in sight, the first block of it in sight, and their places. */
+  /** Remember the places of the first block in sight, of its row, and of the next rows. */
   keep() {
     this.held = -1;
     const edge = this.edge();
     /** @param {HTMLElement} node */
     const isInSight = (node) => node.getBoundingClientRect().bottom > edge + 1;
-    const row = this.rows().find(isInSight);
-    if (!row) { this.anchor = null; return; }
-    const block = htmlOf(row.children).find(isInSight) ?? row;
-    this.anchor = { seq: seqOf(row), marks: [[block, this.place(block)], [row, this.place(row)]] };
+    const all = this.rows();
+    const first = all.findIndex(isInSight);
+    if (first < 0) { this.anchor = null; return; }
+    const rows = all.slice(first, first + PAGE); // the next ones too: the first may be removed
+    const block = htmlOf(rows[0].children).find(isInSight) ?? rows[0];
+    this.anchor = { seq: seqOf(rows[0]), marks: [block, ...rows].map((node) => [node, this.place(node)]) };
   }
 
   /** @param {HTMLElement} node */
@@ -212,8 +215,9 @@ export class FeedList {
     this.chunks.delete(index);
   }
 
+  /** Say which row is read: the first of which some lines are in sight. */
   report() {
-    const edge = this.pane.getBoundingClientRect().top + Math.min(120, this.pane.clientHeight / 4);
+    const edge = this.edge() + 6 * AIR;
     const row = this.rows().find((one) => one.getBoundingClientRect().bottom > edge);
     if (row) this.moved(seqOf(row));
   }
@@ -283,8 +287,9 @@ export class FeedList {
         const node = this.chunks.get(index);
         if (!node) return null;
         row = htmlOf(node.children).find((one) => seqOf(one) >= seq) ?? htmlOf(node.children).at(-1) ?? null;
+        const head = this.edge() - this.pane.getBoundingClientRect().top;
         const place = this.top() + this.heights.before(index) + (row?.offsetTop ?? 0);
-        this.pane.scrollTop = end ? this.pane.scrollHeight : place - 72;
+        this.pane.scrollTop = end ? this.pane.scrollHeight : place - head - AIR;
         await this.show();
       }
     } finally {

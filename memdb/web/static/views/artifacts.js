@@ -1,5 +1,5 @@
 // Artifacts: names with their versions, differences, images, and the bytes to take away.
-import { age, button, day, fill, findAll, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
+import { age, button, day, fill, findAll, h, headOf, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
 import { lineDiff } from "../diff.js";
 import { address, failure, get, getText, send } from "../http.js";
 import { KeyedList } from "../list.js";
@@ -19,7 +19,7 @@ export async function mount(root, ctx) {
   let open = null;
   let versions = [];
   fill(root, panes);
-  fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Artifacts")), rows);
+  fill(list, headOf(h("h1", { tabindex: -1 }, "Artifacts")), rows);
 
   const isImage = (one) => IMAGES.has(one.mime) && one.size_bytes <= MOST_IMAGE;
   const at = (one, version = one.version) => ({ ...ctx.scope, session: one.session, name: one.name, version });

@@ -1,5 +1,5 @@
 // Conversations: newest first; the words of one as a virtual list; its summary tree beside it.
-import { around, button, clock, day, fill, find, findAll, findCheck, FIRST_CHARS, h, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
+import { around, button, clock, day, fill, find, findAll, findCheck, FIRST_CHARS, h, headOf, longWords, number, offerFocus, plural, shown, size, words } from "../dom.js";
 import { address, failure, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
 import { openForget } from "./forget.js";
@@ -73,7 +73,7 @@ async function drawTree(holder, ctx, name, jump) {
         h("span", { class: "meta" }, plural(one.tokens, "token"))), longWords(one.text), open), below);
   };
   const tail = roots.at(-1)?.last_seq ?? 0;
-  fill(holder, h("div", { class: "head" }, h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement.removeAttribute("data-sheet"), { class: "only-narrow" })),
+  fill(holder, headOf(h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement.removeAttribute("data-sheet"), { class: "only-narrow" })),
     h("ul", { class: "tree" }, roots.map(drawNode)),
     h("p", { class: "meta" }, roots.length ? `After #${tail}: not yet summarised.` : "No summaries yet: all of it is sent as it is."));
 }
@@ -94,7 +94,7 @@ export async function mount(root, ctx) {
   let params = ctx.params;
 
   if (ctx.scope.user === undefined) {
-    fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Conversations")));
+    fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations")));
     fill(reader, h("div", { class: "empty" }, h("p", {}, "Nothing said yet."), h("p", {}, "Bring what you have: ", h("code", {}, "memdb import FILE conversations.json"))));
     panes.setAttribute("data-open", "");
     return { refresh: async () => { location.reload(); }, update: async () => {} };
@@ -112,7 +112,7 @@ export async function mount(root, ctx) {
     noun: "sessions", query: () => ({ ...ctx.scope, order: "updated" }), draw: drawSession, failed: (error) => ctx.problem(error, () => sessions.load()),
     empty: () => h("div", { class: "empty" }, h("p", {}, "Nothing said yet."), h("p", {}, "Bring what you have: ", h("code", {}, "memdb import FILE conversations.json"))),
   });
-  fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Conversations")), rows);
+  fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations")), rows);
 
   const light = (seq) => {
     for (const node of findAll(tree, ".node")) {
@@ -219,7 +219,7 @@ export async function mount(root, ctx) {
       onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { goTo.blur(); ctx.change({ session: name, at: seq }); jump(Math.min(seq, head.last_seq)); } } });
     goTo.style.width = "7rem";
     const heading = h("h2", { tabindex: -1 }, words(shown(head.title ?? name)));
-    fill(reader, h("div", { class: "head" }, button("‹", () => ctx.up({}), { class: "quiet only-narrow", "aria-label": "Back to the list" }), heading, where, goTo,
+    fill(reader, headOf(button("‹", () => ctx.up({}), { class: "quiet only-narrow", "aria-label": "Back to the list" }), heading, where, goTo,
       button("Summaries", () => panes.toggleAttribute("data-sheet"), { class: "only-narrow" }),
       button("Actions", actions, { title: "." }), selection));
     drawSelection();

@@ -1,6 +1,6 @@
 // Entries: by category, with history, source and what can be done; as they were at any time.
 import { importance } from "../bars.js";
-import { age, around, button, day, fill, find, findAll, findCheck, h, isComposing, longWords, number, offerFocus, plural, shown, words } from "../dom.js";
+import { age, around, button, day, fill, find, findAll, findCheck, h, headOf, isComposing, longWords, number, offerFocus, plural, shown, words } from "../dom.js";
 import { wordDiff } from "../diff.js";
 import { address as addressOf, failure, get, send } from "../http.js";
 import { KeyedList } from "../list.js";
@@ -31,7 +31,7 @@ export async function mount(root, ctx) {
   let open = null;
   panes.style.gridTemplateColumns = "";
   fill(root, panes);
-  fill(list, h("div", { class: "head" }, h("h1", { tabindex: -1 }, "Entries"), filter, chips,
+  fill(list, headOf(h("h1", { tabindex: -1 }, "Entries"), filter, chips,
     h("label", {}, "as of", slider), label, h("label", { class: "meta" }, off, "also what holds no more"),
     h("details", { class: "meta" }, h("summary", {}, "Export"), h("div", { class: "tools" }, FORMATS.map((format) => button(format.toUpperCase(), () => {
       const link = h("a", { href: addressOf("entries", { ...keyed.query(), order: null, format }), download: `entries.${format}` });
