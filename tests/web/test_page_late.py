@@ -142,6 +142,30 @@ def test_a_view_that_cannot_be_loaded_says_what_to_do(tab: Tab) -> None:
     assert page.locator("text=dynamically imported").count() == 0
 
 
+def test_a_hit_that_is_opened_has_the_focus(tab: Tab) -> None:
+    """So that the next key goes on from there, not from the first row of the page."""
+    page = tab.open("search?user=ann&q=stove")
+    page.wait_for_selector("main a[href*='at=']")
+    hit = page.locator("main a[href*='at=']").first
+    seq = int(str(hit.get_attribute("href")).rsplit("at=", 1)[1])
+    hit.click()
+    page.wait_for_selector(f"article[data-seq='{seq}'][data-here]")
+    page.wait_for_selector("main > .view:has(article:focus)")
+    page.keyboard.press("k")
+    page.wait_for_selector(f"article[data-seq='{seq - 1}']:focus")
+
+
+def test_an_entry_that_is_pinned_keeps_the_focus(tab: Tab) -> None:
+    """It is drawn anew: the focus stays in it, at its heading."""
+    page = tab.open("entries?user=ann")
+    page.locator("a[data-entry]", has_text="Oslo").click()
+    page.wait_for_selector("h2:focus:has-text('◆')")
+    page.wait_for_selector("text=● live")
+    page.keyboard.press("p")
+    page.wait_for_selector("button:text-is('Unpin')")
+    page.wait_for_selector("h2:focus")
+
+
 def test_keys_act_on_the_row_that_has_the_focus(tab: Tab) -> None:
     """Not on the conversation that is open beside it."""
     page = tab.open("conversations?user=ann&session=trip")

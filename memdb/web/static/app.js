@@ -287,7 +287,7 @@ async function show(isNew) {
     if (http.failure(error).code === "busy") busy();
     else fill(root, problem(error, () => { state.name = ""; show(false); }));
   }
-  if (isNew) offerFocus(root.querySelector("h1") ?? main);
+  if (isNew && !root.contains(document.activeElement)) offerFocus(root.querySelector("h1") ?? main);
   return undefined;
 }
 

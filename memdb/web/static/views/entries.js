@@ -152,6 +152,7 @@ export async function mount(root, ctx) {
       const why = entry.pinned ? "pinned: in every context" : pinnedCategories.has(entry.category) ? `its category ${shown(entry.category)} is pinned: in every context` : "sent when it fits the question";
       const state = entry.active ? "holds" : entry.superseded_by ? "superseded" : "switched off or expired";
       const heading = h("h2", { tabindex: -1 }, h("span", { class: "kind-entry" }, "◆ "), shown(entry.category));
+      const isHeld = detail.contains(document.activeElement); // what has the focus is drawn anew
       fill(detail, button("‹ Entries", () => ctx.up(filters()), { class: "quiet only-narrow" }), heading,
         h("p", {}, longWords(entry.text, "words read")),
         entry.session ? h("p", {}, "Learnt from ", h("a", { "data-go": true, href: ctx.href("conversations", { session: entry.session, at: entry.first_seq }) }, `${shown(entry.session)}#${entry.first_seq}`), ` · ${day(entry.created_ms)}`)
@@ -173,7 +174,7 @@ export async function mount(root, ctx) {
         h("h3", {}, "History"), h("ol", { class: "tree" }, drawHistory(entry, history.items)),
         replaced.items.length ? [h("h3", {}, "It took the place of"), h("ul", { class: "tree" }, replaced.items.map((one) => h("li", { class: "card" }, h("a", { "data-go": true, href: ctx.href("entries", { entry: one.id }) }, words(one.text)))))] : null,
         decisions.items.length ? [h("h3", {}, "What was decided"), h("ul", { class: "tree" }, decisions.items.map((one) => h("li", {}, `${shown(one.action)}: ${shown(one.reason)} `, h("span", { class: "meta" }, `· decided by ${shown(one.decided_by)} · ${day(one.decided_ms)}`))))] : null);
-      if (isFocus) offerFocus(heading);
+      if (isFocus || isHeld) offerFocus(heading);
       if (params.version) detail.querySelector(`[data-version="${CSS.escape(params.version)}"]`)?.scrollIntoView();
     } catch (error) {
       if (open === id) failure(error).status === 404 ? drawGone() : fill(detail, ctx.problem(error, () => openEntry(id)));
