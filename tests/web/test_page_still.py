@@ -51,11 +51,15 @@ def many_times(page: Any, site: Site) -> None:
 
 def load_before(page: Any, _: Site) -> None:
     """Scroll, so that rows above are loaded whose heights nobody knew."""
-    page.evaluate(
-        "(async () => { const pane = document.querySelector('[aria-label=Messages]');"
-        f" for (const by of [-900, 900]) {{ pane.scrollTop += by; await {FRAMES}; }} }})()"
+    pane = "const pane = document.querySelector('[aria-label=Messages]');"
+    by = page.evaluate(
+        f"(() => {{ {pane} const row = document.querySelector('article[data-seq=\"51\"]');"
+        " const by = row.getBoundingClientRect().top - pane.getBoundingClientRect().top;"
+        " pane.scrollTop += by; return by; })()"
     )
-    page.wait_for_selector("article[data-seq='41']")
+    page.wait_for_selector("article[data-seq='41']", state="attached")
+    page.evaluate(FRAMES)
+    page.evaluate(f"(() => {{ {pane} pane.scrollTop -= {by}; }})()")
 
 
 def head_grows(page: Any, _: Site) -> None:
