@@ -480,9 +480,11 @@ class SqliteEngine(Opened):
             return
         if self.upkeep is not None and self.sync is not None:
             go_on = self.upkeep.rest()  # the thread uses the connection that is asked
-            if not self.writing and self.pool.has_its_files():
-                self.upkeep.finish()
-            go_on()
+            try:
+                if not self.writing and self.pool.has_its_files():
+                    self.upkeep.finish()
+            finally:
+                go_on()
             self.sync.stop()
             self.upkeep.stop()
         lock = self.pool.write_lock
