@@ -59,9 +59,10 @@ def test_a_zeroed_page_is_seen_wherever_it_lies(path: str, sound: bytes) -> None
 
 @pytest.mark.parametrize("offset", [0, 3, 5, 8], ids=["type", "cells", "content", "fragments"])
 def test_a_damaged_page_header_is_corrupt(path: str, sound: bytes, offset: int) -> None:
-    """The header of a b-tree page is checked by SQLite itself."""
+    """The header of a b-tree page is checked by SQLite itself; the second page holds pointers."""
     damaged = bytearray(sound)
-    damaged[PAGE + offset : PAGE + offset + 2] = b"\xff\xff"
+    place = 2 * PAGE + offset
+    damaged[place : place + 2] = b"\xff\xff"
     Path(path).write_bytes(damaged)
 
     assert set(seen(path)) & {"page", "corrupt"}

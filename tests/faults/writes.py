@@ -148,7 +148,7 @@ _folder: list[TemporaryDirectory[str]] = []
 
 def beside(db: MemDB, name: str) -> Path:
     """Return a path in the folder of the file; over a server in a folder of this process."""
-    if not is_address(db._db.path):
+    if not is_address(str(db.path)):
         return Path(db.path).parent / name
     if not _folder:
         _folder.append(TemporaryDirectory(prefix="memdb-"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import is_installed
 from tenants import Files, make_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 # What has to be importable for the tests of a folder. `make clients CLIENT=...` installs it.
@@ -66,15 +66,17 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 @pytest.fixture(scope="session")
-def two_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """Return the bytes of a file in which ann is alone, and of one with other users."""
-    return make_files(tmp_path_factory.mktemp("tenants"))
+def two_databases(
+    tmp_path_factory: pytest.TempPathFactory, make_kept: Callable[..., Any]
+) -> tuple[Any, Any]:
+    """Return what a database holds in which ann is alone, and one with other users."""
+    return make_files(tmp_path_factory.mktemp("tenants"), make_kept)
 
 
 @pytest.fixture
-def files(tmp_path: Path, two_files: tuple[bytes, bytes]) -> Iterator[Files]:
+def files(tmp_path: Path, two_databases: tuple[Any, Any]) -> Iterator[Files]:
     """Return both files, open; see `apart.py`."""
-    made = Files(tmp_path, two_files)
+    made = Files(tmp_path, two_databases)
     yield made
     made.close()
 
