@@ -282,7 +282,9 @@ THEIR_NAMES: dict[str, Callable[[MemDB, Names], object]] = {
         (S["item_label"],), S["item_key"], f"{S['item_value']} lamp", expected_revision=0
     ),
     "Items.recall": lambda db, _: ann(db).items.recall(S["item_value"]),
-    "MemDB.export": lambda db, _: db.export(beside(db, "o.jsonl"), user=S["user"], app=S["app"]),
+    "MemDB.export": lambda db, _: db.export(
+        beside(db, "o.jsonl"), user=S["user"], app=S["app"], replace=True
+    ),
     "MemDB.export_lines": lambda db, _: db.export_lines(user=S["user"], app=S["app"]),
     "MemDB.scope": lambda db, _: repr(db.scope(S["user"], "another app").sessions()),
     "MemDB.shared": lambda db, _: db.shared("another app").recall("house"),
