@@ -38,6 +38,11 @@ PLACES = {
     "map": "map?user=ann&by=day",
 }
 SHEET = "body {margin: 8px; font-size: 0; background: #888} img {margin: 8px; width: 360px}"
+# Names in the heads of messages that reach into what stands beside them.
+COVERED = """[...document.querySelectorAll('.message > .spread')].filter((head) =>
+  head.firstElementChild.scrollWidth > head.firstElementChild.clientWidth
+  || head.firstElementChild.getBoundingClientRect().right > head.lastElementChild.getBoundingClientRect().left
+).map((head) => head.innerText)"""
 AXE = "axe-core@4"
 ARTIFACT = "user:0<b>'\".svg"
 
@@ -136,6 +141,7 @@ def test_stored_text_is_only_text(tmp_path: Path, open_tab: Callable[..., Tab]) 
             assert page.locator(".problem").count() == 0, (place, page.inner_text(".problem"))
             assert page.evaluate("window.hacked") is None, place
             assert page.evaluate("document.documentElement.scrollWidth") <= 1280, place
+            assert page.evaluate(COVERED) == [], place
             assert (
                 page.locator("main script, main iframe, main style, main form[action]").count() == 0
             )
@@ -281,3 +287,44 @@ def test_pictures_for_the_docs(open_tab: Callable[..., Tab], tmp_path: Path, the
         sheet.set_content(f"<style>{SHEET}</style>{images}")
         sheet.screenshot(path=PICTURES / f"web-narrow-{theme}.png")
         sheet.close()
+
+
+def stay_empty(db: memdb.MemDB) -> str:
+    """Store nothing; return the place to look at."""
+    assert db.scopes() == []
+    return "conversations"
+
+
+def say_100_000(db: memdb.MemDB) -> str:
+    """Fill a long conversation; return the place of its middle."""
+    fill_long(db, 100_000)
+    return "conversations?user=ann&session=long&at=57000"
+
+
+def say_hostile(db: memdb.MemDB) -> str:
+    """Store what would run if it were more than text; return its place."""
+    return f"conversations?user=mallory&session={quote(fill_hostile(db), safe='')}&at=1"
+
+
+@pytest.mark.skipif("not os.environ.get('MEMDB_PICTURES')", reason="MEMDB_PICTURES=1 takes them")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("name", "fill"),
+    [("empty", stay_empty), ("long", say_100_000), ("hostile", say_hostile)],
+)
+def test_pictures_of_unusual_files(
+    open_tab: Callable[..., Tab],
+    tmp_path: Path,
+    name: str,
+    fill: Callable[[memdb.MemDB], str],
+    theme: str,
+) -> None:
+    """Take an empty file, 100,000 messages and texts that would run, into docs/pictures."""
+    with memdb.open(tmp_path / f"{name}.db", embedder=None) as db:
+        place = fill(db)
+        with served(db) as site:
+            tab = open_tab(site, color_scheme=theme, viewport={"width": 1100, "height": 700})
+            page = tab.open(place)
+            settle(page)
+            page.screenshot(path=PICTURES / f"web-{name}-{theme}.png")
+            assert page.locator(".problem").count() == 0
