@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
+from array import array
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import pytest
 
 import memdb
 from memdb.engine.postgres import link as links
+from memdb.engine.postgres.binary import from_pgvector, to_pgvector
 from memdb.engine.postgres.connection import FENCE
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.engine import PostgresEngine
@@ -555,3 +558,15 @@ def test_words_that_are_loaded_are_those_that_are_added(
         tx.words.load("message", low, high)
         assert tx.all(LISTS) == added
     assert len(added) > 100
+
+
+def test_vectors_in_the_format_of_pgvector() -> None:
+    """Signed bytes are half-precision floats there, in network order, and come back as they were."""
+    numbers = array("b", range(-128, 128))
+    sent = to_pgvector(numbers.tobytes(), is_halves=True)
+    floats = array("f", [0.0, -1.5, 1e-30]).tobytes()
+
+    assert sent == struct.pack("!HH256e", 256, 0, *numbers)
+    assert from_pgvector(sent, is_halves=True) == numbers.tobytes()
+    assert to_pgvector(floats, is_halves=False) == struct.pack("!HH3f", 3, 0, 0.0, -1.5, 1e-30)
+    assert from_pgvector(to_pgvector(floats, is_halves=False)) == floats

@@ -1,6 +1,7 @@
 """Tokens for a server's index: those of FTS5, and terms that mean what FTS5 makes of them."""
 
 import threading
+from collections.abc import Iterator
 
 import apsw
 import pytest
@@ -15,6 +16,7 @@ from memdb.engine.postgres.tokens import (
     PART_CHARS,
     Phrase,
     beginning_of,
+    inverted,
     is_in_row,
     key_of,
     keys_of,
@@ -117,6 +119,39 @@ def test_a_term_is_in_the_rows_that_fts5_finds(
     ):
         rows = index.execute("SELECT rowid FROM texts WHERE texts MATCH ?", (query_of(term),))
         assert holds(term, row) == (rows.fetchone() is not None), term
+
+
+@given(rows=st.lists(st.tuples(texts, st.none() | texts), max_size=5))
+@example([("a" * 90 + "京" * MAX_TOKEN_BYTES, None), ("京" * 200, "b")])
+@example([("", None), ("running", "runs"), ("", "")])
+def test_rows_are_inverted_as_they_are_one_by_one(rows: list[tuple[str, str | None]]) -> None:
+    """Each key names the rows that hold it, once and in order; keys are in order too."""
+    expected: dict[bytes, list[int]] = {}
+    for number, row in enumerate(rows):
+        for key in keys_of(row):
+            expected.setdefault(key.encode(), []).append(number)
+    keys, numbers = inverted(rows)
+    left = numbers.tolist()
+    found = {}
+    for key, count in keys:
+        found[key], left = left[:count], left[count:]
+
+    assert found == expected
+    assert not left
+    assert len(found) == len(keys)
+
+
+def test_an_index_forgets_rows_that_were_refused() -> None:
+    """An error leaves nothing behind for the next rows."""
+
+    def failing() -> Iterator[tuple[str]]:
+        yield ("tea",)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        inverted(failing())
+
+    assert inverted([("milk",)])[0] == [(b"milk", 1)]
 
 
 @given(text=texts, author=texts, term=texts.filter(bool), prefix=st.booleans())

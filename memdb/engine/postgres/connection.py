@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from memdb.engine.kinds import kind_loaded
 from memdb.engine.postgres import driver
+from memdb.engine.postgres.binary import copy_rows
 from memdb.engine.postgres.dialect import Statement, statement_of
 from memdb.engine.postgres.facts import Facts
 from memdb.engine.postgres.link import Tries
@@ -516,22 +517,19 @@ class Tx:
         found: tuple[tuple[str, ...], list[Row], bool] = self.apart(fetch)
         return found
 
-    def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """See `memdb.engine.base.Tx`; *table* and *columns* are names of schema.sql."""
-        kind = kind_loaded(table)
-        if kind is not None and rows:
-            self._kinds.add(kind)
-        self.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN", rows)
+    def load(
+        self, table: str, columns: Sequence[str], rows: Sequence[Row] | Sequence[bytes]
+    ) -> None:
+        """
+        See `memdb.engine.base.Tx`; *table* and *columns* are names of schema.sql.
 
-    def copy(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Put many rows into a table by `COPY ... FROM STDIN`; it is not repeated after a loss."""
-
-        def put(connection: Any) -> None:
-            with connection.cursor().copy(sql) as copy:
-                for row in rows:
-                    copy.write_row(row)
-
-        self.apart(put)
+        Rows may be given in the binary format of COPY. It is not repeated after a loss.
+        """
+        if rows:
+            kind = kind_loaded(table)
+            if kind is not None:
+                self._kinds.add(kind)
+            self.apart(lambda connection: copy_rows(connection, table, columns, rows))
 
     def apart(self, work: Callable[[Any], Any]) -> Any:
         """

@@ -8,6 +8,8 @@ The index of a server holds the tokens that a file's index holds: both come from
 
 from __future__ import annotations
 
+import sys
+from array import array
 from threading import local
 
 from memdb.engine.full_text import COLUMNS
@@ -16,8 +18,9 @@ from memdb.models.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
-    from apsw import FTS5Tokenizer
+    from apsw import Connection, FTS5Tokenizer
 
     from memdb.text.terms import Term
 
@@ -34,6 +37,28 @@ PART_CHARS = 1 << 20
 
 # What FTS5 says to a tokenizer of the purpose.
 DOCUMENT, QUERY, PREFIX = 4, 1, 2
+
+# The index of one load, in memory: which of its texts hold each token. Numbers of texts are
+# characters from 65,536 on: those before it lack some.
+INDEX = """
+CREATE VIRTUAL TABLE texts USING fts5 (
+  text,
+  content = '',
+  detail = none,
+  columnsize = 0,
+  tokenize = 'porter unicode61 remove_diacritics 2'
+);
+INSERT INTO texts (texts, rank) VALUES ('hashsize', 33554432);
+CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, instance);
+"""
+INSERT_TEXT = "INSERT INTO texts (rowid, text) VALUES (?, ?)"
+SELECT_TOKENS = """
+SELECT CAST(term AS BLOB), group_concat(char(doc + 65536), '') FROM tokens GROUP BY term
+"""
+
+# The characters from 65,536 on as numbers of this machine, of which the lower half counts.
+CHARACTERS = f"utf-32-{sys.byteorder[0]}e"
+LOWER_HALF = slice(0 if sys.byteorder == "little" else 1, None, 2)
 
 _own = local()
 
@@ -92,6 +117,40 @@ def _tokenizer() -> FTS5Tokenizer:
     return found
 
 
+def _index() -> Connection:
+    """Return the empty index of this thread."""
+    found: Connection | None = getattr(_own, "index", None)
+    if found is None:
+        from apsw import Connection
+
+        found = Connection(":memory:")
+        found.execute(INDEX)
+        _own.index = found
+    return found
+
+
+def inverted(rows: Iterable[Sequence[str | None]]) -> tuple[list[tuple[bytes, int]], array[int]]:
+    """
+    Return which of some rows hold each token: (key, how many), and the numbers for all in turn.
+
+    Args:
+        rows: Their columns; 65,536 rows at most, numbered from 0.
+
+    Cost: 10 µs per row and 0.3 µs per number.
+    """
+    memory = _index()
+    texts = ("\n".join([column for column in row if column]) for row in rows)
+    memory.execute("BEGIN")
+    try:
+        memory.executemany(INSERT_TEXT, enumerate(texts))
+        found: Any = memory.execute(SELECT_TOKENS).fetchall()
+    finally:
+        memory.execute("ROLLBACK")
+    characters = "".join([numbers for _, numbers in found]).encode(CHARACTERS)
+    keys = [(stored_key(token), len(numbers)) for token, numbers in found]
+    return keys, array("H", characters)[LOWER_HALF]
+
+
 def _parts(text: str) -> Iterable[str]:
     if len(text) <= PART_CHARS:
         return (text,)
@@ -119,13 +178,18 @@ def key_of(token: str) -> str:
     """Return what the index holds for a token: itself, or a hash of a long one."""
     if len(token) <= MAX_KEY_BYTES // 4:
         return token
-    data = token.encode()
-    if len(data) <= MAX_KEY_BYTES:
+    return stored_key(token.encode()).decode()
+
+
+def stored_key(token: bytes) -> bytes:
+    """Return `key_of` a token in UTF-8, which FTS5 may have cut within a character."""
+    if len(token) <= MAX_KEY_BYTES:
         return token
     from hashlib import blake2b  # for very long tokens only
 
-    digest = blake2b(data[:MAX_TOKEN_BYTES], digest_size=16).hexdigest()
-    return f"{beginning_of(token)}{HASH_MARK}{digest}"
+    digest = blake2b(token[:MAX_TOKEN_BYTES], digest_size=16).hexdigest()
+    beginning = token[: MAX_KEY_BYTES - 40].decode(errors="ignore")
+    return f"{beginning}{HASH_MARK}{digest}".encode()
 
 
 def beginning_of(token: str) -> str:

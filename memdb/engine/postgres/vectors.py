@@ -10,19 +10,18 @@ HNSW indexes: a search of a scope with more than 50,000 vectors goes through the
 
 from __future__ import annotations
 
-import sys
-from array import array
 from math import isnan
-from struct import Struct, pack, unpack
+from struct import Struct
 from time import monotonic
 
+from memdb.engine.postgres.binary import from_pgvector, row_of, to_pgvector
 from memdb.engine.sketches import from_bytes, to_bytes
-from memdb.errors import Unsupported
 from memdb.models.ids import ALL_IDS, SCOPE_SHIFT, scope_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+    from typing import Any
 
     from memdb.engine.base import Row, Tx
 
@@ -41,18 +40,8 @@ CREATE TABLE vectors (
 # The kind of which only the direction is stored: there are many of it.
 AS_BYTES = "message"
 
-# The most that pgvector stores.
-MAX_DIM = 16_000
-
-# What begins a vector in the binary format of pgvector: its dimension, and nothing.
-HEAD = Struct("!HH")
-
-# Half-precision floats of -128 to 127, by that number: negative ones count from the end.
-HALVES = [pack("!e", number) for number in (*range(128), *range(-128, 0))]
-
-# What such a number is in text, by its byte, and its byte by the number's first byte order.
-TEXTS = [str(number if number < 128 else number - 256) for number in range(256)]  # noqa: PLR2004
-BYTES_OF = {unpack("=H", half)[0]: number for number, half in enumerate(HALVES)}
+# In a row of COPY: how many bytes a ref has, the ref, and how many a vector has.
+REF_AND_SIZE = Struct("!iqi")
 
 # So many vectors are deleted at once.
 SOME = 4_096
@@ -477,9 +466,14 @@ class PostgresVectors:
             Unsupported: they have more than 16,000 dimensions.
         """
         column = "direction" if kind == AS_BYTES else "vector"
-        rows = [(space_no, kind, ref, _text_of(kind, stored)) for ref, stored in vectors]
+        start = row_of(4, space_no.to_bytes(8, "big"), kind.encode())
+        refs: list[int] = []
+        rows: list[Any] = []  # bytes: of this engine's `load`
+        for ref, stored in vectors:
+            vector = to_pgvector(stored, is_halves=kind == AS_BYTES)
+            refs.append(ref)
+            rows.append(start + REF_AND_SIZE.pack(8, ref, len(vector)) + vector)
         if rows:
-            refs = [row[2] for row in rows]
             self.drop(kind, min(refs), max(refs), space_no)
             self._tx.load("vectors", ("space_no", "kind", "ref", column), rows)
 
@@ -665,50 +659,20 @@ def left_indexes(tx: Tx) -> list[str]:
 
 def _stored(kind: str, vector: bytes) -> bytes:
     """Return a float32 vector in the binary format of the column that a kind is stored in."""
-    dim = len(vector) // 4
-    if dim > MAX_DIM:
-        raise Unsupported(
-            f"a server stores vectors of up to {MAX_DIM:,} dimensions, and these have {dim:,}: "
-            "use another embedder, or a file"
-        )
-    if kind == AS_BYTES:
-        numbers = array("b", to_bytes(vector))
-        return HEAD.pack(dim, 0) + b"".join([HALVES[number] for number in numbers])
-    return HEAD.pack(dim, 0) + _swapped(vector)
-
-
-def _text_of(kind: str, stored: bytes) -> str:
-    """Return a vector as files hold it in the text format of pgvector."""
-    dim = len(stored) if kind == AS_BYTES else len(stored) // 4
-    if dim > MAX_DIM:
-        raise Unsupported(f"a vector has {dim} dimensions: a server stores {MAX_DIM:,} at most")
-    if kind == AS_BYTES:
-        return f"[{','.join(map(TEXTS.__getitem__, stored))}]"
-    numbers = array("f", stored)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return f"[{','.join(map(repr, numbers))}]"
+    is_halves = kind == AS_BYTES
+    return to_pgvector(to_bytes(vector) if is_halves else vector, is_halves=is_halves)
 
 
 def _as_in_files(row: Row) -> bytes:
     """Return the vector of a row (ref, direction, vector) as a file holds it."""
     direction, vector = row[1], row[2]
-    if direction is None:
-        return _swapped(vector[HEAD.size :])
-    return bytes(map(BYTES_OF.__getitem__, array("H", direction[HEAD.size :])))
+    return from_pgvector(vector) if direction is None else from_pgvector(direction, is_halves=True)
 
 
 def _floats(row: Row) -> bytes:
     """Return the vector of a row (ref, direction, vector) as little-endian float32."""
     stored = _as_in_files(row)
     return stored if row[1] is None else from_bytes(stored)
-
-
-def _swapped(vector: bytes) -> bytes:
-    """Return float32 numbers in the other byte order."""
-    floats = array("f", vector)
-    floats.byteswap()  # of either machine: the result is not computed with
-    return floats.tobytes()
 
 
 def _cosines(rows: list[Row]) -> list[tuple[int, float]]:

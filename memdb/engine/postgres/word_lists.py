@@ -6,9 +6,15 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections import defaultdict
+from struct import Struct
 
+from memdb.engine.postgres.binary import SIZE, row_of
+from memdb.engine.postgres.tokens import inverted
 from memdb.models.ids import MAX_SEQ, SCOPE_SHIFT, SESSION_NO_MASK, SESSION_SHIFT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 # A list is for 32 sessions and the same 2,048 messages of each, so one of a common word is read
 # and written back as some kilobytes; of other kinds for 2,048 numbers.
@@ -17,41 +23,45 @@ PART_BITS = SESSION_SHIFT - SEQ_BITS  # what of a block's number says which part
 MAX_BLOCK = (1 << 31) - 1
 
 
+# Every archived message has this key too: its row says nothing of what it held.
+EVERY = "\x01"
+
+
 class NewLists:
     """
     Lists that are collected before they are stored.
 
     Attributes:
         kind: Of their rows.
-        count: Of the ids in all of them.
+        size: Of the texts of all of them, in characters.
     """
 
-    __slots__ = ("_lists", "count", "kind")
+    __slots__ = ("_blocks", "kind", "size")
 
     def __init__(self, kind: str) -> None:
         """Begin with none."""
         self.kind = kind
-        self.count = 0
-        self._lists: dict[int, defaultdict[str, bytearray]] = {}
+        self.size = 0
+        self._blocks: dict[int, list[tuple[int, Sequence[str | None]]]] = {}
 
-    def add(self, ref: int, keys: set[str]) -> None:
-        """Add the row *ref*, which holds *keys*; rising refs."""
-        block = block_of(self.kind, ref)
-        lists = self._lists.get(block)
-        if lists is None:
-            lists = self._lists[block] = defaultdict(bytearray)
-        data = packed([ref])
-        for key in keys:
-            lists[key] += data
-        self.count += len(keys)
+    def add(self, ref: int, columns: Sequence[str | None]) -> None:
+        """Add the row *ref* with its texts; rising refs."""
+        self._blocks.setdefault(block_of(self.kind, ref), []).append((ref, columns))
+        self.size += sum([len(column) for column in columns if column])
 
-    def sorted(self) -> list[tuple[str, int, bytes]]:
+    def sorted(self) -> list[tuple[bytes, int, bytes]]:
         """Return (key, block, list), as the index has them in order."""
-        found = [
-            (key, block, bytes(data))
-            for block, lists in self._lists.items()
-            for key, data in lists.items()
-        ]
+        found = []
+        for block, rows in self._blocks.items():
+            refs = [packed([ref]) for ref, _ in rows]
+            if self.kind == "archived":
+                found.append((EVERY.encode(), block, b"".join(refs)))
+            keys, numbers = inverted([columns for _, columns in rows])
+            data, start = b"".join(map(refs.__getitem__, numbers)), 0
+            for key, count in keys:
+                end = start + 6 * count
+                found.append((key, block, data[start:end]))
+                start = end
         found.sort()
         return found
 
@@ -64,6 +74,17 @@ def block_of(kind: str, ref: int) -> int:
     if kind == "session":
         return (ref >> SESSION_SHIFT & SESSION_NO_MASK) >> SEQ_BITS
     return min((ref & (1 << SCOPE_SHIFT) - 1) >> SEQ_BITS, MAX_BLOCK)
+
+
+def copied_rows(scope_no: int, kind: int, lists: Iterable[tuple[bytes, int, bytes]]) -> list[bytes]:
+    """Return what `NewLists.sorted` gave as rows of `words` in the binary format of COPY."""
+    start = row_of(5, scope_no.to_bytes(4, "big"), kind.to_bytes(2, "big"))
+    size, block_and_size = SIZE.pack, Struct("!iii").pack
+    rows = []
+    for key, block, data in lists:
+        rest = block_and_size(4, block, len(data))
+        rows.append(b"".join((start, size(len(key)), key, rest, data)))
+    return rows
 
 
 def packed(refs: list[int]) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from memdb.engine import full_text
+from memdb.engine.postgres.binary import BYTEA, INT4, TEXT, array_of
 from memdb.engine.postgres.tokens import (
     Phrase,
     beginning_of,
@@ -24,7 +25,15 @@ from memdb.engine.postgres.tokens import (
     phrases_of,
     tokens_by_column,
 )
-from memdb.engine.postgres.word_lists import PART_BITS, NewLists, block_of, packed, refs_of
+from memdb.engine.postgres.word_lists import (
+    EVERY,
+    PART_BITS,
+    NewLists,
+    block_of,
+    copied_rows,
+    packed,
+    refs_of,
+)
 from memdb.models.ids import (
     SESSION_NO_MASK,
     scope_of,
@@ -34,10 +43,14 @@ from memdb.text.derived import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from memdb.engine.base import Postings, Tx, Values
     from memdb.text.terms import Term
+
+    # The texts of a row that are in an index.
+    Columns = Sequence[str | None]
 
     # The ids of rows by what they hold.
     Lists = dict[str, list[int]]
@@ -72,9 +85,6 @@ KINDS = {
     "session": 6,
 }
 
-# Every archived message has this key too: its row says nothing of what it held.
-EVERY = "\x01"
-
 # About so many rows of a scope and kind wait in the tail. More rows than that, or rows with more
 # keys, go into the lists at once.
 TAIL_ROWS = 64
@@ -83,10 +93,10 @@ MAX_TAIL_KEYS = 1_000
 # Rows that are read at once, and whose words are sent at once.
 PAGE = 1_000
 
-# The columns of a list, and how many ids in lists are collected before they are stored: each list
-# that is there already is read and written back.
+# The columns of a list, and how many characters of texts are collected before their lists are
+# stored: each list that is there already is read and written back.
 LIST_COLUMNS = ("scope_no", "kind", "term", "block", "refs")
-MAX_COLLECTED = 500_000
+MAX_COLLECTED = 16 << 20
 
 # One in 64 refs, at random but the same ones every time.
 SCATTER = 0x9E3779B97F4A7C15
@@ -300,7 +310,7 @@ class PostgresWords:
     def add(self, kind: str, low: int, high: int | None = None) -> None:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
         for rows in self.rows(SELECT_ROWS[kind], low, low if high is None else high):
-            self._put(kind, ((row[0], keys_of(row[1:])) for row in rows))
+            self._put(kind, ((row[0], row[1:]) for row in rows))
 
     def load(self, kind: str, low: int, high: int) -> None:
         """
@@ -315,8 +325,8 @@ class PostgresWords:
             lists = NewLists(kind)
             for rows in self.rows(SELECT_ROWS[kind], first, last):
                 for row in rows:
-                    lists.add(row[0], keys_of(row[1:]))
-                if lists.count >= MAX_COLLECTED:
+                    lists.add(row[0], row[1:])
+                if lists.size >= MAX_COLLECTED:
                     self._put_lists(scope_no, lists, is_new=is_new)
                     is_new, lists = False, NewLists(kind)
             self._put_lists(scope_no, lists, is_new=is_new)
@@ -327,15 +337,15 @@ class PostgresWords:
         if not found:
             return
         if is_new:
-            rows = [(scope_no, kind, term, block, data) for term, block, data in found]
+            rows: list[Any] = copied_rows(scope_no, kind, found)  # bytes: of this engine's `load`
             self._tx.load("words", LIST_COLUMNS, rows)
             return
         values = {
             "scope_no": scope_no,
             "kind": kind,
-            "blocks": [block for _, block, _ in found],
-            "terms": [term for term, _, _ in found],
-            "lists": [rf"\x{data.hex()}" for _, _, data in found],
+            "blocks": array_of(INT4, [block.to_bytes(4, "big") for _, block, _ in found]),
+            "terms": array_of(TEXT, [term for term, _, _ in found]),
+            "lists": array_of(BYTEA, [data for _, _, data in found]),
         }
         self._tx.many(INSERT_LISTS, [values])
 
@@ -359,7 +369,7 @@ class PostgresWords:
         """
         self._put(
             "message",
-            ((row["id"], keys_of((row["text"], row["author"], row["bigrams"]))) for row in rows),
+            ((row["id"], (row["text"], row["author"], row["bigrams"])) for row in rows),
         )
 
     def move_tail(self) -> None:
@@ -369,7 +379,7 @@ class PostgresWords:
 
     def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
         """Add archived messages, given as (id, text): their rows hold no text."""
-        self._put("archived", ((key, archived_keys(text)) for key, text in texts))
+        self._put("archived", ((ref, (text, bigrams_of(text))) for ref, text in texts))
 
     def drop_archived(self, texts: Iterable[tuple[int, str]]) -> None:
         """Remove archived messages, given as (id, text) with the text that was added."""
@@ -476,7 +486,7 @@ class PostgresWords:
             for kind, sql in SELECT_ROWS.items():
                 self._empty(scope_no, kind)
                 for rows in self.rows(sql, *scope_range(scope_no)):
-                    self._put_many(kind, scope_no, {row[0]: keys_of(row[1:]) for row in rows})
+                    self._put_many(kind, scope_no, {row[0]: row[1:] for row in rows})
         self.rebuild_archived()
 
     def find_archived_differences(self) -> list[str]:
@@ -501,9 +511,8 @@ class PostgresWords:
         for scope_no in self.scopes(0, SESSION_NO_MASK):
             self._empty(scope_no, "archived")
             for texts in self.archived_texts(scope_no):
-                self._put_many(
-                    "archived", scope_no, {key: archived_keys(text) for key, text in texts}
-                )
+                rows = {ref: (text, bigrams_of(text)) for ref, text in texts}
+                self._put_many("archived", scope_no, rows)
 
     def archived_texts(self, scope_no: int) -> Iterator[list[tuple[int, str]]]:
         """Yield the archived messages of a scope as (id, text); "" if a segment is damaged."""
@@ -543,32 +552,40 @@ class PostgresWords:
         for scope_no, first, last in self._spans(low, high):
             yield from self._lists("archived", scope_no, every, (first, last)).get(EVERY, ())
 
-    def _put(self, kind: str, rows: Iterable[tuple[int, set[str]]]) -> None:
-        """Add rows, given as id and keys: few of them to the tail."""
-        by_scope: dict[int, dict[int, set[str]]] = {}
-        for ref, keys in rows:
-            if keys:
-                by_scope.setdefault(scope_of(ref), {})[ref] = keys
+    def _put(self, kind: str, rows: Iterable[tuple[int, Columns]]) -> None:
+        """Add rows, given as id and columns: few of them to the tail."""
+        by_scope: dict[int, dict[int, Columns]] = {}
+        for ref, columns in rows:
+            by_scope.setdefault(scope_of(ref), {})[ref] = columns
         for scope_no, listed in by_scope.items():
-            if len(listed) >= TAIL_ROWS or any(len(one) > MAX_TAIL_KEYS for one in listed.values()):
+            if len(listed) >= TAIL_ROWS or not self._put_in_tail(kind, scope_no, listed):
                 self._put_many(kind, scope_no, listed)
-                continue
-            place = {"scope_no": scope_no, "kind": KINDS[kind]}
-            self._tx.many(
-                INSERT_TAIL,
-                [
-                    {**place, "block": block_of(kind, ref), "ref": ref, "terms": _joined(keys)}
-                    for ref, keys in listed.items()
-                ],
-            )
-            if any(ref * SCATTER % (1 << 64) < (1 << 64) // TAIL_ROWS for ref in listed):
-                self._move(scope_no, KINDS[kind])
 
-    def _put_many(self, kind: str, scope_no: int, listed: dict[int, set[str]]) -> None:
+    def _put_in_tail(self, kind: str, scope_no: int, listed: dict[int, Columns]) -> bool:
+        """Add rows of a scope to the tail; False if one has too many keys for it."""
+        keys = {ref: _keys_of(kind, columns) for ref, columns in listed.items()}
+        if any(len(one) > MAX_TAIL_KEYS for one in keys.values()):
+            return False
+        place = {"scope_no": scope_no, "kind": KINDS[kind]}
+        self._tx.many(
+            INSERT_TAIL,
+            [
+                {**place, "block": block_of(kind, ref), "ref": ref, "terms": _joined(own)}
+                for ref, own in keys.items()
+                if own
+            ],
+        )
+        if any(
+            ref * SCATTER % (1 << 64) < (1 << 64) // TAIL_ROWS for ref, own in keys.items() if own
+        ):
+            self._move(scope_no, KINDS[kind])
+        return True
+
+    def _put_many(self, kind: str, scope_no: int, listed: Mapping[int, Columns]) -> None:
         """Add rows of a scope to the lists."""
         lists = NewLists(kind)
-        for ref, keys in listed.items():
-            lists.add(ref, keys)
+        for ref, columns in listed.items():
+            lists.add(ref, columns)
         self._put_lists(scope_no, lists)
 
     def _move(self, scope_no: int, kind: int) -> None:
@@ -711,6 +728,10 @@ def _joined(keys: set[str]) -> str:
     return " ".join(sorted(keys))
 
 
+def _keys_of(kind: str, columns: Columns) -> set[str]:
+    return {EVERY, *keys_of(columns)} if kind == "archived" else keys_of(columns)
+
+
 def archived_keys(text: str) -> set[str]:
     """Return the keys of an archived message."""
-    return {EVERY, *keys_of((text, bigrams_of(text)))}
+    return _keys_of("archived", (text, bigrams_of(text)))
