@@ -28,6 +28,8 @@ from memdb.web.app import App, Server, bind
 
 TOKEN = "t" * 40
 ROUNDS = 20
+# What the page asks at each key.
+TYPING = {"user": "ann", "explain": "true", "limit": 20, "prefix": "true"}
 
 
 def fill(path: Path, messages: int, sessions: int) -> None:
@@ -61,7 +63,7 @@ def main() -> None:
             start = time.perf_counter()
             app = App(db, token=TOKEN)
             listener = bind(0, app, print)
-            db.file.warm()
+            app.warm()
             print(f"start {(time.perf_counter() - start) * 1000:.0f} ms")
             server = Server(app)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -92,8 +94,7 @@ def measure(port: int, messages: int) -> None:
         "file": [("file", {})],
         "context, 4,000 tokens": [("context", {**long, "budget_tokens": 4000, "query": last})],
         **{
-            f"keystroke {query!r}": [("recall", {"user": "ann", "query": query, "explain": "true"})]
-            for query in typed
+            f"keystroke {query!r}": [("recall", {"query": query, **TYPING})] for query in typed
         },
     }
     connection = HTTPConnection("127.0.0.1", port)

@@ -64,6 +64,7 @@ SHUTDOWN_S = 5
 PROBE_S = 2.0
 WARM_SCOPES = 3
 WARM_WORD = "warmth"
+TYPED_CHARS = 2  # with so many the page asks first
 MAX_WARM_CHARS = 40
 EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -148,8 +149,8 @@ class App:
         """
         Load what the first requests need: what counts, embeds and searches.
 
-        One search by a word of the newest conversation; nothing of it counts as use, and
-        no server is asked.
+        Searches by the first letters of a word of the newest conversation, and by the word;
+        nothing of it counts as use, and no server is asked.
         """
         try:
             if not self.asks_network:
@@ -158,9 +159,8 @@ class App:
                 newest = [one.label or "" for one in scope.sessions(limit=1, order="updated")]
                 word = max(" ".join(newest).split(), key=len, default=WARM_WORD)
                 by: SearchBy = "words" if self.asks_network else "meaning"
-                scope.recall(
-                    word[:MAX_WARM_CHARS], by=by, prefix=True, explain=True, count_use=False
-                )
+                for typed in (word[:TYPED_CHARS], word[:MAX_WARM_CHARS]):
+                    scope.recall(typed, by=by, prefix=True, explain=True, count_use=False)
         except MemDBError:
             return  # the first request says what is wrong
 
