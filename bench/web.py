@@ -93,9 +93,7 @@ def measure(port: int, messages: int) -> None:
         "entries, 50": [("entries", {"user": "ann"})],
         "file": [("file", {})],
         "context, 4,000 tokens": [("context", {**long, "budget_tokens": 4000, "query": last})],
-        **{
-            f"keystroke {query!r}": [("recall", {"query": query, **TYPING})] for query in typed
-        },
+        **{f"keystroke {query!r}": [("recall", {"query": query, **TYPING})] for query in typed},
     }
     connection = HTTPConnection("127.0.0.1", port)
     taken: dict[str, list[float]] = {name: [] for name in requests}

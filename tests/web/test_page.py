@@ -177,7 +177,7 @@ def test_as_of_shows_what_held_then(tab: Tab) -> None:
     slider = page.locator("input[type=range]")
     slider.focus()
     slider.press("Home")
-    page.wait_for_selector("text=No entries here.")
+    page.wait_for_selector("text=Nothing of this was known then.")
     assert "asof=" in page.url
     slider.press("End")
     entry_link(page).wait_for()

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pytest
 from hostile_file import fill_hostile
+from page_actions import ACTIONS, Names
 from web_site import opened, served
 
 import memdb
@@ -95,19 +96,50 @@ def test_no_view_has_a_serious_finding_of_axe(
     for view, place in PLACES.items():
         page = tab.open(place)
         settle(page)
-        page.evaluate(axe)
-        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        serious = [
-            (one["id"], node["target"], node["failureSummary"][:200])
-            for one in result["violations"]
-            if one["impact"] in ("serious", "critical")
-            for node in one["nodes"][:3]
-        ]
-        if serious:
-            found[view] = serious
+        found[view] = serious_findings(page, axe)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, (view, wide)
-    assert found == {}
+    assert {view: all_ for view, all_ in found.items() if all_} == {}
+
+
+def serious_findings(page: Any, axe: str) -> list[Any]:
+    """Return what axe-core calls serious or critical, with where it is."""
+    page.evaluate(axe)
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        (one["id"], node["target"], node["failureSummary"][:200])
+        for one in result["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_no_action_has_a_serious_finding_of_axe(
+    make_site: Callable[..., Site], open_tab: Callable[..., Tab], axe: str, name: str
+) -> None:
+    """Dialogs, menus, commands and messages: light and wide, dark and narrow."""
+    site = make_site()
+    names = names_of(site)
+    tab = open_tab(site, color_scheme="light", bypass_csp=True)
+    ACTIONS[name](tab, names)
+    found = {}
+    for theme, width in (("light", 1280), ("dark", 360)):
+        tab.page.emulate_media(color_scheme=theme)
+        tab.page.set_viewport_size({"width": width, "height": 800})
+        settle(tab.page)
+        found[theme, width] = serious_findings(tab.page, axe)
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert {where: all_ for where, all_ in found.items() if all_} == {}
+
+
+def names_of(site: Site) -> Names:
+    """Give the file of the examples two versions of an artifact, and return its names."""
+    ann = site.app.db.scope("ann")
+    ann.session("trip").artifacts.save("plan.md", "Day 1: sail\nDay 2: walk")
+    entry = next(one.id for one in ann.entries.list() if "Oslo" in one.text)
+    ann.remember("Ann has a boat.", category="entities")
+    return Names("ann", "trip", entry, "session=trip&name=plan.md", "Oslo")
 
 
 def test_stored_text_is_only_text(tmp_path: Path, open_tab: Callable[..., Tab]) -> None:

@@ -1,7 +1,7 @@
 // The shell: signs in, chooses whose memory, shows one view, listens for keys and for changes.
 import { button, fill, find, findAll, h, isComposing, offerFocus, setZone, shown, zone } from "./dom.js";
 import * as http from "./http.js";
-import { KEYS, listen, move } from "./keys.js";
+import { KEYS, WRITES, listen, move } from "./keys.js";
 import { watch } from "./live.js";
 import { ENDS, PAGES, SAFE, countDown, paragraphs } from "./pages.js";
 import * as router from "./router.js";
@@ -37,6 +37,8 @@ const box = h("input", { type: "search", "aria-label": "Search everything", plac
 const REST = new Set(["artifacts", "health", "map"]); // behind "More" on a narrow screen
 /** @type {typeof import("./palette.js") | null} */
 let palette = null;
+/** @type {HTMLElement | null} */
+let cameFrom = null; // what had the focus before the box on top
 
 /** @param {Page.Params} params */
 const withScope = (params = {}) => ({ user: state.scope?.user, app: state.scope?.app === "default" ? null : state.scope?.app, ...params });
@@ -75,21 +77,28 @@ export function toast(text, undo = null) {
         toast(http.failure(error).message);
       }
     }));
-  document.body.append(node);
+  (find(document, "dialog[open]") ?? document.body).append(node); // below a dialog nothing is seen or spoken
   setTimeout(() => node.remove(), 10000);
 }
 
-/** Open a dialog with a heading; the focus goes back when it closes. @param {string} title @param {...Page.Child} children */
+/** Give the focus back to what had it; to the heading of the view, if that is gone. @param {Element | null} before */
+function focusAgain(before) {
+  const node = before instanceof HTMLElement && before.isConnected && before !== document.body ? before : find(main, "h1") ?? main;
+  node.focus({ preventScroll: true });
+  if (document.activeElement !== node) main.focus(); // it is not shown
+}
+
+/** Open a dialog: its heading is what is read first; the focus goes back when it closes. @param {string} title @param {...Page.Child} children */
 function dialog(title, ...children) {
   const before = document.activeElement;
-  const heading = h("h2", { id: "dialog-title" }, title);
+  const heading = h("h2", { id: "dialog-title", tabindex: -1, autofocus: true }, title);
   const node = h("dialog", { "aria-labelledby": "dialog-title" }, heading, children);
   node.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find(node, "button.primary:enabled")?.click();
   });
   node.addEventListener("close", () => {
     node.remove();
-    if (before instanceof HTMLElement && before.isConnected) before.focus();
+    if (document.activeElement === document.body) focusAgain(before); // else the browser did, or a command
   });
   document.body.append(node);
   node.showModal();
@@ -161,6 +170,7 @@ function busy() {
   page(PAGES.busy[0], paragraphs("busy"), countDown(5, again), button("Try now", again));
 }
 
+/** Say that nobody answers, and ask every two seconds until somebody does. */
 function goneAway() {
   if (state.isEnded) return;
   mark.textContent = "server gone";
@@ -168,15 +178,23 @@ function goneAway() {
   state.goneTimer = setTimeout(async () => {
     try {
       const about = await http.whatIsServed();
+      state.goneTimer = undefined;
       if (about === null) return notSignedIn();
       mark.textContent = "";
-      if (state.name) state.view?.refresh?.();
-      else await show(false);
+      if (state.view) state.view.refresh?.();
+      else await redraw();
     } catch {
       goneAway();
     }
     return undefined;
   }, 2000);
+}
+
+/** Say that no changes come; and if no answers come either, that the server is gone. */
+function lost() {
+  if (state.goneTimer !== undefined) return;
+  mark.textContent = "○ not live";
+  http.whatIsServed().catch(goneAway);
 }
 
 function chooseScope() {
@@ -230,8 +248,8 @@ function commands() {
   const command = (label, key, run) => (label ? [[`${label[0].toUpperCase()}${label.slice(1)}`, key, run]] : []);
   const scope = new URLSearchParams(Object.entries(withScope()).flatMap(([name, value]) => (value === null || value === undefined ? [] : [[name, String(value)]])));
   return [
-    ...Object.entries(state.view?.keys ?? {}).flatMap(([key, run]) => command(KEYS.find(([one]) => one === key)?.[1], key, run)),
-    ...router.VIEWS.flatMap(([view, label, key]) => command(`Go to ${label.toLowerCase()}`, `g ${key}`, () => router.go(view, withScope()))),
+    ...Object.entries(state.view?.keys ?? {}).filter(([key]) => isAllowed(key)).flatMap(([key, run]) => command(KEYS.find(([one]) => one === key)?.[1], key, run)),
+    ...router.VIEWS.flatMap(([view, label, key]) => command(`Go to ${label.toLowerCase()}`, `g ${key}`, () => goTo(view))),
     ["Theme: light or dark", "t", nextTheme], ["Keys and help", "?", help], ["Copy link", "y", () => copy(location.href, "Link copied.")],
     ["Times in UTC", "", () => { setZone("UTC"); storage.set("zone", "UTC"); redraw(); }],
     ["Times in local time", "", () => { setZone(""); storage.set("zone", ""); redraw(); }],
@@ -304,12 +322,21 @@ function nextTheme() {
   announce(isDark ? "light theme" : "dark theme");
 }
 
+/** Return whether a key does something here: no writes on a read-only page. @param {string} key */
+const isAllowed = (key) => !(state.about.read_only && WRITES.has(key));
+
+/** Open a view; in that of the search one types at once. @param {string} view */
+function goTo(view) {
+  if (view === "search") box.focus();
+  router.go(view, withScope());
+}
+
 function help() {
   const isOff = h("input", { type: "checkbox", checked: storage.get("keys") === "off" });
   isOff.addEventListener("change", () => storage.set("keys", isOff.checked ? "off" : "on"));
-  const { close } = dialog("Keys", h("table", {}, h("tbody", {}, KEYS.map(([key, what]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, what))))),
+  const { close } = dialog("Keys", h("table", {}, h("tbody", {}, KEYS.filter(([key]) => isAllowed(key)).map(([key, what]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, what))))),
     h("p", {}, h("label", {}, isOff, "Turn single keys off")),
-    button("Close", () => close(), { class: "primary" }));
+    h("div", { class: "tools" }, button("Close", () => close(), { class: "primary" }), button("Commands", () => { close(); runKey(">"); })));
 }
 
 /** @param {string} key */
@@ -324,12 +351,12 @@ function runKey(key) {
   if (key === "?") { help(); return true; }
   if (key === "t") { nextTheme(); return true; }
   if (key === "y") { copy(location.href, "Link copied."); return true; }
-  if (keys[key]) return keys[key]() !== false;
+  if (keys[key] && isAllowed(key)) return keys[key]() !== false;
   if (["j", "ArrowDown"].includes(key)) return Boolean(move(findAll(main, "[data-row]"), 1));
   if (["k", "ArrowUp"].includes(key)) return Boolean(move(findAll(main, "[data-row]"), -1));
   if (["Escape", "u"].includes(key)) {
     const field = document.activeElement;
-    if (key === "Escape" && field instanceof HTMLElement && field.matches("input, textarea")) { field.blur(); main.focus(); return true; }
+    if (key === "Escape" && field instanceof HTMLElement && field.matches("input, textarea")) { focusAgain(field === box ? cameFrom : null); return true; }
     return state.view?.close?.() ?? false;
   }
   return false;
@@ -369,11 +396,13 @@ async function begin() {
     if (!box.value.startsWith(">")) { if (palette?.isOpen()) palette.close(box); return; }
     event.stopImmediatePropagation();
     palette ??= await import("./palette.js");
-    if (box.value.startsWith(">")) palette.show(box, commands());
+    if (box.value.startsWith(">")) palette.show(box, commands(), () => focusAgain(cameFrom));
   });
   box.addEventListener("keydown", (event) => {
     if (palette?.onKey(event, box)) event.stopImmediatePropagation();
   });
+  // Commands act on what had the focus before the box.
+  box.addEventListener("focus", ({ relatedTarget }) => { cameFrom = relatedTarget instanceof HTMLElement ? relatedTarget : null; });
   box.addEventListener("blur", () => { if (palette?.isOpen()) palette.close(box); });
   box.addEventListener("input", (event) => {
     // Typing in the one box on top opens the view of search, which takes over.
@@ -384,14 +413,14 @@ async function begin() {
     run: runKey,
     goTo: (key) => {
       const found = router.VIEWS.find(([, , one]) => one === key);
-      if (found) router.go(found[0], withScope());
+      if (found) goTo(found[0]);
       return Boolean(found);
     },
     isOff: () => storage.get("keys") === "off",
   });
   state.stream = watch({
     open: () => { mark.textContent = "● live"; },
-    lost: () => { mark.textContent = "○ not live"; },
+    lost,
     change: async (change) => {
       if (!state.scopes.length) state.scopes = await scopes().catch(() => []);
       state.view?.refresh?.(change);

@@ -1,7 +1,7 @@
 // Elements by calls: attributes as attributes, children as text nodes. Nothing here parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SVG_TAGS = new Set(["svg", "rect", "line", "circle", "path", "g", "pattern", "defs", "title"]);
+const SVG_TAGS = new Set(["svg", "rect", "line", "circle", "path", "g", "pattern", "defs", "title", "text"]);
 // Control, zero-width, bidirectional and tag characters: drawn as boxes, so that nothing hides.
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]|[\ud800-\udfff]/u;

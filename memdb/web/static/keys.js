@@ -2,6 +2,8 @@ import { isField } from "./dom.js";
 
 // Single keys: off while typing or composing, with a modifier, or by the setting.
 
+const PANES = ".pane, .page"; // what scrolls
+
 export const KEYS = [
   ["/", "search (also Ctrl K)"],
   [">", "commands, in the box of the search"],
@@ -22,6 +24,9 @@ export const KEYS = [
   ["t", "theme"],
   ["?", "this list"],
 ];
+
+/** Keys that change what is stored, or choose what to change: none of them on a read-only page. */
+export const WRITES = new Set(["e", "p", "s", "x", "X", "#"]);
 
 /**
  * Listen for keys; *run(key)* returns whether it did something.
@@ -63,7 +68,31 @@ export function listen({ run, goTo, isOff }) {
 }
 
 /**
- * Move the focus among *rows* by *step*, and return the row that has it now.
+ * Scroll on in a row that is higher than its pane; returns whether there was more of it.
+ * @param {HTMLElement} row
+ * @param {number} room height of the pane below its head
+ * @param {number} step
+ */
+function scrollWithin(row, room, step) {
+  const pane = row.closest(PANES);
+  if (!pane) return false;
+  const { bottom } = pane.getBoundingClientRect();
+  const { top, bottom: end } = row.getBoundingClientRect();
+  const rest = step > 0 ? end - bottom : bottom - room - top;
+  if (end - top <= room || rest <= 1) return false;
+  pane.scrollBy(0, step * Math.min(rest, room * 0.9));
+  return true;
+}
+
+/** Return how much of a pane shows rows: all but its head. @param {HTMLElement} row */
+function roomOf(row) {
+  const pane = row.closest(PANES);
+  return pane instanceof HTMLElement ? pane.clientHeight - (Number.parseFloat(pane.style.scrollPaddingTop) || 0) : Infinity;
+}
+
+/**
+ * Move the focus among *rows* by *step*, and return the row that has it now. One that is higher than
+ * its pane is shown from its first line, and left at its end.
  * @param {Iterable<HTMLElement>} rows
  * @param {number} step
  */
@@ -71,8 +100,9 @@ export function move(rows, step) {
   const all = [...rows];
   if (!all.length) return null;
   const at = all.findIndex((row) => row === document.activeElement || row.contains(document.activeElement));
+  if (at >= 0 && scrollWithin(all[at], roomOf(all[at]), step)) return all[at];
   const next = all[Math.min(all.length - 1, Math.max(0, at < 0 ? (step > 0 ? 0 : all.length - 1) : at + step))];
-  next.focus();
-  next.scrollIntoView({ block: "nearest" });
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: next.offsetHeight > roomOf(next) ? "start" : "nearest" });
   return next;
 }

@@ -1,5 +1,5 @@
 // Commands behind ">" in the box on top: a list to type into, to walk with arrows and to run.
-import { button, fill, h } from "./dom.js";
+import { fill, h } from "./dom.js";
 
 /** @typedef {[label: string, key: string, run: () => unknown]} Command */
 
@@ -8,6 +8,7 @@ let list = null;
 /** @type {Command[]} */
 let shownCommands = [];
 let at = 0;
+let leave = () => {};
 
 export const isOpen = () => list !== null;
 
@@ -19,8 +20,9 @@ export function close(box) {
   if (box.value.startsWith(">")) box.value = "";
 }
 
-/** Show the *commands* ([label, key, run]) that have every word after the ">". @param {HTMLInputElement} box @param {Command[]} commands */
-export function show(box, commands) {
+/** Show the *commands* ([label, key, run]) that have every word after the ">"; *back* gives the focus to what they act on. @param {HTMLInputElement} box @param {Command[]} commands */
+export function show(box, commands, back = () => box.blur()) {
+  leave = back;
   const words = box.value.slice(1).toLowerCase().split(/\s+/).filter(Boolean);
   shownCommands = commands.filter(([label]) => words.every((word) => label.toLowerCase().includes(word)));
   at = 0;
@@ -49,7 +51,7 @@ function draw(box) {
 function run(box) {
   const command = shownCommands[at];
   close(box);
-  box.blur();
+  leave();
   command?.[2]();
 }
 
@@ -67,6 +69,3 @@ export function onKey(event, box) {
   event.preventDefault();
   return true;
 }
-
-/** Return a button that opens the list. @param {HTMLInputElement} box */
-export const opener = (box, label = "Commands") => button(label, () => { box.value = ">"; box.focus(); box.dispatchEvent(new Event("input", { bubbles: true })); }, { class: "quiet" });

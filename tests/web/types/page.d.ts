@@ -3,7 +3,7 @@ declare namespace Page {
   /** What stands in an element: text, elements, lists of them; null and false are left out. */
   type Child = Node | string | number | boolean | null | undefined | Child[];
   type Attributes = Record<string, string | number | boolean | null | undefined | ((event: any) => unknown)>;
-  type SvgTag = "svg" | "rect" | "line" | "circle" | "path" | "g" | "pattern" | "defs";
+  type SvgTag = "svg" | "rect" | "line" | "circle" | "path" | "g" | "pattern" | "defs" | "text";
   /** Makes an element of its tag's type. */
   interface Make {
     <T extends keyof HTMLElementTagNameMap>(tag: T, attributes?: Attributes | null, ...children: Child[]): HTMLElementTagNameMap[T];

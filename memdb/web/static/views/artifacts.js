@@ -106,7 +106,7 @@ export async function mount(root, ctx) {
           versions.length > 1 && h("label", {}, "Compare with", h("select", { onchange: (event) => ctx.go("artifacts", { session, name, version: one.version, against: event.target.value }) },
             h("option", { value: "" }, "nothing"), versions.filter((version) => version !== one).map((version) => h("option", { value: version.version, selected: version === against }, `v${version.version}`)))),
           ctx.readOnly ? null : [TEXT.test(one.mime ?? "") && one.size_bytes <= 500000 ? button("Save a new version …", save) : null,
-            versions.length > 1 && button("Delete this version …", () => remove(one.version), { class: "danger" }), button("Delete …", () => remove(null), { class: "danger" })]),
+            versions.length > 1 && button("Delete this version …", () => remove(one.version), { class: "danger" }), button(versions.length > 1 ? "Delete all versions …" : "Delete …", () => remove(null), { class: "danger" })]),
         body);
       if (isFocus) offerFocus(heading);
       if (against) await drawDiff(one, against, body);

@@ -9,6 +9,7 @@ const LEAST = 200;
 const MOST = 128000;
 const toBudget = (step) => Math.round((LEAST * (MOST / LEAST) ** (step / STEPS)) / 10) * 10;
 const toStep = (budget) => Math.round((Math.log(budget / LEAST) / Math.log(MOST / LEAST)) * STEPS);
+const begin = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
 const nameOf = (piece) => `${piece.kind} ${piece.session ?? ""} ${piece.first_seq ?? ""}-${piece.last_seq ?? ""} ${piece.ref ?? ""}`;
 
 /** @type {Page.Mount} */
@@ -21,7 +22,7 @@ export async function mount(root, ctx) {
   const choose = h("select", { "aria-label": "Conversation" });
   const slider = h("input", { type: "range", min: 0, max: STEPS, value: toStep(Number(params.budget) || 4000), "aria-label": "Budget in tokens" });
   const budget = h("input", { type: "number", min: 1, max: 10000000, "aria-label": "Budget", value: Number(params.budget) || 4000 });
-  const question = h("input", { type: "search", "aria-label": "What the model will be asked", placeholder: "what the model will be asked", value: params.q ?? "" });
+  const question = h("input", { type: "search", "aria-label": "What the model will be asked", class: "wide-field", placeholder: "What the model will be asked", value: params.q ?? "" });
   const shape = h("select", { "aria-label": "Shape" }, SHAPES.map((one) => h("option", { value: one, selected: one === params.shape }, one)));
   const bar = h("div", {});
   const status = h("p", { class: "meta", role: "status" });
@@ -55,7 +56,7 @@ export async function mount(root, ctx) {
     if (piece.kind === "entry" && piece.ref) head.push(" ", h("a", { "data-go": true, href: ctx.href("entries", { entry: piece.ref }) }, "entry"));
     const holder = h("div", {});
     const node = h("details", { ontoggle: () => { if (node.open && !holder.childElementCount) fill(holder, longWords(piece.text ?? "", "words read")); } },
-      h("summary", { "data-row": true }, h("span", { class: "words" }, shown((piece.text ?? "").replace(/\s+/g, " ").slice(0, 90) || piece.kind))), holder);
+      h("summary", { "data-row": true }, h("span", { class: "words" }, begin(shown((piece.text ?? "").replace(/\s+/g, " ")), 90) || piece.kind)), holder);
     return h("li", { class: "card" }, h("div", {}, head), piece.text ? node : null);
   }
 
@@ -65,7 +66,7 @@ export async function mount(root, ctx) {
     const now = new Map(current.pieces.map((piece) => [nameOf(piece), piece]));
     const came = current.pieces.filter((piece) => !then.has(nameOf(piece)));
     const went = before.pieces.filter((piece) => !now.has(nameOf(piece)));
-    const draw = (all, sign, className) => all.map((piece) => h("tr", { class: className }, h("td", {}, sign), h("td", {}, shown(piece.kind)), h("td", { class: "num" }, number(piece.tokens)), h("td", {}, shown((piece.text ?? piece.reason).slice(0, 100)))));
+    const draw = (all, sign, className) => all.map((piece) => h("tr", { class: className }, h("td", {}, sign), h("td", {}, shown(piece.kind)), h("td", { class: "num" }, number(piece.tokens)), h("td", {}, longWords(piece.text ?? piece.reason))));
     fill(compare, h("h2", {}, `${number(before.budget_tokens)} → ${number(current.budget_tokens)} tokens`), h("div", { class: "wide" },
       came.length + went.length ? h("table", {}, h("tbody", {}, draw(came, "+", "added"), draw(went, "−", "removed"))) : h("p", {}, "The same pieces.")),
       button("Stop comparing", () => { before = null; drawCompare(); }));

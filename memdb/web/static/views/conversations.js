@@ -40,8 +40,12 @@ function drawMessage(message, { selected, select, ctx }) {
     message.role === "system" ? h("details", {}, h("summary", {}, "system message"), body) : body);
 }
 
-/** The summaries of a session: roots at first, a level more at each click. */
-async function drawTree(holder, ctx, name, jump) {
+/**
+ * The summaries of a session: roots at first, a level more at each click.
+ *
+ * *kept* is what is drawn of it: drawn anew, it stays in its place, and what is open stays open.
+ */
+async function drawTree(holder, ctx, name, jump, kept) {
   const roots = [];
   let first = 1;
   for (let round = 0; round < 20; round += 1) {
@@ -57,25 +61,42 @@ async function drawTree(holder, ctx, name, jump) {
     if (found.length < 60) break;
   }
   roots.sort((a, b) => a.first_seq - b.first_seq);
+  const text = JSON.stringify(roots);
+  if (kept.isClosed || (kept.text === text && !kept.expanded.size)) return;
+  kept.text = text;
+  /** @type {Promise<void>[]} */
+  const opened = [];
   const drawNode = (one) => {
     const below = h("ul", { class: "tree" });
-    const open = button("What it stands for", async () => {
-      if (below.childElementCount) { fill(below); open.setAttribute("aria-expanded", "false"); return; }
+    const open = button("What it stands for", () => {
+      if (!kept.expanded.delete(one.id)) return expand();
+      fill(below);
+      open.setAttribute("aria-expanded", "false");
+      return undefined;
+    }, { class: "link", "aria-expanded": "false" });
+    const expand = async () => {
+      kept.expanded.add(one.id);
       const found = await get("expand", { ...ctx.scope, session: name, id: one.id, limit: 60 });
       const next = found.summaries ?? [];
       open.setAttribute("aria-expanded", "true");
       if (next.length) fill(below, next.map(drawNode));
       else fill(below, (found.messages ?? []).map((message) => h("li", {}, h("a", { "data-go": true, href: ctx.href("conversations", { session: name, at: message.seq }) },
         `#${message.seq} `, h("span", { class: "words" }, shown((message.text ?? "").slice(0, 60)))))));
-    }, { class: "link", "aria-expanded": "false" });
-    return h("li", {}, h("div", { class: "node", "data-first": one.first_seq, "data-last": one.last_seq },
+    };
+    if (kept.expanded.has(one.id)) opened.push(expand());
+    return h("li", {}, h("div", { class: "node", "data-id": one.id, "data-first": one.first_seq, "data-last": one.last_seq },
       h("div", { class: "spread" }, h("button", { type: "button", class: "link kind-summary", onclick: () => jump(one.first_seq) }, `Σ stands for ${one.first_seq}–${one.last_seq}`),
         h("span", { class: "meta" }, plural(one.tokens, "token"))), longWords(one.text), open), below);
   };
   const tail = roots.at(-1)?.last_seq ?? 0;
+  const { scrollTop } = holder;
+  const focused = holder.contains(document.activeElement) ? around("[data-id]")?.dataset.id : undefined;
   fill(holder, headOf(h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement.removeAttribute("data-sheet"), { class: "only-narrow" })),
     h("ul", { class: "tree" }, roots.map(drawNode)),
     h("p", { class: "meta" }, roots.length ? `After #${tail}: not yet summarised.` : "No summaries yet: all of it is sent as it is."));
+  for (let next = opened.shift(); next; next = opened.shift()) await next; // which may open more
+  holder.scrollTop = scrollTop;
+  if (focused !== undefined) find(holder, `[data-id="${focused}"] button`)?.focus({ preventScroll: true });
 }
 
 /** @type {Page.Mount} */
@@ -120,7 +141,12 @@ export async function mount(root, ctx) {
     }
   };
 
+  let kept = { text: "", expanded: new Set(), isClosed: true }; // of the summary tree
+  const drawSummaries = () => drawTree(tree, ctx, open, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }, kept)
+    .then(() => feed?.report()).catch((error) => fill(tree, ctx.problem(error)));
+
   const closeSession = () => {
+    kept.isClosed = true;
     feed?.close();
     pill.remove();
     feed = null;
@@ -162,6 +188,7 @@ export async function mount(root, ctx) {
     const { node, close } = ctx.dialog("Actions", h("div", { class: "tools" },
       h("a", { href: read, target: "_blank", rel: "noopener" }, "Plain text"),
       button("Copy all as Markdown", async () => { ctx.copy(await getText("messages", { ...ctx.scope, session: open, format: "md" })); }),
+      button("Find in it", () => { close(); ctx.go("search", { session: open }); ctx.box.focus(); }),
       button("Copy the link", () => ctx.copy(location.href, "Link copied.")),
       button("The same as a command", () => ctx.copy(`memdb show ${JSON.stringify(open)} --user ${JSON.stringify(ctx.scope.user)}`)),
       ctx.readOnly ? null : [
@@ -233,7 +260,9 @@ export async function mount(root, ctx) {
     if (at) await jump(at, isFocus);
     else await feed.jump(head.last_seq, { end: true });
     if (isFocus && !at) offerFocus(heading);
-    drawTree(tree, ctx, name, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }).then(() => feed?.report()).catch((error) => fill(tree, ctx.problem(error)));
+    if (open !== name) return;
+    kept = { text: "", expanded: new Set(), isClosed: false };
+    drawSummaries();
   }
 
   const loading = sessions.load();
@@ -263,6 +292,7 @@ export async function mount(root, ctx) {
       const now = await get("session", { ...ctx.scope, session: open }).catch(() => null);
       if (!feed || !head) return;
       if (!now || now.last_seq === undefined) { openSession(open, null, false); return; }
+      if (ctx.concerns(change, ["summary"])) drawSummaries();
       const more = now.last_seq - head.last_seq;
       if (more > 0) {
         const isAtEnd = reader.scrollTop + reader.clientHeight > reader.scrollHeight - 80;
@@ -291,14 +321,14 @@ export async function mount(root, ctx) {
       ".": () => (open === null ? false : actions()),
       "#": () => {
         const row = around("[data-session]")?.dataset.session ?? open; // the one under the focus
-        if (ctx.readOnly || row === null) return false;
+        if (row === null) return false;
         openForget(ctx, row === open && selected.size ? { session: open, seqs: [...selected] } : { session: row }, reopen);
         return true;
       },
       x: () => { const row = around(".message"); if (row) findCheck(row)?.click(); if (row) last = Number(row.dataset.seq); return Boolean(row); },
       X: () => {
         const seq = Number(around(".message")?.dataset.seq);
-        if (!seq || ctx.readOnly) return false;
+        if (!seq) return false;
         const from = last ?? seq;
         for (let one = Math.min(from, seq); one <= Math.max(from, seq); one += 1) selected.add(one);
         last = seq;

@@ -1,6 +1,6 @@
 // Entries: by category, with history, source and what can be done; as they were at any time.
 import { importance } from "../bars.js";
-import { age, around, button, day, fill, find, findAll, findCheck, h, headOf, isComposing, longWords, number, offerFocus, plural, shown, words } from "../dom.js";
+import { age, around, button, clock, day, fill, find, findAll, findCheck, h, headOf, isComposing, longWords, number, offerFocus, plural, shown, words } from "../dom.js";
 import { wordDiff } from "../diff.js";
 import { address as addressOf, failure, get, send } from "../http.js";
 import { KeyedList } from "../list.js";
@@ -58,7 +58,7 @@ export async function mount(root, ctx) {
     query: () => ({ ...ctx.scope, category: params.category && params.category !== "*" ? params.category : null, pinned: params.category === "*" ? true : null,
       inactive: params.state === "all" && !asOf() ? true : null, as_of: asOf(), order: asOf() || params.state === "all" ? null : "updated" }),
     draw: drawRow, failed: (error) => ctx.problem(error, load),
-    empty: () => h("div", { class: "empty" }, h("p", {}, "No entries here."), h("p", {}, h("code", {}, "db.scope(user).remember(\"…\")"), " keeps a fact; ", h("code", {}, "memdb extract"), " learns them from conversations.")),
+    empty: () => h("div", { class: "empty" }, asOf() ? h("p", {}, "Nothing of this was known then.") : [h("p", {}, "No entries here."), h("p", {}, h("code", {}, "db.scope(user).remember(\"…\")"), " keeps a fact; ", h("code", {}, "memdb extract"), " learns them from conversations.")]),
   });
 
   async function load() {
@@ -130,7 +130,7 @@ export async function mount(root, ctx) {
       const older = versions[index + 1];
       const until = one.replaced_ms === null ? "now" : `until ${day(one.replaced_ms)}`;
       return h("li", { class: "card", "data-version": one.version },
-        h("div", { class: "spread" }, h("b", {}, `v${one.version} ${until}`), h("span", { class: "meta" }, shown(one.reason ?? ""), one.session ? ` · from ${shown(one.session)}#${one.first_seq}` : "")),
+        h("div", { class: "spread" }, h("b", {}, `v${one.version} ${until}`), h("span", { class: "meta" }, [one.reason && shown(one.reason), one.session && `from ${shown(one.session)}#${one.first_seq}`].filter(Boolean).join(" · "))),
         older && older.text !== one.text ? wordDiff(older.text, one.text) : longWords(one.text),
         h("div", { class: "meta" }, `${shown(one.category)} · importance ${one.importance}${one.pinned ? " · pinned" : ""} · ${one.trust}`),
         one.replaced_ms !== null && !ctx.readOnly ? button("Restore", async () => {
@@ -184,7 +184,7 @@ export async function mount(root, ctx) {
   const drawAsOf = () => {
     const time = asOf();
     slider.value = String(time === null ? STEPS : Math.round(((time - span[0]) / (span[1] - span[0])) * STEPS));
-    label.textContent = time === null ? "now" : day(time);
+    label.textContent = time === null ? "now" : `${day(time)} ${clock(time)}`;
     slider.setAttribute("aria-valuetext", label.textContent);
   };
   let timer = 0;
@@ -207,8 +207,9 @@ export async function mount(root, ctx) {
     timer = setTimeout(load, 80);
   });
 
-  const info = get("file").then((found) => {
-    if (found.oldest_ms) span = [found.oldest_ms - 1, Date.now()];
+  // From when the first was stored on: what is imported was not known before, however old it is.
+  const info = ctx.scope.user === undefined ? null : get("entries", { ...ctx.scope, inactive: true, limit: 1 }).then(({ items: [first] }) => {
+    if (first) span = [first.stored_ms - 1, Date.now()];
     drawAsOf();
   }).catch(() => {});
   const drawn = drawChips().catch(() => {});
@@ -225,7 +226,7 @@ export async function mount(root, ctx) {
     return true;
   };
   const current = () => Number(around("[data-entry]")?.dataset.entry) || open;
-  const write = (call) => () => { const id = current(); if (!id || ctx.readOnly) return false; call(id); return true; };
+  const write = (call) => () => { const id = current(); if (!id) return false; call(id); return true; };
   return {
     async update(next) {
       const isSame = JSON.stringify({ ...params, entry: null, version: null }) === JSON.stringify({ ...next, entry: null, version: null });
@@ -249,7 +250,7 @@ export async function mount(root, ctx) {
         /** @type {(one: HTMLElement) => number} */
         const idOf = (one) => Number(find(one, "[data-entry]")?.dataset.entry);
         const at = picks.findIndex((one) => one.contains(document.activeElement));
-        if (at < 0 || ctx.readOnly) return false;
+        if (at < 0) return false;
         const from = picks.findIndex((one) => idOf(one) === last);
         for (const one of picks.slice(Math.min(at, from < 0 ? at : from), Math.max(at, from) + 1)) {
           selected.add(idOf(one));

@@ -1,5 +1,5 @@
 // Removal: choose, look at every row that goes, then do exactly that; then the receipt.
-import { button, fill, h, longWords, number, plural, shown, words } from "../dom.js";
+import { button, fill, h, longWords, plural, shown, words } from "../dom.js";
 import { failure, send } from "../http.js";
 
 const LETTERS = { message: "U", entry: "◆", version: "◆", summary: "Σ", artifact: "▤" };
@@ -46,7 +46,8 @@ export async function openForget(ctx, selector, done, typed = null) {
     const rest = await send("POST", "forget", { user: ctx.scope.user, app: ctx.scope.app }, { ...selector, dry_run: true }).catch(() => null);
     const total = rest?.removed ?? {};
     const named = { message: total.messages, session: total.sessions, entry: total.entries, version: total.versions, artifact: total.artifacts, summary: total.summaries, item: total.items };
-    status.textContent = `${sentence("Goes:", rest ? named : counts)}. ${number(rest?.rewritten?.summaries ?? 0)} summaries are written anew.`;
+    const anew = rest?.rewritten?.summaries ?? 0;
+    status.textContent = `${sentence("Goes:", rest ? named : counts)}.${anew ? ` Written anew: ${plural(anew, "summary")}.` : ""}`;
     const more = button("Show more rows", async () => { await page(); if (!after) more.remove(); });
     const isTyped = h("input", { type: "text", "aria-label": `Type ${typed} to go on`, placeholder: `type ${typed ?? ""}` });
     const run = (verb) => async () => {
@@ -73,6 +74,7 @@ export async function openForget(ctx, selector, done, typed = null) {
       button("Keep", close, { class: "primary" }));
   };
   const drawReceipt = (receipt, verb) => {
+    document.querySelector(".toast")?.remove(); // what it would undo may be gone
     const proof = receipt.proof;
     const isProven = verb === "forget" && proof !== null && proof !== undefined;
     const text = JSON.stringify(receipt, null, 2);

@@ -23,7 +23,7 @@ export async function mount(root, ctx) {
   const bytes = h("section", { class: "card", id: "size", "aria-label": "Size" });
   const calls = h("section", { class: "card", id: "calls", "aria-label": "Calls" });
   fill(root, h("div", { class: "page" }, heading, sentence, jobs, spaces, findings, secrets, bytes, calls));
-  const table = (names, rows, caption) => h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": names.join(", ") }, h("table", {}, caption && h("caption", {}, caption),
+  const table = (names, rows, caption) => rows.length > 0 && h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": names.join(", ") }, h("table", {}, caption && h("caption", {}, caption),
     h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { class: typeof cell === "number" ? "num" : null }, typeof cell === "number" ? number(cell) : cell)))))));
   const fail = (holder, title) => (error) => fill(holder, h("h2", {}, title), ctx.problem(error, load));

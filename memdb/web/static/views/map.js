@@ -10,6 +10,7 @@ const SUMMARIES = "SELECT session, first_seq, last_seq FROM summaries_view WHERE
 const WIDTHS = { day: 10, month: 7, year: 4 };
 const DAY_NAMES = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const LANE = 22;
+const LEAST = 8; // of the bar of a session
 const WIDE = 900;
 
 const MINUTE_MS = 60000;
@@ -89,7 +90,10 @@ export async function mount(root, ctx) {
       const height = Math.max(1, sessions.rows.length) * LANE;
       const drawn = sessions.rows.map(([name, title, messages, created, updated], lane) => {
         const left = x(created);
-        return h("rect", { class: "bar-fill", x: left, y: lane * LANE + 6, width: Math.max(4, x(updated) - left), height: 8, rx: 2 }, h("title", {}, `${shown(title ?? name)}: ${plural(messages, "message")}`));
+        const width = Math.max(LEAST, x(updated) - left);
+        const isLate = left > WIDE / 2; // its name stands before it
+        return [h("rect", { class: "bar-fill", x: left, y: lane * LANE + 6, width, height: 8, rx: 2 }, h("title", {}, `${shown(title ?? name)}: ${plural(messages, "message")}`)),
+          h("text", { x: isLate ? left - 8 : left + width + 8, y: lane * LANE + 15, "text-anchor": isLate ? "end" : "start" }, shown(title ?? name).slice(0, 60))];
       });
       const dots = entries.rows.map(([session, text, created]) => h("circle", { class: "dot", cx: x(created), cy: (index.get(session) ?? 0) * LANE + 10, r: 4 }, h("title", {}, shown(text.slice(0, 120)))));
       const brackets = [...new Set(summaries.rows.map((row) => row[0]))].filter((name) => index.has(name)).map((name) => {

@@ -95,14 +95,26 @@ export async function mount(root, ctx) {
           button("Forget …", () => actions.forget(hit.source.entry_id, search), { class: "link", title: "#" })]));
   }
 
+  /** Return a button for each filter that stands in the address alone: none is hidden, and each can be taken off. */
+  function drawHidden() {
+    const isChoice = !params.until && SINCE.some(([value]) => value === (params.since ?? ""));
+    const span = isChoice ? null : [params.since && `from ${params.since}`, params.until && `until ${params.until}`].filter(Boolean).join(" ");
+    /** @type {[string | null | undefined, Page.Place][]} */
+    const all = [[params.session && `in ${shown(params.session)}`, { session: undefined }], [span, { since: undefined, until: undefined }],
+      [params.asof && "as of a time", { asof: undefined }]];
+    return all.filter(([label]) => label).map(([label, without]) => button(`${shown(label)} ×`, () => { params = { ...params, ...without }; address(); search(); },
+      { class: "chip", "aria-pressed": "true", "aria-label": `Take the filter off: ${shown(label)}` }));
+  }
+
   function drawFilters() {
+    const isCounted = Boolean(params.q?.trim());
     const counts = {};
     for (const hit of hits) counts[hit.kind] = (counts[hit.kind] ?? 0) + 1;
     fill(filters, KINDS.map(([kind, label]) => button(
-      (params.kind ?? "") === kind || !params.kind ? `${label} ${number(kind ? counts[kind] ?? 0 : hits.length)}` : label,
+      isCounted && ((params.kind ?? "") === kind || !params.kind) ? `${label} ${number(kind ? counts[kind] ?? 0 : hits.length)}` : label,
       () => { params = { ...params, kind }; address(); search(); }, { class: "chip", "aria-pressed": String((params.kind ?? "") === kind) })),
     h("select", { "aria-label": "Time", onchange: (event) => { params = { ...params, since: event.target.value }; address(); search(); } },
-      SINCE.map(([value, label]) => h("option", { value, selected: value === (params.since ?? "") }, label))));
+      SINCE.map(([value, label]) => h("option", { value, selected: value === (params.since ?? "") }, label))), drawHidden());
   }
 
   async function drawStart() {
@@ -198,7 +210,7 @@ export async function mount(root, ctx) {
   const current = () => around("[data-row]");
   const onEntry = (call) => () => {
     const id = current()?.dataset.entry;
-    if (!id || ctx.readOnly) return false;
+    if (!id) return false;
     call(Number(id));
     return true;
   };
