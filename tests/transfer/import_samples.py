@@ -319,6 +319,31 @@ def claude_thread(
     return conversation
 
 
+def grok_thread(
+    *nodes: tuple[str, str | None, str],
+    current: str,
+    title: str = "Trip",
+    is_said: bool = False,
+) -> dict[str, Any]:
+    """Return a conversation of Grok, with the arguments of `claude_thread`."""
+    newest = None if is_said else current
+    responses = [
+        {
+            "_id": one,
+            "sender": "human" if one.startswith("q") else "ASSISTANT",
+            "message": words,
+            "create_time": {"$date": {"$numberLong": f"{1740819600000 + at}"}},
+        }
+        | ({"parent_response_id": parent} if parent else {})
+        for (one, parent, words), at in (
+            (node, 9_000 if node[0] == newest else number) for number, node in enumerate(nodes)
+        )
+    ]
+    about = {"id": "c1", "title": title, "create_time": AT}
+    about["leaf_response_id"] = current if is_said else "not in the export"
+    return {"conversation": about, "responses": [{"response": one} for one in responses]}
+
+
 Q1, A1 = ("q1", None, "Where to?"), ("a1", "q1", "Oslo.")
 Q2, A2 = ("q2", "a1", "By train?"), ("a2", "q2", "Yes, by train.")
 EDITED, ANSWER = ("q2b", "a1", "By ship?"), ("a2b", "q2b", "Yes, by ship.")

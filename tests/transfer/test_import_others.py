@@ -164,15 +164,25 @@ def test_grok(db: MemDB, tmp_path: Path, told: Told) -> None:
     ]
 
 
-def test_a_sender_that_is_a_model_of_grok(db: MemDB, tmp_path: Path, told: Told) -> None:
-    """It is the assistant, by whatever name it goes."""
+@pytest.mark.parametrize("sender", ["grok-4", "ASSISTANT", "", None])
+def test_a_sender_that_is_a_model_of_grok(
+    sender: str | None, db: MemDB, tmp_path: Path, told: Told
+) -> None:
+    """It is the assistant, by whatever name it goes; its cards of sources are left out."""
     given = grok("tent")
-    given["responses"][1]["response"]["sender"] = "grok-4"
+    response = given["responses"][1]["response"]
+    response["sender"] = sender
+    response["message"] += "<grok:render type='card'>\\n[1]</grok:render>"
+    response["file_attachments"] = ["6f1c"]
     path = tmp_path / "prod-grok-backend.json"
     path.write_text(json.dumps({"conversations": [given]}))
-    db.import_file(path, user="ann")
+    report = db.import_file(path, user="ann")
 
-    assert [role for (role,) in told(db, "c-tent", "role")] == ["user", "assistant"]
+    assert told(db, "c-tent", "role", "text") == [
+        ("user", "Where is the tent?"),
+        ("assistant", "The tent is here."),
+    ]
+    assert [one.what for one in report.left_out] == ["attached files"]
 
 
 def test_gemini(db: MemDB, tmp_path: Path, told: Told) -> None:

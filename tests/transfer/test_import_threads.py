@@ -16,6 +16,7 @@ from import_samples import (
     Q2,
     chatgpt_thread,
     claude_thread,
+    grok_thread,
     ways,
 )
 
@@ -31,6 +32,8 @@ TALKS = {
     "chatgpt": chatgpt_thread,
     "claude": claude_thread,
     "claude, with the last message": partial(claude_thread, is_said=True),
+    "grok": grok_thread,
+    "grok, with the last response": partial(grok_thread, is_said=True),
 }
 
 
@@ -176,6 +179,27 @@ def test_claude_messages_that_are_their_own_ancestors(db: MemDB, document: Docum
     found, left_out = claude_ways(db, document, ("q1", None), ("x", "y"), ("y", "x"), ("a1", "q1"))
 
     assert (found, left_out) == ({("q1", "a1")}, [("messages", 2)])
+
+
+def test_grok_responses_without_parents(db: MemDB, document: Document) -> None:
+    """Older exports name none: they are one way, by time."""
+    given = grok_thread(("q2", None, "By train?"), Q1, A1, current="q2")
+    for one in given["responses"]:
+        one["response"].pop("parent_response_id", None)
+    report = db.import_file(document({"conversations": [given]}), user="ann")
+
+    assert (ways(db), report.branches) == ({("q1", "a1", "q2")}, 0)
+
+
+def test_grok_responses_that_are_their_own_ancestors(db: MemDB, document: Document) -> None:
+    """They are left out and counted; what stands behind a response without words stays."""
+    nodes = [Q1, ("e", "q1", "<grok:render id='1'>card</grok:render>"), ("a1", "e", "Oslo.")]
+    circle = [("x", "y", "A"), ("y", "x", "B")]
+    given = grok_thread(*nodes, *circle, current="a1", is_said=True)
+    report = db.import_file(document({"conversations": [given]}), user="ann")
+
+    assert ways(db) == {("q1", "a1")}
+    assert {one.what: one.count for one in report.left_out} == {"messages": 2, "responses": 1}
 
 
 def test_a_fact_that_names_a_message_of_a_branch(db: MemDB, lines: Callable[..., str]) -> None:

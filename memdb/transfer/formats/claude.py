@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import CIRCULAR, EMPTY, Format, elements, groups, left_out
-from memdb.transfer.formats.threads import in_order, last_nodes, message_before, way_to
+from memdb.transfer.formats.threads import (
+    in_order,
+    message_before,
+    newest_last,
+    parents_of,
+    way_to,
+)
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
@@ -40,7 +46,7 @@ PLAIN = ("text/plain", ".txt")
 OF_ARTIFACTS = ("type", "title", "language")
 SOURCE = "claude"
 
-# What a message stands behind, and what first messages have there.
+# What a message stands behind, and what first messages have there. Older exports do not say it.
 PARENT = "parent_message_uuid"
 FIRST = "00000000-0000-4000-8000-000000000000"
 UNSAID = ""
@@ -121,7 +127,9 @@ def _said(place: str, session: str, conversation: dict[str, Any]) -> Iterator[It
         if not isinstance(message, dict) or not isinstance(message.get("uuid"), str):
             raise InvalidInput(f"message {number} has no uuid: export it again")
         given.setdefault(message["uuid"], []).append((number, message))
-    parents, is_tree = _parents(conversation["chat_messages"])
+    messages = conversation["chat_messages"]
+    is_tree = any(isinstance(one.get(PARENT), str) for one in messages)
+    parents = parents_of((one["uuid"], _before(one)) for one in messages)
     current = _current(conversation, parents)
     shown, ordered = set(way_to(parents, current)), in_order(parents, current)
     if circular := sum(len(given[one]) for one in given.keys() - set(ordered)):
@@ -148,26 +156,10 @@ def _said(place: str, session: str, conversation: dict[str, Any]) -> Iterator[It
     yield from _by_time(made) if is_tree else [item for _, item in made]
 
 
-def _parents(messages: list[dict[str, Any]]) -> tuple[dict[str, str | None], bool]:
-    """
-    Return what each message stands behind, and whether the export says it.
-
-    Older exports do not: there each stands behind the one before it, as does a message whose
-    parent is not in the export.
-    """
-    uuids = {message["uuid"] for message in messages}
-    parents: dict[str, str | None] = {}
-    last = None
-    for message in messages:
-        uuid, parent = message["uuid"], message.get(PARENT, UNSAID)
-        if parent == FIRST or parent is None:
-            parent = None
-        elif parent not in uuids:
-            parent = last
-        if uuid not in parents:
-            parents[uuid] = parent
-        last = uuid
-    return parents, any(isinstance(message.get(PARENT), str) for message in messages)
+def _before(message: dict[str, Any]) -> str | None:
+    """Return the parent that a message names; None for a first message."""
+    parent = message.get(PARENT, UNSAID)
+    return None if parent == FIRST else parent
 
 
 def _current(conversation: dict[str, Any], parents: dict[str, str | None]) -> str | None:
@@ -175,8 +167,9 @@ def _current(conversation: dict[str, Any], parents: dict[str, str | None]) -> st
     given = conversation.get("current_leaf_message_uuid")
     if isinstance(given, str) and given in parents:
         return given
-    times = {one["uuid"]: _time_of(one) or 0 for one in conversation["chat_messages"]}
-    return max(reversed(last_nodes(parents)), key=times.__getitem__, default=None)
+    return newest_last(
+        parents, {one["uuid"]: _time_of(one) for one in conversation["chat_messages"]}
+    )
 
 
 def _by_time(made: list[tuple[bool, Item]]) -> list[Item]:

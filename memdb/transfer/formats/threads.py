@@ -12,10 +12,27 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     # By the id of each node, in the order of the export: the node before it; None for a first one.
     Parents = Mapping[str, str | None]
+
+
+def parents_of(said: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
+    """
+    Return what each node stands behind; one whose parent is not there, behind the one before it.
+
+    Args:
+        said: Id and parent of each node, in the order of the export; None for a first one.
+    """
+    nodes = [*said]
+    ids = {node for node, _ in nodes}
+    parents: dict[str, str | None] = {}
+    last = None
+    for node, parent in nodes:
+        parents.setdefault(node, parent if parent is None or parent in ids else last)
+        last = node
+    return parents
 
 
 def way_to(parents: Parents, last: str | None) -> list[str]:
@@ -41,6 +58,12 @@ def last_nodes(parents: Parents) -> list[str]:
     """Return the nodes that no other stands behind, in their order."""
     inner = set(parents.values())
     return [node for node in parents if node not in inner]
+
+
+def newest_last(parents: Parents, times: Mapping[str, int | None]) -> str | None:
+    """Return the newest of the `last_nodes`, the later one of two of a time; None for none."""
+    last = reversed(last_nodes(parents))
+    return max(last, key=lambda node: times[node] or 0, default=None)
 
 
 def in_order(parents: Parents, current: str | None) -> list[str]:
