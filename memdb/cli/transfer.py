@@ -73,7 +73,8 @@ def import_(
     Add what SOURCE holds: a file, folder or zip.
 
     Exports of ChatGPT and Claude are taken as they were downloaded; docs/import.md has
-    all formats. What is not imported is said, with the reason. What FILE has already
+    all formats. What is not imported is said, with the reason; the exit code is 5 if
+    that is a record that cannot be read or stored. What FILE has already
     stays as it is, so an import can be run again. FILE is made if it is new. A memdb
     export goes to the users that it names, unless there is --user, and brings its
     vectors; any other SOURCE needs --user and is embedded when it is stored. An entry
@@ -125,6 +126,8 @@ def import_(
             note(_kept(call))
         raise
     call.reply({**report.to_dict(), "embedded": embedded}, clean(str(report)))
+    if not report.is_complete:
+        click.get_current_context().exit(InvalidInput.exit_code)
 
 
 def _watch(call: Call, user: str, source: str, format_: str | None, *, no_embed: bool) -> None:

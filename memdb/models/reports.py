@@ -363,18 +363,30 @@ class ImportReport(Record):
     apps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        """Say it in one line, and in one more for each reason why something was left out."""
+    @property
+    def added(self) -> str:
+        """What was added, in words: "7 messages in 1 new sessions, 2 entries"."""
+        is_said = self.messages_added or self.sessions
         parts = [f"{self.messages_added:,} messages in {self.sessions:,} new sessions"]
+        parts = parts if is_said else []
         parts += [f"{self.branches:,} branches of sessions"] if self.branches else []
         parts += [f"{self.summaries_added:,} summaries"] if self.summaries_added else []
         parts += [f"{self.entries_added:,} entries"] if self.entries_added else []
         parts += [f"{self.artifacts_added:,} artifact versions"] if self.artifacts_added else []
         parts += [f"{self.items_added:,} items"] if self.items_added else []
         parts += [f"{self.settings_added:,} settings"] if self.settings_added else []
+        return ", ".join(parts) or "nothing new"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all records that the format imports could be read and stored."""
+        return not any(one.is_place for one in self.left_out)
+
+    def __str__(self) -> str:
+        """Say it in one line, and in one more for each reason why something was left out."""
         known = self.messages_known + self.entries_known + self.artifacts_known + self.items_known
         verb = "Would import" if self.dry_run else "Imported"
-        added = f"{verb} {', '.join(parts)} ({self.format})"
+        added = f"{verb} {self.added} ({self.format})"
         left = [f"{known:,} were here already"] if known else []
         left += [f"{self.forgotten:,} were forgotten here and stay away"] if self.forgotten else []
         lines = ["; ".join([added, *left]) + "."]

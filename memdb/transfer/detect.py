@@ -77,8 +77,10 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
         FileError: a file cannot be read.
         InvalidInput: no format claims any of them; the error says what there is.
     """
+    unread = tree.unreadable | tree.refused
     if not tree.names:
-        raise InvalidInput(f"{tree.name} holds no files: there is nothing to import")
+        why = next((f"{one}: {why}" for one, why in unread.items()), "there is nothing to import")
+        raise InvalidInput(f"{tree.name} holds no files: {why}")
     # A record that is broken may be the first one.
     for skipped in range(PEEKS if len(tree.names) <= FEW_FILES else 1):
         tree.skip_records(skipped)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from memdb.transfer.formats.base import Format, Read
     from memdb.transfer.lines import TransferServices
 
-BEFORE = "The lines before it are stored"
-REST = "What was stored before it stays"
 NOTHING = "Nothing is stored"
 
 # Messages that a dry run shows, with their first words.
@@ -149,6 +147,7 @@ def import_file(
         sink.finish()
         for item in list_unread(tree, names) if only is None else ():
             sink.add(item)
+        sink.refuse_folders(tree.unreadable)
         if progress is not None:
             progress(total, total)
     return sink.report()
@@ -320,6 +319,11 @@ class _Sink:
         self._first = self._first or located(place, error)
         self._report.refuse(place, without_place(place, str(error)))
 
+    def refuse_folders(self, unreadable: dict[str, str]) -> None:
+        """Count folders that cannot be read, with the reason."""
+        for name, why in unreadable.items():
+            self._report.refuse(name, why)
+
     def _begin(self, kind: str) -> None:
         """Store what has to be there before a line of *kind*."""
         if kind == "scope":
@@ -334,8 +338,13 @@ class _Sink:
 
     @property
     def kept(self) -> str:
-        """What an error says of the lines before it."""
-        return BEFORE if self._has_stored else NOTHING
+        """What an error says of the records before it."""
+        if not self._has_stored:
+            return NOTHING
+        counts: dict[str, Any] = {**self.added}
+        return (
+            f"The records before it are stored ({ImportReport(self._format.name, **counts).added})"
+        )
 
     def report(self) -> ImportReport:
         """
@@ -507,7 +516,7 @@ class _Sink:
                 self._store(target, waiting[half:])
                 return
             if self._format.is_strict and not isinstance(error, SecretFound):
-                raise InvalidInput(f"{error}. {REST}: {self.advice}") from error
+                raise InvalidInput(f"{error}. {self.kept}: {self.advice}") from error
             self._refuse(waiting[0].place, located(waiting[0].place, error))
         else:
             self._has_stored = True

@@ -299,6 +299,17 @@ def iso_time(value: object, field: str) -> int | None:
     return time_value(round(moment.timestamp() * 1000), field)
 
 
+def utc_time(value: object, field: str) -> int | None:
+    """Return None for None, else a time as UTC milliseconds; text without a zone is UTC."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return iso_time(value, field)
+        value = moment.isoformat() if moment.tzinfo else f"{moment.isoformat()}+00:00"
+    return any_time(value, field)
+
+
 class TransferServices(Record):
     """
     What an import stores by.

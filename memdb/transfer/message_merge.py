@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput, TooLarge
-from memdb.models.ids import MAX_SEQ
+from memdb.models.ids import MAX_SEQ, is_branch
 from memdb.models.record import Record
 from memdb.records import messages as message_records
 from memdb.tables import messages, sessions
@@ -135,7 +135,7 @@ class MessageMerge:
     def _insert(self, fresh: list[tuple[MessageLine, int | None]]) -> None:
         """Add messages, each with the seq that it keeps or at the end."""
         tx, into, services = self._tx, self._into, self._target.services
-        updated_ms = sessions.updated_ms(tx, into.id)
+        times = {one: sessions.updated_ms(tx, one) for one in self._dated()}
         drafts, seqs = [line.draft for line, _ in fresh], [seq for _, seq in fresh]
         try:
             rows = message_records.place(
@@ -156,17 +156,25 @@ class MessageMerge:
             if line.seq is not None:
                 self._target.moved[line.session, line.seq] = row["id"] - into.id
         if late:
-            self._date([line.draft.created_ms for line, _ in late], updated_ms)
+            self._date([line.draft.created_ms for line, _ in late], times)
 
-    def _date(self, times: list[int | None], updated_ms: int) -> None:
+    def _dated(self) -> list[int]:
+        """Return the session, or the branch and its session: a message changes both."""
+        into = self._into.id
+        return [into, *(sessions.roots(self._tx, [into]).values() if is_branch(into) else ())]
+
+    def _date(self, times: list[int | None], before: dict[int, int]) -> None:
         """
         Give the session the times of its new messages, if the file has none for it.
 
         Args:
-            updated_ms: Its last change before these messages.
+            before: The last change of it, and of the session of a branch, without them.
         """
         into = self._into
+        updated_ms = before[into.id]
         known = [self._tx.now_ms if time is None else time for time in times]
+        for root in before.keys() - {into.id}:
+            sessions.set_times(self._tx, root, None, max(before[root], *known))
         newest_ms = updated_ms
         if not into.has_updated_ms:
             newest_ms = max(updated_ms, *known) if into.dated else max(known)

@@ -16,7 +16,6 @@ from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.text.validate import refuse_output
 from memdb.transfer.files import is_database, is_memdb
-from memdb.transfer.lines import any_time
 from memdb.transfer.source import FREE_BYTES, MAX_RATIO
 
 TYPE_CHECKING = False
@@ -175,20 +174,6 @@ def plain_text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def utc_time(value: object) -> int | None:
-    """
-    Return a time in a column as UTC milliseconds; text without a zone is UTC.
-
-    Raises:
-        InvalidInput: it is no time.
-    """
-    if not isinstance(value, str):
-        return any_time(value, "time")
-    text = value.strip().replace(" ", "T", 1)
-    has_zone = text.endswith(("Z", "z")) or "+" in text or text.count("-") > 2  # noqa: PLR2004
-    return any_time(text if has_zone or "T" not in text else f"{text}+00:00", "time")
-
-
 def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
     """
     Write the lines of an export as plain tables of a new SQLite file; return how many rows.
@@ -221,9 +206,10 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
         finally:
             plain.close()
         os.replace(partial, target)  # noqa: PTH105
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
+        problem = getattr(error, "strerror", None) or str(error)
         raise FileError(
-            f"{target} cannot be written ({error.strerror}): choose another place", target
+            f"{target} cannot be written ({problem}): choose another place", target
         ) from error
     finally:
         with suppress(OSError):

@@ -57,6 +57,7 @@ class Tree:
         is_database: It is a SQLite file.
         done: Bytes that were read so far.
         refused: Files that are not read, each with the reason.
+        unreadable: Folders that cannot be read, each with the reason.
         problems: What is wrong with files that were asked for their format.
     """
 
@@ -75,6 +76,7 @@ class Tree:
         self.is_database = False
         self.done = 0
         self.refused: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}
         self.problems: dict[str, str] = {}
         self._archive: zipfile.ZipFile | None = None
         self._sizes: dict[str, int] = {}
@@ -127,7 +129,8 @@ class Tree:
             self.refused[os.path.relpath(path, folder).replace(os.sep, "/")] = why
 
         def unreadable(error: OSError) -> None:
-            refuse(error.filename, f"they cannot be read ({error.strerror})")
+            below = os.path.relpath(error.filename, folder).replace(os.sep, "/")
+            self.unreadable[below] = f"it cannot be read ({error.strerror}): check its permissions"
 
         for parent, folders, names in os.walk(folder, onerror=unreadable):
             folders[:] = sorted(one for one in folders if not _is_hidden(one))
@@ -277,10 +280,25 @@ class Tree:
         return self.first_character(name) == b"[" and not is_lines
 
     def first_character(self, name: str) -> bytes:
-        """Return the first byte of a file that is no white space; b"" if 4 KiB have none."""
+        """
+        Return the first byte of a file that is no white space; b"" if 4 KiB have none.
+
+        One of several that cannot be read has none: its problem says why.
+
+        Raises:
+            FileError: the only file cannot be read.
+        """
         if name not in self._characters:
-            with self.open(name, counts=False) as source:
-                self._characters[name] = source.read(1 << 12).removeprefix(BOM).lstrip()[:1]
+            self._characters[name] = b""
+            try:
+                with self.open(name, counts=False) as source:
+                    head = source.read(1 << 12)
+            except FileError as error:
+                if len(self.names) == 1:
+                    raise
+                self.problems.setdefault(name, str(error))
+            else:
+                self._characters[name] = head.removeprefix(BOM).lstrip()[:1]
         return self._characters[name]
 
     def peek(self, name: str) -> dict[str, Any]:

@@ -31,7 +31,6 @@ MAY_BE_SMALL = {
     "tables/scopes.py": "a module per table",
     "tables/settings.py": "a module per table",
     "transfer/formats/langgraph.py": "a module per format",
-    "transfer/formats/threads.py": "formats share it, and know not each other",
 }
 
 

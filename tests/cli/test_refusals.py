@@ -123,7 +123,7 @@ def test_an_invalid_line_is_told_by_the_error_alone(run, path, tmp_path):
 
     assert done.exit_code == 5
     assert "line 3" in done.stderr
-    assert "The lines before it are stored" in done.stderr
+    assert "The records before it are stored" in done.stderr
     assert "same command" not in done.stderr
 
 

@@ -194,6 +194,18 @@ def test_export_of_one_user(run, crowd):
     assert "Ann" not in lines
 
 
+def test_a_broken_record(run, run_json, path, tmp_path):
+    """The others are stored, the report names it, and the exit code is that of invalid input."""
+    source = tmp_path / "conversations.json"
+    source.write_text(json.dumps([chatgpt("plants"), {"mapping": 1, "id": "x"}]))
+    done = [run("import", path, source, "--user", "ann", *more) for more in (["--dry-run"], [], [])]
+
+    assert [one.exit_code for one in done] == [5, 5, 5]
+    assert "Left out: conversation 2: " in done[1].stdout
+    assert "nothing new" in done[2].stdout
+    assert run("chat", "list", path).exit_code == 0
+
+
 def test_export_does_not_write_over_a_file(run, trip, tmp_path):
     """A file that is there stays, exit 4; --replace writes over it."""
     target = tmp_path / "mine.jsonl"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from import_samples import chatgpt, claude
@@ -78,7 +79,7 @@ def with_damaged_bytes(folder: Path) -> Path:
         (of_another_program, r"letter\.docx \(it holds document\.xml\): this is no format"),
         (of_a_newer_export, r"line 1: export format 99 is newer than 1: .*mend future\.jsonl"),
         (of_a_newer_chatgpt, r"conversation 1: no ChatGPT conversation.*mend conversations\.json"),
-        (in_latin, r"note\.md is not UTF-8 \(.* in line 2\).*Nothing is stored"),
+        (in_latin, r"note\.md: it is not UTF-8 \(.* in line 2\).*Nothing is stored"),
     ],
 )
 def test_what_is_said_of_a_file(make, error: str, db: MemDB, tmp_path: Path) -> None:
@@ -110,6 +111,46 @@ def test_why_nothing_can_be_read(
 
     assert str(raised.value).endswith("Nothing is stored")
     assert "locomo" not in str(raised.value)
+
+
+def test_a_shard_that_cannot_be_opened(db: MemDB, tmp_path: Path) -> None:
+    """The others are imported, and the report names it; so a second import is not refused."""
+    shards = {f"conversations-00{n}_json": json.dumps(TALKS[n : n + 1]).encode() for n in (0, 1)}
+    path = zipped(tmp_path / "export.zip", **shards)
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"PK\x01\x02") + 8] |= 1  # locked with a password
+    path.write_bytes(data)
+    reports = [db.import_file(path, user="ann") for _ in range(2)]
+
+    assert [report.sessions for report in reports] == [1, 0]
+    assert "password" in reports[0].left_out[-1].why
+    assert [report.is_complete for report in reports] == [False, False]
+
+
+def test_an_archive_whose_names_lead_out_of_it(db: MemDB, tmp_path: Path) -> None:
+    """If there is nothing else, the error says so, and not only that there are no files."""
+    with zipfile.ZipFile(tmp_path / "given.zip", "w") as archive:
+        archive.writestr("../conversations.json", "[]")
+    with pytest.raises(memdb.InvalidInput, match="lead out of the archive"):
+        db.import_file(tmp_path / "given.zip", user="ann")
+
+
+def test_a_folder_that_cannot_be_read(db: MemDB, tmp_path: Path, monkeypatch: Any) -> None:
+    """What can be read is imported, and the report names the folder."""
+    (tmp_path / "in" / "closed").mkdir(parents=True)
+    (tmp_path / "in" / "note.md").write_text("Buy milk.")
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    report = db.import_file(tmp_path / "in", user="ann")
+
+    assert (report.artifacts_added, report.is_complete) == (1, False)
+    assert [(one.what, one.is_place) for one in report.left_out] == [("closed", True)]
 
 
 def test_a_folder_with_archives(db: MemDB, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_last_version_has_a_limit(db: MemDB, lines: Lines) -> None:
 def test_the_error_says_that_the_lines_before_it_are_stored(db: MemDB, lines: Lines) -> None:
     """Whoever mends a line of an export knows what is there by then."""
     head = {"kind": "memdb", "export": 1}
-    with pytest.raises(InvalidInput, match=r"line 3: .*The lines before it are stored"):
+    with pytest.raises(InvalidInput, match=r"line 3: .*The records before it are stored"):
         db.import_file(lines(head, MESSAGE, {**MESSAGE, "role": "x"}), user="ann")
 
     assert db.scope("ann").session("s").last_seq == 1

@@ -211,6 +211,19 @@ def test_mem0(form: str, db: MemDB, tmp_path: Path) -> None:
     assert entry.metadata == {"id": "m1", "user_id": "ann", "from": "chat"}
 
 
+def test_times_without_a_zone(db: MemDB, tmp_path: Path) -> None:
+    """Older versions of mem0 write them: they are UTC."""
+    times = ["2025-02-02T03:04:05.123456", "2025-02-02 03:04:05", "2025-02-02T04:04:05+01:00"]
+    given = [
+        {"id": f"m{n}", "memory": f"Fact {n}.", "created_at": at} for n, at in enumerate(times)
+    ]
+    (tmp_path / "m.json").write_text(json.dumps(given))
+    db.import_file(tmp_path / "m.json", user="ann")
+
+    made = [entry.created_ms // 1000 for entry in db.scope("ann").entries.list()]
+    assert made == [1738465445] * 3
+
+
 def test_the_mcp_memory_server(db: MemDB, tmp_path: Path) -> None:
     """What it knows is recalled, and `memdb mcp` answers from the same graph."""
     (tmp_path / "memory.jsonl").write_text(lines_of(*GRAPH))

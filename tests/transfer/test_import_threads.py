@@ -74,6 +74,10 @@ def test_an_edited_conversation(name: str, talk: Talk, db: MemDB, document: Docu
     assert (trial.sessions, trial.branches, trial.notes) == (1, report.branches, ())
     assert (again.messages_added, again.branches, again.notes) == (0, 0, ())
     assert f"{report.branches} branches of sessions" in str(report)
+    chat = db.scope("ann").session("c1")
+    heads = [chat, *(chat.branch(one.name) for one in chat.branches())]
+    newest_ms = max(one.created_ms for head in heads for one in head.messages())
+    assert db.scope("ann").sessions()[0].updated_ms == newest_ms
     assert db.file.check(deep=True) == []
 
 

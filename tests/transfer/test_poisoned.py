@@ -243,7 +243,7 @@ def test_a_file_alone_that_is_cut_off(db: MemDB, tmp_path: Path) -> None:
     with pytest.raises(memdb.InvalidInput) as raised:
         db.import_file(path, user="ann")
     assert str(raised.value).startswith("conversations.json: element 3 is no JSON")
-    assert "The lines before it are stored" in str(raised.value)
+    assert "The records before it are stored" in str(raised.value)
     assert len(db.scope("ann").sessions()) == 2
 
 

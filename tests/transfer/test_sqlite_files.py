@@ -338,6 +338,21 @@ def test_what_llm_itself_logs(db: MemDB, tmp_path: Path, monkeypatch: pytest.Mon
     assert (report.format, report.messages_added) == ("llm", 3)
 
 
+def test_tables_on_a_full_disk(db: MemDB, tmp_path: Path, monkeypatch: Any) -> None:
+    """What SQLite says of the file is an error about the file, and nothing stays there."""
+
+    def full(*_: object) -> int:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("memdb.transfer.sqlite_files._insert", full)
+    with pytest.raises(
+        memdb.FileError, match=r"plain\.db cannot be written \(database or disk is full\)"
+    ):
+        db.export(tmp_path / "plain.db", sqlite=True)
+
+    assert [*tmp_path.glob("plain*")] == []
+
+
 def test_lossless_claw(db: MemDB, tmp_path: Path) -> None:
     """Every message with its session and title; the summaries are said to be left out."""
     at = "2025-03-01 10:00:00"
@@ -365,6 +380,81 @@ def test_lossless_claw(db: MemDB, tmp_path: Path) -> None:
     assert texts(db, "main") == [("user", "word 0"), ("assistant", "word 1")]
     assert texts(db, "main 2") == [("user", "word 2"), ("assistant", "word 3")]
     assert reports[0].left_out[0].what == "summaries"
+
+
+def test_calls_of_tools_in_lossless_claw(db: MemDB, tmp_path: Path) -> None:
+    """They stand beside the messages, whose words are empty then; the answer is their result."""
+    at = "2025-03-01 10:00:00"
+    part = {"tool_call_id": "c1", "tool_name": "find", "tool_output": None, "ordinal": 0}
+    path = make(
+        tmp_path / "lcm.db",
+        {
+            "conversations": [
+                {"conversation_id": 1, "session_id": "s", "title": None, "created_at": at}
+            ],
+            "messages": [
+                {"message_id": n, "conversation_id": 1, "seq": n, "role": role, "content": words,
+                 "created_at": at}
+                for n, (role, words) in enumerate(
+                    [("user", "Where?"), ("assistant", ""), ("tool", "In the cellar."),
+                     ("assistant", "")]
+                )
+            ],
+            "message_parts": [
+                {"message_id": 1, "part_type": "tool", "tool_input": '{"what": "tent"}', **part},
+                {"message_id": 2, "part_type": "text", "tool_input": None, **part},
+                {"message_id": 3, "part_type": "reasoning", "tool_input": None, **part},
+            ],
+            "summaries": [{"summary_id": "", "conversation_id": 0, "kind": "", "content": ""}],
+        },
+    )  # fmt: skip
+    report = db.import_file(path, user="ann")
+    found = [*db.scope("ann").session("s").messages()]
+
+    assert [one.role for one in found] == ["user", "assistant", "tool"]
+    assert found[1].parts == [
+        {"type": "tool_call", "id": "c1", "name": "find", "arguments": {"what": "tent"}}
+    ]
+    assert found[2].text == "In the cellar."
+    assert [one["tool_call_id"] for one in found[2].parts or ()] == ["c1"]
+    assert report.left_out[0].why == "they have no words"
+
+
+@pytest.mark.parametrize(
+    ("entries", "count"),
+    [
+        ([None, "e1"], 1),
+        (["e1", None], 1),
+        ([None, None], 1),
+        (["e1", "e2"], 2),
+        ([None, "e1", "e2"], 2),
+    ],
+)
+def test_turns_that_lossless_claw_stored_twice(
+    entries: list[str | None], count: int, db: MemDB, tmp_path: Path
+) -> None:
+    """A turn that was tried again comes once; two entries of the transcript are two messages."""
+    at = "2025-03-01 10:00:00"
+    given = [*((one, at) for one in entries), (None, "2025-03-01 11:00:00")]
+    path = make(
+        tmp_path / "lcm.db",
+        {
+            "conversations": [
+                {"conversation_id": 1, "session_id": "s", "title": None, "created_at": at}
+            ],
+            "messages": [
+                {"message_id": n, "conversation_id": 1, "seq": n, "role": "user",
+                 "content": "Go on.", "created_at": when, "transcript_entry_id": entry}
+                for n, (entry, when) in enumerate(given)
+            ],
+            "summaries": [{"summary_id": "", "conversation_id": 0, "kind": "", "content": ""}],
+        },
+    )  # fmt: skip
+    report = db.import_file(path, user="ann")
+
+    assert report.messages_added == count + 1
+    twice = [one.count for one in report.left_out if "stored them twice" in one.why]
+    assert twice == ([len(entries) - count] if len(entries) > count else [])
 
 
 def test_the_store_of_langgraph(db: MemDB, tmp_path: Path) -> None:

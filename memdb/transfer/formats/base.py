@@ -112,7 +112,8 @@ def without_place(place: str, reason: str) -> str:
     for known in (place, place.rpartition(", ")[2]):
         if known and reason.startswith((f"{known}:", f"{known},")):
             return reason.removeprefix(known).lstrip(":, ")
-    return reason
+    file, _, rest = reason.partition(": ")  # with the folder or archive that the place lacks
+    return rest if file.endswith(f"/{place}") else reason
 
 
 def elements(
@@ -205,11 +206,11 @@ def read_text(tree: Tree, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InvalidInput(
-            f"{tree.shown(name)} is not UTF-8 ({error.reason} in line {line}): convert it"
+            f"{tree.shown(name)}: it is not UTF-8 ({error.reason} in line {line}): convert it"
         ) from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise InvalidInput(f"{tree.shown(name)} is no text: it holds NUL in line {line}")
+        raise InvalidInput(f"{tree.shown(name)}: it is no text, it holds NUL in line {line}")
     return text
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import Format, groups, left_out, read_bytes, refused
-from memdb.transfer.lines import Item, any_time
+from memdb.transfer.lines import Item, any_time, utc_time
 from memdb.transfer.source import BOM, MAX_ELEMENT_BYTES
 from memdb.transfer.writers.csv import COLUMNS as OWN_COLUMNS
 from memdb.transfer.writers.csv import unguarded
@@ -187,14 +186,10 @@ def _is_text(cell: str) -> bool:
 def _time(text: str) -> int | None:
     """Return seconds, milliseconds or an ISO time, without a zone in UTC, in milliseconds."""
     try:
-        return any_time(float(text), "time")
+        number = float(text)
     except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidInput(f"time is {text!r}: write it like 2025-03-01T09:30:00Z") from error
-    return any_time(text if moment.tzinfo else f"{moment.isoformat()}+00:00", "time")
+        return utc_time(text, "time")
+    return any_time(number, "time")
 
 
 FORMATS = {"csv": Format("csv", "a CSV table of messages", _claim, _read, takes_session=True)}

@@ -28,7 +28,7 @@ from memdb.transfer.lines import Item, any_time
 PEEKS = 4  # conversations that are asked for the format: the first may be broken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from memdb.transfer.formats.base import Read, Request
@@ -99,13 +99,8 @@ def _said(
     firsts = {one: several[0][1] for one, several in ids.items()}
     times = {one: _time(response.get("create_time")) for one, response in firsts.items()}
     is_tree = any(response.get(PARENT) for response in firsts.values())
-    parents = (
-        _parents(firsts, times)
-        if not is_tree
-        else parents_of(
-            (one, str(response.get(PARENT) or "") or None) for one, response in firsts.items()
-        )
-    )
+    named = ((one, response.get(PARENT) or None) for one, response in firsts.items())
+    parents = parents_of(named) if is_tree else _by_time(times)
     ordered = in_order(parents, shown if shown in ids else newest_last(parents, times))
     found: list[tuple[str, dict[str, Any]]] = []
     out: list[Item] = []
@@ -132,9 +127,10 @@ def _response(given: Any) -> dict[str, Any]:
     return response if isinstance(response, dict) else {}
 
 
-def _parents(ids: Iterable[str], times: dict[str, int | None]) -> dict[str, str | None]:
+def _by_time(times: dict[str, int | None]) -> dict[str, str | None]:
     """Return what each stands behind by its time, where the export does not say it."""
-    by_time = sorted(ids, key=lambda one: times[one] or 0) if all(times.values()) else [*ids]
+    is_timed = all(times.values())
+    by_time = sorted(times, key=lambda one: times[one] or 0) if is_timed else [*times]
     return dict(zip(by_time, [None, *by_time], strict=False))
 
 

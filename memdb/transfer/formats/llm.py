@@ -10,7 +10,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from memdb.transfer.formats.sqlite import database_format
-from memdb.transfer.sqlite_files import ROW, plain_text, read_rows, utc_time
+from memdb.transfer.lines import utc_time
+from memdb.transfer.sqlite_files import ROW, plain_text, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def _response(row: dict[str, Any], title: Any) -> Iterator[dict[str, Any]]:
     if title:
         yield {"kind": "session", "name": line["session"], "title": plain_text(title)}
     if row["datetime_utc"]:
-        line["created_ms"] = utc_time(row["datetime_utc"])
+        line["created_ms"] = utc_time(row["datetime_utc"], "datetime_utc")
     for role, name in (("system", "system"), ("user", "prompt"), ("assistant", "response")):
         if row[name]:
             author = {"author": plain_text(row["model"])} if role == "assistant" else {}
@@ -92,7 +93,7 @@ def _message(
     else:
         line["parts"] = parts
     if turn.get("datetime_utc"):
-        line["created_ms"] = utc_time(turn["datetime_utc"])
+        line["created_ms"] = utc_time(turn["datetime_utc"], "datetime_utc")
     if line["role"] == "assistant" and turn.get("model"):
         line["author"] = plain_text(turn["model"])
     return line

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.transfer.formats.base import NOTE, Format, elements, groups, left_out, nested
-from memdb.transfer.lines import Item, iso_time
+from memdb.transfer.lines import Item, utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ def _memory(place: str, value: Any, mine: str | None) -> Iterator[Item]:
     categories = value.get("categories")
     if isinstance(categories, list):
         fields["keywords"] = [word for word in categories if isinstance(word, str) and word]
-    fields["created_ms"] = iso_time(value.get("created_at"), "created_at")
+    fields["created_ms"] = utc_time(value.get("created_at"), "created_at")
     yield Item(place, "entry", {name: one for name, one in fields.items() if one is not None})
 
 

@@ -14,9 +14,9 @@ from memdb.errors import InvalidInput
 from memdb.transfer.files import is_memdb
 from memdb.transfer.formats.base import LEFT_OUT, MISSHAPEN, Format, groups, refused
 from memdb.transfer.formats.jsonl import read_line
-from memdb.transfer.lines import REFUSALS, Item
+from memdb.transfer.lines import REFUSALS, Item, utc_time
 from memdb.transfer.source import parse_line
-from memdb.transfer.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows, utc_time
+from memdb.transfer.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -127,7 +127,7 @@ def _row_lines(row: dict[str, Any], columns: TableColumns) -> Iterator[dict[str,
         "external_id": f"{columns.table}/{plain_text(key)}",
     }
     if columns.created is not None and row[columns.created] is not None:
-        line["created_ms"] = utc_time(row[columns.created])
+        line["created_ms"] = utc_time(row[columns.created], "time")
     yield line
 
 
