@@ -45,6 +45,12 @@ START_MS = 1_700_000_000_000
 RAM = Path("/dev/shm")  # of Linux
 RAM_BYTES = 4 << 30  # a container has 64 MB of it if it was not asked for more
 SOURCE_ROOT = Path(memdb.__file__).resolve().parent.parent
+# As a migration does, which is a commit.
+SET_SERVER_FORMAT = """
+WITH marked AS (UPDATE memdb_format SET format = {} RETURNING 1)
+INSERT INTO changes (kind, number) SELECT 'commit', count(*) FROM marked
+ON CONFLICT (kind) DO UPDATE SET number = changes.number + excluded.number
+"""
 # What cannot be collected without a package; the rest of the suite runs without them.
 NEEDS = {
     "llm": ["providers/test_llm*", "providers/test_summaries*"],
@@ -596,6 +602,18 @@ def run_sql(request: pytest.FixtureRequest, databases: Any) -> Callable[..., lis
         return rows  # type: ignore[no-any-return]
 
     return run
+
+
+@pytest.fixture
+def set_format(run_sql: Callable[..., list[Any]]) -> Callable[[MemDB, int], None]:
+    """Return a function that says of an open database that its tables have a format."""
+
+    def put(db: MemDB, number: int) -> None:
+        is_file = isinstance(db._db, SqliteEngine)
+        sql = "PRAGMA user_version = {}" if is_file else SET_SERVER_FORMAT
+        run_sql(db.path, sql.format(number))
+
+    return put
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from memdb.engine.postgres.engine import PostgresEngine
+from memdb.engine.postgres.schema import FORMAT
 from memdb.models.ids import system_clock, uuid7
 from tests.child_processes import free_port
 
@@ -119,7 +120,7 @@ BEGIN
   FOR name IN
     SELECT relname FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
-      AND relname NOT IN ('meta', 'memdb_format')
+      AND relname <> 'memdb_format'
   LOOP
     EXECUTE format('DELETE FROM %I', name);
   END LOOP;
@@ -132,11 +133,12 @@ END $$;
 """
 
 
-# Without partitions, which are read with their tables, the full text, and what tells of commits.
+# Without partitions, which are read with their tables, the full text, and what counts commits.
 TABLES = """
 SELECT relname FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-  AND relname NOT IN ('commits', 'watchers', 'memdb_format') AND relname !~ '^words'
+  AND relname NOT IN ('commits', 'change_counts', 'changes', 'watchers', 'memdb_format')
+  AND relname !~ '^words'
 ORDER BY relname
 """
 
@@ -160,6 +162,7 @@ class Databases:
             self._named("memdb_template"), clock=system_clock, ids=uuid7, partitions=1
         )
         engine.close()
+        self._meta = self.run_sql(self._named("memdb_template"), "SELECT key, value FROM meta")
 
     def _named(self, name: str) -> str:
         return self._address.replace("/postgres", f"/{name}")
@@ -261,8 +264,15 @@ class Databases:
                 self._execute("postgres", f"DROP DATABASE {name} WITH (FORCE)")
                 continue
             self._execute("postgres", _disconnect(name))
-            self._execute(name, RESET)
+            self._reset(name)
             self._free.append(name)
+
+    def _reset(self, name: str) -> None:
+        with psycopg.connect(self._named(name), autocommit=True) as connection:
+            connection.execute(RESET)
+            connection.execute("UPDATE memdb_format SET format = %s", [FORMAT])
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO meta (key, value) VALUES (%s, %s)", self._meta)
 
 
 def _disconnect(name: str) -> str:

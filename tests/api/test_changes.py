@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -197,26 +195,25 @@ with memdb.open(path, embedder=None, durability="process") as db:
 """
 
 
-def test_nothing_of_another_process_is_missed(tmp_path: Path) -> None:
+def test_nothing_of_another_process_is_missed(path: str, start_child: Callable[..., Any]) -> None:
     """Each look names what was written since the one before, while another process writes."""
-    path = tmp_path / "agent.db"
     with memdb.open(path, embedder=None) as db:
         fill(db)
         mark = db.changes().mark
         seen = entries = 0
-        with subprocess.Popen([sys.executable, "-c", PROGRAM, str(path), "200"], cwd=ROOT) as child:
-            is_over = False
-            while not is_over:
-                is_over = child.poll() is not None  # then one more look
-                found = db.changes(mark)
-                mark = found.mark
-                length = db.scope("bob").session("far").last_seq
-                if found.sessions:
-                    assert [place.session for place in found.sessions] == ["far"]
-                    assert found.sessions[0].user == "bob"
-                    seen = max(seen, length)
-                entries += "entry" in found.kinds
-            assert child.returncode == 0
+        child = start_child(PROGRAM, path, 200)
+        is_over = False
+        while not is_over:
+            is_over = child.poll() is not None  # then one more look
+            found = db.changes(mark)
+            mark = found.mark
+            length = db.scope("bob").session("far").last_seq
+            if found.sessions:
+                assert [place.session for place in found.sessions] == ["far"]
+                assert found.sessions[0].user == "bob"
+                seen = max(seen, length)
+            entries += "entry" in found.kinds
+        assert child.returncode == 0
         assert (seen, db.changes(mark).is_empty) == (200, True)
         assert entries > 0
 
@@ -252,19 +249,26 @@ def test_a_slow_look_rests_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert waits == [0.25, 9.0, 9.0]
 
 
-def test_a_file_that_is_replaced_or_migrated_is_said(tmp_path: Path) -> None:
-    """Each with an error of its own, whether or not anybody has written."""
+def test_a_database_that_is_migrated_is_said(
+    path: str, set_format: Callable[[memdb.MemDB, int], None]
+) -> None:
+    """Whether or not anybody has written."""
+    with memdb.open(path, embedder=None) as db:
+        fill(db)
+        mark = db.changes().mark
+        set_format(db, 99)
+        with pytest.raises(memdb.errors.SchemaTooNew):
+            db.changes(mark)
+        set_format(db, 1)
+        db.changes(mark)
+
+
+def test_a_file_that_is_replaced_is_said(tmp_path: Path) -> None:
+    """Whether or not anybody has written."""
     path = tmp_path / "agent.db"
     with memdb.open(path, embedder=None) as db:
         fill(db)
         mark = db.changes().mark
-        with db._db.write() as tx:
-            tx.raw.execute("PRAGMA user_version = 99")
-        with pytest.raises(memdb.errors.SchemaTooNew):
-            db.changes(mark)
-        with db._db.write() as tx:
-            tx.raw.execute("PRAGMA user_version = 1")
-        db.changes(mark)
         path.rename(tmp_path / "kept.db")
         with pytest.raises(memdb.errors.FileError, match="replaced"):
             db.changes(mark)

@@ -32,14 +32,12 @@ LONG = []
 
 
 @pytest.fixture
-def long(path, frozen, ids):
-    """Return the path of a file with 104 messages: one of the system, 100 summarised, 3 not."""
+def long(tmp_path, frozen, ids, make_kept):
+    """Return where a database has 104 messages: one of the system, 100 summarised, 3 not."""
     if not LONG:
-        say(path, 104)
-        LONG[:] = Path(path).read_bytes(), ids.given
-    content, ids.given = LONG
-    Path(path).write_bytes(content)
-    return path
+        LONG[:] = make_kept(tmp_path / "long.db", lambda place: say(place, 104)), ids.given
+    kept, ids.given = LONG
+    return kept.put(tmp_path / "long.db")
 
 
 def summaries_of(told, depth):

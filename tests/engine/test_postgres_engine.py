@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
 import socket
 import struct
+import sys
 import threading
 import time
 from array import array
@@ -570,3 +573,93 @@ def test_vectors_in_the_format_of_pgvector() -> None:
     assert from_pgvector(sent, is_halves=True) == numbers.tobytes()
     assert to_pgvector(floats, is_halves=False) == struct.pack("!HH3f", 3, 0, 0.0, -1.5, 1e-30)
     assert from_pgvector(to_pgvector(floats, is_halves=False)) == floats
+
+
+class Stop(BaseException):
+    """What a signal handler raises."""
+
+
+def stop_at(line: int, call: Callable[[], object]) -> bool:
+    """Run *call*, with Stop so many lines of Python after its start; return whether it came."""
+    left = line
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_name in UNSTOPPED:
+            return None
+        left -= event == "line"
+        if left < 0 and event == "line" and not is_with(frame):
+            raise Stop
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Stop:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def is_with(frame: Any) -> bool:
+    """Return whether a frame is at a `with`: no signal is handled before it calls `__exit__`."""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return line.lstrip().startswith(("with ", "async with "))
+
+
+# What the interpreter calls itself: it would only print the exception.
+UNSTOPPED = ("end_abandoned", "__del__", "_remove", "stop_at")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # connections that nobody could close
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["append", "last", "transaction"])
+def test_an_exception_at_any_line_leaves_nothing_behind(db: memdb.MemDB, name: str) -> None:
+    """As Ctrl-C raises one: no block, no lock, no half-read answer; what follows is whole."""
+    chat = db.scope("ann").session("trip")
+
+    def twice() -> None:
+        with db.transaction():
+            chat.append("user", "first")
+            chat.append("user", "second")
+
+    calls: dict[str, Callable[[], object]] = {
+        "append": lambda: chat.append("user", "one"),
+        "last": lambda: chat.last(3),
+        "transaction": twice,
+    }
+    chat.append("user", "before")
+    line, others = 0, []
+    while stop_at(line, calls[name]):
+        line += 1 + line // 20
+        db._db.pool.end_abandoned()
+        assert (db._db.pool.reading, db._db.pool.writing) == ({}, {})
+        if line % 4:
+            continue
+        thread = threading.Thread(target=lambda: others.append(chat.append("user", "other").seq))
+        thread.start()
+        thread.join(60)
+        assert others[-1] == chat.last_seq
+
+    assert len(others) > 5
+    seqs = [message.seq for message in chat.messages()]
+    assert seqs == [*range(1, len(seqs) + 1)]
+    if name == "transaction":
+        texts = [message.text for message in chat.messages()]
+        assert texts.count("first") == texts.count("second")
+    assert db.file.check(deep=True) == []
+    gc.collect()  # of such connections, in this test
+
+
+def test_closing_in_a_write_undoes_it(
+    engine: PostgresEngine, open_engine: Callable[..., PostgresEngine]
+) -> None:
+    """The block says so, and nothing of it is stored."""
+    with pytest.raises(memdb.Closed), engine.write() as tx:
+        settings.put(tx, {"entry_quota": "7"})
+        engine.close()
+
+    with open_engine().read() as tx:
+        assert settings.get_all(tx) == {}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import memdb
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 # Adds 1 to a shared number so often, by compare-and-swap, and puts a key of its own each time.
@@ -34,18 +33,14 @@ with memdb.open(path, embedder=None, counter="estimate", durability="process") a
 """
 
 
-def add_up(path: Path, processes: int, count: int) -> None:
+def add_up(path: str, start_child: Callable[..., Any], processes: int, count: int) -> None:
     """Let processes add at once, and check that each addition is there."""
     with memdb.open(path, embedder=None, counter="estimate", durability="process"):
         pass
-    words = [sys.executable, "-c", ADDER, str(path)]
-    children = [
-        subprocess.Popen([*words, f"p{number}", str(count)], stderr=subprocess.PIPE)
-        for number in range(processes)
-    ]
+    children = [start_child(ADDER, path, f"p{number}", count) for number in range(processes)]
     for child in children:
         _, errors = child.communicate(timeout=500)
-        assert (child.returncode, errors) == (0, b"")
+        assert (child.returncode, errors) == (0, "")
     with memdb.open(path, embedder=None, counter="estimate") as db:
         items = db.scope("ann").items
         total = items.get(("shared",), "total")
@@ -55,15 +50,15 @@ def add_up(path: Path, processes: int, count: int) -> None:
         assert db.file.check(deep=True) == []
 
 
-def test_processes_lose_no_compare_and_swap(tmp_path: Path) -> None:
+def test_processes_lose_no_compare_and_swap(path: str, start_child: Callable[..., Any]) -> None:
     """4 processes x 15: each addition is there once."""
-    add_up(tmp_path / "agent.db", 4, 15)
+    add_up(path, start_child, 4, 15)
 
 
 @pytest.mark.slow
-def test_many_processes_lose_no_compare_and_swap(tmp_path: Path) -> None:
+def test_many_processes_lose_no_compare_and_swap(path: str, start_child: Any) -> None:
     """8 processes x 150."""
-    add_up(tmp_path / "agent.db", 8, 150)
+    add_up(path, start_child, 8, 150)
 
 
 def test_threads_lose_no_compare_and_swap(tmp_path: Path) -> None:

@@ -179,11 +179,12 @@ def test_a_file_that_is_replaced_is_told(site: Site, tmp_path: Path) -> None:
     assert (refused.status, refused.json["code"]) == (410, "replaced")
 
 
-def test_a_file_that_a_newer_memdb_migrated_is_told(site: Site) -> None:
+def test_a_file_that_a_newer_memdb_migrated_is_told(
+    site: Site, set_format: Callable[..., None]
+) -> None:
     """The stream ends, and nothing is read or written by rules that hold no more."""
     with listening(site) as stream:
-        with site.app.db._db.write() as tx:
-            tx.raw.execute("PRAGMA user_version = 99")
+        set_format(site.app.db, 99)
         assert stream.event() == "migrated"
     said = {"role": "user", "text": "By the API."}
     refused = site.ask("POST", "message", {"user": "ann", "session": "trip"}, said)

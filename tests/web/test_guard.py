@@ -272,7 +272,7 @@ def test_signing_out_ends_the_cookie(page: Site) -> None:
     """It works no more, whoever kept it; those of other browsers do."""
     cookie = page.sign_in()
     about = request(page, path="{base}session", Cookie=cookie).json
-    assert about["file"] == "trip.db"
+    assert about["file"] == page.app.name
     assert (about["read_only"], about["asks_network"]) == (False, False)
     out = request(page, "DELETE", "{base}session", Cookie=cookie)
 

@@ -99,12 +99,13 @@ def test_a_file_that_is_replaced_has_a_page_of_its_own(tab: Tab) -> None:
     path.with_name("kept.db").rename(path)
 
 
-def test_a_file_that_is_migrated_has_a_page_of_its_own(tab: Tab) -> None:
+def test_a_file_that_is_migrated_has_a_page_of_its_own(
+    tab: Tab, set_format: Callable[..., None]
+) -> None:
     """Also after a reload: the server refuses to read it by its old rules."""
     page = tab.open(TRIP)
     page.wait_for_selector("text=● live")
-    with tab.site.app.db._db.write() as tx:
-        tx.raw.execute("PRAGMA user_version = 99")
+    set_format(tab.site.app.db, 99)
     page.wait_for_selector("h1:text('A newer memdb took this file over')")
     page.reload()
     page.wait_for_selector("h1:text('A newer memdb took this file over')")
@@ -247,7 +248,7 @@ def test_the_bar_of_a_narrow_screen_has_five(site: Site, open_tab: Callable[...,
     boxes = [shown.nth(place).bounding_box() for place in range(5)]
     assert all(box["height"] >= 44 and box["x"] + box["width"] <= 360 for box in boxes)
     page.click("nav.rail >> text=More")
-    page.wait_for_selector("dialog >> text=trip.db")
+    page.wait_for_selector(f"dialog >> text={site.app.name}")
     page.click("dialog >> text=Health")
     page.wait_for_selector("h1:has-text('Health')")
     assert page.locator("dialog[open]").count() == 0

@@ -48,9 +48,7 @@ class ReadBlock(Block):
             if around is not None and around.tx is not None and not around.is_abandoned():
                 found: Tx = around.tx
                 return found
-        pool.end_abandoned()
-        self.tx = pool.take()
-        pool.reading[me] = self
+        self.tx = pool.take(pool.reading, self)
         self.tx.begin(writes=False)
         return self.tx
 
@@ -89,9 +87,7 @@ class WriteBlock(Block):
         around = pool.writing.get(me)
         if around is not None and not around.is_abandoned():
             return self._enter_inside(around)
-        pool.end_abandoned()
-        self.tx = pool.take()
-        pool.writing[me] = self
+        self.tx = pool.take(pool.writing, self)
         self.depth = 1
         self.tx.now_ms = self._db.clock()
         self.tx.begin(writes=True)
@@ -128,9 +124,11 @@ class WriteBlock(Block):
                 tx.commit()
                 self._db.commits += 1
                 self._pool.commit_s[self.thread] = perf_counter()
-        except BaseException:
+        except BaseException as error:
             outer.undone += 1
             _undo(tx, level)
+            if not (level or isinstance(error, MemDBError)):
+                tx.is_broken = True  # what it knows of its last commit may be wrong
             self._db.commits += 1  # it may have been committed
             raise
         finally:
@@ -337,7 +335,10 @@ class PostgresEngine(Opened):
         self.pool.run_apart(sql)
 
     def close(self) -> None:
-        """Close every connection; calling it again does nothing."""
+        """Close every connection; calling it again does nothing. Undoes what this thread writes."""
+        writer = self.find_writer()
+        if writer is not None and writer.tx is not None:
+            writer.tx.lose(driver.closed(self.path))
         if self.pool.is_usable:
             self._watch.close()
         self.pool.close()

@@ -161,16 +161,24 @@ class Link:
         self.number = 0
 
     def open(self) -> Wire:
-        """Return the connection, made anew if there is none; psycopg.Error if no server answers."""
-        if self.wire is None:
-            self.wire = connect(self._parameters, self._options)
-        return self.wire
+        """
+        Return the connection, made anew if there is none.
+
+        Raises:
+            psycopg.Error: no server answers, or a call on the connection was interrupted.
+        """
+        wire = self.wire
+        if wire is None:
+            wire = self.wire = connect(self._parameters, self._options)
+        elif not wire.is_whole:  # as after a loss: who repeats makes another
+            raise driver.load().OperationalError("a call on the connection was interrupted")
+        return wire
 
     def undo(self) -> bool:
         """End the open transaction; False if the connection is lost."""
         psycopg = driver.load()
         wire = self.wire
-        if wire is None:
+        if wire is None or not wire.is_whole:
             return False
         with suppress(psycopg.Error):  # that of a statement before
             wire.sync()
@@ -235,7 +243,7 @@ class Link:
     def close(self, *, tidy: bool) -> None:
         """Close the connection; *tidy*: remove its row from `commits`."""
         psycopg = driver.load()
-        if tidy and self.wire is not None and self.writer:
+        if tidy and self.wire is not None and self.wire.is_whole and self.writer:
             with suppress(psycopg.Error):  # `memdb optimize` removes old ones
                 found = statement_of(DELETE_WRITER)
                 self.wire.send(found.sql, found.bind({"writer": self.writer, "before_ms": 0}))

@@ -8,9 +8,10 @@ statement that meets it (`memdb.engine.postgres.connection`).
 from __future__ import annotations
 
 import os
-from threading import Condition
+from _thread import RLock, allocate_lock
 from time import monotonic
 
+from memdb.engine.blocks import ABANDONED_S
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.connection import Tx
 from memdb.engine.postgres.link import Link
@@ -34,7 +35,9 @@ class LinkPool:
     Every connection of one open database.
 
     A block that ended without its exit loses its connection: closing it rolls back what was
-    open. After a fork nothing is usable in the child, and nothing of the parent is closed there.
+    open. The blocks that are alive say how many are in use, not a counter, so an exception
+    between any two bytecodes loses no place. After a fork nothing is usable in the child, and
+    nothing of the parent is closed there.
 
     Attributes:
         reading: The outermost reading block of each thread.
@@ -55,8 +58,8 @@ class LinkPool:
         self.options = options
         self._parameters = parameters
         self._idle: list[Tx] = []
-        self._used = 0
-        self._change = Condition()
+        self._change = RLock()  # `with` on it cannot be interrupted before its body
+        self._wake = allocate_lock()
 
     def guard(self) -> None:
         """Raise Closed if it was closed, WrongProcess after a fork."""
@@ -73,7 +76,7 @@ class LinkPool:
     def check_server(self) -> None:
         """Connect; refuse a server that is too old, and a replica that is to be written."""
         psycopg = driver.load()
-        tx = self.take()
+        tx = self._idle_or_new()
         try:
             info = tx.link.open().raw.info
             if info.server_version < driver.MIN_VERSION:
@@ -90,37 +93,55 @@ class LinkPool:
         finally:
             self.give_back(tx)
 
-    def take(self) -> Tx:
-        """Return a connection that nobody else uses; Busy if none comes back in time."""
+    def take(self, blocks: dict[int, Block], block: Block) -> Tx:
+        """
+        Return a connection that nobody else uses, for *block*, which is one of *blocks* then.
+
+        Raises:
+            Busy: none comes back in time.
+        """
         deadline = monotonic() + max(self.options["timeout_ms"] / 1000, 0.05)
+        self.end_abandoned()
+        while not self._join(blocks, block):
+            if monotonic() > deadline:
+                raise Busy(
+                    f"all {MAX_LINKS} connections of this process are in use: try again, or "
+                    "end blocks and iterators sooner"
+                )
+            self._wake.acquire(timeout=ABANDONED_S)
+            self.end_abandoned()
+        return self._idle_or_new()
+
+    def _join(self, blocks: dict[int, Block], block: Block) -> bool:
+        """Note that a block is in use, unless too many are."""
         with self._change:
-            while self._used >= MAX_LINKS:
-                if not self._change.wait(deadline - monotonic()):
-                    raise Busy(
-                        f"all {MAX_LINKS} connections of this process are in use: try again, or "
-                        "end blocks and iterators sooner"
-                    )
-            self._used += 1
+            if len(self.reading) + len(self.writing) >= MAX_LINKS:
+                self._wake.acquire(blocking=False)  # so that waiting is for the next that ends
+                return False
+            blocks[block.thread] = block
+            return True
+
+    def _idle_or_new(self) -> Tx:
+        with self._change:
             if self._idle:
                 return self._idle.pop()
         return Tx(Link(self._parameters, self.options, self.where))
 
     def give_back(self, tx: Tx) -> None:
         """Keep a connection for the next block, or close it."""
-        is_kept = False
         with self._change:
-            self._used -= 1
-            if not (tx.is_broken or self.is_closed or len(self._idle) >= MAX_IDLE):
+            is_kept = not (tx.is_broken or self.is_closed or len(self._idle) >= MAX_IDLE)
+            if is_kept:
                 self._idle.append(tx)
-                is_kept = True
-            self._change.notify()
+            if self._wake.locked():
+                self._wake.release()
         if not is_kept:
             tx.close()
 
     def run_apart(self, sql: str) -> None:
         """Run a statement that takes no transaction, such as VACUUM."""
         psycopg = driver.load()
-        tx = self.take()
+        tx = self._idle_or_new()
         try:
             tx.link.open().apart(lambda connection: connection.execute(sql, prepare=False))
         except psycopg.Error as error:

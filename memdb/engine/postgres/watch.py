@@ -95,18 +95,17 @@ class Watch:
             now: Ask the server, which then has told all that was committed before: a round
                 trip. False does not wait, and may be late by some milliseconds.
         """
-        if not self._change.acquire(blocking=now):
+        if not now and self._change.locked():
             return None
         psycopg = driver.load()
-        try:
-            if now:
-                return self._ask_now()
-            return self._listen()
-        except psycopg.Error:
-            self._drop()
-            return None
-        finally:
-            self._change.release()
+        with self._change:  # which cannot be interrupted before its body
+            try:
+                if self._wire is not None and not self._wire.is_whole:
+                    self._drop()
+                return self._ask_now() if now else self._listen()
+            except psycopg.Error:
+                self._drop()
+                return None
 
     def _ask_now(self) -> int:
         self._was_started = True

@@ -46,7 +46,14 @@ class Answer:
 
 
 class Wire:
-    """A connection in pipeline mode, with its prepared statements."""
+    """
+    A connection in pipeline mode, with its prepared statements.
+
+    Attributes:
+        raw: psycopg's.
+        is_whole: Whether the last call ran to its end, so that answers are those of the
+            statements that wait for them. Not after an exception of a signal handler.
+    """
 
     __slots__ = (
         "_binary",
@@ -59,6 +66,7 @@ class Wire:
         "_reader",
         "_status",
         "_unsent",
+        "is_whole",
         "raw",
     )
 
@@ -68,6 +76,7 @@ class Wire:
         from psycopg.adapt import Transformer
 
         self.raw = raw
+        self.is_whole = True
         self._pg = raw.pgconn
         self._errors = errors
         self._status = pq.ExecStatus
@@ -83,19 +92,21 @@ class Wire:
 
     def send(self, sql: str, values: Sequence[Any] = ()) -> Answer:
         """Send a statement, prepared at its first use, and return where its answer will be."""
+        encoded = [None if one is None else encode(one) for one in values]
+        formats = [isinstance(one, bytes) for one in values]
+        self.is_whole = False
         name = self._names.get(sql)
         if name is None:
             name = self._names[sql] = b"m%d" % len(self._names)
             self._pg.send_prepare(name, sql.encode())
             self._outstanding.append(name)
-        encoded = [None if one is None else encode(one) for one in values]
-        formats = [isinstance(one, bytes) for one in values]
         self._pg.send_query_prepared(name, encoded, formats, 1)
         answer = Answer(sql)
         self._outstanding.append(answer)
         self._unsent += 200 + sum(len(one) for one in encoded if one)
         if self._unsent > FLUSH_BYTES:
-            self.flush()
+            self._flush()
+        self.is_whole = True
         if len(self._outstanding) > MAX_OUTSTANDING:
             self.sync()
         return answer
@@ -103,6 +114,7 @@ class Wire:
     def rows(self, answer: Answer) -> list[Any]:
         """Wait for the rows of a statement; psycopg.Error if it or one before it failed."""
         if answer.result is None:
+            self.is_whole = False
             self._pg.send_flush_request()
             self._read_until(answer)
         result = answer.result
@@ -112,19 +124,23 @@ class Wire:
 
     def sync(self) -> None:
         """Wait for all answers; psycopg.Error if a statement failed. Then others may be sent."""
+        self.is_whole = False
         self._pg.pipeline_sync()
         self._outstanding.append(None)
         self._read_until(None)
 
     def sync_later(self) -> None:
         """Let the server do what was sent and be idle then, without waiting for it."""
+        self.is_whole = False
         self._pg.pipeline_sync()
         self._outstanding.append(None)
-        self.flush()
+        self._flush()
+        self.is_whole = True
 
     def take_notices(self) -> list[str]:
         """Return what NOTIFY brought since the last call, without waiting."""
         pg = self._pg
+        self.is_whole = False
         pg.consume_input()
         while self._outstanding and not pg.is_busy():
             waiting = self._outstanding.popleft()
@@ -134,22 +150,31 @@ class Wire:
         found = []
         while (notice := pg.notifies()) is not None:
             found.append(notice.extra.decode())
+        self.is_whole = True
         return found
 
     def apart(self, work: Callable[[Any], Any]) -> Any:
         """Return what *work* returns of the psycopg connection, outside of the pipeline."""
         self.sync()
+        self.is_whole = False
         self._pg.exit_pipeline_mode()
         try:
-            return work(self.raw)
-        finally:
-            if not self.raw.closed:
-                self._pg.enter_pipeline_mode()
+            found = work(self.raw)
+        except Exception:
+            self._go_on()
+            raise
+        self._go_on()
+        return found
+
+    def _go_on(self) -> None:
+        if not self.raw.closed:
+            self._pg.enter_pipeline_mode()
+            self.is_whole = True
 
     def _read_until(self, last: Answer | None) -> None:
         """Read answers until that of *last*, or that of the last sync; raise the first error."""
         error: Any = None
-        self.flush()
+        self._flush()
         while self._outstanding:
             waiting = self._outstanding.popleft()
             result = self._next_result()
@@ -164,6 +189,7 @@ class Wire:
                 break
         if error is None and last is not None and last.result is None:
             error = self._errors.PipelineAborted("a statement before failed")
+        self.is_whole = True
         if error is not None:
             raise error
 
@@ -200,7 +226,7 @@ class Wire:
             pg.consume_input()
         return pg.get_result()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Let the server do what was sent, without waiting for its answers."""
         self._unsent = 0
         pg = self._pg
