@@ -73,6 +73,13 @@ class Tx(Protocol):
     def one(self, sql: str, values: Values | None = None) -> Row | None:
         """Return the first row of a query, None without one."""
 
+    def expect(self, sql: str, values: Values | None = None) -> None:
+        """
+        Let a query be answered together with the next one: `all` or `one` will ask it soon.
+
+        For snapshots, where each question costs a round trip; else it does nothing.
+        """
+
     def pages(self, sql: str, after: dict[str, Any]) -> Iterator[list[Row]]:
         """
         Yield the rows of a query with a LIMIT in pages, from the key *after* to the end.

@@ -19,6 +19,7 @@ from memdb.records.scopes import find_session
 from memdb.summaries.planning import (
     Step,
     count_leaves_due,
+    expect_plan,
     leaf_step,
     plan,
     step_above,
@@ -113,6 +114,7 @@ class Summaries:
         """Return whether `drain` would make a summary now."""
         if self._db.writing:
             return False
+        expect_plan(tx, session, self.settings, 1)
         known = sessions.identity(tx, session)
         return known is not None and bool(plan(tx, session, known[0], self.settings, 1))
 

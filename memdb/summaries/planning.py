@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from memdb.conversations.tool_calls import has_open_call, units
 from memdb.engine.branches import regions_of
-from memdb.models.ids import MAX_INT
+from memdb.models.ids import MAX_INT, is_branch
 from memdb.models.record import Record
 from memdb.summaries.summarizer import items_of_messages, items_of_summaries
 from memdb.tables import messages, sessions, summaries
@@ -90,6 +90,14 @@ def plan(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list
     return []
 
 
+def expect_plan(tx: Tx, session: int, settings: Settings, most: int) -> None:
+    """Let what `plan` reads be answered together; of a branch it is asked in turn."""
+    if not is_branch(session):
+        sessions.expect_last_seq(tx, session)
+        depths, limit = settings.summary_max_depth, _most_loose(settings, most)
+        summaries.expect_loose(tx, session, depths, limit)
+
+
 def count_leaves_due(tx: Tx, session: int, settings: Settings, most: int) -> int:
     """Return about how many leaves of a path are due, *most* at most; reads no message."""
     due = covered = 0
@@ -149,10 +157,15 @@ def _leaves(tx: Tx, session: int, name: str, settings: Settings, most: int) -> l
     return found
 
 
+def _most_loose(settings: Settings, most: int) -> int:
+    """Return how many summaries of a depth *most* steps stand for."""
+    return settings.summary_condense_at + settings.summary_group * (most - 1)
+
+
 def _condensed(tx: Tx, session: int, settings: Settings, most: int) -> list[Step]:
     for depth in range(settings.summary_max_depth):
-        wanted = settings.summary_condense_at + settings.summary_group * (most - 1)
-        loose = summaries.loose(tx, session, depth, wanted)
+        least = settings.summary_condense_at
+        loose = summaries.loose(tx, session, depth, _most_loose(settings, most), least)
         found: list[Step] = []
         while len(loose) >= settings.summary_condense_at and len(found) < most:
             group, loose = loose[: settings.summary_group], loose[settings.summary_group :]

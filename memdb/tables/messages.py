@@ -465,12 +465,21 @@ def last(
     """Return the newest *count* messages before *before_seq*, oldest of them first."""
     if is_branch(session):
         return _last_on_path(tx, session, session_name, count, before_seq)
-    low, high = session_range(session)
-    before = high + 1 if before_seq is None else session + before_seq
-    values = {"low": low, "before": before, "session_name": session_name, "limit": count}
-    rows = tx.all(SELECT_LAST, {**values, **MASKS})
+    rows = tx.all(SELECT_LAST, _last_values(session, session_name, count, before_seq))
     rows.reverse()
     return _to_messages(tx, rows)
+
+
+def expect_last(tx: Tx, session: int, session_name: str, count: int) -> None:
+    """Let what `last` reads be answered with other questions; of a branch it is asked in turn."""
+    if not is_branch(session):
+        tx.expect(SELECT_LAST, _last_values(session, session_name, count, None))
+
+
+def _last_values(session: int, name: str, count: int, before_seq: int | None) -> dict[str, Any]:
+    low, high = session_range(session)
+    before = high + 1 if before_seq is None else session + before_seq
+    return {"low": low, "before": before, "session_name": name, "limit": count, **MASKS}
 
 
 def _after_on_path(

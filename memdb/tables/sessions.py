@@ -529,6 +529,11 @@ def last_seq(tx: Tx, session: int) -> int:
     return 0 if row is None else int(row[0])
 
 
+def expect_last_seq(tx: Tx, session: int) -> None:
+    """Let what `last_seq` reads be answered with other questions."""
+    tx.expect(SELECT_LAST_SEQ, {"id": session})
+
+
 class SessionPage(Record):
     """
     Which sessions of a scope are listed, and in what order.

@@ -131,7 +131,7 @@ SELECT id FROM summaries WHERE session_id = :session_id AND depth = :depth ORDER
 """
 
 SELECT_FRONTIER = """/* summaries.frontier */
-SELECT id FROM summaries
+SELECT id, first_seq FROM summaries
 WHERE
   session_id = :session_id
   AND depth = :depth
@@ -248,6 +248,9 @@ UPDATE summaries SET text = NULL, bigrams = NULL WHERE id = :id
 """
 
 MAX_DEPTH = 31
+
+# Depths that trees of most sessions have.
+USUAL_DEPTHS = 4
 HASH_BYTES = 8
 
 # What the hash of a node is made of, in this order.
@@ -432,15 +435,18 @@ def frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[tuple[Summ
 def _frontier(tx: Tx, session: int, last_seq: int, limit: int) -> list[Summary]:
     """Return what `frontier` does, of one row."""
     span = _leaf_span(tx, session, MAX_SEQ)
-    found: list[Summary] = []
-    depth = 0
-    while span is not None and depth <= MAX_DEPTH and len(found) < limit:
-        values = {"session_id": session, "depth": depth, "last_seq": last_seq}
-        found += _fetch(tx, tx.all(SELECT_FRONTIER, {**values, "limit": limit - len(found)}))
-        if found and found[-1].first_seq <= span[0]:
+    if span is None:
+        return []
+    values = {"session_id": session, "last_seq": last_seq, "limit": limit}
+    depths = [{**values, "depth": depth} for depth in range(MAX_DEPTH + 1)]
+    for one in depths[:USUAL_DEPTHS]:
+        tx.expect(SELECT_FRONTIER, one)
+    found: list[Row] = []
+    for one in depths:
+        found += tx.all(SELECT_FRONTIER, one)[: limit - len(found)]
+        if len(found) >= limit or (found and found[-1][1] <= span[0]):
             break
-        depth += 1
-    return found
+    return _fetch(tx, found)
 
 
 def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = MAX_INT) -> list[Summary]:
@@ -449,10 +455,18 @@ def sources(tx: Tx, node: Summary, after_seq: int = 0, limit: int = MAX_INT) -> 
     return _fetch(tx, tx.all(SELECT_SOURCES, values))
 
 
-def loose(tx: Tx, session: int, depth: int, limit: int) -> list[Summary]:
-    """Return the oldest nodes of a depth that no other stands for, oldest first."""
+def loose(tx: Tx, session: int, depth: int, limit: int, least: int = 1) -> list[Summary]:
+    """Return the oldest nodes of a depth that no other stands for, [] if fewer than *least*."""
     values = {"session_id": session, "depth": depth, "limit": limit}
-    return _fetch(tx, tx.all(SELECT_LOOSE, values))
+    found = tx.all(SELECT_LOOSE, values)
+    return _fetch(tx, found) if len(found) >= least else []
+
+
+def expect_loose(tx: Tx, session: int, depths: int, limit: int) -> None:
+    """Let what `leaf_span` and `loose` read of some depths be answered together."""
+    tx.expect(SELECT_LEAF_SPAN, {"session_id": session, "last_seq": MAX_SEQ})
+    for depth in range(depths):
+        tx.expect(SELECT_LOOSE, {"session_id": session, "depth": depth, "limit": limit})
 
 
 def leaf_span(tx: Tx, session: int) -> tuple[int, int] | None:

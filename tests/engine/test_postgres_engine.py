@@ -22,6 +22,7 @@ from memdb.engine.postgres.connection import FENCE
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.engine import PostgresEngine
 from memdb.engine.postgres.schema import FORMAT
+from memdb.engine.postgres.wire import Wire
 from memdb.models.ids import system_clock, uuid7
 from memdb.tables import scopes, sessions, settings
 
@@ -181,7 +182,7 @@ def test_a_read_sees_one_moment(open_engine: Callable[..., PostgresEngine]) -> N
         with writer.write() as other:
             scopes.ensure(other, "app", "ann", "u")
 
-        assert scopes.list_all(tx) == []
+        assert tx.all("SELECT count(*) FROM scopes") == [(0,)]
     with reader.read() as tx:
         assert len(scopes.list_all(tx)) == 1
 
@@ -223,6 +224,66 @@ def test_a_lost_connection_is_not_noticed(address: str, engine: PostgresEngine) 
         assert sessions.find(tx, ann, "one") == first
         kill_all(address)
         assert [name for _, name in sessions.names(tx, [first]).items()] == ["one"]
+
+
+COUNT = "SELECT count(*) FROM scopes WHERE scope_no > :n"
+
+
+@contextmanager
+def calls_of(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[list[Any]]:
+    """Yield the first argument of each call of a method of the wire."""
+    real, calls = getattr(Wire, name), []
+
+    def counting(self: Wire, *given: Any) -> Any:
+        calls.append(given[0])
+        return real(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Wire, name, counting)
+        yield calls
+
+
+def test_a_snapshot_asks_nothing_twice(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a caller changed its rows. What a write reads may change."""
+    with engine.read() as tx, calls_of(monkeypatch, "send") as sent:
+        tx.all(COUNT, {"n": 0}).clear()
+        assert tx.all(COUNT, {"n": 0}) == [(0,)]
+        assert tx.all(COUNT, {"n": 1}) == [(0,)]
+    assert len([sql for sql in sent if "count" in sql]) == 2
+
+    with engine.write() as tx:
+        tx.expect(COUNT, {"n": 0})
+        assert tx.all(COUNT, {"n": 0}) == [(0,)]
+        scopes.ensure(tx, "app", "ann", "u")
+        assert tx.all(COUNT, {"n": 0}) == [(1,)]
+
+
+def test_what_is_sent_ahead_is_answered_together(
+    address: str, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One wait for all; what is never asked disturbs nothing, and a loss neither."""
+    with engine.read() as tx:
+        for number in range(3):
+            tx.expect(COUNT, {"n": number})
+        with calls_of(monkeypatch, "_read_until") as waits:
+            assert tx.one(COUNT, {"n": 1}) == (0,)
+            assert tx.one(COUNT, {"n": 0}) == (0,)
+        assert len(waits) == 1
+
+    with engine.read() as tx:
+        tx.expect(COUNT, {"n": 0})
+        kill_all(address)
+        assert tx.one(COUNT, {"n": 1}) == (0,)
+        assert tx.one(COUNT, {"n": 0}) == (0,)
+    with engine.read() as tx:
+        tx.expect("SELECT 1 / 0")
+        tx.expect(COUNT, {"n": 0})
+        with pytest.raises(memdb.MemDBError):
+            tx.one(COUNT, {"n": 0})
+    with engine.read() as tx:
+        assert tx.one(COUNT, {"n": 0}) == (0,)
 
 
 def test_a_write_that_read_what_changed_is_refused(
@@ -533,8 +594,8 @@ def test_a_long_read_is_not_kept(engine: PostgresEngine) -> None:
         for number in range(100):
             tx.all("SELECT repeat('x', 1000000), CAST(:n AS BIGINT)", {"n": number})
 
-        assert tx._sent == []
-        assert not tx._repeatable
+        assert tx._asked.statements == []
+        assert not tx._asked.is_whole
 
 
 LISTS = """/* test.lists */

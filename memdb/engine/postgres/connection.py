@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from memdb.engine.kinds import kind_loaded
 from memdb.engine.postgres import driver
+from memdb.engine.postgres.asked import Asked
 from memdb.engine.postgres.binary import copy_rows
 from memdb.engine.postgres.dialect import Statement, statement_of
 from memdb.engine.postgres.facts import Facts
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from memdb.engine.postgres.link import Link
     from memdb.engine.postgres.vectors import PostgresVectors
     from memdb.engine.postgres.words import PostgresWords
-
-# A transaction of more statements is not repeated: it would keep too much in memory.
-MAX_REPEATED = 20_000
-MAX_REPEATED_BYTES = 64 << 20
 
 # What the two numbers of an advisory lock say: "memd", and what is locked.
 LOCK_SPACE = 0x6D656D64
@@ -95,6 +92,7 @@ class Tx:
     """
 
     __slots__ = (
+        "_asked",
         "_begun",
         "_facts",
         "_has_changed",
@@ -102,9 +100,6 @@ class Tx:
         "_kinds",
         "_locks",
         "_lost",
-        "_repeatable",
-        "_sent",
-        "_sent_bytes",
         "_vectors",
         "_words",
         "_writes",
@@ -131,12 +126,9 @@ class Tx:
         self.is_fenced = writes
         self._begun = False
         self._has_changed = False
-        self._repeatable = True
+        self._asked = Asked(reads_only=not writes)
         self._lost: MemDBError | None = None
         self._locks: set[int] = set()
-        # Statements, their values, and their rows if somebody read them.
-        self._sent: list[tuple[str, list[Any], list[Row] | None]] = []
-        self._sent_bytes = 0
         self._is_unsettling = False
         self._kinds: set[str] = set()  # of the things that it changed
 
@@ -157,6 +149,9 @@ class Tx:
         if statement.drawn is not None:
             values = {**values, "drawn": self._draw(statement.drawn)}
         bound = statement.bind(values)
+        known = self._asked.find(statement.sql, bound)
+        if known is not None:
+            return known
         rows = self._ask(statement, bound, values)
         self._note(statement, bound, rows, changed=len(rows))
         if statement.is_relying and not rows:
@@ -176,12 +171,26 @@ class Tx:
         while True:
             try:
                 wire = self.link.open()
-                rows: list[Row] = wire.rows(wire.send(statement.sql, bound))
+                ahead = self._asked.take_ahead(statement.sql, bound)
+                rows: list[Row] = wire.rows(ahead or wire.send(statement.sql, bound))
                 break
             except psycopg.Error as error:
                 tries = tries or Tries()
                 self._recover(error, tries)
         return rows
+
+    def expect(self, sql: str, values: Values | None = None) -> None:
+        """Send a query that `all` or `one` will ask; see `memdb.engine.base.Tx`."""
+        statement = statement_of(sql)
+        bound = statement.bind(values or EMPTY)
+        if self._lost is None and self._asked.lacks(statement.sql, bound):
+            psycopg = self._prepare_for(statement, values or EMPTY)
+            try:
+                answer = self.link.open().send(statement.sql, bound)
+            except psycopg.Error as error:
+                self._recover(error, Tries())
+            else:
+                self._asked.put_ahead(statement.sql, bound, answer)
 
     def one(self, sql: str, values: Values | None = None) -> Row | None:
         """Return the first row of a query, None without one."""
@@ -240,18 +249,7 @@ class Tx:
         """Keep a statement to be repeated, and what it changed."""
         if statement.kind is not None and changed:
             self._kinds.add(statement.kind)
-        if not self._repeatable:
-            return
-        self._sent.append((statement.sql, bound, rows))
-        self._sent_bytes += _bytes_of(bound)
-        if rows:
-            self._sent_bytes += len(rows) * _bytes_of(rows[0])
-        if len(self._sent) > MAX_REPEATED or self._sent_bytes > MAX_REPEATED_BYTES:
-            self._give_up_repeating()
-
-    def _give_up_repeating(self) -> None:
-        self._repeatable = False
-        self._sent = []
+        self._asked.add(statement.sql, bound, rows)
 
     def _prepare_for(self, statement: Statement, values: Values) -> Any:
         """Begin the transaction and take the lock that a statement needs; return psycopg."""
@@ -299,7 +297,7 @@ class Tx:
             is_lost = is_lost or (error.sqlstate == driver.LOCKED and self.link.waits_for_standby())
             is_passing = is_lost or is_race or is_moved
             may_go = tries.may_go_on(is_race=is_race)
-            if not (self._repeatable and is_passing and may_go):
+            if not (self._asked.is_whole and is_passing and may_go):
                 failed = self._failed(error)
                 is_stale = error.sqlstate == driver.COMPARED
                 failed._is_undone = (is_passing or is_stale) and not tries.is_over
@@ -316,9 +314,10 @@ class Tx:
 
     def _repeat(self) -> None:
         """Run what was sent once more; Busy if an answer differs."""
+        self._asked.forget()
         self._start()
         wire = self.link.open()
-        for sql, bound, rows in self._sent:
+        for sql, bound, rows in self._asked.statements:
             answer = wire.send(sql, bound)
             if rows is not None and wire.rows(answer) != rows:
                 differs = Busy(
@@ -333,6 +332,7 @@ class Tx:
         """Return the memdb error for *error*, which every statement raises from here on."""
         found = driver.translate(error, self.link.where)
         self._facts.clear()
+        self._asked.forget()
         if driver.is_connection_lost(error):
             self.is_broken = True
         if error.sqlstate == driver.COMPARED:
@@ -352,6 +352,7 @@ class Tx:
         """Undo that part; the transaction goes on even if a statement of it failed."""
         psycopg = driver.load()
         self._facts.clear()
+        self._asked.forget()
         if self.is_broken or not self._begun:
             return
         if self._lost is not None:
@@ -456,6 +457,7 @@ class Tx:
     def lose(self, error: MemDBError) -> None:
         """Roll the whole transaction back; until it is left, each statement raises *error*."""
         self.roll_back()
+        self._asked.forget()
         self._lost = error
 
     def roll_back(self) -> None:
@@ -539,7 +541,7 @@ class Tx:
         """
         psycopg = self._prepare_for(statement_of(LOCK), EMPTY)
         self._has_changed = self._writes
-        self._give_up_repeating()
+        self._asked.give_up()
         try:
             return self.link.open().apart(work)
         except psycopg.Error as error:
@@ -561,8 +563,3 @@ class Tx:
     def close(self) -> None:
         """Close the connection, and remove its row from `commits`."""
         self.link.close(tidy=not self.is_broken)
-
-
-def _bytes_of(values: Iterable[Any]) -> int:
-    """Return about how many bytes the values of a statement or a row take."""
-    return 100 + sum(len(one) for one in values if isinstance(one, (str, bytes)))

@@ -116,7 +116,9 @@ class Wire:
         if answer.result is None:
             self.is_whole = False
             self._pg.send_flush_request()
-            self._read_until(answer)
+            # All that were sent, in one wait: some may be sent ahead of their use.
+            asked = (one for one in reversed(self._outstanding) if isinstance(one, Answer))
+            self._read_until(next(asked, answer))
         result = answer.result
         self._reader.set_pgresult(result, format=self._binary)
         found: list[Any] = self._reader.load_rows(0, result.ntuples, tuple)
