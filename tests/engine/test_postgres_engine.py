@@ -724,3 +724,36 @@ def test_closing_in_a_write_undoes_it(
 
     with open_engine().read() as tx:
         assert settings.get_all(tx) == {}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1; SELECT 2",
+        "SELECT 1; COMMIT; DELETE FROM messages",
+        "SELECT 1; COMMIT; DELETE FROM messages; SELECT 3",
+        "WITH gone AS (DELETE FROM messages RETURNING 1) SELECT * FROM gone",
+        "SELECT set_config('transaction_read_only', 'off', true)",
+    ],
+)
+def test_a_query_is_one_that_reads(db: memdb.MemDB, sql: str) -> None:
+    """A second statement could end the transaction that only reads."""
+    chat = db.scope("ann").session("trip")
+    chat.append("user", "kept")
+
+    with pytest.raises(memdb.InvalidInput):
+        db.query(sql)
+
+    assert [message.text for message in chat.messages()] == ["kept"]
+
+
+def test_a_query_leaves_nothing_to_the_session(db: memdb.MemDB) -> None:
+    """No setting and no lock, and it computes no more rows than are asked for."""
+    db.query("SELECT set_config('lock_timeout', '1', false), pg_advisory_lock(1)")
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+
+    assert [row["i"] for row in db.query(endless, limit=3)] == [1, 2, 3]
+    assert db.query("SELECT current_setting('lock_timeout') <> '1ms' AS own").rows == ((1,),)
+    end = time.monotonic() + 60
+    while db.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 1").rows:
+        assert time.monotonic() < end  # the server notices the end of a connection by and by

@@ -511,9 +511,10 @@ class Tx:
 
         def fetch(connection: Any) -> Any:
             connection.execute(f"SET LOCAL statement_timeout = {max(1, int(timeout_s * 1000))}")
-            cursor = connection.execute(sql, values, prepare=False)
-            rows = cursor.fetchmany(limit + 1)
-            columns = tuple(column.name for column in cursor.description or ())
+            # Of the server: it takes one SELECT, and computes and sends no more rows than these.
+            with driver.load().RawServerCursor(connection, "rows") as cursor:
+                rows = cursor.execute(sql, values).fetchmany(limit + 1)
+                columns = tuple(column.name for column in cursor.description or ())
             return columns, rows[:limit], len(rows) > limit
 
         found: tuple[tuple[str, ...], list[Row], bool] = self.apart(fetch)

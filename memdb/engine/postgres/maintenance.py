@@ -243,6 +243,8 @@ class PostgresMaintenance:
         if not text.lstrip(" \n\t(").lower().startswith(("select", "with", "values", "table")):
             raise InvalidInput("only a SELECT can be run: use the methods of memdb to write")
         with self._db.read() as tx:
+            # Not for others: its functions can change settings of the session, or lock.
+            tx.is_broken = True
             try:
                 columns, rows, more = tx.select(with_views(text), bound, limit, timeout_s)
             except MemDBError as error:
