@@ -91,6 +91,7 @@ def diff(tab: Tab, names: Names) -> None:
     """Compare two versions of an artifact."""
     tab.open(f"artifacts?user={names.user}&{names.artifact}&version=2&against=1")
     tab.page.wait_for_selector(".diff .added")
+    tab.page.locator(".diff").evaluate("(table) => table.scrollIntoView()")
 
 
 def save(tab: Tab, names: Names) -> None:

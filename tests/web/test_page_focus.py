@@ -236,13 +236,15 @@ def test_what_was_known_begins_with_what_was_stored(tab: Tab) -> None:
     """The slider does not run through years before the file was there."""
     ann = tab.site.app.db.scope("ann")
     ann.session("past").append("user", "Said long ago.", created=datetime(2001, 9, 9, tzinfo=UTC))
+    for entry in ann.entries.list():  # each is stored anew
+        ann.entries.update(entry.id, text=f"{entry.text} It is known since.")
     page = tab.open("entries?user=ann")
     page.wait_for_selector("[data-entry]")
     page.wait_for_selector("[aria-label='As of'][aria-valuetext]")
     page.press("[aria-label='As of']", "Home")
     page.wait_for_selector("text=Nothing of this was known then.")
 
-    assert "14 November 2023" in page.get_attribute("[aria-label='As of']", "aria-valuetext")
+    assert "14 November 2023 22:13" in page.get_attribute("[aria-label='As of']", "aria-valuetext")
 
 
 def test_the_lanes_of_the_map_have_names(tab: Tab) -> None:

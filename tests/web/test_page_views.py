@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 from base64 import b64encode
+from io import BytesIO
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from hostile_file import fill_hostile
 from page_actions import ACTIONS, Names
-from web_site import opened, served
+from web_site import Clock, opened, served
 
 import memdb
 
@@ -45,6 +46,10 @@ COVERED = """[...document.querySelectorAll('.message > .spread')].filter((head) 
   || head.firstElementChild.getBoundingClientRect().right > head.lastElementChild.getBoundingClientRect().left
 ).map((head) => head.innerText)"""
 AXE = "axe-core@4"
+PICTURED = (
+    "correct", "supersede", "pin", "forget", "receipt", "diff", "palette", "budget", "export",
+    "as-of",
+)  # fmt: skip
 ARTIFACT = "user:0<b>'\".svg"
 
 
@@ -319,6 +324,62 @@ def test_pictures_for_the_docs(open_tab: Callable[..., Tab], tmp_path: Path, the
         sheet.set_content(f"<style>{SHEET}</style>{images}")
         sheet.screenshot(path=PICTURES / f"web-narrow-{theme}.png")
         sheet.close()
+
+
+def demo_names(db: memdb.MemDB) -> Names:
+    """Return what the actions are shown with, in the demo."""
+    entries = db.scope("mara").entries.list()
+    rent = next(one.id for one in entries if "14 500 SEK a month" in one.text)
+    return Names("mara", "budget-review", rent, "name=user:opening-plan.md", "rent")
+
+
+def look_back(tab: Tab, names: Names) -> None:
+    """Show what was known a year ago, in a file that was written for three years."""
+    page = tab.open(f"entries?user={names.user}")
+    page.wait_for_selector("[aria-label='As of'][aria-valuetext]")
+    for key in ("Home", "PageUp", "PageUp", "PageUp", "PageUp"):
+        page.press("[aria-label='As of']", key)
+    page.wait_for_selector("a[data-entry] >> text=Bergen")
+
+
+def know_for_years(path: Path) -> None:
+    """Learn one thing a year since 2023, and that another is not so any more."""
+    clock = Clock(0)
+    with memdb.open(path, embedder=None, clock=clock) as db:
+        ann = db.scope("ann")
+        for text in (
+            "Ann lives in Bergen.",
+            "Ann has a cat called Miso.",
+            "Ann lives in Oslo now.",
+        ):
+            ann.remember(text, category="profile", key="home" if "lives" in text else "cat")
+            clock.now_ms += 365 * 86_400_000
+
+
+@pytest.mark.skipif("not os.environ.get('MEMDB_PICTURES')", reason="MEMDB_PICTURES=1 takes them")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pictures_of_actions(open_tab: Callable[..., Tab], tmp_path: Path, theme: str) -> None:
+    """Take what the documents tell of, each on a copy of the demo, in 40 colours."""
+    images = pytest.importorskip("PIL.Image")
+    path = tmp_path / "demo.db"
+    command = [sys.executable, "-m", "memdb", "demo", "--keep", str(path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    size = {"width": 960, "height": 660}
+    for name in PICTURED:
+        act = look_back if name == "as-of" else ACTIONS[name]
+        copy = tmp_path / f"{name}.db"
+        if name == "as-of":
+            know_for_years(copy)
+        else:
+            shutil.copy(path, copy)
+        with memdb.open(copy) as db, served(db) as site:
+            names = Names("ann", "", 0, "", "") if name == "as-of" else demo_names(db)
+            tab = open_tab(site, color_scheme=theme, viewport=size)
+            act(tab, names)
+            settle(tab.page)
+            assert tab.page.locator(".problem").count() == 0
+            found = images.open(BytesIO(tab.page.screenshot())).convert("RGB").quantize(40)
+            found.save(PICTURES / f"web-do-{name}-{theme}.png", optimize=True)
 
 
 def stay_empty(db: memdb.MemDB) -> str:

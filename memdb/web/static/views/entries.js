@@ -207,9 +207,9 @@ export async function mount(root, ctx) {
     timer = setTimeout(load, 80);
   });
 
-  // From when the first was stored on: what is imported was not known before, however old it is.
-  const info = ctx.scope.user === undefined ? null : get("entries", { ...ctx.scope, inactive: true, limit: 1 }).then(({ items: [first] }) => {
-    if (first) span = [first.stored_ms - 1, Date.now()];
+  // From when the file was made, or its first entry stored: what is imported was not known before, however old it is.
+  const info = ctx.scope.user === undefined ? null : Promise.all([get("file"), get("entries", { ...ctx.scope, inactive: true, limit: 1 })]).then(([{ meta }, { items: [first] }]) => {
+    span = [Math.min(Number(meta.created_ms) || Date.now(), first?.stored_ms ?? Infinity) - 1, Date.now()];
     drawAsOf();
   }).catch(() => {});
   const drawn = drawChips().catch(() => {});
