@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Some containers set it; compiling all modules in each process doubles the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test coverage slow clients lint format fix types hooks bench goals peers docs wheel release clean
+.PHONY: all demo test test-postgres coverage slow clients lint format fix types hooks bench goals peers docs wheel release clean
 
 all: format lint types test
 
@@ -28,6 +28,10 @@ demo: .venv-demo/.installed
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" -n logical --dist worksteal
+
+# The same over a PostgreSQL server from PyPI; tests/over_server.py lists what cannot hold there.
+test-postgres: $(STAMP)
+	$(BIN)/python -m pytest -m "not slow" --engine postgres -n logical --dist worksteal --timeout 900
 
 # The tests of `make test`, with their branch coverage; fails under 95 % (pyproject.toml).
 coverage: $(STAMP)

@@ -191,20 +191,28 @@ def fill(db: MemDB) -> None:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Return the bytes of a closed file with one of everything."""
-    path = tmp_path_factory.mktemp("prepared") / "agent.db"
-    with memdb.open(path) as db:
-        fill(db)
-    return path.read_bytes()
+def prepared(tmp_path_factory: pytest.TempPathFactory, make_kept: Callable[..., Any]) -> Any:
+    """Return what a closed file with one of everything holds."""
+
+    def make(path: str) -> None:
+        with memdb.open(path) as db:
+            fill(db)
+
+    return make_kept(tmp_path_factory.mktemp("prepared") / "agent.db", make)
 
 
 @pytest.fixture
-def filled(tmp_path: Path, prepared: bytes) -> str:
+def filled(tmp_path: Path, prepared: Any) -> str:
     """Return the path of a closed file with one of everything."""
     path = tmp_path / "agent.db"
-    path.write_bytes(prepared)
+    prepared.put(path)
     return str(path)
+
+
+@pytest.fixture
+def stored(tmp_path: Path, filled: str, databases: Any) -> Callable[[], Any]:
+    """Return a function that reads all bytes below the folder, or all rows of a server."""
+    return lambda: bytes_below(tmp_path) if databases is None else databases.rows_of(filled)
 
 
 def bytes_below(folder: Path) -> dict[str, str]:
@@ -225,18 +233,20 @@ def test_every_public_call_is_listed() -> None:
 
 
 @pytest.mark.parametrize("call", WRITES, ids=lambda call: f"{call[0].__name__}.{call[1]}")
-def test_every_write_is_refused(filled: str, tmp_path: Path, call: tuple[type, str]) -> None:
+def test_every_write_is_refused(
+    filled: str, tmp_path: Path, call: tuple[type, str], stored: Callable[[], Any]
+) -> None:
     """Before a model is asked; the folder is byte for byte as before."""
     other = tmp_path / "other.jsonl"
     other.write_text('{"role": "user", "text": "hi"}\n')
-    before = bytes_below(tmp_path)
+    before = stored()
     with (
         memdb.open(filled, mode="read", model=Model(), counter="estimate") as db,
         pytest.raises(memdb.ReadOnly),
     ):
         WRITES[call](db, str(other))
 
-    assert bytes_below(tmp_path) == before
+    assert stored() == before
 
 
 def test_settings_are_refused_at_open(filled: str) -> None:
@@ -245,9 +255,9 @@ def test_settings_are_refused_at_open(filled: str) -> None:
         memdb.open(filled, mode="read", settings={"entry_quota": 7})
 
 
-def test_reading_changes_no_byte(filled: str, tmp_path: Path) -> None:
+def test_reading_changes_no_byte(filled: str, stored: Callable[[], Any]) -> None:
     """No use count, no vector that is due, no summary that is due, no -wal that stays."""
-    before = bytes_below(tmp_path)
+    before = stored()
 
     with memdb.open(filled, mode="read") as db:
         scope = ann(db)
@@ -260,7 +270,7 @@ def test_reading_changes_no_byte(filled: str, tmp_path: Path) -> None:
         assert sum(1 for _ in db.export_lines()) > 70
         db.jobs.pending(), db.file.info(), scope.session("long").host.window(budget_tokens=900)
 
-    assert bytes_below(tmp_path) == before
+    assert stored() == before
 
 
 def test_a_difference_of_an_index_is_found(filled: str, raw: Any) -> None:
