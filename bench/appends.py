@@ -2,14 +2,14 @@
 What one append per call costs in files of 10,000 to 1,000,000 messages.
 
     python bench/appends.py [--messages N ...] [--appends N] [--durability MODE] [--profile]
-    python bench/appends.py --writers 8 [--seconds S]
+    python bench/appends.py --writers 8 [--seconds S] [--raw]
     python bench/appends.py --bulk 100000
 
 Prints p50, mean, p99, p99.9 and max in µs, of the clock and of the thread's own CPU time, the
 sizes in random order. Beside it, 500 appends of each in turn, the raw loop: apsw writing the same
 row and its words, all computed before, into a new file with the same tables. With --profile also where the time
 goes, by statement. With --writers, so many processes append to one file: messages per second,
-errors, lost ones, longest wait. With --bulk, 1,000 messages per call beside a hand-written loop
+errors, lost ones, longest wait; with --raw it is the raw loop that appends. With --bulk, 1,000 messages per call beside a hand-written loop
 that also counts tokens, makes ids, hashes, digests and days, and writes the same rows and index.
 `chrt -f 50 python bench/appends.py` keeps other programs of a busy machine out.
 """
@@ -43,6 +43,7 @@ from memdb.text.tokens import _encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 SEED = 20261122
 SESSION = 500
@@ -50,12 +51,14 @@ TEXTS = 20_000
 TURN = 500
 
 # The scope and the session that the raw loop writes to, in the schema of memdb.
-RAW_PLACE = """
-INSERT INTO scopes (scope_no, uid, app, user_name, created_ms) VALUES (1, 'u', 'default', 'ann', 0);
-INSERT INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
-VALUES ((1 << 44) | (1 << 24), 1, 'u', 's', 0, 0);
+RAW_SCOPE = """
+INSERT OR IGNORE INTO scopes (scope_no, uid, app, user_name, created_ms)
+VALUES (1, 'u', 'default', 'ann', 0)
 """
-RAW_SESSION = (1 << 44) | (1 << 24)
+RAW_SESSION = """
+INSERT INTO sessions (id, scope_no, uid, name, created_ms, updated_ms)
+VALUES (:session, 1, :name, :name, 0, 0)
+"""
 RAW_INSERT = """
 INSERT INTO messages (
   id, uid, role_code, author, text, parts, external_id, tokens, counter_code, metadata,
@@ -73,6 +76,7 @@ SET
   message_count = message_count + :count,
   tokens = tokens + :tokens,
   updated_ms = :ms
+WHERE id = :session
 """
 
 
@@ -85,6 +89,7 @@ def main() -> None:
     parser.add_argument("--pause-ms", type=float, default=0, help="between two appends")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--writers", type=int, default=0)
+    parser.add_argument("--raw", action="store_true", help="with --writers: apsw alone")
     parser.add_argument("--bulk", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--folder", type=Path, help="keeps the files for the next run")
@@ -172,21 +177,27 @@ def measure(path: Path, size: int, given: argparse.Namespace) -> None:
 class RawLoop:
     """What apsw alone takes for the same rows in the same tables, one commit each call."""
 
-    def __init__(self, path: Path, durability: str) -> None:
+    def __init__(self, path: Path, durability: str, place: int = 0) -> None:
         self.raw = apsw.Connection(str(path))
+        self.raw.set_busy_timeout(60_000)
         register_functions(self.raw)
         self.raw.execute("PRAGMA journal_mode = WAL").fetchall()
         self.raw.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
         self.raw.wal_autocheckpoint(4000)
-        self.raw.execute(read_schema()).fetchall()
-        self.raw.execute(RAW_PLACE).fetchall()
+        if not self.raw.table_exists("main", "messages"):
+            self.raw.execute(read_schema()).fetchall()
+        self.session = (1 << 44) | ((place + 1) << 24)
+        self.raw.execute("BEGIN IMMEDIATE")
+        self.raw.execute(RAW_SCOPE)
+        self.raw.execute(RAW_SESSION, {"session": self.session, "name": f"s{place}"})
+        self.raw.execute("COMMIT")
         self.number = 0
 
     def append(self, text: str) -> None:
         self.number += 1
         row = {
-            "id": RAW_SESSION + self.number,
-            "uid": b"0193a5d200007000",
+            "id": self.session + self.number,
+            "uid": (self.session + self.number).to_bytes(16, "big"),
             "text": text,
             "n": 30,
             "hash": b"01234567",
@@ -195,7 +206,7 @@ class RawLoop:
         }
         run = self.raw.execute
         run("BEGIN IMMEDIATE")
-        run(RAW_UPDATE, {"count": 1, "tokens": 30, "ms": row["ms"]})
+        run(RAW_UPDATE, {"count": 1, "tokens": 30, "ms": row["ms"], "session": self.session})
         run(RAW_INSERT, row)
         run(RAW_INDEX, row)
         run("COMMIT")
@@ -209,7 +220,7 @@ class RawLoop:
             said = f"\1{uid}\0\1user\0\0\1{text}\0\0\0\0\1{now}\0"
             rows.append(
                 {
-                    "id": RAW_SESSION + self.number,
+                    "id": self.session + self.number,
                     "uid": bytes.fromhex(uid.replace("-", "")),
                     "text": text,
                     "n": len(count(text)),
@@ -221,7 +232,10 @@ class RawLoop:
         tokens = sum(row["n"] for row in rows)
         run = self.raw.execute
         run("BEGIN IMMEDIATE")
-        run(RAW_UPDATE, {"count": len(rows), "tokens": tokens, "ms": now})
+        run(
+            RAW_UPDATE,
+            {"count": len(rows), "tokens": tokens, "ms": now, "session": self.session},
+        )
         self.raw.executemany(RAW_INSERT, rows)
         self.raw.executemany(RAW_INDEX, rows)
         run("COMMIT")
@@ -280,13 +294,19 @@ def load(folder: Path, given: argparse.Namespace) -> None:
 
 def write_together(path: Path, given: argparse.Namespace) -> None:
     """Let processes append to one file until the time is over, and look for what they wrote."""
-    with memdb.open(path, durability=given.durability) as db:
-        db.scope("ann").session("first").append("user", "the first makes the file")
+    if given.raw:
+        RawLoop(path, given.durability, place=given.writers)
+    else:
+        with memdb.open(path, durability=given.durability) as db:
+            db.scope("ann").session("first").append("user", "the first makes the file")
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
-    start = time.time() + 3
+    start = context.Barrier(given.writers)
     tasks = [
-        context.Process(target=_write, args=(str(path), number, start, given, queue))
+        context.Process(
+            target=_write_raw if given.raw else _write,
+            args=(str(path), number, start, given, queue),
+        )
         for number in range(given.writers)
     ]
     for task in tasks:
@@ -294,30 +314,40 @@ def write_together(path: Path, given: argparse.Namespace) -> None:
     answers = [queue.get(timeout=given.seconds + 120) for _ in tasks]
     for task in tasks:
         task.join()
+    waits = spread([wait for answer in answers for wait in answer[4]])
+    if given.raw:
+        print(f"raw {together(given, answers)}\n  of all {waits}")
+        return
     lost = 0
     with memdb.open(path) as db:
         for number, written, _, _, _ in answers:
             lost += written - len(db.scope("ann").session(f"w{number}").last(1_000_000))
         findings = db.file.check()
-    total = sum(answer[1] for answer in answers)
-    waits = [wait for answer in answers for wait in answer[4]]
-    fair = min(answer[1] for answer in answers) / max(answer[1] for answer in answers)
     print(
-        f"{given.writers} writers  {total / given.seconds:8.0f} per s  errors "
-        f"{sum(answer[3] for answer in answers)}  lost {lost}  findings {len(findings)}  "
-        f"longest {max(answer[2] for answer in answers) / 1000:.1f} ms  fairness {fair:.2f}\n"
-        f"  of all {spread(waits)}"
+        f"{together(given, answers)}  errors {sum(answer[3] for answer in answers)}  lost {lost}  "
+        f"findings {len(findings)}\n  of all {waits}"
     )
 
 
-def _write(path: str, number: int, start: float, given: argparse.Namespace, queue: object) -> None:
+def together(given: argparse.Namespace, answers: list[Any]) -> str:
+    """Return how much the writers wrote and how long one waited."""
+    written = [answer[1] for answer in answers]
+    return (
+        f"{given.writers} writers  {sum(written) / given.seconds:8.0f} per s  longest "
+        f"{max(answer[2] for answer in answers) / 1000:.1f} ms  fairness "
+        f"{min(written) / max(written):.2f}"
+    )
+
+
+def _write(path: str, number: int, start: Any, given: argparse.Namespace, queue: Any) -> None:
     texts = corpus.texts(2000, seed=number)
     written = errors = 0
     waits = []
     with memdb.open(path, durability=given.durability) as db:
         chat = db.scope("ann").session(f"w{number}")
         chat.append("user", texts[0])
-        time.sleep(max(0, start - time.time()))
+        db.file.count_tokens(corpus.texts(5000, seed=7))  # as in a process that runs for long
+        start.wait()
         end = time.monotonic() + given.seconds
         while time.monotonic() < end:
             begin = time.perf_counter_ns()
@@ -328,7 +358,20 @@ def _write(path: str, number: int, start: float, given: argparse.Namespace, queu
                 print(error, file=sys.stderr)
                 errors += 1
             waits.append((time.perf_counter_ns() - begin) / 1000)
-    queue.put((number, written + 1, max(waits), errors, waits))  # type: ignore[attr-defined]
+    queue.put((number, written + 1, max(waits), errors, waits))
+
+
+def _write_raw(path: str, number: int, start: Any, given: argparse.Namespace, queue: Any) -> None:
+    raw = RawLoop(Path(path), given.durability, place=number)
+    texts = corpus.texts(2000, seed=number)
+    waits: list[float] = []
+    start.wait()
+    end = time.monotonic() + given.seconds
+    while time.monotonic() < end:
+        begin = time.perf_counter_ns()
+        raw.append(texts[len(waits) % 2000])
+        waits.append((time.perf_counter_ns() - begin) / 1000)
+    queue.put((number, len(waits), max(waits), 0, waits))
 
 
 if __name__ == "__main__":
