@@ -172,6 +172,35 @@ def test_a_reader_keeps_the_wal_from_beginning_anew_and_nothing_else(
     assert found(db) == 61
 
 
+def test_one_process_moves_the_wal(
+    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that finds a WAL which began anew, or another at work, keeps no writer waiting."""
+    db, other = open_db(path), open_db(path)
+    kept(db)._wal_from = kept(db)._wal_due = 1 << 20
+    append(db, 60)
+    asked = []
+    write_briefly = db._db.write_briefly
+
+    def ask() -> Any:
+        asked.append(1)
+        return write_briefly()
+
+    monkeypatch.setattr(db._db, "write_briefly", ask)
+    kept(db)._wal_from = 20
+
+    with monkeypatch.context() as at_work:
+        at_work.setattr(upkeep, "CHECKPOINT_NOW", "SELECT 1, -1, -1")  # what SQLite answers then
+        kept(db)._move_wal(db._db)
+    assert asked == []
+    kept(db)._move_wal(db._db)
+    assert asked == [1]
+    append(other, 1)
+    kept(db)._move_wal(db._db)
+    assert asked == [1]
+    assert found(db) == 61
+
+
 def test_closing_waits_for_the_step(path: str, open_db: Callable[..., MemDB]) -> None:
     """The file is whole then, without a WAL, whatever the thread was doing."""
     for number in range(12):

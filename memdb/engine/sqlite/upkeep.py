@@ -268,10 +268,13 @@ class Upkeep:
         """
         Move the WAL into the file, so that the next write begins it anew.
 
-        Most of it while others write; they wait for the rest.
+        Most of it while others write; they wait for the rest. One process does so: every other
+        finds it at work, or a WAL that began anew.
         """
         with db.apart() as beside:
-            beside.all(CHECKPOINT_NOW)
+            (is_busy, pages, _) = beside.all(CHECKPOINT_NOW)[0]
+            if is_busy or pages < self._wal_from:
+                return
             self.is_waiting = True
             try:
                 with db.write_briefly():
