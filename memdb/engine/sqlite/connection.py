@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 
-# Longest sleep between two tries for the write lock. Random short sleeps kept
-# the longest wait of 8 writers at 92 ms; SQLite's own back-off let one starve
+# Longest sleep between two tries for a lock. Random short sleeps kept the longest
+# wait of 8 writers at 92 ms; SQLite's own back-off let one starve
 # for 1.5 s. Source: ADR-0002.
 BUSY_SLEEP_S = 0.0004
 
@@ -99,6 +99,35 @@ PRAGMA auto_vacuum = INCREMENTAL
 """
 
 SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
+
+
+class BusyHandler:
+    """
+    A handler that sleeps a random moment until its time is over.
+
+    Attributes:
+        timeout_ms: How long it waits for a lock.
+    """
+
+    __slots__ = ("_spread", "_started", "timeout_ms")
+
+    def __init__(self, timeout_ms: int) -> None:
+        """Wait up to *timeout_ms*."""
+        self.timeout_ms = timeout_ms
+        self._started = 0.0
+        # It only has to differ between processes.
+        self._spread = os.getpid() % 97 / 97
+
+    def __call__(self, tries: int) -> bool:
+        """Sleep; return False to give up. SQLite tells how often it called before."""
+        now = time.monotonic()
+        if tries == 0:
+            self._started = now
+        if (now - self._started) * 1000 >= self.timeout_ms:
+            return False
+        self._spread = (self._spread * 61.7 + now * 997) % 1.0
+        time.sleep(BUSY_SLEEP_S * self._spread)
+        return True
 
 
 def connect(
@@ -225,7 +254,7 @@ def _apply(
 
 def set_busy_handler(connection: apsw.Connection, timeout_ms: int) -> None:
     """Let *connection* wait up to *timeout_ms* for locks of others."""
-    connection.set_busy_handler(_busy_handler(timeout_ms))
+    connection.set_busy_handler(BusyHandler(timeout_ms))
 
 
 def harden(connection: apsw.Connection) -> None:
@@ -242,26 +271,6 @@ def harden(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     for limit, most in LIMITS.items():
         connection.limit(limit, most)
-
-
-def _busy_handler(timeout_ms: int) -> Callable[[int], bool]:
-    """Return a handler that sleeps a random moment until *timeout_ms* have passed."""
-    started = 0.0
-    # It only has to differ between processes.
-    spread = os.getpid() % 97 / 97
-
-    def wait(tries: int) -> bool:
-        nonlocal started, spread
-        now = time.monotonic()
-        if tries == 0:
-            started = now
-        if (now - started) * 1000 >= timeout_ms:
-            return False
-        spread = (spread * 61.7 + now * 997) % 1.0
-        time.sleep(BUSY_SLEEP_S * spread)
-        return True
-
-    return wait
 
 
 def _retry_busy(action: Callable[[], object], timeout_ms: int) -> None:

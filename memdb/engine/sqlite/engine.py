@@ -14,7 +14,7 @@ from time import sleep
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import connection as connections
-from memdb.engine.sqlite.connection import MEMORY, Tx, set_busy_handler, translated_errors
+from memdb.engine.sqlite.connection import MEMORY, Tx, translated_errors
 from memdb.engine.sqlite.marker import UseMarker, has_bytes, refuse_foreign_wal
 from memdb.engine.sqlite.pool import NO_WAL_YET, ConnectionPool, ReadBlock
 from memdb.engine.sqlite.schema import prepare
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.proof import SqliteProbes
     from memdb.engine.sqlite.upkeep import Upkeep
     from memdb.engine.sqlite.wal_sync import IdleSync, SharedSync
+    from memdb.engine.sqlite.writer import Writer
     from memdb.models.protocols import Clock, Ids
 
 
@@ -84,23 +85,23 @@ class WriteBlock(Block):
         try:
             if pool.is_closed:  # while this waited
                 pool.guard()
-            self.tx = pool.take_writer()
-            return self._begin(self.tx)
+            self.tx = writer = pool.take_writer()
+            return self._begin(writer)
         except BaseException:
             self._end()
             raise
 
-    def _begin(self, writer: Tx) -> Tx:
+    def _begin(self, writer: Writer) -> Tx:
         """Begin the transaction of the outermost write."""
         self._outer.depth = 1
         if self._timeout_ms is None:
             writer.begin()
         else:
-            set_busy_handler(writer.raw, self._timeout_ms)
+            writer.turns.timeout_ms = self._timeout_ms
             try:
                 writer.begin()
             finally:
-                set_busy_handler(writer.raw, self._pool.options["timeout_ms"])
+                writer.turns.timeout_ms = self._pool.options["timeout_ms"]
         if writer.wal == NO_WAL_YET:
             self._pool.note_wal(writer)
         writer.now_ms = self._db.clock()
@@ -110,7 +111,7 @@ class WriteBlock(Block):
 
     def _enter_inside(self, around: Block) -> Tx:
         """Set a savepoint; in memory, begin the transaction inside a read."""
-        writer: Tx | None = around.tx
+        writer: Writer | None = around.tx
         assert writer is not None  # of an owner
         self._outer, self._level = around, around.depth
         if not self._level:
@@ -525,18 +526,18 @@ class SqliteEngine(Opened):
             writer = self.pool.take_writer()
         except MemDBError:
             return 0  # the next close does it: the WAL is as safe as the file
+        writer.turns.timeout_ms = 0
         try:
             self._move_tail(writer)
             return self.marker.clear(writer)
         finally:
-            set_busy_handler(writer.raw, self.pool.options["timeout_ms"])
+            writer.turns.timeout_ms = self.pool.options["timeout_ms"]
             self.pool.give_back_writer(writer)
 
     def _move_tail(self, writer: Tx) -> None:
         """Complete the index of messages, for other programs that search in a closed file."""
         if writer.take_parts() is None:
             return
-        writer.raw.set_busy_handler(None)
         try:
             writer.begin()
             writer.words.move_tail()

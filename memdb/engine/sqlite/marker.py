@@ -172,11 +172,9 @@ class UseMarker:
         """
         Clear the mark, move the WAL into the file and cut it; return the pages moved.
 
-        Waits for nobody: while another one writes, nothing happens, as that one
-        clears the mark when it closes. Other writers set it again at their next
-        write.
+        To be called with a timeout of 0: while another one writes, nothing happens, as that
+        one clears the mark when it closes. Other writers set it again at their next write.
         """
-        writer.raw.set_busy_handler(None)
         try:
             self._version = None
             busy, moved = cut_wal(writer)

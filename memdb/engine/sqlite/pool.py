@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from memdb.engine.sqlite.writer import Writer
+
     Identity = tuple[int, int] | None
 
 # Readers compare their WAL with that of the file this often: once costs 2 µs.
@@ -89,11 +91,11 @@ class ConnectionPool:
         self._pid = os.getpid()
         self._wal = f"{path}-wal"
         self._identity: Identity = None
-        self._memory: Tx | None = None
+        self._memory: Writer | None = None
         # Called with the pages of the WAL; it takes the place of SQLite's own checkpoints.
         self.on_commit: Callable[[apsw.Connection, str, int], int] | None = None
         self._readers = self._lending.idle
-        self._writers: list[Tx] = []  # one at most
+        self._writers: list[Writer] = []  # one at most
         self._watch: Tx | None = None
         self._checked = 0.0
         _pools[:] = [*(pool for pool in _pools if pool() is not None), ref(self)]
@@ -167,7 +169,7 @@ class ConnectionPool:
         self.guard()  # it may have been closed while this waited
         return Tx(self.open(writable=False))
 
-    def take_writer(self) -> Tx:
+    def take_writer(self) -> Writer:
         """Return the connection for writing; for the owner of the lock."""
         if self.is_memory:
             return self._take_memory()
@@ -176,18 +178,18 @@ class ConnectionPool:
         except IndexError:
             from memdb.engine.sqlite.writer import Writer  # readers do without
 
-            writer = Writer(self.open(writable=True))
+            writer = Writer(self.open(writable=True), self.options["timeout_ms"])
             if self.on_commit is not None:
                 writer.raw.set_wal_hook(self.on_commit)
             return writer
 
-    def _take_memory(self) -> Tx:
+    def _take_memory(self) -> Writer:
         """Return the connection of a file in memory; a copy of it after an error of storage."""
         old = self._memory
         if old is None or old.is_broken:
             from memdb.engine.sqlite.writer import Writer
 
-            new = Writer(self.open(writable=True))
+            new = Writer(self.open(writable=True), self.options["timeout_ms"])
             if old is not None:
                 old.roll_back()  # it may have had no memory for that
                 with translated_errors(), new.raw.backup("main", old.raw, "main") as backup:
@@ -207,7 +209,7 @@ class ConnectionPool:
         elif self.is_closed:
             self.close_idle()
 
-    def give_back_writer(self, writer: Tx) -> None:
+    def give_back_writer(self, writer: Writer) -> None:
         """Take back the connection for writing, rolled back; close one that is broken."""
         if self.is_memory:
             return
@@ -273,7 +275,7 @@ class ConnectionPool:
         self._close_each(self._writers, remove_wal=remove_wal)
 
     @staticmethod
-    def _close_each(idle: list[Tx], *, remove_wal: bool) -> None:
+    def _close_each(idle: list[Any], *, remove_wal: bool) -> None:
         while True:
             try:
                 tx = idle.pop()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from memdb.engine.kinds import kind_loaded, kind_of
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.schema import FORMAT
+from memdb.engine.sqlite.turns import Turns
 from memdb.errors import SchemaTooNew
 
 TYPE_CHECKING = False
@@ -47,18 +48,25 @@ _uncounted: set[str] = set()  # statements, which are constants
 class Writer(Tx):
     """A transaction that may write. Cost: 0.1 µs a statement, 6 µs a kind that changed."""
 
-    __slots__ = ("_changed",)
+    __slots__ = ("_changed", "turns")
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        """Write with *connection*."""
+    def __init__(self, connection: apsw.Connection, timeout_ms: int) -> None:
+        """Write with *connection*, which waits up to *timeout_ms* for others."""
         super().__init__(connection)
         self._changed: set[str] = set()
+        self.turns = Turns(timeout_ms)
+        connection.set_busy_handler(self.turns)
         self.run(SYNC_APART)
 
     def begin(self) -> None:
         """Take the write lock, waiting for other writers."""
         self._changed.clear()
-        Tx.begin(self)
+        self.turns.begin(super().begin, self.data_version)
+
+    def end(self) -> None:
+        """Note that the outermost transaction has ended."""
+        super().end()
+        self.turns.end()
 
     def run(self, sql: str, values: Values | None = None) -> int:
         """Run a statement and return how many rows it changed."""
