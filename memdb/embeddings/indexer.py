@@ -15,7 +15,7 @@ from __future__ import annotations
 from memdb.errors import InvalidInput, NotFound, PortError
 from memdb.models.ids import ALL_IDS, MAX_INT, session_range
 from memdb.models.record import Record
-from memdb.models.reports import to_vector
+from memdb.models.vectors import to_vector
 from memdb.records import entries as entry_records
 from memdb.records import items as item_records
 from memdb.records import messages as message_records

@@ -7,15 +7,13 @@ in memory, so an engine without FTS5 gives the same answers.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 from memdb.models.ids import MAX_INT
 from memdb.text.data_files import dump_texts, parse_json
 from memdb.text.derived import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import apsw
 
@@ -213,19 +211,31 @@ def _pieces(text: str, terms: Sequence[Term]) -> list[str]:
     return [text[start : start + MAX_CHARS] for start in sorted({*starts})]
 
 
-@contextmanager
-def in_memory(create: str) -> Iterator[apsw.Connection]:
-    """Lend a database in memory with the table that *create* makes; its errors are memdb's."""
-    from contextlib import closing
+class in_memory:  # noqa: N801 (contextlib is a module more to load)
+    """`with in_memory(create)`: a database with the table of *create*; its errors are memdb's."""
 
-    from apsw import Connection
-    from apsw import Error as DriverError
+    def __init__(self, create: str) -> None:
+        """Make the table when the block is entered."""
+        self._create = create
 
-    from memdb.errors import from_sqlite
+    def __enter__(self) -> apsw.Connection:
+        """Make the database."""
+        from apsw import Connection
 
-    try:
-        with closing(Connection(":memory:")) as scratch:
-            scratch.execute(create)
-            yield scratch
-    except DriverError as error:
-        raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
+        self._scratch = Connection(":memory:")
+        try:
+            self._scratch.execute(self._create)
+        except BaseException as error:
+            self.__exit__(None, error, None)
+            raise
+        return self._scratch
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Drop the database; translate *error* if it is the driver's."""
+        from apsw import Error as DriverError
+
+        from memdb.errors import from_sqlite
+
+        self._scratch.close()
+        if isinstance(error, DriverError):
+            raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from array import array
-from importlib import import_module
 from itertools import accumulate, pairwise
 from math import sqrt
 from operator import and_, mul
@@ -346,7 +345,7 @@ def _numpy() -> ModuleType | None:
     module = sys.modules.get("numpy")
     if module is None and SketchIndex.compared > WORTH_NUMPY:
         try:
-            module = import_module("numpy")
+            module = __import__("numpy")  # importlib is two modules more to load
         except ImportError:
             SketchIndex.compared = -(1 << 62)  # do not search for it again
     return module if hasattr(module, "bitwise_count") else None

@@ -6,16 +6,17 @@ A span of days is also how `messages.spans` and `entries.spans` are stored. Pure
 
 from __future__ import annotations
 
-from datetime import date, timedelta
-
 from memdb.models.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import date, timedelta
 
     # First and last day, both inclusive.
     Days = tuple[date, date]
+else:
+    from _datetime import date, timedelta  # `datetime` makes them once more, in Python
 
 MONTHS = tuple(
     "january february march april may june july august september october november december".split()

@@ -10,7 +10,6 @@ relative to.
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from functools import cache
 
 from memdb.english.calendar import (
@@ -36,11 +35,14 @@ from memdb.text.validate import DAY_MS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import date, timedelta
 
     # First and last day of a time, and how it is written in full; None: not certain enough.
     _Resolved = tuple[date, date, str | None]
     # Words of which the text has one, the pattern, and what a match means.
     _Row = tuple[tuple[str, ...], str, Callable[[re.Match[str], "_Reference"], _Resolved | None]]
+else:
+    from _datetime import date, timedelta  # as in `memdb.english.calendar`
 
 _MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()} | {"sept": 9}

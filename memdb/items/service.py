@@ -33,7 +33,7 @@ from memdb.models.items import (
     path_range,
     ttl_value,
 )
-from memdb.models.reports import to_vector
+from memdb.models.vectors import to_vector
 from memdb.records import items as records
 from memdb.records import spaces
 from memdb.records.items import ItemDraft

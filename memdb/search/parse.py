@@ -10,7 +10,7 @@ from __future__ import annotations
 from memdb.english.dates import asked_days
 from memdb.models.record import Record
 from memdb.text import regex as re
-from memdb.text.canonical import fold
+from memdb.text.languages import fold
 from memdb.text.terms import STOP_WORDS, content_words, query_words, spellings
 
 TYPE_CHECKING = False

@@ -37,8 +37,7 @@ from memdb.search.weights import (
     scale_of,
 )
 from memdb.text import regex as re
-from memdb.text.canonical import fold
-from memdb.text.languages import LANGUAGES, recognise
+from memdb.text.languages import LANGUAGES, fold, recognise
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words, word_terms
 
 TYPE_CHECKING = False

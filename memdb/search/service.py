@@ -14,7 +14,7 @@ from memdb.errors import FileError, InvalidInput, NotFound, PortError, StorageEr
 from memdb.models.ids import MAX_SEQ
 from memdb.models.messages import Hits
 from memdb.models.record import Record
-from memdb.models.reports import to_vector
+from memdb.models.vectors import to_vector
 from memdb.records.scopes import find_session
 from memdb.search.embed import Embedding, embed_question
 from memdb.search.kinds import kinds_of

@@ -10,23 +10,15 @@ Pure; about 50 µs for a sentence.
 
 from __future__ import annotations
 
-import unicodedata
 from functools import lru_cache, partial
 
 from memdb.text import regex as re
-from memdb.text.languages import LANGUAGES, SIMPLIFIED
+from memdb.text.languages import LANGUAGES, fold, simplify
 
 # Characters of a statement that are compared; some patterns take quadratic time.
 MAX_CHARS = 600
 
-# What is no letter with a mark, but is written both ways.
-_LETTERS = str.maketrans({
-    "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "\u0131": "i", "\u2019": "'",
-    "\u2018": "'", "\u02bc": "'", "`": "'", "\u202f": " ", "\u00a0": " ", "º": " ", "ª": " ",
-    "\uff0c": ",", "。": ".", "、": ",", "\uff1a": ":", "\uff1b": ";", "\uff01": "!", "\uff1f": "?",
-})  # fmt: skip
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
-_LAST_LATIN = "\u024f"
 
 # Ways to write a unit, by its canonical name. Only after a number.
 _UNITS = {
@@ -128,25 +120,6 @@ _TOKEN = re.compile(r"[A-Z][^\s]*|[a-z\u0250-\u0fff\u1c80-\u1fff]+|[^\W_]")
 _WORD_APOSTROPHE = re.compile(r"(?<=[a-z])'(?=[a-z])")
 
 
-@lru_cache(maxsize=8_192)
-def fold(text: str) -> str:
-    """
-    Return *text* in lower case, without accents on Latin letters and with plain marks.
-
-    >>> fold("Crème Brûlée。")
-    'creme brulee.'
-    """
-    if text.isascii():
-        return text.lower().replace("`", "'")
-    text = unicodedata.normalize("NFKC", text).lower().translate(_LETTERS)
-    return "".join(
-        unicodedata.normalize("NFD", letter)[0]
-        if letter <= _LAST_LATIN or "\u1e00" <= letter < "\u1f00"
-        else letter
-        for letter in text
-    )
-
-
 def tokens_of(text: str, language: str) -> tuple[str, ...]:
     """
     Return the words of a canonical text; number words are numbers.
@@ -203,7 +176,7 @@ def canonical(text: str, language: str, *, umlauts: bool = False) -> str:
     """
     text = text[:MAX_CHARS]
     text = _TITLE.sub(r"\1", fold(text.translate(_UMLAUTS) if umlauts else text))
-    return _spell_out(text.translate(SIMPLIFIED) if language == "zh" else text, language)
+    return _spell_out(simplify(text) if language == "zh" else text, language)
 
 
 def _spell_out(text: str, language: str) -> str:

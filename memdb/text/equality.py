@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 
 from memdb.text import regex as re
-from memdb.text.canonical import canonical, fold, is_value
-from memdb.text.languages import LANGUAGES
+from memdb.text.canonical import canonical, is_value
+from memdb.text.languages import LANGUAGES, fold
 from memdb.text.normal_forms import has_same_roles, is_reordered, is_time, normal_form
 from memdb.text.readings import CAPITAL, Reading, umlaut_key
 

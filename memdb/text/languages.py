@@ -7,7 +7,8 @@ read once, in about 2 ms; patterns are compiled at their first use.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import unicodedata
+from functools import cache, lru_cache
 from operator import add
 
 from memdb.models.record import lazy
@@ -36,6 +37,14 @@ _AG = re.compile("[^n]g$")
 # What stands in patterns for what is given up, or for an hour.
 _MACRO = re.compile(r"(?<!\?P)<[xh]>")
 
+# What is no letter with a mark, but is written both ways.
+_LETTERS = str.maketrans({
+    "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "\u0131": "i", "\u2019": "'",
+    "\u2018": "'", "\u02bc": "'", "`": "'", "\u202f": " ", "\u00a0": " ", "º": " ", "ª": " ",
+    "\uff0c": ",", "。": ".", "、": ",", "\uff1a": ":", "\uff1b": ";", "\uff01": "!", "\uff1f": "?",
+})  # fmt: skip
+_LAST_LATIN = "\u024f"
+
 # How names of units begin.
 _UNITS = (
     "[kc]?m|k?ilo|hour|minute|stunde|hora|heure|euro|dollar|pound|percent|prozent|por ciento"
@@ -45,7 +54,7 @@ _UNITS = (
 
 class Language:
     """
-    What is known of one language; texts are folded, see `canonical.fold`.
+    What is known of one language; texts are folded, see `fold`.
 
     Attributes:
         common: Words by which it is recognised.
@@ -270,6 +279,25 @@ def _before_ing(word: str) -> str:
     return f"{word}e" if is_short or word[-1] in "cvzu" or _AG.search(word) else word
 
 
+@lru_cache(maxsize=8_192)
+def fold(text: str) -> str:
+    """
+    Return *text* in lower case, without accents on Latin letters and with plain marks.
+
+    >>> fold("Crème Brûlée。")
+    'creme brulee.'
+    """
+    if text.isascii():
+        return text.lower().replace("`", "'")
+    text = unicodedata.normalize("NFKC", text).lower().translate(_LETTERS)
+    return "".join(
+        unicodedata.normalize("NFD", letter)[0]
+        if letter <= _LAST_LATIN or "\u1e00" <= letter < "\u1f00"
+        else letter
+        for letter in text
+    )
+
+
 def recognise(text: str, other: str = "", letters: str = "") -> str:
     """
     Return the code of the language of one or two folded texts: "en" if no word tells.
@@ -304,6 +332,18 @@ def _scores(text: str) -> tuple[int, ...]:
     return tuple(sum(word in one.common for word in words) for one in LANGUAGES.values())
 
 
+def simplify(text: str) -> str:
+    """Return *text* with simplified Chinese characters for traditional ones."""
+    return text.translate(_simplified())
+
+
+@cache
+def _simplified() -> dict[int, int]:
+    """Return the simplified character by the traditional one, as code points."""
+    pairs = _SHARED.get("traditional", "").split()
+    return str.maketrans("".join(pairs[::2]), "".join(pairs[1::2]))
+
+
 class _Lines:
     """The values of a block of the file; lines are joined when a key is asked for."""
 
@@ -330,11 +370,6 @@ _BLOCKS = [*map(_Lines, read_text(__file__, "data/languages.txt").split("\nlangu
 _SHARED = next(block for block in _BLOCKS if block.code == "any")
 SPELLINGS = tuple(_SHARED.get("same", "").split("\n"))
 """Groups of spellings that every language with spaces has: places, brands, abbreviations."""
-SIMPLIFIED = str.maketrans(
-    "".join(_SHARED.get("traditional", "").split()[::2]),
-    "".join(_SHARED.get("traditional", "").split()[1::2]),
-)
-"""Simplified Chinese character by traditional one."""
 LANGUAGES = {block.code: Language(block) for block in _BLOCKS if block is not _SHARED}
 """The languages that are known, by code; "en" is the first."""
 _CODES = tuple(LANGUAGES)

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from memdb.models.record import Record
 from memdb.text import regex as re
-from memdb.text.canonical import MAX_CHARS, canonical, fold, is_value, key_of, tokens_of
-from memdb.text.languages import LANGUAGES, recognise
+from memdb.text.canonical import MAX_CHARS, canonical, is_value, key_of, tokens_of
+from memdb.text.languages import LANGUAGES, fold, recognise
 from memdb.text.normal_forms import normal_form
 
 TYPE_CHECKING = False

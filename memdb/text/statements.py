@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 from memdb.text import regex as re
-from memdb.text.canonical import MAX_CHARS, fold, is_value
+from memdb.text.canonical import MAX_CHARS, is_value
 from memdb.text.equality import COMMON, MAX_CHANGED, has_same_words, is_equal, one_change
-from memdb.text.languages import LANGUAGES
+from memdb.text.languages import LANGUAGES, fold
 from memdb.text.normal_forms import is_reordered, is_time, normal_form, states_of
 from memdb.text.readings import (
     CAPITAL,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.models.ids import MAX_INT, scope_range, seq_of, session_of, session_range
 from memdb.models.items import MAX_VECTORS
-from memdb.models.reports import to_vector
+from memdb.models.vectors import to_vector
 from memdb.records import dependents as tombstone_records
 from memdb.records import spaces
 from memdb.records import state as state_records

@@ -6,7 +6,7 @@ import sys
 from array import array
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,12 +186,11 @@ def test_numpy_is_imported_once_it_is_worth_it(monkeypatch: pytest.MonkeyPatch) 
     """Not by a process that compares little; without numpy it is searched for once."""
     asked = []
 
-    def import_module(name: str) -> Any:
+    def find(name: str, *_: object) -> None:
         asked.append(name)
-        raise ImportError(name)
 
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    monkeypatch.setattr(sketches, "import_module", import_module)
+    monkeypatch.delitem(sys.modules, "numpy", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=find)])
     monkeypatch.setattr(SketchIndex, "compared", 0)
     index = SketchIndex(rows_of({1: array("f", [1.0]).tobytes()}), 1)
     for compared in (0, sketches.WORTH_NUMPY - 1, sketches.WORTH_NUMPY, sketches.WORTH_NUMPY):

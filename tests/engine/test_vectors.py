@@ -9,7 +9,7 @@ import memdb
 from memdb.engine.sketches import sketch_of
 from memdb.engine.sqlite.connection import Tx
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.models.reports import to_vector
+from memdb.models.vectors import to_vector
 from memdb.tables import spaces
 
 

@@ -195,15 +195,15 @@ def cut_wal(tx: Tx) -> tuple[bool, int]:
     Returns:
         Whether somebody prevents it, and the pages moved.
     """
-    from contextlib import suppress  # readers do without
-
     busy, moved = _clear_and_cut(tx)
-    with suppress(MemDBError):  # a writer is at work, and clears the mark when it closes
+    try:  # not `suppress`: contextlib is a module more to load
         for _ in range(TRIES):
             if busy or not is_in_use(tx):
                 break
             busy, more = _clear_and_cut(tx)
             moved += more
+    except MemDBError:
+        pass  # a writer is at work, and clears the mark when it closes
     return busy, moved
 
 

@@ -370,7 +370,7 @@ class SqliteVectors:
         Return the refs nearest to *vector* with their cosine, nearest first.
 
         Args:
-            vector: As `memdb.models.reports.to_vector` returns it, of the space's dimension.
+            vector: As `memdb.models.vectors.to_vector` returns it, of the space's dimension.
             span: First and last ref to look at, both inclusive.
             limit: Most refs to return.
             allowed: Search only these refs of the span; None means all of it.
