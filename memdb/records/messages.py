@@ -122,15 +122,21 @@ def prepare_messages(
     ]
 
 
-def read_draft(new: NewMessage, screen: SecretScreen, action: str) -> Draft:
+def read_draft(
+    new: NewMessage,
+    screen: SecretScreen,
+    action: str,
+    tokens: int | None = None,
+    counter: str = "",
+) -> Draft:
     """
-    Return a message as a draft that is not counted yet.
+    Return a message as a draft, which is not counted yet unless *tokens* are known.
 
     Raises:
         InvalidInput: a field cannot be stored.
         SecretFound: it holds a secret, and *action* is "refuse".
     """
-    return Draft.make((*_read(new, screen, action), None, ""))
+    return Draft.make((*_read(new, screen, action), tokens, counter))
 
 
 def _read(new: NewMessage, screen: SecretScreen, action: str) -> tuple[Any, ...]:

@@ -263,28 +263,31 @@ class _Sink:
         Raises:
             InvalidInput: it cannot be stored, and the format is strict; what is before it is.
         """
-        group = given if isinstance(given, Group) else Group(given.place, (given,))
-        if group.reason is not None:
-            self._refuse(group.place, InvalidInput(f"{group.place}: {group.reason}"))
+        if isinstance(given, Item):
+            items: tuple[Item, ...] = (given,)
+        elif given.reason is None:
+            items = given.items
+        else:
+            self._refuse(given.place, InvalidInput(f"{given.place}: {given.reason}"))
             return
         lines: list[tuple[str, Any]] = []
         size = 0
-        for item in group.items:
+        for item in items:
             try:
                 line = self._read(item)
             except REFUSALS as error:
-                self._refuse(group.place, located(item.place, error))
+                self._refuse(given.place, located(item.place, error))
                 return
             if line is not None:
                 lines.append((item.kind, line))
                 size += _size_of(item.kind, line)
-        if len(lines) < len(group.items):
-            for item in group.items:
+        if len(lines) < len(items):
+            for item in items:
                 if item.kind == LEFT_OUT:
                     self._leave_out(item)
         if not lines:
             return
-        self._waiting.append(_Checked(group.place, group.items if self._dry_run else (), lines))
+        self._waiting.append(_Checked(given.place, items if self._dry_run else (), lines))
         self._waiting_lines += len(lines)
         self._waiting_bytes += size
 

@@ -172,7 +172,7 @@ class Codec:
         }
         names = self._checks.keys()
         self._names = {True: names, False: names - {*exported_only.split()}}
-        self._needs = {True: {*f"{needs} {exported_needs}".split()}, False: {*needs.split()}}
+        self._needs = {True: f"{needs} {exported_needs}".split(), False: needs.split()}
 
     def to_line(self, row: object, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return *row* as a line without the fields that are None; *given* overrides its fields."""
@@ -192,15 +192,13 @@ class Codec:
             InvalidInput: a field is unknown or missing, or cannot be stored.
         """
         refuse_unknown(self.kind, fields, self._names[exported])
-        needs = self._needs[exported]
-        values = {}
-        for name, check in self._checks.items():
-            value = fields.get(name)
+        values: dict[str, Any] = dict.fromkeys(self._checks)
+        for name, value in fields.items():
             if value is not None:
-                value = check(value, name)
-            elif name in needs:
+                values[name] = self._checks[name](value, name)
+        for name in self._needs[exported]:
+            if fields.get(name) is None:
                 raise InvalidInput(f"{name} is missing: add it")
-            values[name] = value
         return values
 
 

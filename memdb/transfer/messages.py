@@ -8,6 +8,7 @@ keeps its seq if that is free.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import Run, branches_of
@@ -102,7 +103,7 @@ MESSAGE = Codec(
         "uid": unchecked,
     },
 )
-DRAFT_FIELDS = NewMessage._fields
+_draft_values = itemgetter(*NewMessage._fields)
 
 
 def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
@@ -265,19 +266,21 @@ def _shares_here(target: Target, tx: Tx, row: dict[str, Any]) -> list[Run]:
 
 def read_message(target: Target, item: Item) -> MessageLine:
     """Return a message line, checked and screened."""
-    fields = {"text": "", **item.fields}
+    fields = item.fields
     exported = fields.get("seq") is not None
     in_tree = "after" in fields and not exported
+    if in_tree or "text" not in fields:
+        fields = {"text": "", **fields}
     after = optional_name(fields.pop("after"), "after") if in_tree else None
     row = MESSAGE.from_line(fields, exported=exported)
     session, seq = place_name(row), row["seq"]
     if session in target.refused:
         raise target.refused[session]
-    new = NewMessage(*[row[name] for name in DRAFT_FIELDS])
+    new = NewMessage.make(_draft_values(row))
     screen = target.services.screen
     action = REDACT if target.is_captured else screen.settings.secrets_in_messages
     screen.pass_fields("session", {"session": session})
-    draft = read_draft(new, screen, action)
+    draft = read_draft(new, screen, action, row["tokens"], row["counter"] or "")
     if not exported:
         return MessageLine(item.place, session, None, draft, in_tree, after)
     if session not in target.last_seqs:
@@ -287,8 +290,8 @@ def read_message(target: Target, item: Item) -> MessageLine:
     if seq > target.last_seqs[session]:
         last_seq = target.last_seqs[session]
         raise InvalidInput(f"seq is {seq}, its session ends at {last_seq}: export it again")
-    if action == ALLOW or read_draft(new, screen, ALLOW) == draft:
-        draft = draft.replace(tokens=row["tokens"], counter=row["counter"])
+    if action != ALLOW and read_draft(new, screen, ALLOW, draft.tokens, draft.counter) != draft:
+        draft = draft.replace(tokens=None, counter="")  # what is left of it is counted
     return MessageLine(item.place, session, seq, draft)
 
 

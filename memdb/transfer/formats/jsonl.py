@@ -90,8 +90,7 @@ def read_line(
     if not isinstance(given, dict):
         raise InvalidInput("not a JSON object: write one per line")
     kind = given.get("kind")
-    is_message = "role" in given or PROVIDER_FIELDS.intersection(given)
-    if "category" in given and not is_message:
+    if "category" in given and not ("role" in given or PROVIDER_FIELDS.intersection(given)):
         yield "entry", _bare_entry(given)
         return
     if kind is None or (kind in ("request", "response") and "parts" in given):
@@ -107,7 +106,8 @@ def read_line(
         return
     if not isinstance(kind, str):
         raise InvalidInput(f"kind is {kind!r}: give a word")
-    fields = {name: value for name, value in given.items() if name != "kind"}
+    fields = given.copy()
+    del fields["kind"]
     if kind == "memdb":
         _refuse_newer(fields)
         return
