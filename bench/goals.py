@@ -327,6 +327,11 @@ def programs(large: int) -> list[Program]:
                     1,
                     rf"^memdb exact +p50 +{NUMBER}[\s\S]*^sqlite-vec vec0 +p50 +{OF}",
                 ),
+                Goal(
+                    "search of a tenth by a filter, in times vec0",
+                    1,
+                    rf"^memdb filtered +p50 +{NUMBER}[\s\S]*^vec0 filtered +p50 +{OF}",
+                ),
                 Goal("vectors, in times their floats", 1.15, rf": {NUMBER} x the floats on disk"),
             ),
         ),
