@@ -24,6 +24,7 @@ MAY_BE_SMALL = {
     "integrations/otel.py": "only a program with OpenTelemetry loads it",
     "jobs/health.py": "what runs work does not load it",
     "text/data_files.py": "what reads a file of the package loads nothing else",
+    "models/vectors.py": "a recall loads no reports",
     "records/state.py": "a module per kind of record",
     "text/projects.py": "hooks and imports of transcripts load nothing else of it",
     "models/transcripts.py": "only readers of transcripts load it",
