@@ -155,6 +155,9 @@ class Words(Protocol):
     ) -> Postings:
         """Return, for each term, the ids in [low, high] whose text holds it, at most *newest*."""
 
+    def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
+        """Let what `postings` reads be answered with other questions; see `Tx.expect`."""
+
     def first_postings(
         self,
         kind: str,

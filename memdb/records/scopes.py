@@ -52,6 +52,11 @@ class ScopeRef:
         self.remember(found)
         return found
 
+    def expect(self, tx: Tx) -> None:
+        """Let what `find` asks be answered with other questions."""
+        if self._scope_no is None and ("scope", self.app, self.user) not in tx.facts():
+            scopes.expect(tx, self.app, self.user)
+
     def ensure(self, tx: Tx) -> int:
         """Return the scope's number, making the scope where it is new."""
         if self._scope_no is not None:

@@ -245,6 +245,7 @@ def _session_corpora(tx: Tx, question: Question) -> list[Corpus]:
 
 
 def _read_messages(tx: Tx, _: Question, __: Corpus, ids: Sequence[int]) -> Contents:
+    messages.expect_many(tx, ids)
     of = {session_of(key) for key in ids}
     titles = sessions.titles(tx, of)
     branches = sessions.branch_names(tx, of) if any(map(is_branch, of)) else {}

@@ -97,6 +97,15 @@ def read_question(
     )
 
 
+def expect_question(tx: Tx, scope: ScopeRef, request: SearchRequest) -> None:
+    """Let what `read_question` reads first be answered together."""
+    scope_no = scope.find(tx)
+    if "entry" in request.kinds:
+        scope.shared().expect(tx)
+    if scope_no is not None:
+        sessions.expect_total(tx, scope_no)
+
+
 def _entry_spans(
     tx: Tx, scope: ScopeRef, scope_no: int | None, request: SearchRequest
 ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:

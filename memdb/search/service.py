@@ -21,10 +21,10 @@ from memdb.search.kinds import kinds_of
 from memdb.search.load import explain_nothing, explain_place, load_hits, load_sessions
 from memdb.search.parse import NO_SPAN
 from memdb.search.request import MAX_LIMIT
-from memdb.search.retrieve import Authors, read_question
+from memdb.search.retrieve import Authors, expect_question, read_question
 from memdb.search.weights import FLOOR, LATE_ROWS, MAX_TERMS, SECOND_STAGE, widened
 from memdb.tables import messages
-from memdb.text.terms import word_terms
+from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
 
 TYPE_CHECKING = False
@@ -249,6 +249,7 @@ class SearchService:
 
     def serving(self, tx: Tx, scope: ScopeRef, request: SearchRequest) -> Serving | None:
         """Return the embedding space that answers. None means that only words are searched."""
+        expect_question(tx, scope, request)
         if request.by == "words":
             return None
         return self._indexer.serving(tx, scope.span(tx) or NO_SPAN)
@@ -333,6 +334,9 @@ class SearchService:
 
 
 def _read_corpora(tx: Tx, question: Question) -> list[tuple[Kind, Corpus]]:
+    if question.session is None:  # else of a part of the scope, or not at all
+        for kind in kinds_of(question.request):
+            tx.words.expect(kind.name, question.terms[:TERMS_AT_ONCE], *question.span)
     return [
         (kind, corpus)
         for kind in kinds_of(question.request)

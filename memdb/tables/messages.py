@@ -526,6 +526,11 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
     return {message.id: message for message in _to_messages(tx, rows)}
 
 
+def expect_many(tx: Tx, ids: Collection[int]) -> None:
+    """Let what `get_many` reads be answered with other questions."""
+    tx.expect(SELECT_MANY, {"ids": ids, **MASKS})
+
+
 def features(tx: Tx, ids: Collection[int]) -> list[Row]:
     """Return (id, text, author, created_ms, role, spans) of the messages with these *ids*."""
     rows = tx.all(SELECT_FEATURES, {"ids": ids})

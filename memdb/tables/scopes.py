@@ -59,6 +59,11 @@ def find(tx: Tx, app: str, user: str) -> int | None:
     return int(row[0])
 
 
+def expect(tx: Tx, app: str, user: str) -> None:
+    """Let what `find` reads be answered with other questions."""
+    tx.expect(SELECT_SCOPE, {"app": app, "user": user})
+
+
 def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None) -> int:
     """Return the number of the scope; a new one gets *uid*, and is made now or then."""
     found = find(tx, app, user)

@@ -645,6 +645,11 @@ def total(tx: Tx, scope_no: int) -> int:
     return 0 if row is None else int(row[0])
 
 
+def expect_total(tx: Tx, scope_no: int) -> None:
+    """Let what `total` reads be answered with other questions."""
+    tx.expect(SELECT_TOTAL, {"scope_no": scope_no})
+
+
 def advance(tx: Tx, session: int, count: int, *, messages: int = 0, tokens: int = 0) -> int | None:
     """
     Give out *count* seqs and return the last of them; None if it is gone or too full.

@@ -23,8 +23,8 @@ QUERY = "which tea does Ann drink?"
 CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
     "append": (lambda ann: ann.session("trip").append("user", "We drink tea."), 2, 5),
     "last": (lambda ann: ann.session("trip").last(50), 2, 2),
-    "recall": (lambda ann: ann.recall(QUERY), 17, 23),
-    "recall by words": (lambda ann: ann.recall(QUERY, by="words"), 12, 16),
+    "recall": (lambda ann: ann.recall(QUERY), 11, 23),
+    "recall by words": (lambda ann: ann.recall(QUERY, by="words"), 7, 16),
     "put": (
         lambda ann: ann.items.put(("notes",), "k1", {"a": 1}, index=False, vectors=[VECTOR]),
         4,
@@ -37,7 +37,7 @@ CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
         7,
     ),
     "items of a scope by vector": (lambda ann: ann.items.recall(vector=VECTOR, limit=10), 5, 6),
-    "items by words": (lambda ann: ann.items.recall("green tea"), 12, 24),
+    "items by words": (lambda ann: ann.items.recall("green tea"), 11, 24),
     "context": (lambda ann: ann.session("trip").context(500), 10, 26),
 }
 

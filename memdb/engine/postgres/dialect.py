@@ -69,7 +69,7 @@ VALUES (:drawn, :uid, :app, :user, :created_ms)
 RETURNING scope_no
 """,
     "scopes.count": """/* dialect.count_scopes */
-SELECT count(*) FROM scopes
+SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM scope_numbers
 """,
     "copies.new_scope_no": """/* dialect.new_scope_no */
 SELECT next_scope_no()

@@ -420,6 +420,13 @@ class PostgresWords:
                 found[term] += ids
         return found if newest is None else {term: ids[-newest:] for term, ids in found.items()}
 
+    def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
+        """Let what `postings` reads be answered with other questions; see `Tx.expect`."""
+        whole, _ = _keys_asked([phrases_of(term) for term in terms])
+        if whole and scope_of(low) == scope_of(high):
+            place = _place_of(kind, scope_of(low), (low, high))
+            self._tx.expect(SELECT_LISTS, {**place, "terms": sorted(whole)})
+
     def first_postings(
         self,
         kind: str,
@@ -628,20 +635,8 @@ class PostgresWords:
         span: tuple[int, int],
     ) -> Lists:
         """Return the ids of a scope in *span* by key, and by `begun` of a beginning, rising."""
-        every = [phrase for some in phrases for phrase in some]
-        whole = {key_of(token) for one in every for token in one.whole}
-        begun = {beginning_of(one.tokens[-1]) for one in every if one.prefix}
-        first, last = (block_of(kind, one) for one in span)
-        place = {
-            "scope_no": scope_no,
-            "kind": KINDS[kind],
-            "last_kind": KINDS["archived"] if kind == "message" else KINDS[kind],
-            "first": first,
-            "last": last,
-        }
-        if kind in ("message", "archived"):  # every part of the first and of the last session
-            place["first"] = first >> PART_BITS << PART_BITS
-            place["last"] = last | (1 << PART_BITS) - 1
+        place = _place_of(kind, scope_no, span)
+        whole, begun = _keys_asked(phrases)
         found: Lists = {}
         if whole:
             for term, data in self._tx.all(SELECT_LISTS, {**place, "terms": sorted(whole)}):
@@ -674,6 +669,30 @@ class PostgresWords:
                     if row[0] in candidates and is_in_row(term, phrases[term], tokens):
                         found.setdefault(term, []).append(row[0])
         return found
+
+
+def _keys_asked(phrases: Iterable[list[Phrase]]) -> tuple[set[str], set[str]]:
+    """Return the keys of all tokens of some phrases, and the beginnings that are none."""
+    every = [phrase for some in phrases for phrase in some]
+    whole = {key_of(token) for one in every for token in one.whole}
+    begun = {beginning_of(one.tokens[-1]) for one in every if one.prefix}
+    return whole, begun
+
+
+def _place_of(kind: str, scope_no: int, span: tuple[int, int]) -> dict[str, Any]:
+    """Return where the lists of a kind are in the table."""
+    first, last = (block_of(kind, one) for one in span)
+    place = {
+        "scope_no": scope_no,
+        "kind": KINDS[kind],
+        "last_kind": KINDS["archived"] if kind == "message" else KINDS[kind],
+        "first": first,
+        "last": last,
+    }
+    if kind in ("message", "archived"):  # every part of the first and of the last session
+        place["first"] = first >> PART_BITS << PART_BITS
+        place["last"] = last | (1 << PART_BITS) - 1
+    return place
 
 
 def _cut(refs: list[int], span: tuple[int, int]) -> list[int]:

@@ -431,6 +431,9 @@ class SqliteWords:
         for query, ids in self._tail.postings(by_query, low, high).items():
             _merge(found, by_query[query], ids, newest)
 
+    def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
+        """Do nothing: a file answers at once."""
+
     def first_postings(
         self,
         kind: str,
