@@ -23,7 +23,7 @@ from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.engine import PostgresEngine
 from memdb.engine.postgres.schema import FORMAT
 from memdb.engine.postgres.wire import Wire
-from memdb.models.ids import system_clock, uuid7
+from memdb.models.ids import MAX_SCOPE_NO, system_clock, uuid7
 from memdb.tables import scopes, sessions, settings
 
 if TYPE_CHECKING:
@@ -208,6 +208,17 @@ def test_scopes_take_the_partitions_in_turn(postgres_databases: Any) -> None:
         found = db.query("SELECT scope_no FROM scopes ORDER BY scope_no")
         assert [row["scope_no"] for row in found] == [1, 65537, 131073]
         assert db.file.check(deep=True) == []
+
+
+def test_the_number_of_scopes_has_a_limit(engine: PostgresEngine) -> None:
+    """The sequence says how many numbers were given out, without counting the scopes."""
+    with engine.write() as tx:
+        tx.all("SELECT setval('scope_numbers', CAST(:n AS BIGINT))", {"n": MAX_SCOPE_NO - 2})
+        scopes.ensure(tx, "app", "last", "u")
+        with pytest.raises(memdb.TooLarge) as caught:
+            scopes.ensure(tx, "app", "one more", "v")
+
+    assert caught.value.limit == MAX_SCOPE_NO
 
 
 def test_a_lost_connection_is_not_noticed(address: str, engine: PostgresEngine) -> None:
