@@ -29,7 +29,6 @@ MAY_BE_SMALL = {
     "text/projects.py": "hooks and imports of transcripts load nothing else of it",
     "models/transcripts.py": "only readers of transcripts load it",
     "tables/meta.py": "a module per table",
-    "tables/scopes.py": "a module per table",
     "tables/settings.py": "a module per table",
     "transfer/formats/langgraph.py": "a module per format",
 }
