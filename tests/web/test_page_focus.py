@@ -267,3 +267,18 @@ def test_a_preview_of_removal_counts_in_words(tab: Tab) -> None:
     page.locator("a[data-entry]", has_text="Miso").click()
     page.click("main button:has-text('Forget')")
     page.wait_for_selector("dialog [role=status]:text-is('Goes: 1 entry.')")
+
+
+def test_what_a_dialog_can_do_is_in_sight(site: Site, open_tab: Callable[..., Tab]) -> None:
+    """However long its list is, before anything is scrolled."""
+    tab = open_tab(site, viewport={"width": 360, "height": 500})
+    page = tab.open(f"{TRIP}&at=3")
+    page.wait_for_selector("article[data-here]")
+    page.keyboard.press(".")
+    page.click("dialog >> text=Forget")
+    keep = page.locator("dialog button", has_text="Keep")
+    keep.wait_for()
+
+    assert page.locator("dialog").evaluate("(node) => node.scrollHeight > node.clientHeight")
+    assert page.locator("dialog").evaluate("(node) => node.scrollTop") == 0
+    assert keep.evaluate(ON_TOP)
