@@ -66,6 +66,7 @@ WARM_SCOPES = 3
 WARM_WORD = "warmth"
 TYPED_CHARS = 2  # with so many the page asks first
 MAX_WARM_CHARS = 40
+ABOUT = "One memdb file over HTTP, on loopback: `memdb web FILE`."
 EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -127,7 +128,7 @@ class App:
         self.events = Events(db)
         self.static = StaticFiles()
         self._plain_page = Route(Verb(PLAIN_PAGE, "GET", read_session), None, PLAIN_TEXT)
-        document = openapi.document(self.api.routes)
+        document = openapi.document(self.api.routes, ABOUT, f"{COOKIE}-PORT")
         self._document = json.dumps(document, default=str).encode()
         name = os.path.basename(db.path)  # noqa: PTH119
         self.name = name

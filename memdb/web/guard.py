@@ -199,7 +199,7 @@ class Guard:
         if redirect is not None:
             await redirect(scope, receive, guarded)
             return
-        await self._app(scope, limited(receive), guarded)
+        await self._app(scope, limited(scope, receive), guarded)
 
     def _admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
         """
@@ -228,7 +228,6 @@ class Guard:
             is_page = is_open or "memdb.cookie" in scope
             if is_page and origins != [self.origin]:
                 raise Refused("foreign", "a write must come from the page itself")
-            check_body(headers)
         return None
 
     def _to_our_host(self, scope: Scope, hosts: list[str]) -> Response:
@@ -321,12 +320,19 @@ def _cookies(headers: Mapping[str, list[str]]) -> list[str]:
     return [pair.partition("=")[2] for pair in pairs if pair.startswith(f"{COOKIE}-")]
 
 
-def limited(receive: Receive) -> Receive:
-    """Return *receive*, which refuses a body that gets too long."""
-    total = 0
+def limited(scope: Scope, receive: Receive) -> Receive:
+    """
+    Return *receive*, which refuses a body that is no JSON or gets too long.
+
+    Only who takes the method reads a body: a path that does not is 405 whatever is sent.
+    """
+    total, is_checked = 0, scope["method"] not in WRITES
 
     async def counted() -> Message:
-        nonlocal total
+        nonlocal total, is_checked
+        if not is_checked:
+            check_body(headers_of(scope))
+            is_checked = True
         message = await receive()
         total += len(message.get("body", b""))
         if total > MAX_BODY_BYTES:

@@ -67,8 +67,19 @@ PROBLEM = {
 }
 
 
-def document(routes: Mapping[str, Mapping[str, Route]]) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document of *routes*."""
+def document(
+    routes: Mapping[str, Mapping[str, Route]], about: str, cookie: str = ""
+) -> dict[str, Any]:
+    """
+    Return the OpenAPI 3.1 document of *routes*.
+
+    Args:
+        about: What serves them.
+        cookie: The name of the cookie that is as good as a token. "" means that there is none.
+    """
+    schemes: dict[str, dict[str, str]] = {"token": {"type": "http", "scheme": "bearer"}}
+    if cookie:
+        schemes["cookie"] = {"type": "apiKey", "in": "cookie", "name": cookie}
     schemas: dict[str, Any] = {"Problem": PROBLEM}
     paths = {
         f"/api/v1/{noun}": {
@@ -81,17 +92,14 @@ def document(routes: Mapping[str, Mapping[str, Route]]) -> dict[str, Any]:
         "info": {
             "title": "memdb",
             "version": __version__,
-            "description": "One memdb file over HTTP, on loopback: `memdb web FILE`.",
+            "description": about,
         },
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
-            "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "memdb-PORT"},
-            },
+            "securitySchemes": schemes,
         },
-        "security": [{"token": []}, {"cookie": []}],
+        "security": [{name: []} for name in schemes],
     }
 
 

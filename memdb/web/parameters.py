@@ -52,7 +52,7 @@ UNIONS: dict[str, list[dict[str, Any]]] = {
 # Which parameters choose the thing that a call is asked of, by its class.
 USER = {"user": "str", "app": "str"}
 SESSION = {**USER, "session": "str", "branch": "str | None"}
-# The classes that are about all of a memory, not about one user's.
+# The classes that are asked of all of a memory, not of one user's.
 WHOLE_KINDS = ("MemDB", "File", "Jobs", "StoredSettings")
 IDENTITIES: dict[str, dict[str, str]] = {
     **{kind: {} for kind in WHOLE_KINDS},
@@ -114,6 +114,13 @@ def owner_kind(verb: Verb) -> str:
     if "." in verb.call.__qualname__:
         return verb.call.__qualname__.split(".")[0]
     return str(next(iter(inspect.signature(verb.call).parameters.values())).annotation)
+
+
+def is_whole(verb: Verb) -> bool:
+    """Return whether a verb is about all of a memory, even where a request names a user."""
+    return owner_kind(verb) in WHOLE_KINDS and all(
+        one.name != "user" for one in parameters_of(verb)
+    )
 
 
 def parameters_of(verb: Verb) -> tuple[Parameter, ...]:

@@ -125,9 +125,10 @@ class Route:
         found = self.names.get(name)
         if found is None or found.place != place:
             allowed = [one.name for one in self.parameters if one.place == place]
-            error = InvalidInput(
-                f"{name} is no parameter in the {place} here: use {', '.join(allowed) or 'none'}"
-            )
+            advice = f"use {', '.join(allowed) or 'none'}"
+            if found is not None:
+                advice = f"it belongs in the {found.place}"
+            error = InvalidInput(f"{name} is no parameter in the {place} here: {advice}")
             vars(error)["field"] = name  # no parameter, so that its sentence does not tell
             raise error
         return found

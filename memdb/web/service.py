@@ -28,12 +28,11 @@ from memdb.web.guard import (
     MAX_HEADER_BYTES,
     READS,
     WRITES,
-    check_body,
     headers_of,
     limited,
     with_headers,
 )
-from memdb.web.parameters import WHOLE_KINDS
+from memdb.web.parameters import is_whole
 from memdb.web.routes import Api, encode
 
 if TYPE_CHECKING:
@@ -48,6 +47,10 @@ if TYPE_CHECKING:
 SHUTDOWN_S = 30
 BACKLOG = 512
 OPEN = ("/health", "/ready")
+ABOUT = (
+    "A memory over HTTP, for programs: `memdb serve`. A token of one user is about that user and "
+    "app only: leave `user` and `app` out."
+)
 
 
 class Service:
@@ -57,7 +60,8 @@ class Service:
         """Serve *db* to who has one of *tokens*; *read_only*: without any route that writes."""
         self.db = db
         self.api = Api(db, read_only=read_only)
-        self._document = json.dumps(openapi.document(self.api.routes), default=str).encode()
+        document = openapi.document(self.api.routes, ABOUT)
+        self._document = json.dumps(document, default=str).encode()
         nouns = [
             Path(f"/{API}/{noun}", self._answer(noun), methods=EVERY_METHOD)
             for noun in self.api.routes
@@ -80,11 +84,11 @@ class Service:
         self.guard = TokenGuard(app, tokens)
 
     def _answer(self, noun: str) -> Callable[[Request], Awaitable[Response]]:
-        kinds = {method: route.kind for method, route in self.api.routes[noun].items()}
+        whole = {method for method, one in self.api.routes[noun].items() if is_whole(one.verb)}
 
         async def answer(request: Request) -> Response:
-            kind = kinds.get("GET" if request.method == "HEAD" else request.method)
-            bind_to_scope(request.scope, kind)
+            method = "GET" if request.method == "HEAD" else request.method
+            bind_to_scope(request.scope, about_all=method in whole)
             return await self.api.answer(noun, request)
 
         return answer
@@ -102,21 +106,21 @@ class Service:
         return encode({"ok": True})
 
 
-def bind_to_scope(scope: Scope, kind: str | None) -> None:
+def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
     """
     Let a request be about the user and app of its token, whoever it names.
 
     Args:
-        kind: The class that the verb is asked of; None: there is no such verb.
+        about_all: Whether the verb can be about nothing else than all of the memory.
 
     Raises:
         Refused: it names another user or app, or the verb is about all of the memory.
     """
     grant: Grant = scope["memdb.grant"]
     scope["memdb.owner"] = grant.id
-    if grant.user is None or kind is None:
+    if grant.user is None:
         return
-    if kind in WHOLE_KINDS:
+    if about_all:
         raise Refused("whole_memory", "the token is for one user, and this is about all")
     try:
         pairs = parse_qsl(
@@ -156,7 +160,7 @@ class TokenGuard:
         except (Refused, MemDBError) as error:
             await from_error(error)(scope, receive, guarded)
             return
-        await self._app(scope, limited(receive), guarded)
+        await self._app(scope, limited(scope, receive), guarded)
 
     def _admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
         """Check a request; Refused if it may not go on."""
@@ -174,8 +178,6 @@ class TokenGuard:
             grant = self._tokens.find(token.strip())
         if grant is None:
             raise Refused("token", "the request has no valid token", {"WWW-Authenticate": "Bearer"})
-        if method in WRITES:
-            check_body(headers)
         scope["memdb.grant"] = grant
 
 

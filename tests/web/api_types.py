@@ -48,7 +48,7 @@ def _plain(kind: str, schema: Mapping[str, Any]) -> str:
 
 def declarations() -> str:
     """Return the types of all records, then of the answer of each request."""
-    document = openapi.document(find_routes(read_only=False))
+    document = openapi.document(find_routes(read_only=False), "")
     lines = [HEAD.rstrip()]
     for name, schema in document["components"]["schemas"].items():
         lines.append(f"  interface {name} {{")

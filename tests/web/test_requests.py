@@ -12,6 +12,7 @@ import pytest
 from web_site import TOKEN, Site, opened, served
 
 import memdb
+from memdb.errors import InvalidInput
 from memdb.web.errors import CODES
 
 if TYPE_CHECKING:
@@ -60,6 +61,21 @@ def test_a_wrong_parameter_is_named(
     assert {"type", "status", "code", "detail", "todo"} <= answer.json.keys()
     assert answer.json["detail"].startswith(field)
     assert answer.json["field"] == field
+
+
+def test_a_parameter_in_the_wrong_place_is_told_the_right_one(reading_site: Site) -> None:
+    """Each one of each verb, in the query and in the body."""
+    for methods in reading_site.app.api.routes.values():
+        for route in methods.values():
+            for one in route.parameters:
+                is_query = one.place == "query"
+                other = "body" if is_query else "query"
+                query = "" if is_query else f"{one.name}=1"
+                body = json.dumps({one.name: 1}).encode() if is_query else b""
+                with pytest.raises(InvalidInput) as caught:
+                    route.read(query, body)
+                expected = f"{one.name} is no parameter in the {other} here: it belongs in the"
+                assert str(caught.value) == f"{expected} {one.place}"
 
 
 @pytest.mark.parametrize(
@@ -463,7 +479,7 @@ def test_a_file_that_was_replaced(site: Site, tmp_path: Path) -> None:
     answer = site.ask("POST", "message", TRIP, said)
 
     assert answer.status == 410
-    assert "memdb web" in answer.json["todo"]
+    assert "start the server again" in answer.json["todo"]
 
 
 def test_reads_do_not_wait_for_a_writer(tmp_path: Path, filled: Any) -> None:

@@ -25,7 +25,7 @@ from memdb.api.verbs import VERBS
 from memdb.cli import cli
 from memdb.errors import FileError, NotFound
 from memdb.web import tokens as token_file
-from memdb.web.parameters import WHOLE_KINDS, owner_kind, parameters_of
+from memdb.web.parameters import is_whole, parameters_of
 from memdb.web.service import Service, ServiceServer, listen
 from memdb.web.tokens import TokenFile, add_grant, hash_of, read_grants, remove_grant
 
@@ -183,8 +183,8 @@ def if_match(verb: Verb) -> dict[str, str]:
     return {} if verb.revision is None else {"If-Match": "*"}
 
 
-WHOLE = [verb for verb in VERBS if owner_kind(verb) in WHOLE_KINDS]
-OF_A_USER = [verb for verb in VERBS if owner_kind(verb) not in WHOLE_KINDS]
+WHOLE = [verb for verb in VERBS if is_whole(verb)]
+OF_A_USER = [verb for verb in VERBS if not is_whole(verb)]
 
 
 def name_of(verb: Verb) -> str:
@@ -267,6 +267,32 @@ def test_what_is_about_all_needs_a_token_for_all(beside: Running) -> None:
     assert SECRET.encode() in owner.send("GET", "/api/v1/sessions?user=bob").body
 
 
+def test_a_user_fetches_the_own_memory(beside: Running, tmp_path: Path) -> None:
+    """What `export` writes for that user and app, and nothing of the file or of others."""
+    with memdb.open(tmp_path / "beside.db", embedder=None) as db:
+        db.settings.update(entry_quota=500)
+        expected = [json.loads(line) for line in db.export_lines(user="ann")]
+    for more in ("", "?user=ann", "?app=default&embeddings=true"):
+        answer = beside.client("ann").send("GET", f"/api/v1/export{more}")
+        *lines, end = (json.loads(line) for line in answer.body.splitlines())
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/jsonl")
+        assert lines == expected
+        assert end == {"kind": "end", "complete": True, "lines": len(lines)}
+    assert all(line["kind"] != "settings" for line in expected)
+    assert SECRET not in str(expected)
+
+
+def test_the_document_tells_of_this_server(beside: Running) -> None:
+    """Not of the page: there is no cookie, and it need not be on this computer."""
+    found = beside.client("ann").send("GET", "/api/v1/openapi.json").json
+    about = found["info"]["description"]
+
+    assert "`memdb serve`" in about
+    assert not {"loopback", "web"} & {*about.replace("`", " ").split()}
+    assert [*found["components"]["securitySchemes"]] == ["token"]
+    assert found["security"] == [{"token": []}]
+
+
 def test_without_a_token_nothing_is_served(beside: Running) -> None:
     """But that the process and the database answer."""
     client = beside.client("ann")
@@ -286,6 +312,23 @@ def test_without_a_token_nothing_is_served(beside: Running) -> None:
     assert client.send("POST", "/health", headers={"Authorization": ""}).status == 401
     assert client.send("GET", "/api/v1/nothing").status == 404
     assert client.send("GET", "/read?user=bob&session=trip").status == 404
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", ""])
+def test_a_method_that_a_path_does_not_take_is_405(beside: Running, kind: str) -> None:
+    """With those that it takes, whatever the body is."""
+    client = beside.client("ann")
+    takes: dict[str, set[str]] = {}
+    for verb in VERBS:
+        takes.setdefault(verb.noun, set()).add(verb.method)
+    takes["openapi.json"] = {"GET"}
+    for noun, methods in takes.items():
+        for method in {"POST", "PUT", "PATCH", "DELETE"} - methods:
+            answer = client.send(method, f"/api/v1/{noun}", headers={"Content-Type": kind})
+            allowed = {*answer.headers["allow"].replace(" ", "").split(",")} - {"HEAD"}
+            assert (answer.status, allowed) == (405, methods), (method, noun)
+    answer = client.send("POST", "/api/v1/entries", headers={"Content-Type": "text/plain"})
+    assert answer.status == 415
 
 
 def test_an_idempotency_key_of_another_user_is_another(beside: Running) -> None:
