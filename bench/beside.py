@@ -404,7 +404,7 @@ def run(given: argparse.Namespace) -> None:
                     if (one["table"], one["call"]) == (table, name)
                 }
                 if len(bars) > 1:
-                    title = f"{table}: {name}, p50 in ms, {given.rows:,} rows"
+                    title = f"{table}: {name}, p50 in ms, {given.rows:,} rows (logarithmic scale)"
                     drawn = plots.bar_chart(title, bars)
                     (given.plots / f"{table}-{name}-{given.rows}.svg").write_text(drawn)
 
