@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from memdb.errors import FileError, InvalidInput
-from memdb.models.record import Record
+from memdb.models.record import Record, counted
 from memdb.text.transcripts import NO_TRANSCRIPTS
 
 TYPE_CHECKING = False
@@ -45,13 +45,13 @@ class Imported(Record):
 
     def __str__(self) -> str:
         """Say it in a few lines."""
-        added = f"Added {self.messages:,} messages of {self.sessions:,} sessions"
-        lines = [f"{added}, from {self.files:,} transcripts."]
+        sessions, files = counted(self.sessions, "session"), counted(self.files, "transcript")
+        lines = [f"Added {counted(self.messages, 'message')} of {sessions}, from {files}."]
         lines += [f"  {count:,} to {app}" for app, count in sorted(self.apps.items())]
         if self.left_out:
             lines.append("Left out:")
             ordered = sorted(self.left_out.items(), key=lambda one: (-one[1], one[0]))
-            lines += [f"  {count:,} lines {reason}" for reason, count in ordered]
+            lines += [f"  {counted(count, 'line')} {reason}" for reason, count in ordered]
         lines += [f"  {path}: {reason}" for path, reason in sorted(self.failed.items())]
         return "\n".join(lines)
 

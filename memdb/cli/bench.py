@@ -9,8 +9,9 @@ import click
 
 from memdb.cli.base import embedder_named, embedder_option, verb
 from memdb.cli.command import Noun
-from memdb.cli.output import Bar, Column, counted, note, print_records
+from memdb.cli.output import Bar, Column, note, print_records
 from memdb.errors import FileError, StorageError
+from memdb.models.record import counted
 from memdb.text.validate import refuse_output
 
 TYPE_CHECKING = False

@@ -26,7 +26,6 @@ from memdb.cli.output import (
     Column,
     Counter,
     Line,
-    counted,
     down_to,
     note,
     one_line,
@@ -38,6 +37,7 @@ from memdb.cli.output import (
 from memdb.cli.window import PLAIN, print_page, print_window, refuse_both
 from memdb.errors import Conflict
 from memdb.models.messages import ROLES
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def show(call: Call, session: str, last: int | None, budget: int | None) -> None
     call.reply(list(window.messages), lambda: _print_all(window.messages))
     if budget is not None and not call.as_json:
         count = counted(len(window.messages), "message")
-        note(f"{count}, {window.tokens:,} of {budget:,} tokens")
+        note(f"{count}, {window.tokens:,} of {counted(budget, 'token')}")
 
 
 def _print_all(messages: Sequence[Message]) -> None:
@@ -406,7 +406,7 @@ def archive(call: Call, session: str, keep_last: int) -> None:
     They are read, found and exported as before. `memdb vacuum --whole` makes FILE
     smaller.
     """
-    with call.session(session) as found, Counter("Archiving", "messages") as counter:
+    with call.session(session) as found, Counter("Archiving", "message") as counter:
         done = found.archive(keep_last, counter.add)
     text = "nothing to archive"
     if done.messages:
@@ -419,7 +419,7 @@ def archive(call: Call, session: str, keep_last: int) -> None:
 @session_argument
 def unarchive(call: Call, session: str) -> None:
     """Bring the archived messages of a conversation back, byte for byte."""
-    with call.session(session) as found, Counter("Unarchiving", "messages") as counter:
+    with call.session(session) as found, Counter("Unarchiving", "message") as counter:
         done = found.unarchive(counter.add)
     text = (
         f"{counted(done.messages, 'message')} unarchived" if done.messages else "none is archived"

@@ -12,10 +12,11 @@ from memdb.cli import discard_output
 from memdb.cli.defaults import default_file, read_config, shown_path
 from memdb.cli.help import HelpContext
 from memdb.cli.output import clean, flush, note, print_json
-from memdb.errors import FileError, MemDBError, NotFound, SecretFound
+from memdb.errors import AlreadyExists, FileError, MemDBError, NotFound, SecretFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from memdb.cli.defaults import DefaultFile
@@ -156,7 +157,7 @@ class Command(click.Command):
         except Exception as error:
             if os.environ.get("MEMDB_DEBUG", "") not in ("", "0"):
                 raise
-            ctx.exit(_report(error, as_json=ctx.params.get("as_json", False)))
+            ctx.exit(_report(error, ctx.params))
         else:
             return done
 
@@ -184,8 +185,8 @@ class Noun(click.Group):
             )
 
 
-def _report(error: Exception, *, as_json: bool) -> int:
-    """Tell the user about *error*, and return the exit code."""
+def _report(error: Exception, given: Mapping[str, Any]) -> int:
+    """Tell the user about *error* of a command with the options *given*; return the exit code."""
     code, exit_code, facts, message = "internal", 1, {}, str(error)
     if isinstance(error, MemDBError):
         code, exit_code, facts = error.code, error.exit_code, error.facts()
@@ -197,20 +198,22 @@ def _report(error: Exception, *, as_json: bool) -> int:
             f"{type(error).__name__}: {message}. This is a bug; MEMDB_DEBUG=1 shows where, "
             "please report it"
         )
-    if not as_json:
-        note(f"Error: {clean(_for_a_shell(error, message))}")
+    if not given.get("as_json", False):
+        note(f"Error: {clean(_for_a_shell(error, message, given))}")
         return exit_code
     print_json({"error": {"code": code, "message": message, **facts}})
     return exit_code
 
 
-def _for_a_shell(error: Exception, message: str) -> str:
+def _for_a_shell(error: Exception, message: str, given: Mapping[str, Any]) -> str:
     """Return a message with the command or the option in the place of the library's advice."""
     if isinstance(error, NotFound) and error.kind in LISTS:
         advice = f"`memdb {LISTS[error.kind]}` shows what there is"
         return message.replace("list what there is, and check the name", advice)
     if isinstance(error, SecretFound):
         return message.replace("secrets='redact'", "--secrets redact")
+    if isinstance(error, AlreadyExists) and error.kind == "file" and "replace" in given:
+        return message.replace(" or remove it first", ", remove it first or give --replace")
     return message
 
 

@@ -15,7 +15,6 @@ import click
 from memdb.cli.base import Call, verb
 from memdb.cli.output import (
     Column,
-    counted,
     on_terminal,
     one_line,
     print_table,
@@ -26,6 +25,7 @@ from memdb.cli.output import (
 )
 from memdb.cli.recall import source_of
 from memdb.errors import AlreadyExists, FileError
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,19 +18,9 @@ from memdb.cli.command import Noun
 from memdb.cli.editing import edited, pair, reply_diff, unchanged
 from memdb.cli.naming import entry_of, number_of, session_named
 from memdb.cli.options import page_options, version_expected_option
-from memdb.cli.output import (
-    Column,
-    Line,
-    clean,
-    counted,
-    note,
-    one_line,
-    print_records,
-    say,
-    shorten,
-    when,
-)
+from memdb.cli.output import Column, Line, clean, note, one_line, print_records, say, shorten, when
 from memdb.models.ids import system_clock
+from memdb.models.record import counted
 from memdb.text.differences import compare_lines
 
 TYPE_CHECKING = False
@@ -218,7 +208,7 @@ def list_(
     text = Column("TEXT", lambda one: _headline(one, as_of), below=True)
     call.reply_records(entries, (*LIST_COLUMNS, text), empty="No entries.")
     if total > len(entries):
-        note(f"{len(entries):,} of {total:,} entries.")
+        note(f"{len(entries):,} of {counted(total, 'entry', 'entries')}.")
 
 
 @verb("memdb entry history agent.db home_city", of=entry)

@@ -11,7 +11,6 @@ from memdb.cli.command import Noun
 from memdb.cli.output import (
     Bar,
     Column,
-    counted,
     note,
     one_line,
     print_json_line,
@@ -21,6 +20,7 @@ from memdb.cli.output import (
     when,
 )
 from memdb.errors import NotFound, PortError, StorageError
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

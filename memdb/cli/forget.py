@@ -15,8 +15,9 @@ from memdb.cli.base import (
 )
 from memdb.cli.command import Noun
 from memdb.cli.naming import entry_of
-from memdb.cli.output import Column, counted, note, one_line, print_records
+from memdb.cli.output import Column, note, one_line, print_records
 from memdb.errors import StorageError
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,6 +20,13 @@ MOST_PLACES = 10_000  # of such words that are looked at
 MOST_STEMS = 32  # words of a question that are looked for
 LEAST_STEM = 4
 
+# Kinsoku: marks that no line begins with, and that none ends with, beside Chinese or Japanese.
+NEVER_FIRST = frozenset(
+    ",.:;!?)]}%、。…‥・ー々〻〜ゝゞヽヾぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ」』】〉》〗〙〟"
+    "\u2019\u201d\u3015\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\uff09\uff3d\uff5d\uff05\uff60\uff61\uff63\uff64"
+)
+NEVER_LAST = frozenset("([{「『【〈《〖〘〝\u2018\u201c\u3014\uff08\uff3b\uff5b\uff5f\uff62")
+
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?:[.!?…]\s+|[。！？]\s*|\n+)")  # noqa: RUF001 (Chinese marks)
 
@@ -46,7 +53,8 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> I
 
     Line breaks of the text stay. A word that is wider than a line gets one of its own, whole,
     so that it can be copied, unless it is a choice like [a|b|c], which breaks behind a bar;
-    Chinese and Japanese break between any two characters.
+    Chinese and Japanese break between any two characters, but not before a mark that closes
+    or ends, nor behind one that opens (kinsoku).
 
     Args:
         indent: Stands before each line, and counts.
@@ -77,18 +85,28 @@ def _pieces(text: str, room: int) -> Iterator[str]:
             is_choice = len(piece.strip()) > room and "|" in piece
             yield from re.findall(r"[^|]*\||[^|]+", piece) if is_choice else [piece]
             continue
-        part = ""
+        part, used = "", 0
         for character in piece:
-            is_wide = _width_of_one(character) > 1
-            if is_wide and part.strip():
+            size = _width_of_one(character)
+            if _may_break(part[-1:], character, is_full=used + size > room):
                 yield part
-                part = ""
+                part, used = "", 0
             part += character
-            if is_wide:
-                yield part
-                part = ""
-        if part:
-            yield part
+            used += size
+        yield part
+
+
+def _may_break(last: str, character: str, *, is_full: bool) -> bool:
+    """
+    Return whether a line may end between two characters that no blank is between.
+
+    Args:
+        is_full: No mark is kept from the next line: a line has no room for both.
+    """
+    size = _width_of_one(character)
+    if not last or last.isspace() or size == 0 or max(size, _width_of_one(last)) == 1:
+        return False
+    return is_full or (character not in NEVER_FIRST and last not in NEVER_LAST)
 
 
 def passage(text: str, query: str, most: int = WHOLE_CHARS) -> tuple[str, int]:

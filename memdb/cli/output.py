@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import click
 
 from memdb.cli.layout import passage, width_of, wrap
-from memdb.models.record import Record
+from memdb.models.record import Record, counted
 from memdb.models.record import plain as to_plain
 from memdb.text.parts import payload_of
 
@@ -377,11 +377,6 @@ def size(count: int) -> str:
     return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """Return "1 message" or "2 messages"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 class _Progress:
     """A context manager over one line of standard error; nothing without a terminal."""
 
@@ -424,7 +419,7 @@ class Counter(_Progress):
     """A number that grows, for steps without a known end."""
 
     def __init__(self, label: str, unit: str) -> None:
-        """Show *label* before the number, and *unit* behind it."""
+        """Show *label* before the number, and *unit* behind it, as one is called."""
         self._label = label
         self._unit = unit
         self._count = 0
@@ -433,7 +428,7 @@ class Counter(_Progress):
         """Show that *count* more are done."""
         self._count += count
         if is_terminal(sys.stderr):
-            click.echo(f"\r{self._label}  {self._count:,} {self._unit}", nl=False, err=True)
+            click.echo(f"\r{self._label}  {counted(self._count, self._unit)}", nl=False, err=True)
 
     def to(self, count: int) -> None:
         """Show that *count* are done."""

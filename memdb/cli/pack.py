@@ -6,8 +6,9 @@ import click
 
 from memdb.cli.base import MOMENT, verb
 from memdb.cli.command import Noun
-from memdb.cli.output import Column, counted, one_line
+from memdb.cli.output import Column, one_line
 from memdb.errors import StorageError
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from memdb.cli.base import DEFAULT_APP, embedder_option, model_option, verb
 from memdb.cli.command import STOPPED
 from memdb.cli.output import Line, note, print_json_line
 from memdb.errors import PortError
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _print_status(db: MemDB, status: str, done: int, *, as_json: bool) -> None:
 
 def _left(db: MemDB) -> str:
     left = db.jobs.pending()
-    return f"{left:,} {'job' if left == 1 else 'jobs'} left" if left else "nothing is left"
+    return f"{counted(left, 'job')} left" if left else "nothing is left"
 
 
 def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:

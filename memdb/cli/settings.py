@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from memdb.cli.base import verb
-from memdb.cli.output import Column, counted, one_line, print_records
+from memdb.cli.output import Column, one_line, print_records
 from memdb.errors import InvalidInput
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

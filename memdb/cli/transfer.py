@@ -16,13 +16,13 @@ from memdb.cli.output import (
     Column,
     Counter,
     clean,
-    counted,
     note,
     one_line,
     print_json_line,
     print_records,
 )
 from memdb.errors import Corrupt, InvalidInput, MemDBError
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _embed(db: MemDB) -> int:
     """Embed what is due, show how many, and return the number of texts."""
     if not db.jobs.pending():
         return 0
-    with Counter("Embedding", "texts") as counter:
+    with Counter("Embedding", "text") as counter:
         return db.jobs.run(progress=counter.add, kinds=("embed",))
 
 
@@ -243,7 +243,7 @@ def export(
     if call.as_json and target == "-":
         raise click.UsageError("The export itself is the output: --json needs a TARGET.")
     chosen = format_ or ENDINGS.get(os.path.splitext(target)[1].lower()) or "jsonl"  # noqa: PTH122
-    with call.open() as db, Counter("Exporting", "records") as counter:
+    with call.open() as db, Counter("Exporting", "record") as counter:
         scope = None if all_users else call.choose(db)
         user, app = (scope.user, scope.app) if scope else (None, call.app or DEFAULT_APP)
         if target == "-" and chosen == "jsonl":
@@ -264,7 +264,9 @@ def export(
             progress=counter.to,
         )
     shown = click.format_filename(target)
-    call.reply({"path": target, "records": written}, f"Wrote {written:,} records to {shown}.")
+    call.reply(
+        {"path": target, "records": written}, f"Wrote {counted(written, 'record')} to {shown}."
+    )
 
 
 def _echo_document(

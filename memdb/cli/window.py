@@ -7,7 +7,6 @@ import click
 from memdb.cli.output import (
     Column,
     clean,
-    counted,
     drawable,
     note,
     one_line,
@@ -20,6 +19,7 @@ from memdb.cli.output import (
     span_of,
     whole_text,
 )
+from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

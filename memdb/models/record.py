@@ -225,6 +225,16 @@ def plain(value: Any) -> Any:
     return str(value) if is_rounded or isinstance(value, Exception) else value
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """
+    Return a number with the word for what it counts: "1 message", "2,000 messages".
+
+    Args:
+        many: The plural; "" means that of *one* with an "s".
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def _field_docs(docstring: str) -> dict[str, str]:
     """Return the texts of an "Attributes:" section by field."""
     docs: dict[str, str] = {}

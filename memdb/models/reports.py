@@ -7,7 +7,7 @@ are UTC milliseconds, sizes bytes.
 
 from __future__ import annotations
 
-from memdb.models.record import Record
+from memdb.models.record import Record, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -360,16 +360,20 @@ class ImportReport(Record):
 
     @property
     def added(self) -> str:
-        """What was added, in words: "7 messages in 1 new sessions, 2 entries"."""
-        is_said = self.messages_added or self.sessions
-        parts = [f"{self.messages_added:,} messages in {self.sessions:,} new sessions"]
-        parts = parts if is_said else []
-        parts += [f"{self.branches:,} branches of sessions"] if self.branches else []
-        parts += [f"{self.summaries_added:,} summaries"] if self.summaries_added else []
-        parts += [f"{self.entries_added:,} entries"] if self.entries_added else []
-        parts += [f"{self.artifacts_added:,} artifact versions"] if self.artifacts_added else []
-        parts += [f"{self.items_added:,} items"] if self.items_added else []
-        parts += [f"{self.settings_added:,} settings"] if self.settings_added else []
+        """What was added, in words: "7 messages in 1 new session, 2 entries"."""
+        parts = []
+        if self.messages_added or self.sessions:
+            sessions = counted(self.sessions, "new session")
+            parts.append(f"{counted(self.messages_added, 'message')} in {sessions}")
+        others = (
+            (self.branches, "branch of a session", "branches of sessions"),
+            (self.summaries_added, "summary", "summaries"),
+            (self.entries_added, "entry", "entries"),
+            (self.artifacts_added, "artifact version", ""),
+            (self.items_added, "item", ""),
+            (self.settings_added, "setting", ""),
+        )
+        parts += [counted(*one) for one in others if one[0]]
         return ", ".join(parts) or "nothing new"
 
     @property
@@ -382,14 +386,17 @@ class ImportReport(Record):
         known = self.messages_known + self.entries_known + self.artifacts_known + self.items_known
         verb = "Would import" if self.dry_run else "Imported"
         added = f"{verb} {self.added} ({self.format})"
-        left = [f"{known:,} were here already"] if known else []
-        left += [f"{self.forgotten:,} were forgotten here and stay away"] if self.forgotten else []
+        left = [counted(known, "was here already", "were here already")] if known else []
+        away = counted(
+            self.forgotten, "was forgotten here and stays away", "were forgotten here and stay away"
+        )
+        left += [away] if self.forgotten else []
         lines = ["; ".join([added, *left]) + "."]
         lines += [f"  {sample}" for sample in self.samples]
         lines += [f"In the app of its project: {app}" for app in self.apps]
         lines += [f"Note: {note}." for note in self.notes]
         lines += [
-            f"Left out: {'' if one.is_place else f'{one.count:,} '}{one.what}: {one.why}."
+            f"Left out: {one.what}{'' if one.is_place else f' ({one.count:,})'}: {one.why}."
             for one in self.left_out
         ]
         return "\n".join(lines)

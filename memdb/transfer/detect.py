@@ -154,8 +154,8 @@ def formats_for(tree: Tree) -> Iterator[tuple[str, list[str]]]:
 def _unknown(place: str) -> InvalidInput:
     return InvalidInput(
         f"{place}: this is no format that can be imported: give a memdb export, JSON lines "
-        'like {"role": "user", "text": "..."}, or one of '
-        + ", ".join(load_format(name).label for name in NAMES if name not in ("memdb", "jsonl"))
+        'like {"role": "user", "text": "..."}, or one that docs/import.md tells of: '
+        + ", ".join(name for name in NAMES if name not in ("memdb", "jsonl"))
     )
 
 

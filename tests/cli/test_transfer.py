@@ -255,7 +255,7 @@ def test_hostile_names_do_not_reach_the_terminal(run, path, tmp_path):
     done = run("import", path, folder, "--user", "ann", "--no-embed")
     trial = run("import", path, source, "--user", "ann", "--dry-run")
 
-    assert "1 files: they hold no conversations" in done.stdout
+    assert "Left out: files (1): they hold no conversations" in done.stdout
     assert "\x1b" not in done.stdout + trial.stdout
 
 
@@ -272,6 +272,21 @@ def test_exports_for_people(run, run_json, path, tmp_path, name):
 
     starts = {"out.md": "# Memory of mara", "out.csv": "kind,app,user"}
     assert text.startswith(starts.get(name, "<!doctype html>"))
+
+
+@pytest.mark.parametrize("words", [("a.jsonl",), ("a.db", "--sqlite"), ("a.html",)])
+def test_an_export_onto_a_file_names_the_option(run, crowd, tmp_path, words):
+    """What is at TARGET stays; --replace, which is named, writes over it."""
+    target = tmp_path / words[0]
+    target.write_text("mine")
+    words = ("export", crowd, target, "--all-users", *words[1:])
+    done = run(*words)
+    kept = target.read_bytes()
+
+    assert done.exit_code == 4
+    assert "choose another name, remove it first or give --replace" in done.stderr
+    assert kept == b"mine"
+    assert run(*words, "--replace").exit_code == 0
 
 
 def test_a_database_has_no_format(run, path, tmp_path):

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import memdb
+from memdb.agents.discovery import Imported
 from memdb.models.record import Record, RecordType
+from memdb.models.reports import ImportReport
 
 RECORDS = sys.modules[Record.__module__]
 
@@ -199,3 +201,28 @@ def test_an_answer_keeps_its_facts_when_it_is_sliced() -> None:
     with pytest.raises(TypeError):
         json.dumps(hits)
     assert json.loads(json.dumps(hits.to_dict()))["arms"] == ["lexical"]
+
+
+COUNTS = {
+    1: "1 message in 1 new session, 1 branch of a session, 1 summary, 1 entry, 1 artifact version, "
+    "1 item, 1 setting (csv); 4 were here already; 1 was forgotten here and stays away.",
+    2: "2 messages in 2 new sessions, 2 branches of sessions, 2 summaries, 2 entries, 2 artifact "
+    "versions, 2 items, 2 settings (csv); 8 were here already; 2 were forgotten here and stay away.",
+}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_one_of_a_thing_is_in_the_singular(number: int) -> None:
+    """Each count of the reports of imports."""
+    fields = {one: number for one, kind in ImportReport.__annotations__.items() if kind == "int"}
+    report = ImportReport("csv", **fields)  # type: ignore[arg-type]
+    imported = Imported(number, number, number, {}, {"empty": number}, {})
+    one = number == 1
+
+    assert str(report) == f"Imported {COUNTS[number]}"
+    assert str(ImportReport("csv", entries_known=1)).endswith("; 1 was here already.")
+    assert str(imported) == (
+        "Added 1 message of 1 session, from 1 transcript.\nLeft out:\n  1 line empty"
+        if one
+        else "Added 2 messages of 2 sessions, from 2 transcripts.\nLeft out:\n  2 lines empty"
+    )

@@ -325,7 +325,7 @@ def test_what_the_page_hides(
         ("thoughts of the model", 2),
         ("hidden messages", 1),
     }
-    assert "Left out: 2 thoughts of the model: ChatGPT does not show them" in str(report)
+    assert "Left out: thoughts of the model (2): ChatGPT does not show them" in str(report)
     assert len(told(db, "c1", "text")) == 4
 
 
@@ -356,7 +356,7 @@ def test_a_dry_run_stores_nothing(
 
     assert (report.dry_run, report.sessions, report.messages_added) == (True, 1, 6)
     assert report.samples[0] == "assistant: Oslo. A city."
-    assert "Would import 6 messages in 1 new sessions, 1 branches" in str(report)
+    assert "Would import 6 messages in 1 new session, 1 branch of a session" in str(report)
     assert (db.scope("ann").sessions(), db.file.mark()) == ([], before)
 
 

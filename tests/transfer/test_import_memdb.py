@@ -71,7 +71,7 @@ def test_the_report_counts_what_was_added(export: str, open_db: Callable[..., Me
         "apps": [],
     }
     assert str(report) == (
-        "Imported 7 messages in 1 new sessions, 2 entries, 3 artifact versions (memdb)."
+        "Imported 7 messages in 1 new session, 2 entries, 3 artifact versions (memdb)."
     )
 
 

@@ -20,6 +20,8 @@ from import_samples import (
     ways,
 )
 
+from memdb.models.record import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -73,7 +75,7 @@ def test_an_edited_conversation(name: str, talk: Talk, db: MemDB, document: Docu
     assert (report.sessions, report.branches) == (1, len(leaves(nodes)) - 1)
     assert (trial.sessions, trial.branches, trial.notes) == (1, report.branches, ())
     assert (again.messages_added, again.branches, again.notes) == (0, 0, ())
-    assert f"{report.branches} branches of sessions" in str(report)
+    assert counted(report.branches, "branch of a session", "branches of sessions") in str(report)
     chat = db.scope("ann").session("c1")
     heads = [chat, *(chat.branch(one.name) for one in chat.branches())]
     newest_ms = max(one.created_ms for head in heads for one in head.messages())
