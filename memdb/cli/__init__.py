@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import takewhile
 
 import click
 
@@ -20,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LINE = "memdb.line"  # in the context: the whole command line
+JSON = "--json"
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
@@ -98,7 +101,7 @@ Example:
 Exit codes:
   0 done   1 internal   2 usage   3 not found   4 conflict
   5 invalid value   6 file   7 storage or findings   8 model
-  130 stopped with Ctrl-C
+  130 stopped with Ctrl-C   143 with SIGTERM
 
 \b
 Completion of commands, options and files:
@@ -120,6 +123,23 @@ class LazyGroup(click.Group):
         """Hold the commands of *table*, in its order."""
         super().__init__(*args, **kwargs)
         self.table = table
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read *args*, and keep them: an error of usage comes before --json is read."""
+        ctx.meta[LINE] = list(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; with --json an error of usage is JSON as the other errors are."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if JSON not in takewhile(lambda one: one != "--", ctx.meta[LINE]):
+                raise
+            from memdb.cli.output import print_json
+
+            print_json({"error": {"code": "usage", "message": error.format_message()}})
+            ctx.exit(error.exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import contextmanager
 from operator import itemgetter
 
@@ -85,6 +86,7 @@ def import_(
     """
     import memdb
     from memdb.api.database import check_import
+    from memdb.cli.service import ending_by_signals
 
     given = {name.removesuffix("_column"): value for name, value in columns.items()}
     given["created"] = given.pop("time")
@@ -99,9 +101,9 @@ def import_(
             raise click.UsageError("--watch needs --user and a folder of notes, and stores them.")
         _watch(call, call.user, source, format_, no_embed=no_embed)
         return
-    begun = False
+    begun, report = False, None
     try:
-        with _opened(call, dry_run=dry_run) as db:
+        with ending_by_signals(), _opened(call, dry_run=dry_run) as db:
             begun = True
             with Bar("Importing") as bar:
                 report = db.import_file(
@@ -118,9 +120,11 @@ def import_(
             # A memdb export brings its vectors; recall makes those that it lacks.
             is_ready = no_embed or dry_run or report.format == "memdb"
             embedded = 0 if is_ready else _embed(db)
-    except KeyboardInterrupt:
-        note(f"\nStopped. {_kept(call)}")
-        click.get_current_context().exit(STOPPED)
+    except (KeyboardInterrupt, SystemExit) as end:
+        added = report.added if report else "".join(getattr(end, "__notes__", ()))
+        note(f"\nStopped. Stored: {added or 'nothing new'}. {_kept(call)}")
+        is_by_key = isinstance(end, KeyboardInterrupt)
+        click.get_current_context().exit(STOPPED if is_by_key else 128 + signal.SIGTERM)
     except MemDBError as error:
         if begun and not isinstance(error, (InvalidInput, Corrupt)):
             note(_kept(call))

@@ -98,7 +98,7 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
     raise _refusal(tree)
 
 
-def _refusal(tree: Tree) -> InvalidInput:
+def _refusal(tree: Tree) -> InvalidInput | FileError:
     """Return the error that says what a tree is of which no format claims a file."""
     if tree.is_alone and not tree.is_database:
         head = tree.first_character(tree.names[0])
@@ -123,11 +123,12 @@ def _refusal(tree: Tree) -> InvalidInput:
     return _refusal_of_several(tree)
 
 
-def _refusal_of_several(tree: Tree) -> InvalidInput:
+def _refusal_of_several(tree: Tree) -> InvalidInput | FileError:
     """Return the error for a folder or an archive."""
     problems = [why for name, why in tree.problems.items() if name.lower().endswith(JSON_FILES)]
     if problems:
-        return InvalidInput(f"{problems[0]}. {NOTHING}")
+        first, said = problems[0], f"{problems[0]}. {NOTHING}"
+        return FileError(said, first.path) if isinstance(first, FileError) else InvalidInput(said)
     if any("takeout" in name.lower() and name.lower().endswith(".html") for name in tree.names):
         return InvalidInput(
             f"{tree.name} is Google's Takeout as HTML, which is not read: at takeout.google.com "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from memdb.transfer.refusals import Refusals, list_unread, shorten_notes
 from memdb.transfer.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterator
     from typing import Any
 
     from memdb.engine.base import Tx
@@ -138,19 +139,30 @@ def import_file(
         request = Request(tree, names, session, columns, services.db, set(), user)
         sink = _Sink(services, owner, chosen, request, in_projects=in_projects, dry_run=dry_run)
         total = tree.size_of(names)
-        for item in _explained(chosen.read(request), sink):
-            sink.add(item)
-            if sink.full:
-                sink.flush()
-                if progress is not None:
-                    progress(min(tree.done, total), total)
-        sink.finish()
+        with _noting_what_is_stored(sink):
+            for item in _explained(chosen.read(request), sink):
+                sink.add(item)
+                if sink.full:
+                    sink.flush()
+                    if progress is not None:
+                        progress(min(tree.done, total), total)
+            sink.finish()
         for item in list_unread(tree, names) if only is None else ():
             sink.add(item)
         sink.refuse_folders(tree.unreadable)
         if progress is not None:
             progress(total, total)
     return sink.report()
+
+
+@contextmanager
+def _noting_what_is_stored(sink: _Sink) -> Iterator[None]:
+    """Give the end by a signal a note that says what is stored by then."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as end:
+        end.add_note(sink.stored)
+        raise
 
 
 def _explained(found: Read, sink: _Sink) -> Read:
@@ -344,10 +356,13 @@ class _Sink:
         """What an error says of the records before it."""
         if not self._has_stored:
             return NOTHING
+        return f"The records before it are stored ({self.stored})"
+
+    @property
+    def stored(self) -> str:
+        """What is stored so far: "7 messages in 1 new session, 2 entries"."""
         counts: dict[str, Any] = {**self.added}
-        return (
-            f"The records before it are stored ({ImportReport(self._format.name, **counts).added})"
-        )
+        return ImportReport(self._format.name, **counts).added
 
     def report(self) -> ImportReport:
         """
@@ -511,8 +526,10 @@ class _Sink:
                 lines["message"] = messages.count_messages(target, lines["message"])
             with self._services.db.write() as tx:
                 self._write(target, tx, lines)
-        except REFUSALS as error:
+        except BaseException as error:  # the counts are those of what is stored
             target.restore_state(saved)
+            if not isinstance(error, REFUSALS):
+                raise
             if len(waiting) > 1:
                 half = len(waiting) // 2
                 self._store(target, waiting[:half])

@@ -77,7 +77,7 @@ class Tree:
         self.done = 0
         self.refused: dict[str, str] = {}
         self.unreadable: dict[str, str] = {}
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, InvalidInput | FileError] = {}
         self._archive: zipfile.ZipFile | None = None
         self._sizes: dict[str, int] = {}
         # What detection asks of each file, once for all formats.
@@ -296,7 +296,7 @@ class Tree:
             except FileError as error:
                 if len(self.names) == 1:
                     raise
-                self.problems.setdefault(name, str(error))
+                self.problems.setdefault(name, error)
             else:
                 self._characters[name] = head.removeprefix(BOM).lstrip()[:1]
         return self._characters[name]
@@ -312,7 +312,7 @@ class Tree:
                 if is_json or (self._skipped and name.lower().endswith(".jsonl")):
                     value = self.first(name)
             except kinds as error:
-                self.problems.setdefault(name, str(error))
+                self.problems.setdefault(name, error)
             self._peeked[name] = value if isinstance(value, dict) else {}
         return self._peeked[name]
 

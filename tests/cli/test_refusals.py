@@ -291,3 +291,31 @@ def test_shared_entries_are_no_second_user(run, run_json, path):
     missing = run_json("entry", "list", path, "--user", "bob")["error"]
     assert missing["scopes"] == [{"app": "default", "user": "ann"}]
     assert "shared (app default), ann (app default)" in run("info", path).stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("info", "--nosuch"),
+        ("nosuch",),
+        ("recall",),
+        ("recall", "a.db", "tea", "--limit", "0"),
+        ("chat", "nosuch"),
+        ("export", "a.db"),
+        ("import", "a.db", "x.csv", "--table", "t"),
+    ],
+)
+def test_an_error_of_usage_is_json_too(run, words):
+    """With --json, wherever it stands; the exit code stays 2."""
+    for line in ((*words, "--json"), (words[0], "--json", *words[1:])):
+        done = run(*line)
+        error = json.loads(done.stdout)["error"]
+        assert (done.exit_code, done.stderr, error["code"]) == (2, "", "usage")
+        assert error["message"]
+
+
+def test_a_text_after_two_dashes_is_no_option(run):
+    """It asks for no JSON."""
+    done = run("recall", "a.db", "--", "--json", "b", "c")
+
+    assert (done.exit_code, done.stdout) == (2, "")

@@ -12,6 +12,7 @@ import pytest
 from import_samples import chatgpt
 
 import memdb
+from memdb.transfer import importer
 
 WORKSHOP = Path(memdb.__file__).parents[1] / "examples" / "workshop.jsonl"
 
@@ -128,23 +129,52 @@ def test_import_from_a_missing_source_makes_no_file(run, path, tmp_path):
     assert not Path(path).exists()
 
 
-def test_a_stopped_import_can_go_on(run, run_json, path, long, monkeypatch):
-    """Ctrl-C between two chunks keeps the first ones; running it again adds the rest."""
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
+)
+def test_a_stopped_import_can_go_on(run, run_json, path, long, monkeypatch, number, code):
+    """The first chunks are kept, and counted; running it again adds the rest."""
     with monkeypatch.context() as patch:
-        patch.setattr("memdb.cli.output.Bar.to", lambda *_: _stop())
+        patch.setattr("memdb.cli.output.Bar.to", lambda *_: signal.raise_signal(number))
         stopped = run("import", path, long, "--user", "ann")
     kept = run_json("info", path)["counts"]["messages"]
     told = run_json("import", path, long, "--user", "ann")
 
-    assert stopped.exit_code == 130
+    assert stopped.exit_code == code
+    assert f"Stopped. Stored: {kept:,} messages in 1 new session. " in stopped.stderr
     assert "is sound and keeps what was imported so far" in stopped.stderr
     assert "Run the same command again" in stopped.stderr
     assert 0 < kept < 12_000
     assert (told["messages_known"], told["messages_added"]) == (kept, 12_000 - kept)
 
 
-def _stop():
-    raise KeyboardInterrupt
+def test_a_chunk_that_was_not_stored_is_not_counted(run, run_json, path, long, monkeypatch):
+    """Ctrl-C while the second chunk is written takes all of it back."""
+    message = importer._KINDS["message"]
+    calls = []
+
+    def stop_late(*given):
+        message.write(*given)
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setitem(importer._KINDS, "message", message.replace(write=stop_late))
+        stopped = run("import", path, long, "--user", "ann")
+    kept = run_json("info", path)["counts"]["messages"]
+
+    assert (stopped.exit_code, len(calls)) == (130, 2)
+    assert f"Stored: {kept:,} messages in 1 new session. " in stopped.stderr
+
+
+def test_ctrl_c_while_texts_are_embedded_counts_them(run, path, long, monkeypatch):
+    """They are stored by then; their vectors stay due."""
+    monkeypatch.setattr("memdb.cli.transfer._embed", lambda _: signal.raise_signal(signal.SIGINT))
+    stopped = run("import", path, long, "--user", "ann")
+
+    assert stopped.exit_code == 130
+    assert "Stored: 12,000 messages in 1 new session. " in stopped.stderr
 
 
 def test_ctrl_c_on_a_terminal(in_terminal, run_json, path, long):
