@@ -532,6 +532,19 @@ def test_recovery_says_that_the_wal_was_not_whole(
 
 
 TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
+RESTART = "PRAGMA wal_checkpoint(RESTART)"
+
+# It writes pages before its commit, of which there is none.
+KILLED_IN_A_WRITE = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("CREATE TABLE spilled (x)")
+for _ in range(200):
+    connection.execute("INSERT INTO spilled VALUES (randomblob(3000))")
+os.kill(os.getpid(), 9)
+"""
 
 STOPPED = f"""{OFTEN}
 import memdb, sys, os
@@ -562,7 +575,9 @@ def end(child: Any) -> None:
         (40, 0, TRUNCATE),
         (1, 1, TRUNCATE),
         (40, 40, TRUNCATE),
-        (40, 1, TRUNCATE.replace("TRUNCATE", "RESTART")),
+        (1, 1, RESTART),
+        (1, 40, RESTART),
+        (40, 1, RESTART),
     ],
 )
 def test_another_program_cuts_the_wal_of_an_open_file(
@@ -601,6 +616,24 @@ def test_another_program_cuts_the_wal_then_memdb_is_killed(
     end(child)
 
     assert texts(path) == last
+
+
+@pytest.mark.parametrize("then", [1, 40])
+def test_a_process_is_killed_while_it_begins_the_wal_anew(
+    tmp_path: Path, start_child: Any, then: int
+) -> None:
+    """SQLite gives the WAL other numbers if the next one commits; that one marks it."""
+    path = tmp_path / "a.db"
+    other, child = (start_child(STOPPED, path) for _ in range(2))
+    ask(other, 4)
+    ask(child, 1)  # moves all of the WAL
+    killed = start_child(KILLED_IN_A_WRITE, path)
+    assert killed.wait(timeout=60) == -signal.SIGKILL
+    last = ask(child, then)
+    end(child)
+    end(other)
+
+    assert texts(path) == last == 5 + then
 
 
 def test_writers_that_take_turns_and_die(tmp_path: Path, start_child: Any) -> None:

@@ -171,7 +171,7 @@ class WriteBlock(Block):
         db.commits += 1
         if self._pool.is_memory:
             return 0
-        db.marker.note_commit(writer)
+        db.marker.note_commit(writer, 0 if db.upkeep is None else db.upkeep.wal_pages)
         if db.upkeep is not None:
             db.upkeep.note_commit(*(writer.take_parts() or (0, 0)))
         return 0 if db.sync is None else db.sync.note_commit()

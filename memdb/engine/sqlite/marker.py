@@ -9,7 +9,9 @@ own close lets SQLite remove a WAL while the row is '1' (`connection.connect`).
 The mark also says which WAL that is: '1 SALTS BYTES', the two random numbers in its header and
 its size, in hexadecimal. SQLite adds 1 to the first number each time it begins the WAL anew, and
 cuts it only in a checkpoint TRUNCATE. Memdb clears the mark before such a one; after that of
-another program the next write sets the mark again, in the same transaction (`set_again`).
+another program the next write sets the mark again, in the same transaction (`set_again`). If
+one connection begins the WAL anew and another writes its first commit, because the one was
+killed or only moved it, SQLite takes other random numbers: that commit is followed by a mark.
 
 Another SQLite program that closes the file last, after memdb was killed, moves the whole WAL
 and removes it. To tell this from a WAL that was deleted, the WAL has a second name, a hard
@@ -94,14 +96,14 @@ class UseMarker:
     """
     Keeps the mark of one writing connection; the engine's lock guards it.
 
-    Cost: 0.5 µs per write transaction; a second commit and a checkpoint at the first of
+    Cost: 0.8 µs per write transaction; a second commit and a checkpoint at the first of
     a connection.
 
     Attributes:
         wal_bytes: The least size of the WAL, as the mark says; 0: not known yet.
     """
 
-    __slots__ = ("_due", "_path", "_pause", "_version", "wal_bytes")
+    __slots__ = ("_due", "_path", "_pause", "_salts", "_version", "_written", "wal_bytes")
 
     def __init__(self, path: str) -> None:
         """Begin without a mark of the file at *path*."""
@@ -111,6 +113,8 @@ class UseMarker:
         self._due = 0  # commits until the mark is moved into the file; 0: it is there
         self._pause = 1
         self.wal_bytes = 0  # what the mark says
+        self._salts = b""
+        self._written = 0  # pages by the connection, up to its last commit
 
     def set_created(self) -> None:
         """Note that the transaction in progress makes the file, with the mark."""
@@ -142,15 +146,38 @@ class UseMarker:
         self._due = self._pause = 1
         self.wal_bytes = 0
 
-    def note_commit(self, writer: Tx) -> None:
-        """Complete a mark that was just committed, and move it into the file."""
+    def note_commit(self, writer: Tx, wal_pages: int) -> None:
+        """
+        Complete a mark that was just committed, and move it into the file.
+
+        Args:
+            writer: What committed.
+            wal_pages: How long the WAL is since.
+        """
         if self._version is None and not self._due:
             return  # another process made the file: nothing was marked
+        if self._has_begun_other(writer, wal_pages) and not self._due:
+            self._due = self._pause = 1
         if self._due:
             self._due -= 1
             if not self._due and not self._is_moved(writer):
                 self._pause = self._due = min(self._pause * 2, MAX_PAUSE)
         self._version = writer.number, writer.raw.data_version()
+
+    def _has_begun_other(self, writer: Tx, wal_pages: int) -> bool:
+        """
+        Return whether the last commit began a WAL whose numbers the mark does not explain.
+
+        A commit that began one wrote all of its pages.
+        """
+        before = self._written
+        self._written = writer.raw.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0]
+        if wal_pages > self._written - before or not self._salts:
+            return False
+        try:
+            return not _is_later(read_salts(self._path)[0], self._salts)
+        except OSError:  # it is said where the WAL is looked for
+            return False
 
     def _is_moved(self, writer: Tx) -> bool:
         """Write into the mark which WAL it means; return whether the file itself has it now."""
@@ -165,7 +192,7 @@ class UseMarker:
             (_, in_wal, moved) = writer.all(CHECKPOINT_NOW)[0]
         except (MemDBError, OSError):
             return False  # what was committed is safe all the same
-        self.wal_bytes = size
+        self.wal_bytes, self._salts = size, salts
         return bool(in_wal == moved)
 
     def clear(self, writer: Tx) -> int:
