@@ -296,7 +296,7 @@ class Tree:
             except FileError as error:
                 if len(self.names) == 1:
                     raise
-                self.problems.setdefault(name, error)
+                self.problems.setdefault(name, _without_frames(error))
             else:
                 self._characters[name] = head.removeprefix(BOM).lstrip()[:1]
         return self._characters[name]
@@ -312,12 +312,19 @@ class Tree:
                 if is_json or (self._skipped and name.lower().endswith(".jsonl")):
                     value = self.first(name)
             except kinds as error:
-                self.problems.setdefault(name, error)
+                self.problems.setdefault(name, _without_frames(error))
             self._peeked[name] = value if isinstance(value, dict) else {}
         return self._peeked[name]
 
     def _advance(self, size: int) -> None:
         self.done += size
+
+
+def _without_frames(error: InvalidInput | FileError) -> InvalidInput | FileError:
+    """Return an error to keep: the frames of one that was raised hold all that was read."""
+    if isinstance(error, FileError):
+        return FileError(str(error), error.path)
+    return InvalidInput(str(error))
 
 
 def _refuse_many(name: str, count: int) -> None:
