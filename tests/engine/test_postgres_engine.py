@@ -21,10 +21,11 @@ from memdb.engine.postgres.binary import from_pgvector, to_pgvector
 from memdb.engine.postgres.connection import FENCE
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.engine import PostgresEngine
+from memdb.engine.postgres.maintenance import SELECT_BYTES
 from memdb.engine.postgres.schema import FORMAT
 from memdb.engine.postgres.wire import Wire
 from memdb.models.ids import MAX_SCOPE_NO, system_clock, uuid7
-from memdb.tables import scopes, sessions, settings
+from memdb.tables import copies, scopes, sessions, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -235,6 +236,29 @@ def test_a_lost_connection_is_not_noticed(address: str, engine: PostgresEngine) 
         assert sessions.find(tx, ann, "one") == first
         kill_all(address)
         assert [name for _, name in sessions.names(tx, [first]).items()] == ["one"]
+
+
+def test_numbers_and_sizes_may_differ_after_a_loss(
+    address: str, open_engine: Callable[..., PostgresEngine]
+) -> None:
+    """Sequences and sizes are of no snapshot: what others do to them is no reason to give up."""
+    engine, other = open_engine(), open_engine()
+    with engine.write() as tx:
+        ann = scopes.ensure(tx, "app", "ann", "u")
+        own = copies.new_scope_no(tx, 1)
+        kill_all(address)
+        with other.write() as beside:
+            bob = scopes.ensure(beside, "app", "bob", "v")
+        sessions.add(tx, ann, "one", "s1")
+    assert len({ann, own, bob}) == 3
+
+    with engine.read() as tx:
+        before = dict(tx.all(SELECT_BYTES))
+        kill_all(address)
+        with other.write() as beside:
+            settings.put(beside, {"quota": "5" * 100_000})
+        assert {number for number, _, _ in scopes.list_all(tx)} == {ann, bob}
+        assert dict(tx.all(SELECT_BYTES)).keys() == before.keys()
 
 
 COUNT = "SELECT count(*) FROM scopes WHERE scope_no > :n"

@@ -153,7 +153,8 @@ class Tx:
         if known is not None:
             return known
         rows = self._ask(statement, bound, values)
-        self._note(statement, bound, rows, changed=len(rows))
+        if not statement.is_outside:
+            self._note(statement, bound, rows, changed=len(rows))
         if statement.is_relying and not rows:
             for asked, of_it in self._facts.comparisons():
                 compared = statement_of(asked)

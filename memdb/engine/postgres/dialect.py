@@ -61,6 +61,9 @@ UNION = re.compile(r"(\nUNION(?: ALL)?\n)")
 VALUE = re.compile(r"'[^']*'|(?<!:):(\w+)")
 NAME = re.compile(r"/\* (\w+)\.(\w+) \*/")
 
+# What no transaction holds still, nor undoes: numbers of sequences, and sizes of files.
+OUTSIDE = re.compile(r"\b(nextval|setval|next_scope_no|scope_numbers|pg_total_relation_size)\b")
+
 # Statements in words of PostgreSQL, by name.
 OVERRIDES = {
     "scopes.insert": """/* dialect.insert_scope */
@@ -190,6 +193,8 @@ class Statement:
         is_relying: Whether finding nothing may mean that a fact was untrue.
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
         kind: Of the things that it changes, for `db.changes`; None if they are not counted.
+        is_outside: Whether its answer is no part of the transaction, so that it stands if the
+            transaction is repeated, and is asked for anew each time.
         writes: Whether it changes rows.
     """
 
@@ -199,6 +204,7 @@ class Statement:
         "drawn",
         "is_common",
         "is_deferred",
+        "is_outside",
         "is_relying",
         "is_unsettling",
         "kind",
@@ -217,6 +223,7 @@ class Statement:
         self.sql, self.names = to_postgres(OVERRIDES.get(self.name, portable))
         body = self.sql.partition("*/\n")[2] or self.sql
         self.writes = not body.lstrip().startswith(("SELECT", "WITH", "VALUES"))
+        self.is_outside = not self.writes and OUTSIDE.search(body) is not None
         self.place = next((one for one in PLACES if one in self.names), None)
         self.by_owner = "app" in self.names and "user" in self.names
         module = "" if match is None else match[1]
