@@ -107,16 +107,32 @@ def test_a_damaged_archive(db: MemDB, document: Callable[..., str]) -> None:
         db.import_file(path, user="ann")
 
 
-def test_an_archive_with_damaged_bytes(db: MemDB, document: Callable[..., str]) -> None:
-    """What cannot be unpacked is the file's fault."""
+@pytest.mark.parametrize(
+    ("is_listed", "distance", "damage", "problem"),
+    [
+        pytest.param(False, 22, b"\xff\xff\xff\xff", "while decompressing", id="text"),
+        pytest.param(False, -30, b"XX", "Bad magic number", id="its header"),
+        pytest.param(True, -30, b"XXXX", "Bad CRC-32", id="checksum"),
+        pytest.param(True, -36, b"\x63", "compression", id="unknown method"),
+        pytest.param(True, -38, b"\x01", "encrypted", id="password"),
+    ],
+)
+def test_an_archive_with_damaged_bytes(
+    is_listed: bool,
+    distance: int,
+    damage: bytes,
+    problem: str,
+    db: MemDB,
+    document: Callable[..., str],
+) -> None:
+    """What cannot be unpacked is the file's fault; bytes from its name, there or in the list."""
     path = document([{"mapping": "x" * 500}], member="conversations.json")
     with open(path, "r+b") as file:
-        data = file.read()
-        place = data.index(b"conversations.json") + len("conversations.json") + 4
-        file.seek(place)
-        file.write(b"\xff\xff\xff\xff")
+        data, name = file.read(), b"conversations.json"
+        file.seek((data.rindex(name) if is_listed else data.index(name)) + distance)
+        file.write(damage)
 
-    with pytest.raises(memdb.FileError, match="cannot be read"):
+    with pytest.raises(memdb.FileError, match=rf"conversations\.json cannot be read.*{problem}"):
         db.import_file(path, user="ann")
 
 
