@@ -189,7 +189,7 @@ def test_a_file_that_a_newer_memdb_migrated_is_told(
     said = {"role": "user", "text": "By the API."}
     refused = site.ask("POST", "message", {"user": "ann", "session": "trip"}, said)
     assert (refused.status, refused.json["code"]) == (500, "schema_new")
-    assert "memdb web" in refused.json["todo"]
+    assert "start the server again" in refused.json["todo"]
 
 
 def test_the_end_of_the_server_is_told(tmp_path: Path, filled: Any) -> None:
