@@ -14,7 +14,7 @@ from memdb.errors import FileError, InvalidInput
 from memdb.models.ids import system_clock, uuid7
 from memdb.models.observation import observed
 from memdb.models.settings import WORK
-from memdb.records.scopes import SHARED, ScopeRef
+from memdb.records.scopes import SHARED, scope_of_handle
 from memdb.text.validate import int_value, name_value, path_value, text_value
 
 TYPE_CHECKING = False
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from memdb.models.settings import Category, Settings
     from memdb.models.types import Durability, OpenMode, SecretAction, Work
+    from memdb.records.scopes import ScopeRef
 
 MAX_QUERY_S = 3600
 
@@ -483,7 +484,7 @@ class MemDB:
 
     def shared(self, app: str = "default") -> Scope:
         """Return what all users of *app* share, a scope whose user is ""; each recalls it too."""
-        return Scope(self._services, ScopeRef(self._db, name_value(app, "app"), SHARED))
+        return Scope(self._services, scope_of_handle(self._db, name_value(app, "app"), SHARED))
 
     @property
     def settings(self) -> StoredSettings:
@@ -496,7 +497,8 @@ class MemDB:
 
         with self._db.read() as tx:
             found = scopes.list_all(tx)
-        return [Scope(self._services, ScopeRef(self._db, app, user)) for _, app, user in found]
+        owners = [scope_of_handle(self._db, app, user) for _, app, user in found]
+        return [Scope(self._services, owner) for owner in owners]
 
     def state(self, app: str = "default") -> State:
         """Return the values under keys that belong to a program, whoever its user."""
@@ -687,7 +689,7 @@ class MemDB:
         self._db.close()
 
     def _owner(self, user: str, app: str) -> ScopeRef:
-        return ScopeRef(self._db, name_value(app, "app"), name_value(user, "user"))
+        return scope_of_handle(self._db, name_value(app, "app"), name_value(user, "user"))
 
     def _owners(self, user: str | None, app: str) -> list[ScopeRef]:
         if user is not None:

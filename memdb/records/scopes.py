@@ -37,7 +37,7 @@ class ScopeRef:
 
     def shared(self) -> ScopeRef:
         """Return the scope that all users of the app share."""
-        return self if self.user == SHARED else ScopeRef(self._db, self.app, SHARED)
+        return self if self.user == SHARED else type(self)(self._db, self.app, SHARED)
 
     def find(self, tx: Tx) -> int | None:
         """Return the scope's number, None before its first write."""
@@ -77,6 +77,33 @@ class ScopeRef:
         """Keep a number, if it is committed: what a write made may still be undone."""
         if self._scope_no is None and not self._db.writing:
             self._scope_no = scope_no
+
+
+class BoundScopeRef(ScopeRef):
+    """
+    A scope of a handle: the transactions that ask for its number see its rows and no others.
+
+    For engines that bind scopes. Work on the whole database takes a `ScopeRef`.
+    """
+
+    __slots__ = ()
+
+    def find(self, tx: Tx) -> int | None:
+        """See `ScopeRef.find`."""
+        found = super().find(tx)
+        tx.bind_scope(found or 0)
+        return found
+
+    def ensure(self, tx: Tx) -> int:
+        """See `ScopeRef.ensure`."""
+        found = super().ensure(tx)
+        tx.bind_scope(found)
+        return found
+
+
+def scope_of_handle(db: Engine, app: str, user: str) -> ScopeRef:
+    """Return the scope that a handle is about."""
+    return (BoundScopeRef if db.binds_scopes else ScopeRef)(db, app, user)
 
 
 def comes_from(tx: Tx, owner: ScopeRef, session: str | None, entry: Entry) -> bool:

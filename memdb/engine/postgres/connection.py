@@ -14,7 +14,7 @@ from contextlib import suppress
 from memdb.engine.kinds import kind_loaded
 from memdb.engine.postgres import driver
 from memdb.engine.postgres.asked import Asked
-from memdb.engine.postgres.binary import copy_rows
+from memdb.engine.postgres.bindings import Bindings, put_rows
 from memdb.engine.postgres.dialect import Statement, statement_of
 from memdb.engine.postgres.facts import Facts
 from memdb.engine.postgres.link import Tries
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Fact, Key, Row, Values
     from memdb.engine.postgres.link import Link
     from memdb.engine.postgres.vectors import PostgresVectors
+    from memdb.engine.postgres.wire import Answer
     from memdb.engine.postgres.words import PostgresWords
 
 # What the two numbers of an advisory lock say: "memd", and what is locked.
@@ -86,6 +87,7 @@ class Tx:
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
         kept: Cache of the connection, by the SHA-256 of what a value was made from.
+        bindings: The scopes that it is about.
         link: Its connection.
         is_broken: Whether the connection is not used again.
         is_fenced: Whether the table `commits` says what was committed; not while it is made.
@@ -103,6 +105,7 @@ class Tx:
         "_vectors",
         "_words",
         "_writes",
+        "bindings",
         "is_broken",
         "is_fenced",
         "kept",
@@ -119,6 +122,7 @@ class Tx:
         self.kept: dict[bytes, Any] = {}
         self.now_ms = 0
         self.is_broken = False
+        self.bindings = Bindings()
         self._reset(writes=False)
 
     def _reset(self, *, writes: bool) -> None:
@@ -136,6 +140,11 @@ class Tx:
         """Begin a transaction at the next statement."""
         self._reset(writes=writes)
         self._facts.begin(self.link.facts_version[0])
+        self.bindings.begin(self.link.wire)
+
+    def bind_scope(self, scope_no: int) -> None:
+        """See `memdb.engine.base.Tx`."""
+        self.bindings.add(scope_no)
 
     @property
     def in_transaction(self) -> bool:
@@ -171,9 +180,9 @@ class Tx:
         tries = None
         while True:
             try:
-                wire = self.link.open()
-                ahead = self._asked.take_ahead(statement.sql, bound)
-                rows: list[Row] = wire.rows(ahead or wire.send(statement.sql, bound))
+                answer = self._asked.take_ahead(statement.sql, bound)
+                answer = answer or self._put(statement, bound)
+                rows: list[Row] = self.link.open().rows(answer)
                 break
             except psycopg.Error as error:
                 tries = tries or Tries()
@@ -187,7 +196,7 @@ class Tx:
         if self._lost is None and self._asked.lacks(statement.sql, bound):
             psycopg = self._prepare_for(statement, values or EMPTY)
             try:
-                answer = self.link.open().send(statement.sql, bound)
+                answer = self._put(statement, bound)
             except psycopg.Error as error:
                 self._recover(error, Tries())
             else:
@@ -218,9 +227,8 @@ class Tx:
         tries = None
         while True:
             try:
-                wire = self.link.open()
-                answer = wire.send(statement.sql, bound)
-                wire.rows(answer)
+                answer = self._put(statement, bound)
+                self.link.open().rows(answer)
                 break
             except psycopg.Error as error:
                 tries = tries or Tries()
@@ -238,11 +246,17 @@ class Tx:
         """Send a statement whose result nobody needs."""
         psycopg = self._prepare_for(statement, values)
         try:
-            self.link.open().send(statement.sql, bound)
+            self._put(statement, bound)
         except psycopg.Error as error:
             self._recover(error, Tries())
-            self.link.open().send(statement.sql, bound)
+            self._put(statement, bound)
         self._note(statement, bound, None, changed=1)
+
+    def _put(self, statement: Statement, bound: list[Any]) -> Answer:
+        """Send a statement, after the scopes that it is about."""
+        wire = self.link.open()
+        self.bindings.tell(wire, statement, self._asked)
+        return wire.send(statement.sql, bound)
 
     def _note(
         self, statement: Statement, bound: list[Any], rows: list[Row] | None, *, changed: int
@@ -318,6 +332,7 @@ class Tx:
         self._asked.forget()
         self._start()
         wire = self.link.open()
+        self.bindings.begin_again(wire)
         for sql, bound, rows in self._asked.statements:
             answer = wire.send(sql, bound)
             if rows is not None and wire.rows(answer) != rows:
@@ -328,6 +343,7 @@ class Tx:
                 self.lose(differs)
                 raise differs
         wire.sync()
+        wire.bound = self.bindings.known
 
     def _failed(self, error: Any) -> MemDBError:
         """Return the memdb error for *error*, which every statement raises from here on."""
@@ -360,6 +376,7 @@ class Tx:
             with suppress(psycopg.Error):
                 self.link.open().sync()  # the pipeline is usable again
             self._lost = None
+        self.bindings.undo(self.link.wire)
         self._send(statement_of(f"ROLLBACK TO level{number}"), [], EMPTY)
         self._send(statement_of(f"RELEASE level{number}"), [], EMPTY)
 
@@ -394,6 +411,7 @@ class Tx:
     def _send_commit(self) -> None:
         link = self.link
         wire = link.open()
+        self.bindings.show_all(wire)
         for sql, asked in self._facts.comparisons() if self._has_changed else ():
             compared = statement_of(sql)
             wire.send(compared.sql, compared.bind(asked))
@@ -500,27 +518,6 @@ class Tx:
         """Run statements without values, separated by semicolons."""
         self.apart(lambda connection: connection.execute(script, prepare=False))
 
-    def select(
-        self, sql: str, values: list[Any], limit: int, timeout_s: float
-    ) -> tuple[tuple[str, ...], list[Row], bool]:
-        """
-        Return the columns and first rows of somebody's query, and whether there are more.
-
-        Raises:
-            MemDBError: it cannot be run, with psycopg's error as its cause.
-        """
-
-        def fetch(connection: Any) -> Any:
-            connection.execute(f"SET LOCAL statement_timeout = {max(1, int(timeout_s * 1000))}")
-            # Of the server: it takes one SELECT, and computes and sends no more rows than these.
-            with driver.load().RawServerCursor(connection, "rows") as cursor:
-                rows = cursor.execute(sql, values).fetchmany(limit + 1)
-                columns = tuple(column.name for column in cursor.description or ())
-            return columns, rows[:limit], len(rows) > limit
-
-        found: tuple[tuple[str, ...], list[Row], bool] = self.apart(fetch)
-        return found
-
     def load(
         self, table: str, columns: Sequence[str], rows: Sequence[Row] | Sequence[bytes]
     ) -> None:
@@ -533,7 +530,7 @@ class Tx:
             kind = kind_loaded(table)
             if kind is not None:
                 self._kinds.add(kind)
-            self.apart(lambda connection: copy_rows(connection, table, columns, rows))
+            put_rows(self, table, columns, rows)
 
     def apart(self, work: Callable[[Any], Any]) -> Any:
         """
@@ -545,7 +542,9 @@ class Tx:
         self._has_changed = self._writes
         self._asked.give_up()
         try:
-            return self.link.open().apart(work)
+            wire = self.link.open()
+            self.bindings.tell(wire, statement_of(LOCK), self._asked)
+            return wire.apart(work)
         except psycopg.Error as error:
             failed = self._failed(error)
             failed._is_undone = driver.is_connection_lost(error) or error.sqlstate in driver.RACES

@@ -10,6 +10,7 @@ import re
 from zlib import crc32
 
 from memdb.engine.kinds import kind_of
+from memdb.engine.postgres.policies import WHOLE
 from memdb.engine.postgres.vectors import OVERRIDES as OF_VECTORS
 from memdb.models.ids import SCOPE_SHIFT
 
@@ -159,8 +160,8 @@ COUNTED = frozenset(
 # Modules whose statements are waited for in any case: the engine's own, and those of copies.
 WAITED = frozenset(
     (
-        *("connection", "copies", "facts", "link", "maintenance", "probes", "schema", "tokens"),
-        *("vectors", "watch", "words"),
+        *("connection", "copies", "facts", "link", "maintenance", "policies", "probes", "schema"),
+        *("tokens", "vectors", "watch", "words"),
     )
 )
 
@@ -187,11 +188,13 @@ class Statement:
         place: Which value says what it is about, one of PLACES; None if none does.
         by_owner: Whether it names an app and a user.
         is_common: Whether it is about a table of the whole server.
+        is_control: Whether it begins or ends a part of a transaction.
         is_deferred: Whether nobody waits for what it answers.
         drawn: The statement that gives its value `drawn`; None if it has none.
         assumed: The row that is taken for the answer; None if it is asked.
         is_relying: Whether finding nothing may mean that a fact was untrue.
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
+        is_whole: Whether it is about all scopes, though its call is about some.
         kind: Of the things that it changes, for `db.changes`; None if they are not counted.
         is_outside: Whether its answer is no part of the transaction, so that it stands if the
             transaction is repeated, and is asked for anew each time.
@@ -203,10 +206,12 @@ class Statement:
         "by_owner",
         "drawn",
         "is_common",
+        "is_control",
         "is_deferred",
         "is_outside",
         "is_relying",
         "is_unsettling",
+        "is_whole",
         "kind",
         "name",
         "names",
@@ -222,6 +227,7 @@ class Statement:
         self.name = "" if match is None else f"{match[1]}.{match[2]}"
         self.sql, self.names = to_postgres(OVERRIDES.get(self.name, portable))
         body = self.sql.partition("*/\n")[2] or self.sql
+        self.is_control = body.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK"))
         self.writes = not body.lstrip().startswith(("SELECT", "WITH", "VALUES"))
         self.is_outside = not self.writes and OUTSIDE.search(body) is not None
         self.place = next((one for one in PLACES if one in self.names), None)
@@ -232,6 +238,7 @@ class Statement:
         self.assumed = ASSUMED.get(self.name)
         self.is_relying = self.name in RELYING
         self.is_unsettling = self.name in UNSETTLING
+        self.is_whole = self.name in WHOLE
         self.is_common = match is not None and match[1] in COMMON
         self.kind = kind_of(portable) if self.writes else None
 

@@ -111,7 +111,11 @@ ERRORS: dict[str, tuple[type[StorageError], str]] = {
     "23503": (Busy, "another process removed what this refers to: try again"),
     "40": (Busy, "another transaction was in the way: try again"),
     "42": (Corrupt, "the tables are not those of memdb: run `memdb check` on the database"),
-    "42501": (IOFailed, "the user may not do this: grant it the rights on the schema"),
+    "42501": (
+        IOFailed,
+        "the user may not do this: grant it the rights on the schema; if a policy of the rows "  # noqa: ISC004
+        "refused a row of another scope, please report it",
+    ),
     "53": (IOFailed, "the server is out of a resource: try again later"),
     "53100": (DiskFull, "the disk of the server is full: free some space there and try again"),
     "53200": (StorageError, "the server ran out of memory: use smaller batches"),

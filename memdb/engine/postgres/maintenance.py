@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
     from memdb.engine.postgres.base import PostgresDatabase
+    from memdb.engine.postgres.connection import Tx
     from memdb.models.types import Progress
 
 MAX_FINDINGS = 20
@@ -246,7 +247,7 @@ class PostgresMaintenance:
             # Not for others: its functions can change settings of the session, or lock.
             tx.is_broken = True
             try:
-                columns, rows, more = tx.select(with_views(text), bound, limit, timeout_s)
+                columns, rows, more = _select(tx, with_views(text), bound, limit, timeout_s)
             except MemDBError as error:
                 cause = error.__cause__
                 if isinstance(cause, psycopg.errors.QueryCanceled):
@@ -281,6 +282,28 @@ class PostgresMaintenance:
     def is_own_file(self, target: str) -> bool:  # noqa: ARG002 (of the protocol)
         """Return False: a server is no file of this machine's."""
         return False
+
+
+def _select(
+    tx: Tx, sql: str, values: list[Any], limit: int, timeout_s: float
+) -> tuple[tuple[str, ...], list[Row], bool]:
+    """
+    Return the columns and first rows of somebody's query, and whether there are more.
+
+    Raises:
+        MemDBError: it cannot be run, with psycopg's error as its cause.
+    """
+
+    def fetch(connection: Any) -> Any:
+        connection.execute(f"SET LOCAL statement_timeout = {max(1, int(timeout_s * 1000))}")
+        # Of the server: it takes one SELECT, and computes and sends no more rows than these.
+        with driver.load().RawServerCursor(connection, "rows") as cursor:
+            rows = cursor.execute(sql, values).fetchmany(limit + 1)
+            columns = tuple(column.name for column in cursor.description or ())
+        return columns, rows[:limit], len(rows) > limit
+
+    found: tuple[tuple[str, ...], list[Row], bool] = tx.apart(fetch)
+    return found
 
 
 def _as_file(value: Any) -> Any:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 
 from memdb.engine.postgres import driver
+from memdb.engine.postgres.bindings import scopes_per_partition
 from memdb.engine.postgres.connection import LOCK, LOCK_SPACE, SCHEMA_LOCK
 from memdb.engine.postgres.dialect import PARTITION_COLUMNS
 from memdb.engine.sqlite import schema as file_schema
 from memdb.errors import Busy, IOFailed, MemDBError, MigrationFailed, NotAMemDB, SchemaTooNew
-from memdb.models.ids import MAX_SCOPE_NO, SCOPE_SHIFT
+from memdb.models.ids import SCOPE_SHIFT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +100,12 @@ SELECT to_regclass('meta') IS NOT NULL, to_regclass('memdb_format') IS NOT NULL
 """
 
 SELECT_FORMAT = """/* schema.format */
-SELECT format, partitions, (SELECT value FROM meta WHERE key = 'fingerprint') FROM memdb_format
+SELECT
+  format,
+  partitions,
+  (SELECT value FROM meta WHERE key = 'fingerprint'),
+  row_security_active(to_regclass('messages'))
+FROM memdb_format
 """
 
 # No commit of others from here on, until the migration is over.
@@ -134,9 +140,12 @@ INSERT INTO memdb_format (format, partitions) VALUES (:format, :partitions)
 """
 
 
-def prepare(db: PostgresDatabase) -> int:
+def prepare(db: PostgresDatabase) -> tuple[int, bool]:
     """
-    Create or migrate the tables of *db* if necessary; return how many partitions there are.
+    Create or migrate the tables of *db* if necessary.
+
+    Returns:
+        How many partitions there are, and whether policies hold for this user (`policies`).
 
     Raises:
         NotAMemDB: another program's tables, or those of a development version whose schema was
@@ -148,7 +157,7 @@ def prepare(db: PostgresDatabase) -> int:
     with db.read() as tx:
         found = _stored_format(tx, db.path)
     if found is not None and found[0] == FORMAT:
-        return found[1]
+        return found[1:]
     db.refuse_read_only()
     with db.write() as tx:
         tx.is_fenced = False
@@ -157,15 +166,15 @@ def prepare(db: PostgresDatabase) -> int:
         found = _stored_format(tx, db.path)  # another process may have been faster
         if found is None:
             _create(db, tx)
-            return db.partitions
+            return db.partitions, False
         if found[0] < FORMAT:
             _migrate(db, tx, found[0])
-        return found[1]
+        return found[1:]
 
 
-def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
+def _stored_format(tx: Any, path: str) -> tuple[int, int, bool] | None:
     """
-    Return the format and the number of partitions, None for a database without tables.
+    Return the format and what `prepare` does, None for a database without tables.
 
     Raises:
         NotAMemDB, SchemaTooNew: its tables cannot be used.
@@ -179,7 +188,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
                 path,
             )
         return None
-    version, partitions, fingerprint = tx.one(SELECT_FORMAT)
+    version, partitions, fingerprint, is_bound = tx.one(SELECT_FORMAT)
     if version > FORMAT:
         raise SchemaTooNew(path, version, FORMAT)
     if version == FORMAT and not RELEASED and fingerprint != FINGERPRINT:
@@ -189,7 +198,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
             "a new database",
             path,
         )
-    return version, partitions
+    return version, partitions, bool(is_bound)
 
 
 def _migrate(db: PostgresDatabase, tx: Any, version: int) -> None:
@@ -297,11 +306,6 @@ def _without_local(body: str, column: str) -> tuple[str, list[str]]:
         local.append(f"ALTER TABLE {{part}} ADD {beside}")
         body = body.replace(f",\n  {foreign}", "")
     return body, local
-
-
-def scopes_per_partition(count: int) -> int:
-    """Return how many scopes a partition has, of *count*."""
-    return (MAX_SCOPE_NO + 1) // count
 
 
 def bounds_of(column: str, number: int, count: int) -> tuple[int, int]:
