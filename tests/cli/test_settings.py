@@ -86,7 +86,6 @@ def test_toml_goes_round(run: Any, file: str, tmp_path: Path) -> None:
         (("--set", "categories=events"), 5, "--from"),
         (("--set", "summary_group=6"), 5, "summary_condense_at"),
         (("--from", "absent.toml"), 5, "cannot be read"),
-        (("--toml", "--json"), 2, "exclude"),
     ],
 )
 def test_what_is_wrong_is_named(
@@ -99,6 +98,14 @@ def test_what_is_wrong_is_named(
     assert why in result.stderr
     with memdb.open(file) as db:
         assert db.settings.get() == memdb.Settings()
+
+
+def test_toml_is_not_json(run: Any, file: str) -> None:
+    """The error of asking for both is JSON, as that of any other command with --json."""
+    result = run("settings", file, "--toml", "--json")
+
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert "exclude" in json.loads(result.stdout)["error"]["message"]
 
 
 def test_a_file_that_is_absent_is_not_made(run: Any, tmp_path: Path) -> None:
