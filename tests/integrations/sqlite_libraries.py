@@ -71,11 +71,11 @@ def _family(pid: int) -> list[int]:
     while new:
         below = []
         for one in new:
-            for task in Path(f"/proc/{one}/task").glob("*/children"):
-                try:
+            try:
+                for task in Path(f"/proc/{one}/task").glob("*/children"):
                     below += [int(child) for child in task.read_text().split()]
-                except OSError:
-                    continue
+            except OSError:  # it has ended
+                continue
         found += below
         new = below
     return found
