@@ -221,17 +221,6 @@ def test_a_server_that_ended_is_said(tmp_path: Path, filled: Any, chromium: Any)
         tab.context.close()
 
 
-def test_a_view_that_failed_comes_when_the_server_is_back(tab: Tab) -> None:
-    """By itself."""
-    page = tab.open(TRIP)
-    page.route("**/views/health.js", lambda route: route.abort())
-    page.keyboard.press("g")
-    page.keyboard.press("h")
-    page.wait_for_selector(".problem >> text=The server does not answer")
-    page.unroute("**/views/health.js")
-    page.wait_for_selector("h1:has-text('Health')")
-
-
 def test_what_was_known_begins_with_what_was_stored(tab: Tab) -> None:
     """The slider does not run through years before the file was there."""
     ann = tab.site.app.db.scope("ann")
