@@ -221,6 +221,39 @@ def test_a_server_that_ended_is_said(tmp_path: Path, filled: Any, chromium: Any)
         tab.context.close()
 
 
+def test_a_view_that_failed_comes_when_the_server_is_back(tab: Tab) -> None:
+    """By itself."""
+    page = tab.open(TRIP)
+    page.route("**/views/health.js", lambda route: route.abort())
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    page.wait_for_selector(".problem >> text=The server does not answer")
+    page.unroute("**/views/health.js")
+    page.wait_for_selector("h1:has-text('Health')")
+
+
+def test_a_view_that_was_left_while_it_loaded_does_nothing_more(tab: Tab) -> None:
+    """It takes neither the place of the one that is shown nor its title, also when that one fails."""
+    page = tab.open("map")
+    held: list[Any] = []
+    page.route("**/api/v1/session?*", lambda route: held.append(route))
+    page.route("**/views/health.js", lambda route: route.abort())
+    page.evaluate(
+        f"() => {{ history.pushState(null, '', '{TRIP}'); dispatchEvent(new PopStateEvent('popstate')); }}"
+    )
+    while not held:
+        page.wait_for_timeout(20)
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    page.wait_for_selector(".problem >> text=The server does not answer")
+    for route in held:
+        route.continue_()
+    page.wait_for_timeout(300)
+    assert page.title().startswith("health")
+    page.unroute("**/views/health.js")
+    page.wait_for_selector("h1:has-text('Health')")
+
+
 def test_what_was_known_begins_with_what_was_stored(tab: Tab) -> None:
     """The slider does not run through years before the file was there."""
     ann = tab.site.app.db.scope("ann")

@@ -216,7 +216,6 @@ class Statement:
         "name",
         "names",
         "place",
-        "reads",
         "sql",
         "writes",
     )

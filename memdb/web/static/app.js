@@ -46,6 +46,7 @@ const withScope = (params = {}) => ({ user: state.scope?.user, app: state.scope?
 /** What a view gets: whose memory, what may be done, and the parts that all views share. @param {Page.Place} params @returns {Page.Context} */
 function context(params) {
   const { user, app } = state.scope ?? {};
+  const mine = state.number;
   return {
     params, scope: { user, app: app === "default" ? null : app }, about: state.about, readOnly: state.about.read_only, storage,
     href: (view, more) => router.href(view, withScope(more)),
@@ -53,7 +54,7 @@ function context(params) {
     change: (more) => router.change(withScope(more)),
     up: (more) => router.up(withScope(more)),
     announce, toast, dialog, problem, copy, box, concerns,
-    setTitle: (text) => { document.title = `${shown(text)} · ${shown(state.about.file)} · memdb`; },
+    setTitle: (text) => { if (mine === state.number) document.title = `${shown(text)} · ${shown(state.about.file)} · memdb`; },
     refresh: () => state.view?.refresh?.(),
   };
 }
@@ -299,7 +300,9 @@ async function show(isNew) {
   try {
     const module = await import(`./views/${name}.js`).catch((error) => { throw error instanceof TypeError ? http.gone() : error; });
     if (mine !== state.number) return undefined;
-    state.view = await module.mount(root, context(params));
+    const view = await module.mount(root, context(params));
+    if (mine !== state.number) return view.destroy?.(); // left while it was loaded
+    state.view = view;
   } catch (error) {
     if (mine !== state.number) return undefined;
     if (http.failure(error).code === "busy") busy();
