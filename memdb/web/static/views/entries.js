@@ -208,8 +208,10 @@ export async function mount(root, ctx) {
   });
 
   // From when the file was made, or its first entry stored: what is imported was not known before, however old it is.
-  const info = ctx.scope.user === undefined ? null : Promise.all([get("file"), get("entries", { ...ctx.scope, inactive: true, limit: 1 })]).then(([{ meta }, { items: [first] }]) => {
-    span = [Math.min(Number(meta.created_ms) || Date.now(), first?.stored_ms ?? Infinity) - 1, Date.now()];
+  // A copy is made after what it holds: then it is the first version of that entry.
+  const info = ctx.scope.user === undefined ? null : Promise.all([get("file"), get("entries", { ...ctx.scope, inactive: true, limit: 1 })]).then(async ([{ meta }, { items: [first] }]) => {
+    const [before] = first?.version > 1 ? (await get("entry/history", { ...ctx.scope, id: first.id })).items : [];
+    span = [Math.min(Number(meta.created_ms) || Date.now(), (before ?? first)?.stored_ms ?? Infinity) - 1, Date.now()];
     drawAsOf();
   }).catch(() => {});
   const drawn = drawChips().catch(() => {});
