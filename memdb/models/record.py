@@ -161,14 +161,11 @@ class Record(metaclass=RecordType):
 
     def __hash__(self) -> int:
         """Hash the fields; those that hold a list or dict are left out."""
-        hashes = [type(self).__name__]
-        for value in _values(self):
-            try:
-                hash(value)
-            except TypeError:
-                continue
-            hashes.append(value)
-        return hash(tuple(hashes))
+        values = _values(self)
+        try:
+            return hash(values)
+        except TypeError:
+            return hash(tuple(value for value in values if _is_hashable(value)))
 
     def __repr__(self) -> str:
         """Show the class and each field."""
@@ -199,6 +196,14 @@ class Record(metaclass=RecordType):
         None. An integer beyond 2^53, which browsers and jq round, is text (RFC 7493, section 2.2).
         """
         return {field: plain(getattr(self, field)) for field in self._fields}
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _values(record: Record) -> tuple[Any, ...]:

@@ -340,13 +340,16 @@ def _word_columns(words: Words, chat: _Chat) -> Columns:
     every = sum(weight for _, weight, _ in words) or 1.0
     top = max((weight for _, weight, _ in words), default=1.0)
     ids = chat.ids
-    around = frozenset([key + offset for offset in range(-2, 3) for key in ids])
+    beside: dict[int, list[int]] = {}  # candidates, by id of a message up to two places away
+    for number, key in enumerate(ids):
+        for place in range(key - 2, key + 3):
+            beside.setdefault(place, []).append(number)
+    around = frozenset(beside)
     for _, weight, holders in words:
         near = around & holders  # most words stand in few messages
-        if not near:
-            continue
         share, is_rarest = weight / every, weight / top
-        for number, key in enumerate(ids):
+        for number in {each for place in near for each in beside[place]}:
+            key = ids[number]
             if key in near:
                 held[number] += share
                 count[number] += 1 / len(words)
