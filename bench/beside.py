@@ -159,7 +159,7 @@ class Process:
         self.process.stdout.close()
 
 
-def make_rows(count: int, seed: int = 7) -> list[dict[str, str]]:
+def make_rows(count: int, seed: int = 7, users: int = USERS) -> list[dict[str, str]]:
     """Return texts with vectors around 50 centres, spread over users and sessions."""
     source = np.random.default_rng(seed)
     centres = source.normal(size=(50, DIM))
@@ -167,11 +167,11 @@ def make_rows(count: int, seed: int = 7) -> list[dict[str, str]]:
     for number, text in enumerate(corpus.texts(count, seed)):
         vector = centres[number % 50] + 0.7 * source.normal(size=DIM)
         unit = (vector / np.linalg.norm(vector)).astype(np.float32)
-        place = number // USERS
+        place = number // users
         rows.append(
             {
                 "id": f"m{number}",
-                "user": f"user{number % USERS}",
+                "user": f"user{number % users}",
                 "session": f"s{place // SESSION}",
                 "text": text,
                 "vector": base64.b64encode(unit.tobytes()).decode(),
@@ -383,8 +383,9 @@ def run(given: argparse.Namespace) -> None:
     chosen = choose(given.only)
     check_disk(given.rows, BYTES_PER_ROW)
     with tempfile.TemporaryDirectory(prefix="beside-") as folder:
-        quiet = measure(chosen, make_rows(given.rows), Path(folder), Patience(given.wait))
-    machine = machine_facts() | {"quiet_rounds": round(quiet, 2)}
+        rows = make_rows(given.rows, users=given.users)
+        quiet = measure(chosen, rows, Path(folder), Patience(given.wait))
+    machine = machine_facts() | {"users": given.users, "quiet_rounds": round(quiet, 2)}
     records = [machine | one for one in results(chosen, given.rows)]
     print("  ".join(f"{key} {value}" for key, value in machine.items()))
     print_records(records)
@@ -463,6 +464,7 @@ def main() -> None:
         sys.exit(compare(given.before, given.after))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("--rows", type=int, default=10_000, help="20 to 1,000,000")
+    parser.add_argument("--users", type=int, default=USERS, help="whose rows they are, in turn")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these, beside memdb")
     parser.add_argument("--wait", type=float, default=120, help="seconds to wait for quiet in all")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "beside.jsonl")
@@ -470,6 +472,8 @@ def main() -> None:
     given = parser.parse_args()
     if not ROUNDS <= given.rows <= 1_000_000:
         parser.error(f"--rows is {given.rows}: give {ROUNDS} to 1,000,000")
+    if not 1 <= given.users <= given.rows:
+        parser.error(f"--users is {given.users}: give 1 to {given.rows}, the rows")
     until_stopped(lambda: run(given))
 
 

@@ -202,8 +202,15 @@ def programs(large: int) -> list[Program]:
                 ),
                 Goal("last 50, part of OpenAI's get_items", 1 / 3, part("openai session", "last")),
                 Goal("last 50, part of ADK's", 1 / 50, part("adk session", "last")),
+            ),
+            writes_records=True,
+        ),
+        Program(
+            "langgraph",
+            ("beside.py", "--users", "1", "--only", RAW[0], "langgraph"),
+            (
                 Goal(
-                    "recall, part of LangGraph's search",
+                    "recall in a scope of 10,000, part of LangGraph's search",
                     0.5,
                     part("langgraph", "search", "memories"),
                 ),
