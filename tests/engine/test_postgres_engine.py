@@ -188,6 +188,19 @@ def test_a_read_sees_one_moment(open_engine: Callable[..., PostgresEngine]) -> N
         assert len(scopes.list_all(tx)) == 1
 
 
+@pytest.mark.parametrize("way", ["run", "many"])
+def test_a_read_cannot_write(engine: PostgresEngine, way: str) -> None:
+    """Also where the server would be told later, or never: nothing is lost without a word."""
+    values = {"key": "a", "value": 1}
+    put = "/* settings.put */ INSERT INTO meta (key, value) VALUES (:key, :value)"
+
+    with pytest.raises(memdb.StorageError, match="a read changes nothing"), engine.read() as tx:
+        if way == "run":
+            tx.run(put, values)
+        else:
+            tx.many(put, [values])
+
+
 def test_a_read_inside_a_write_sees_it(engine: PostgresEngine) -> None:
     """And writing knows whether it is inside."""
     with engine.write() as tx:

@@ -18,7 +18,7 @@ from memdb.engine.postgres.bindings import Bindings, put_rows
 from memdb.engine.postgres.dialect import Statement, statement_of
 from memdb.engine.postgres.facts import Facts
 from memdb.engine.postgres.link import Tries
-from memdb.errors import Busy, MemDBError
+from memdb.errors import Busy, MemDBError, StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,6 +281,8 @@ class Tx:
                 if lock not in self._locks:
                     self._locks.add(lock)
                     self._send(statement_of(LOCK), [LOCK_SPACE, lock], EMPTY)
+        elif statement.writes:
+            raise StorageError("a read changes nothing: write inside `with db.write()`")
         return driver.load()
 
     def _open(self) -> None:
