@@ -75,7 +75,8 @@ def document(
 
     Args:
         about: What serves them.
-        cookie: The name of the cookie that is as good as a token. "" means that there is none.
+        cookie: The name of the cookie that is as good as a token. "" means that there is none,
+            and that the token of a user says whose memory is meant.
     """
     schemes: dict[str, dict[str, str]] = {"token": {"type": "http", "scheme": "bearer"}}
     if cookie:
@@ -83,7 +84,8 @@ def document(
     schemas: dict[str, Any] = {"Problem": PROBLEM}
     paths = {
         f"/api/v1/{noun}": {
-            method.lower(): _operation(route, schemas) for method, route in methods.items()
+            method.lower(): _operation(route, schemas, has_users=not cookie)
+            for method, route in methods.items()
         }
         for noun, methods in routes.items()
     }
@@ -103,13 +105,14 @@ def document(
     }
 
 
-def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: Route, schemas: dict[str, Any], *, has_users: bool) -> dict[str, Any]:
     verb = route.verb
+    known = {"user"} if has_users else set()
     parameters = [
         {
             "name": one.name,
             "in": "query",
-            "required": one.required,
+            "required": one.required and one.name not in known,
             "schema": one.schema,
             **({"description": one.text} if one.text else {}),
             **({"example": verb.example[one.name]} if one.name in verb.example else {}),

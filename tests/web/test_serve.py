@@ -293,6 +293,24 @@ def test_the_document_tells_of_this_server(beside: Running) -> None:
     assert found["security"] == [{"token": []}]
 
 
+def test_what_the_document_requires_is_what_a_token_needs(beside: Running) -> None:
+    """A user's own name is known; all else that is marked so is asked for."""
+    client = beside.client("ann")
+    paths = client.send("GET", "/api/v1/openapi.json").json["paths"]
+    asked = {path: one["get"]["parameters"] for path, one in paths.items() if "get" in one}
+    bare = {
+        path: client.send("GET", path)
+        for path, every in asked.items()
+        if "user" in {one["name"] for one in every}
+    }
+
+    assert len(bare) > 20
+    for path, answer in bare.items():
+        needed = {one["name"] for one in asked[path] if one["required"]}
+        assert (answer.status == 422) == bool(needed), path
+        assert not needed or answer.json["field"] in needed, path
+
+
 def test_without_a_token_nothing_is_served(beside: Running) -> None:
     """But that the process and the database answer."""
     client = beside.client("ann")
