@@ -1,22 +1,28 @@
 """
-Claude's export: conversations, and beside them projects and memories.
+Claude's export: conversations; projects and memories beside them are in `claude_projects`.
 
 Prompts that were edited and answers that were made again are branches of their session; what
 is on the screen, else the newest, is the session itself. Blocks that are not text become
 parts, results of tools messages of their own. Attachments are searched with their message;
-what Claude wrote as an artifact becomes its versions, and a project's documents become
-artifacts of the user. Memories become entries.
+what Claude wrote as an artifact becomes its versions.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import CIRCULAR, EMPTY, Format, elements, groups, left_out
+from memdb.transfer.formats.claude_projects import (
+    ABOUT,
+    OF_PROJECTS,
+    is_about,
+    memories_of,
+    project_of,
+    shared_names,
+)
 from memdb.transfer.formats.threads import (
     in_order,
     message_before,
@@ -27,7 +33,7 @@ from memdb.transfer.formats.threads import (
 from memdb.transfer.lines import Item, iso_time
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from memdb.transfer.formats.base import Read, Request
@@ -44,24 +50,19 @@ MIMES = {
 }
 PLAIN = ("text/plain", ".txt")
 OF_ARTIFACTS = ("type", "title", "language")
-SOURCE = "claude"
 
 # What a message stands behind, and what first messages have there. Older exports do not say it.
 PARENT = "parent_message_uuid"
 FIRST = "00000000-0000-4000-8000-000000000000"
 UNSAID = ""
 
-# Files that stand beside the conversations, and the fields that tell a project.
-ABOUT = ("projects.json", "memories.json")
-OF_PROJECTS = frozenset({"docs", "prompt_template", "is_starter_project"})
-
 
 def _claim(tree: Tree) -> list[str]:
     """Claim conversations with chat_messages, and the projects and memories beside them."""
     found = [name for name in tree.named("conversations.json") if _is_of(tree, name)]
     if not found and tree.is_alone:
-        return [name for name in tree.names if _is_of(tree, name) or _is_about(tree, name)]
-    about = [name for name in tree.named("*.json") if name not in found and _is_about(tree, name)]
+        return [name for name in tree.names if _is_of(tree, name) or is_about(tree, name)]
+    about = [name for name in tree.named("*.json") if name not in found and is_about(tree, name)]
     return found + about
 
 
@@ -71,19 +72,9 @@ def _is_of(tree: Tree, name: str) -> bool:
     return "chat_messages" in fields or (not fields and is_empty)
 
 
-def _is_about(tree: Tree, name: str) -> bool:
-    fields = tree.peek(name)
-    is_project = "uuid" in fields and "name" in fields and not fields.keys().isdisjoint(OF_PROJECTS)
-    return "conversations_memory" in fields or is_project
-
-
 def _read(request: Request) -> Read:
-    names: dict[str, set[str]] = {}  # ids of the projects of each name
-    about = [name for name in request.names if _is_about(request.tree, name)]
-    for _, value in elements(request, about, "project", is_whole=False):
-        if isinstance(value, dict):
-            names.setdefault(_plain_name(value), set()).add(str(value.get("uuid")))
-    shared = {name for name, ids in names.items() if len(ids) > 1}
+    about = [name for name in request.names if is_about(request.tree, name)]
+    shared = shared_names(value for _, value in elements(request, about, "project", is_whole=False))
     found = elements(request, request.names, "conversation")
     yield from groups(found, partial(_element, shared=shared))
 
@@ -92,9 +83,9 @@ def _element(place: str, value: Any, shared: set[str]) -> Iterator[Item]:
     if not isinstance(value, dict):
         raise InvalidInput("no Claude conversation, it has no chat_messages: export it again")
     if "conversations_memory" in value:
-        return _memories(place, value)
+        return memories_of(place, value)
     if "chat_messages" not in value and not value.keys().isdisjoint(OF_PROJECTS):
-        return _project(place, value, shared)
+        return project_of(place, value, shared)
     return _conversation(place, value)
 
 
@@ -276,66 +267,6 @@ def _artifact(
     about_it = {key: whole[key] for key in ("title", "language") if key in whole}
     fields = {**about, "name": name + suffix, "mime": mime, "text": text}
     return Item(where, "artifact", {**fields, "metadata": about_it or None})
-
-
-def _plain_name(thing: dict[str, Any], field: str = "name") -> str:
-    return str(thing.get(field) or thing.get("uuid") or "unnamed")
-
-
-def _own_name(name: str, thing: dict[str, Any], shared: Container[str]) -> str:
-    """Return a name, with the id of what has it if others have it too."""
-    return f"{name} ({thing.get('uuid')})" if name in shared else name
-
-
-def _project(place: str, project: dict[str, Any], shared: set[str]) -> Iterator[Item]:
-    """Yield a project's instructions and documents as artifacts of the user."""
-    plain = _plain_name(project)
-    name = _own_name(plain, project, shared)
-    made_ms = iso_time(project.get("created_at"), "created_at")
-    about = {"project": plain}
-    documents = project.get("docs")
-    if not isinstance(documents, list):
-        documents = []
-        yield left_out(place, "projects", "they have no list of documents in the export")
-    files = Counter(_plain_name(one, "filename") for one in documents if isinstance(one, dict))
-    doubled = {file for file, count in files.items() if count > 1}
-    for title in ("description", "prompt_template"):
-        if isinstance(project.get(title), str) and project[title].strip():
-            fields = {"name": f"user:projects/{name}/{title}.md", "text": project[title]}
-            fields |= {"mime": "text/markdown", "created_ms": made_ms, "metadata": about}
-            yield Item(place, "artifact", fields)
-    for document in documents:
-        if isinstance(document, dict) and isinstance(document.get("content"), str):
-            file = _own_name(_plain_name(document, "filename"), document, doubled)
-            fields = {"name": f"user:projects/{name}/{file}", "text": document["content"]}
-            written_ms = iso_time(document.get("created_at"), "created_at")
-            fields |= {"mime": "text/plain", "created_ms": written_ms, "metadata": about}
-            yield Item(place, "artifact", fields)
-        else:
-            yield left_out(place, "documents of projects", "they have no text in the export")
-
-
-def _memories(place: str, memories: dict[str, Any]) -> Iterator[Item]:
-    """Yield an entry for each paragraph of what Claude remembers."""
-    found = [(None, memories["conversations_memory"])]
-    of_projects = memories.get("project_memories")
-    found += [*of_projects.items()] if isinstance(of_projects, dict) else []
-    for project, text in found:
-        if not isinstance(text, str):
-            continue
-        for paragraph in map(_paragraph, text.splitlines()):
-            if paragraph:
-                fields: dict[str, Any] = {"text": paragraph, "source": SOURCE}
-                if project is not None:
-                    fields["metadata"] = {"project": project}
-                yield Item(place, "entry", fields)
-
-
-def _paragraph(line: str) -> str:
-    """Return a line without its mark of a list; "" for a heading, which says nothing alone."""
-    text = line.strip()
-    is_heading = text.startswith("#") or (text.startswith("**") and text.endswith("**"))
-    return "" if is_heading else text.removeprefix("- ").removeprefix("* ").strip()
 
 
 FORMATS = {"claude": Format("claude", "an export of Claude", _claim, _read)}
