@@ -17,7 +17,7 @@ from memdb.search.weights import MAX_USES, MESSAGES, NEUTRAL_IMPORTANCE, WIDEST_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from memdb.english.calendar import DaySpan
@@ -25,21 +25,9 @@ if TYPE_CHECKING:
     from memdb.search.weights import Weights
     from memdb.text.terms import Term
 
-
-class Row(Record):
-    """
-    What `rank` needs to see of a message.
-
-    Attributes:
-        created_ms: UTC milliseconds.
-        spans: Days that the text speaks of besides its own; only read if the query names a time.
-    """
-
-    text: str
-    author: str | None
-    created_ms: int
-    role: str = "user"
-    spans: tuple[DaySpan, ...] = ()
+    # As `memdb.search.features.row_of` gives them; `TRAITS` says what the first are.
+    Traits = tuple[int, float, float, float, float, float, float, float, Sequence[int]]
+    Row = tuple[Traits, str | None, int, str, Sequence[DaySpan]]
 
 
 class Fused(Record):

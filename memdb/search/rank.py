@@ -258,7 +258,7 @@ def rank_messages(question: Question, candidates: Candidates, weights: Weights) 
         explain=request.explain,
         excluded=corpus.excluded,
     )
-    texts = {row.id: candidates.rows[row.id].text for row in ranked[:LATE_ROWS]}
+    texts = {row.id: candidates.texts[row.id] for row in ranked[:LATE_ROWS]}
     return Ranking(corpus, ranked, _relevance(question, candidates, ranked), texts)
 
 

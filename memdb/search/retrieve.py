@@ -14,7 +14,8 @@ from memdb.english.dates import dates_in, days_about
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range
 from memdb.records.scopes import find_session
-from memdb.search.candidates import Candidates, Lexical, Row, Worth, best, fuse_candidates, top
+from memdb.search.candidates import Candidates, Lexical, Worth, best, fuse_candidates, top
+from memdb.search.features import row_of
 from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
 from memdb.search.request import has_metadata
 from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, VECTOR_ARM
@@ -250,13 +251,12 @@ def find_messages(
     request = question.request
     ids = best(fused, max(SECOND_STAGE, request.depth if request.group else 2 * request.depth))
     is_dated = question.query.is_dated
+    found = messages.features(tx, ids) if ids else ()
     rows = {
-        key: Row(text, author, created_ms, role, read_spans(spans) if is_dated else ())
-        for key, text, author, created_ms, role, spans in (
-            messages.features(tx, ids) if ids else ()
-        )
+        key: row_of(text, author, created_ms, role, read_spans(spans) if is_dated else ())
+        for key, text, author, created_ms, role, spans in found
     }
-    texts = {key: row.text for key, row in rows.items()}
+    texts = {key: text for key, text, *_ in found}
     return candidates.replace(fused=fused, rows=rows, texts=texts)
 
 

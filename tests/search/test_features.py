@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import random
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 from memdb.embeddings import static_model
 from memdb.embeddings.static_model import words_of
 from memdb.search import features as module
-from memdb.search.candidates import Candidates, Lexical, Row, fuse
-from memdb.search.features import Features, read_features, traits_of
+from memdb.search.candidates import Candidates, Lexical, fuse
+from memdb.search.features import TRAITS, Features, read_features, row_of, traits_of
 from memdb.search.parse import Corpus, parse_query
 from memdb.search.weights import LONG_SPREAD, MESSAGES, MOST_RUNS, SIMILAR_CHARS, SPREADS
 from memdb.text.terms import Term
+
+if TYPE_CHECKING:
+    from memdb.search.candidates import Row
 
 FIRST = 1 << 44 | 1 << 24
 OTHER = 1 << 44 | 2 << 24
@@ -24,7 +28,7 @@ NOON_3_MAY_2023 = 1_683_115_200_000
 
 def row(text: str = "word", author: str | None = None, role: str = "user", at: int = 0) -> Row:
     """Return a row with only what a test cares for."""
-    return Row(text, author, at, role)
+    return row_of(text, author, at, role)
 
 
 def features(
@@ -60,7 +64,9 @@ def test_words_count_by_what_they_say_and_less_in_a_long_message() -> None:
     held, words = column(found, "held"), column(found, "words")
     assert held[FIRST + 1] == words[FIRST + 1] == 1.0
     assert 0 < held[FIRST + 5] < 0.5
-    assert words[FIRST + 5] == pytest.approx(held[FIRST + 5] * traits_of(LONG).short, abs=1e-5)
+    assert words[FIRST + 5] == pytest.approx(
+        held[FIRST + 5] * dict(zip(TRAITS, traits_of(LONG), strict=True))["short"], abs=1e-5
+    )
     assert column(found, "count") == {FIRST + 1: 1.0, FIRST + 5: 0.5}
     assert FIRST + 9 not in words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,17 +13,19 @@ from memdb.search.candidates import (
     Candidates,
     Fused,
     Lexical,
-    Row,
     Worth,
     best,
     fuse,
     idf,
     top,
 )
-from memdb.search.features import Features, read_features
+from memdb.search.features import Features, read_features, row_of
 from memdb.search.parse import Corpus, parse_query
 from memdb.search.rank import rank, rank_entries, score_of
 from memdb.search.weights import DOCUMENTS, MESSAGES, Weights
+
+if TYPE_CHECKING:
+    from memdb.search.candidates import Row
 
 FIRST = 1 << 44 | 1 << 24
 OTHER = 1 << 44 | 2 << 24
@@ -36,7 +39,7 @@ PLAIN = MESSAGES.replace(context=(), previous=0.0, next=0.0)
 
 def row(text: str = "word", author: str | None = None, created_ms: int = 0) -> Row:
     """Return a row with only what a test cares for."""
-    return Row(text, author, created_ms)
+    return row_of(text, author, created_ms)
 
 
 def lexical_scores(
@@ -220,7 +223,7 @@ ids = st.builds(
 texts = st.sampled_from(["", "tea", "Where is the tea?", "we had tea " * 20])
 authors = st.sampled_from([None, "Ann", "Bob"])
 moments = st.sampled_from([0, NOON_3_MAY_2023, NOON_3_MAY_2023 + DAY, -DAY])
-row_maps = st.dictionaries(ids, st.builds(Row, texts, authors, moments), max_size=20)
+row_maps = st.dictionaries(ids, st.builds(row_of, texts, authors, moments), max_size=20)
 posting_maps = st.dictionaries(st.sampled_from("abc"), st.lists(ids, unique=True, max_size=8))
 cosines = st.dictionaries(ids, st.floats(-1, 1), max_size=8)
 questions = st.sampled_from(["tea", "Ann on 3 May?", "Ann and Bob in 2023", ""])
