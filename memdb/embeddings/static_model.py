@@ -35,6 +35,7 @@ from memdb.text.vocabulary import NO_RANK, Vocabulary
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from collections.abc import Set as AbstractSet
 
 _DIM = 128
 _LANES = struct.Struct(f"<{_DIM}I")
@@ -60,7 +61,7 @@ _WORD = re.compile(
     r"[a-z0-9]{1,32}|(?:[^\W_a-z0-9]|[\u0900-\u0963\u0966-\u0dff\u0e30-\u0ecf]){1,32}"
 )
 # Of ASCII the pattern takes letters, in lower case, and digits.
-_WORD_CHARS = 32
+WORD_CHARS = 32
 _WORD_BYTES = bytes(
     byte if chr(byte).isalnum() else 32 for byte in bytes(range(128)).lower()
 ).ljust(256)
@@ -207,7 +208,7 @@ def words_of(text: str) -> list[str]:
         text = "".join([letter for letter in letters if not unicodedata.combining(letter)])
         return _WORD.findall(text.lower().translate(_ASCII_FOR)[:_MAX_CHARS])
     words = text.encode().translate(_WORD_BYTES).decode().split()  # a third of the pattern's time
-    return words if max(map(len, words), default=0) <= _WORD_CHARS else _WORD.findall(text.lower())
+    return words if max(map(len, words), default=0) <= WORD_CHARS else _WORD.findall(text.lower())
 
 
 def _sum_of_pieces(word: str, table: Table) -> tuple[int, int]:
@@ -304,9 +305,12 @@ _products: dict[int, bytes] = {}
 
 def rows_of(text: str) -> tuple[int, ...]:
     """Return the rows of the table for the words of *text*, each once, without stop words."""
-    row_of = table().row_of
-    found = {row_of[word] for word in set(words_of(text))}
-    return tuple(found - _stop_rows())
+    return rows_of_words(set(words_of(text)))
+
+
+def rows_of_words(words: AbstractSet[str]) -> tuple[int, ...]:
+    """Return what `rows_of` does of a text with these words; one that is too long has no row."""
+    return tuple(set(map(table().row_of.__getitem__, words)) - _stop_rows())
 
 
 def near_rows(

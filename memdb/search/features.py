@@ -41,7 +41,7 @@ from memdb.text.terms import count_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Any
 
@@ -68,13 +68,13 @@ _TIME = re.compile(
 )
 # The same for ASCII texts, five times as fast: words in a set.
 _NUMBER_WORDS = frozenset(
-    b"one two three four five six seven eight nine ten twice couple few dozen hundred "
-    b"thousand".split()
+    "one two three four five six seven eight nine ten twice couple few dozen hundred "
+    "thousand".split()
 )
 _TIME_WORDS = frozenset(
-    b"today yesterday tomorrow tonight last next ago week weekend month year since monday tuesday "
-    b"wednesday thursday friday saturday sunday january february march april may june july august "
-    b"september october november december".split()
+    "today yesterday tomorrow tonight last next ago week weekend month year since monday tuesday "
+    "wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december".split()
 )
 _YEAR_DIGITS = 4
 _DIGITS = b"0123456789"
@@ -152,35 +152,46 @@ def row_of(
 
 
 def _read_traits(text: str) -> Traits:
-    from memdb.embeddings.static_model import rows_of
-
     words = count_words(text)
     begin = text[:TRAIT_CHARS]
-    number, time = _numbers_and_times(begin)
+    if text.isascii():
+        asks, number, time, rows = _read_ascii(text, begin, words)
+    else:
+        from memdb.embeddings.static_model import rows_of
+
+        asks = _ASKS.search(text) is not None
+        number, time = _NUMBER.search(begin) is not None, _TIME.search(begin) is not None
+        rows = rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else ()
     return (
         words,
         1 / (1 + STEEPNESS * log2(words / TURN_WORDS)) if words > TURN_WORDS else 1.0,
-        float("?" in text if text.isascii() else _ASKS.search(text) is not None),
-        number,
-        time,
+        float(asks),
+        float(number),
+        float(time),
         min(len(_CAPITAL.findall(begin)), CAPITALS) / CAPITALS,
         min(words, SHORT_WORDS) / SHORT_WORDS,
-        log2(max(words, TURN_WORDS) / TURN_WORDS),
-        array("H", rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else ()),
+        log2(words / TURN_WORDS) if words > TURN_WORDS else 0.0,
+        array("H", rows),
     )
 
 
-def _numbers_and_times(text: str) -> tuple[float, float]:
-    """Return 1.0 if a text holds a number, and 1.0 if it holds a word of time."""
-    if not text.isascii():
-        return float(_NUMBER.search(text) is not None), float(_TIME.search(text) is not None)
-    data = text.encode()
-    words = data.translate(_WORD_BYTES).split()
-    number, time = not _NUMBER_WORDS.isdisjoint(words), not _TIME_WORDS.isdisjoint(words)
+def _read_ascii(text: str, begin: str, words: int) -> tuple[bool, bool, bool, Collection[int]]:
+    """Return if a text asks, holds a number, a word of time, and its rows of the built-in table."""
+    from memdb.embeddings.static_model import WORD_CHARS, rows_of, rows_of_words
+
+    data = begin.encode().translate(_WORD_BYTES)
+    found = set(data.decode().split())
+    number, time = not _NUMBER_WORDS.isdisjoint(found), not _TIME_WORDS.isdisjoint(found)
     if data.translate(None, _NO_DIGITS):
-        lengths = {len(word) for word in words if word.isdigit()}
+        lengths = {len(word) for word in found if word.isdigit()}
         number, time = number or bool(lengths), time or _YEAR_DIGITS in lengths
-    return float(number), float(time)
+    rows: Collection[int] = ()
+    if words <= LONG_WORDS:
+        # Else the words of the table are cut in another way.
+        is_usual = len(text) <= SIMILAR_CHARS and b"_" not in data
+        is_usual = is_usual and max(map(len, found), default=0) <= WORD_CHARS
+        rows = rows_of_words(found) if is_usual else rows_of(text[:SIMILAR_CHARS])
+    return "?" in text, number, time, rows
 
 
 class Features(Record):

@@ -14,7 +14,7 @@ from memdb.english.dates import dates_in, days_about
 from memdb.models.entries import decay_of
 from memdb.models.ids import scope_range
 from memdb.records.scopes import find_session
-from memdb.search.candidates import Candidates, Lexical, Worth, best, fuse_candidates, top
+from memdb.search.candidates import Candidates, Lexical, Worth, best, fuse_candidates, strongest
 from memdb.search.features import row_of
 from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
 from memdb.search.request import has_metadata
@@ -237,7 +237,7 @@ def find_messages(
     cosine = _nearest(tx, question, corpus, vector)
     if vector is not None and cosine:
         # The best by words get their cosine too, or the vector arm would pass over them.
-        missing = [key for key in top(scores, weights.arm) if key not in cosine]
+        missing = [key for key in strongest(scores, weights.arm) if key not in cosine]
         if missing:
             near = tx.vectors.measure(vector.space_no, "message", vector.data, missing)
             cosine |= _without_noise(near, vector.model)

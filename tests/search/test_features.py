@@ -229,6 +229,7 @@ def test_words_in_sets_say_what_the_patterns_say() -> None:
         *"Oslo tea, i'm 12:30 half-year ago. \n \t _ __ - (ten) 3rd 1999a a".split(),
         "b" * 40,
         "c" * 32,
+        "d" * 32 + "harbour",
         "",
     ]
     for _ in range(3000):
@@ -237,7 +238,9 @@ def test_words_in_sets_say_what_the_patterns_say() -> None:
             for _ in range(source.randint(0, 12))
         )
         read = (module._NUMBER.search(text) is not None, module._TIME.search(text) is not None)
-        assert module._numbers_and_times(text) == read, text
+        traits = dict(zip(TRAITS, module._read_traits(text), strict=True))
+        assert (traits["number"], traits["time"]) == read, text
+        assert set(traits["vocabulary"]) == set(static_model.rows_of(text)), text
         before = re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", text)
         assert module._CAPITAL.findall(text) == before, text
         assert words_of(text) == static_model._WORD.findall(text.lower()), text
