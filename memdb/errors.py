@@ -170,9 +170,12 @@ class AlreadyExists(Conflict):
 
     code = "exists"
 
-    def __init__(self, kind: str, ref: str | int) -> None:
-        """Say that *ref* already names another *kind*."""
-        super().__init__(f"{kind} {ref!r} already exists: choose another name or remove it first")
+    def __init__(self, kind: str, ref: str | int, place: str = "") -> None:
+        """Say that *ref* already names another *kind*, and *place* where."""
+        where = place and f" {place}"
+        super().__init__(
+            f"{kind} {ref!r} already exists{where}: choose another name or remove it first"
+        )
         self.kind = kind
         self.ref = ref
 

@@ -402,6 +402,12 @@ def over_engine(databases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def address_of(databases: Any) -> Callable[[str], str]:
+    """Return a function that gives what names the database of a path to a command or a process."""
+    return str if databases is None else databases.address_of  # type: ignore[no-any-return]
+
+
+@pytest.fixture
 def copied_engine() -> type[CopiedEngine]:
     """Return the class of the engines that make new files quickly."""
     return CopiedEngine

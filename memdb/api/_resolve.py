@@ -8,6 +8,7 @@ import os
 
 from memdb.errors import InvalidInput, ReadOnly
 from memdb.models.settings import read_settings
+from memdb.text.validate import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ NEEDED = {
     "previous_embedder": EMBEDDER,
     "summarizer": ("name", "quality", "summarize"),
 }
-
-
-def is_address(path: str) -> bool:
-    """Return whether *path* is the address of a database on a server."""
-    return path.startswith(("postgresql://", "postgres://"))
 
 
 def open_engine(path: str, **options: Any) -> Engine:

@@ -292,7 +292,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     ...     chat.append("user", "We fly to Oslo on 3 May.").seq
     1
     """
-    name = path_value(path)
+    name = path_value(path, is_database=True)
     if not name:
         name_value(name, "path")
     if isinstance(model, str):

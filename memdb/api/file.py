@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from memdb.api._resolve import is_address
 from memdb.engine.sqlite.connection import MEMORY
 from memdb.errors import InvalidInput
 from memdb.models.observation import observed
-from memdb.text.validate import flag_value, name_value, path_value
+from memdb.text.validate import flag_value, is_address, name_value, path_value, shown_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class File:
         from memdb.transfer import copy as copying
 
         flag_value(dry_run, "dry_run")
-        path = path_value(target)
+        path = path_value(target, "target", is_database=True)
         owner = None if user is None else (name_value(app, "app"), name_value(user, "user"))
         copying.check_source(self._db, owner)
         if path == MEMORY or self._db.maintenance.is_own_file(path):
@@ -162,7 +161,7 @@ class File:
             report = copying.copy(self._db, there, owner=owner, dry_run=dry_run, progress=progress)
         finally:
             there.close()
-        return report if is_address(path) else report.replace(target=path)
+        return report.replace(target=shown_address(path) if is_address(path) else path)
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """Return the embedding spaces of the file, oldest first."""

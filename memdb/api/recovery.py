@@ -28,7 +28,7 @@ from memdb.models.reports import RecoveredTable, Recovery, Restored
 from memdb.records import entries as entry_records
 from memdb.records import integrity
 from memdb.tables import blobs, entries, messages
-from memdb.text.validate import flag_value, refuse_output, refuse_special
+from memdb.text.validate import flag_value, path_value, refuse_output, refuse_special
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def recover(
 
     Cost: 1 s per 10 MB; memory for four times the file.
     """
-    source, target = os.fspath(damaged), os.fspath(path)
+    source, target = path_value(damaged, "damaged"), path_value(path)
     if os.path.lexists(target):
         raise AlreadyExists("file", target)
     refuse_output(target)
@@ -257,7 +257,7 @@ def restore(
         Busy: a program has the file at *path* open.
     """
     flag_value(dry_run, "dry_run")
-    source, target = os.fspath(backup), os.path.abspath(os.fspath(path))  # noqa: PTH100
+    source, target = path_value(backup, "backup"), os.path.abspath(path_value(path))  # noqa: PTH100
     if not os.path.exists(source):  # noqa: PTH110
         raise FileError(f"{source} does not exist: check the path", source)
     refuse_special(source)

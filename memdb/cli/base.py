@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from memdb.cli import discard_output
 from memdb.cli.command import BY_OPTION, FILE, NO_PAGER, PAGER, TEXT, Command, is_file
-from memdb.cli.defaults import is_address, shown_path
+from memdb.cli.defaults import shown_path
 from memdb.cli.output import (
     flush,
     is_terminal,
@@ -30,6 +30,7 @@ from memdb.cli.output import (
 )
 from memdb.errors import FileError, InvalidInput, NotFound, ReadOnly, StorageError
 from memdb.models.ids import BranchName
+from memdb.text.validate import check_path, is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,17 +282,22 @@ class Call:
 
     def __init__(self, given: dict[str, Any]) -> None:
         """Hold the options in *given*; a command may lack some."""
-        self.file: str = given.get("file", "")
         self.user: str | None = given.get("user")
         self.app: str | None = given.get("app")
         self.as_json: bool = given.get("as_json", False)
         self.secrets: SecretAction | None = given.get("secrets")
         self.model: str | None = given.get("model")
         self.embedder: str | None = given.get("embedder")
-        self.shown_file = shown_path(self.file)
+        self.use_file(given.get("file", ""))
 
     def use_file(self, path: str) -> None:
-        """Take *path* for FILE, in a command whose arguments are called otherwise."""
+        """
+        Take *path* for FILE, also in a command whose arguments are called otherwise.
+
+        Raises:
+            InvalidInput: it is an address that memdb does not open.
+        """
+        check_path(path, "FILE", is_database=True)
         self.file, self.shown_file = path, shown_path(path)
 
     @contextmanager

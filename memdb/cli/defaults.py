@@ -18,13 +18,14 @@ import os
 
 import click
 
+from memdb.text.validate import is_address, is_other_address, shown_address
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 FILE_VARIABLE = "MEMDB_FILE"
 URL_VARIABLE = "MEMDB_URL"
-SCHEMES = ("postgresql://", "postgres://")
 CONFIG_VARIABLE = "MEMDB_CONFIG"
 TEXTS = ("file", "user", "app", "embedder")
 FLAGS = ("pager",)
@@ -41,19 +42,10 @@ class DefaultFile:
         self.where = where
 
 
-def is_address(path: str) -> bool:
-    """Return whether *path* is the address of a database on a server."""
-    return path.startswith(SCHEMES)
-
-
 def shown_path(path: str) -> str:
     """Return a path for people; of an address without password and options."""
-    if not is_address(path):
-        return click.format_filename(path)
-    scheme, _, rest = path.partition("://")
-    place = rest.partition("?")[0]
-    login, mark, host = place.rpartition("@")
-    return f"{scheme}://{login.partition(':')[0]}{mark}{host}"
+    is_any = is_address(path) or is_other_address(path)
+    return shown_address(path) if is_any else click.format_filename(path)
 
 
 def config_path() -> str:
@@ -94,9 +86,10 @@ def read_config() -> dict[str, Any]:
             raise click.UsageError(f"{path} has no field {name!r}: it takes {names}.")
         if not isinstance(value, str if name in TEXTS else bool) or value == "":
             raise click.UsageError(f"{path}: {name} is {value!r}: write {kind}.")
-    if not is_address(found.get("file", "postgresql://")):
+    where = found.get("file")
+    if where is not None and not (is_address(where) or is_other_address(where)):
         folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
-        found["file"] = os.path.join(folder, os.path.expanduser(found["file"]))  # noqa: PTH111, PTH118
+        found["file"] = os.path.join(folder, os.path.expanduser(where))  # noqa: PTH111, PTH118
     return found
 
 

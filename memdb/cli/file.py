@@ -21,6 +21,7 @@ from memdb.cli.output import (
 )
 from memdb.errors import NotFound, PortError, StorageError
 from memdb.models.record import counted
+from memdb.text.validate import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ def _readers(found: FileInfo) -> str:
     return f" (kept by readers in process {numbers}: it grows until they end)"
 
 
+def _wal(found: FileInfo) -> str:
+    """Return how large the WAL of a file is; that of a server is none of a database's."""
+    return "" if is_address(found.path) else f", WAL {size(found.wal_bytes)}{_readers(found)}"
+
+
 def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     users = [f"{scope['user'] or 'shared'} (app {scope['app']})" for scope in scopes[:MAX_SCOPES]]
     if len(scopes) > MAX_SCOPES:
@@ -78,7 +84,7 @@ def _print_info(found: FileInfo, scopes: list[dict[str, str]]) -> None:
     facts = [
         ("file", click.format_filename(found.path)),
         ("format", str(found.format)),
-        ("size", f"{size(found.size_bytes)}, WAL {size(found.wal_bytes)}{_readers(found)}"),
+        ("size", size(found.size_bytes) + _wal(found)),
         ("users", ", ".join(users) or "none yet"),
         ("messages", f"from {when(found.oldest_ms)} to {when(found.newest_ms)}"),
         ("summaries", _summaries(found.summaries)),
@@ -253,11 +259,14 @@ def vacuum(call: Call, whole: bool) -> None:
     file of an older memdb. It takes as much free disk as FILE is large, and other
     writers wait until it ends.
     """
+    is_file = not is_address(call.file)
     with call.open() as db:
-        before = _bytes_of(call.file)
+        before = _bytes_of(call.file) if is_file else db.file.info().size_bytes
         with Bar(f"Packing {size(before)}") as bar:
             db.file.vacuum(whole=whole, progress=bar.to)
-    after = _bytes_of(call.file)
+        after = 0 if is_file else db.file.info().size_bytes
+    if is_file:
+        after = _bytes_of(call.file)  # closing it made it smaller
     changed = f"{'+' if after > before else '-'}{size(abs(before - after))}"
     call.reply(
         {"path": call.shown_file, "before_bytes": before, "after_bytes": after},

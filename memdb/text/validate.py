@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 # What SQLite and memdb keep beside a database, and remove when they no longer need it.
 SIDE_FILES = ("-wal", "-shm", "-journal", "-wal.kept")
 
+# Of the addresses of servers. An address may hold a password, so no error and no log repeats one.
+SCHEMES = ("postgresql://", "postgres://")
+FORM = "postgresql://USER@HOST:PORT/DATABASE"
+NO_SIGNS = dict.fromkeys(map(ord, "+-."))  # of a scheme, such as postgresql+psycopg
+
 MAX_NAME_CHARS = 1024
 MAX_TEXT_BYTES = 64 << 20
 
@@ -164,11 +169,75 @@ def list_value(values: object, field: str) -> list[Any]:
     return [*values]
 
 
-def path_value(path: object, field: str = "path") -> str:
-    """Return a path as text; InvalidInput for what is none, or cannot name a file."""
+def path_value(path: object, field: str = "path", *, is_database: bool = False) -> str:
+    """
+    Return a path as text; of a database it may be the address of a server.
+
+    Raises:
+        InvalidInput: it is none, cannot name a file, or is an address that is not opened here.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidInput(f"{field} is {type(path).__name__}: give a path")
-    return text_value(os.fspath(path), field)
+    text = text_value(os.fspath(path), field)
+    check_path(text, field, is_database=is_database)
+    return text
+
+
+def is_address(path: str) -> bool:
+    """Return whether *path* is the address of a database on a server, and no file."""
+    return path.startswith(SCHEMES)
+
+
+def shown_address(address: str) -> str:
+    """Return an address without password and options; of one that is refused no part at all."""
+    if not is_address(address) or is_unclear(address):
+        return "postgresql://..."
+    scheme, _, rest = address.partition("://")
+    login, mark, place = rest.partition("?")[0].rpartition("@")
+    return f"{scheme}://{login.partition(':')[0]}{mark}{place}"
+
+
+def is_unclear(address: str) -> bool:
+    """
+    Return whether an address has another `@` than the one between user and host.
+
+    libpq reads a password with `/`, `?` or `@` in part as host or database, which errors name.
+    """
+    rest = address.partition("://")[2]
+    before_path = rest.partition("?")[0].partition("/")[0]
+    return rest.count("@") > before_path.count("@") or before_path.count("@") > 1
+
+
+def is_other_address(path: str) -> bool:
+    """Return whether *path* is meant as an address, but not of memdb's form."""
+    lower = path.lower()
+    scheme, mark, _ = lower.partition("://")
+    # One letter is a drive of Windows.
+    has_scheme = bool(mark) and len(scheme) > 1 and scheme.translate(NO_SIGNS).isalnum()
+    has_password = any(word.startswith("password=") for word in lower.split())  # libpq's keywords
+    return has_scheme or has_password or lower.startswith(("postgresql:", "postgres:"))
+
+
+def check_path(path: str, field: str, *, is_database: bool) -> None:
+    """
+    Refuse what would be taken for a path and is none.
+
+    Args:
+        field: What the error names; it does not repeat the path.
+        is_database: An address of a server is one too.
+
+    Raises:
+        InvalidInput: *path* is an address of another kind, is unclear, or names no file.
+    """
+    if is_database and is_address(path):
+        if is_unclear(path):
+            raise InvalidInput(
+                f"{field} is an address that can be read in two ways: write / ? and @ in user, "
+                "password, database and options as %2F %3F and %40"
+            )
+    elif is_other_address(path):
+        use = f"the path of a file or {FORM}" if is_database else "the path of a file"
+        raise InvalidInput(f"{field} is an address that memdb does not open here: give {use}")
 
 
 def json_value(value: object, field: str) -> str | None:

@@ -508,7 +508,9 @@ def _state_pages(tx: Tx, owner: tuple[str, str] | None) -> Iterator[list[Row]]:
 
 
 def _exists(row: ScopeRow) -> AlreadyExists:
-    return AlreadyExists("user", f"{row.user_name} of the app {row.app}")
+    return AlreadyExists(
+        "user", row.user_name, f"in app {row.app!r} of the target, with other content"
+    )
 
 
 def _nothing(_: int) -> None:

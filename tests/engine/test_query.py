@@ -315,19 +315,22 @@ def test_a_reading_handle_queries(path: str, open_db: Callable[..., MemDB]) -> N
         assert [*reader.query("SELECT count(*) AS n FROM messages")] == [{"n": 1}]
 
 
-def test_the_command_prints_what_is_asked_for(path: str, open_db: Callable[..., MemDB]) -> None:
+def test_the_command_prints_what_is_asked_for(
+    path: str, open_db: Callable[..., MemDB], address_of: Callable[[str], str]
+) -> None:
     """A table, JSON, JSON lines and CSV of the same rows; bytes in hexadecimal."""
     db = open_db(path)
     db.scope("ann").session("trip").extend([{"role": "user", "text": f"a,{n}"} for n in range(3)])
+    sql = "SELECT text, content_hash AS raw, NULL AS none FROM messages ORDER BY id"
+    hashes = [row["raw"].hex() for row in db.query(sql)]
     db.close()
-    sql = "SELECT text, x'0aff' AS raw, NULL AS none FROM messages ORDER BY id"
 
     def run(*more: str) -> str:
-        result = CliRunner().invoke(cli, ["query", path, sql, *more])
+        result = CliRunner().invoke(cli, ["query", address_of(path), sql, *more])
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    rows = [{"text": f"a,{n}", "raw": "0aff", "none": None} for n in range(3)]
+    rows = [{"text": f"a,{n}", "raw": one, "none": None} for n, one in enumerate(hashes)]
     assert json.loads(run("--json")) == rows
     assert [json.loads(line) for line in run("--jsonl").splitlines()] == rows
     assert [*csv.DictReader(io.StringIO(run("--csv")))] == [{**row, "none": ""} for row in rows]
@@ -340,11 +343,15 @@ def test_the_command_prints_what_is_asked_for(path: str, open_db: Callable[..., 
     [(["DELETE FROM messages"], 5), (["SELECT 1", "--csv", "--jsonl"], 2), ([], 2)],
 )
 def test_the_command_refuses(
-    path: str, open_db: Callable[..., MemDB], args: list[str], code: int
+    path: str,
+    open_db: Callable[..., MemDB],
+    address_of: Callable[[str], str],
+    args: list[str],
+    code: int,
 ) -> None:
     open_db(path).close()
 
-    assert CliRunner().invoke(cli, ["query", path, *args]).exit_code == code
+    assert CliRunner().invoke(cli, ["query", address_of(path), *args]).exit_code == code
 
 
 def test_every_table_and_view_can_be_read_whole(db: MemDB) -> None:

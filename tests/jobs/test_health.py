@@ -234,9 +234,11 @@ def test_a_step_of_upkeep_that_fails_is_a_failure(
     assert "disk" in str(db.stats().failures["checkpoint"].error)
 
 
-def test_the_command_shows_it(tmp_path: Any, cli_run: Callable[..., Any]) -> None:
+def test_the_command_shows_it(
+    tmp_path: Any, cli_run: Callable[..., Any], address_of: Callable[[str], str]
+) -> None:
     """What waits, what is refused and why; exit code 8."""
-    path = str(tmp_path / "agent.db")
+    path = address_of(str(tmp_path / "agent.db"))
     embedder = Embedder()
     embedder.refuses = True
     with memdb.open(path, embedder=embedder, counter="estimate", durability="process") as db:

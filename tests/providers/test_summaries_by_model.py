@@ -74,6 +74,7 @@ def test_a_refusing_server_costs_quality_and_tells_no_key(
     path: str,
     open_db: Callable[..., MemDB],
     run_sql: Any,
+    stored_bytes: Callable[[str], bytes],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Not in the error, nor in the job that waits in the file, nor in a log."""
@@ -93,7 +94,7 @@ def test_a_refusing_server_costs_quality_and_tells_no_key(
     assert "401" in waiting
     assert [text for text in (*said, waiting, caplog.text) if "verysecret" in text] == []
     db.close()
-    assert b"verysecret" not in Path(path).read_bytes()
+    assert b"verysecret" not in stored_bytes(path)
 
 
 def test_closing_hangs_up_on_a_server_that_answers_for_ever(

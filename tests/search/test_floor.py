@@ -233,13 +233,13 @@ def test_the_floor_is_a_setting(path: str, open_db: Any) -> None:
     assert Settings().recall_floor == 0.5
 
 
-def test_the_command_line_takes_a_score(tmp_path: Path) -> None:
+def test_the_command_line_takes_a_score(tmp_path: Path, address_of: Callable[[str], str]) -> None:
     """0 shows all; what is out of range is refused."""
     import click.testing
 
     from memdb.cli import cli
 
-    path = str(tmp_path / "cli.db")
+    path = address_of(str(tmp_path / "cli.db"))
     with memdb.open(path) as db:
         fill(db.scope("ann"))
     run = click.testing.CliRunner().invoke

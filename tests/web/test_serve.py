@@ -480,9 +480,9 @@ def process(*options: str, environment: dict[str, str] | None = None) -> Iterato
         child.communicate()
 
 
-def test_sigterm_lets_what_runs_end(tmp_path: Path) -> None:
+def test_sigterm_lets_what_runs_end(tmp_path: Path, address_of: Callable[[str], str]) -> None:
     """A request in progress is answered, then the process ends; its file is closed."""
-    tokens, path = str(tmp_path / "tokens.json"), str(tmp_path / "a.db")
+    tokens, path = str(tmp_path / "tokens.json"), address_of(str(tmp_path / "a.db"))
     token, _ = add_grant(tokens, "ann", "default", NOW_MS)
     variables = {"MEMDB_FILE": path, "MEMDB_EMBEDDER": "none"}
     with process("--tokens", tokens, environment=variables) as (child, port, _):

@@ -31,9 +31,7 @@ with memdb.open(sys.argv[1]) as db:
 
 def test_the_first_key_finds_all_loaded(tmp_path: Path, filled: Any) -> None:
     """A server that was warmed loads no module for a search; warming counts no use."""
-    path = tmp_path / "trip.db"
-    filled.put(path)
-    command = [sys.executable, "-c", WARMED, str(path)]
+    command = [sys.executable, "-c", WARMED, filled.put(tmp_path / "trip.db")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "0"]
 

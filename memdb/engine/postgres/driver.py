@@ -26,15 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SCHEMES = ("postgresql://", "postgres://")
-
 # What the oldest supported server says of itself: version 14.
 MIN_VERSION = 140_000
-
-
-def is_address(path: str) -> bool:
-    """Return whether *path* is the address of a server, and no file."""
-    return path.startswith(SCHEMES)
 
 
 def load() -> Any:
@@ -140,6 +133,11 @@ def translate(error: Any, where: str) -> MemDBError:
         return Unsupported(
             f"{where} has no pgvector: install it on the server (Debian: postgresql-NN-pgvector), "
             "and try again"
+        )
+    if code == "42501" and 'extension "vector"' in str(error):
+        return Unsupported(
+            f"{where} lacks pgvector, and its user may not put it in: let a superuser run "
+            "CREATE EXTENSION vector in this database, and try again"
         )
     if is_read_only(error):
         return ReadOnly(
