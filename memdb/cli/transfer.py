@@ -24,7 +24,6 @@ from memdb.cli.output import (
 )
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 from memdb.models.record import counted
-from memdb.text.validate import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ def _opened(call: Call, *, dry_run: bool) -> Iterator[MemDB]:
     import memdb
     from memdb.cli.base import size_of
 
-    if dry_run and not is_address(call.file) and not size_of(call.file):
+    if dry_run and not size_of(call.file):
         with memdb.open(":memory:", embedder=None) as db:
             yield db
     else:
