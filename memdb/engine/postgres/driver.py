@@ -26,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# What the oldest supported server says of itself: version 14.
-MIN_VERSION = 140_000
+# What the oldest server says of itself on which memdb is tested: version 16.
+MIN_VERSION = 160_000
 
 
 def load() -> Any:

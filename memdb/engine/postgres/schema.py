@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 OWN_FINGERPRINT = "09bdc9e25a08eab75433fd27eef3aa0b"
 FINGERPRINT = f"{file_schema.FINGERPRINT}/{OWN_FINGERPRINT}"
 
+# Older servers store every column that is computed.
+VIRTUAL_SINCE = 180_000
+VIRTUAL = re.compile(r"(GENERATED ALWAYS AS \((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))(?! STORED)")
+
 # The number of the file's schema, of which a server has the same tables.
 FORMAT = file_schema.FORMAT
 RELEASED = file_schema.RELEASED
@@ -229,7 +233,10 @@ def read_migration(step: int) -> str:
 
 def _create(db: PostgresDatabase, tx: Any) -> None:
     own = OWN.format(partitions=db.partitions, each=scopes_per_partition(db.partitions))
-    tx.run_script(partitioned_schema(db.partitions) + own + CREATE_FORMAT)
+    script = partitioned_schema(db.partitions) + own + CREATE_FORMAT
+    if tx.link.open().raw.info.server_version < VIRTUAL_SINCE:
+        script = VIRTUAL.sub(r"\1 STORED", script)
+    tx.run_script(script)
     facts = {
         "created_by": "memdb",
         "created_ms": str(tx.now_ms),

@@ -30,7 +30,6 @@ RULES = (
     (r"\bx'(\w+)'", r"'\\x\1'::bytea"),
     (r"\bINTEGER\b", "BIGINT"),
 )
-NUMBER = re.compile(r"\b0x[0-9A-F]+\b")  # read by PostgreSQL 16 and newer
 
 
 def read_views() -> dict[str, str]:
@@ -39,7 +38,7 @@ def read_views() -> dict[str, str]:
 
     found = {}
     for name, select in VIEW.findall(COMMENT.sub("", read_schema())):
-        body = NUMBER.sub(lambda match: str(int(match[0], 16)), select)
+        body = select
         for pattern, replacement in RULES:
             body = re.sub(pattern, replacement, body, flags=re.DOTALL)
         found[name] = body
