@@ -221,15 +221,62 @@ def test_a_server_that_ended_is_said(tmp_path: Path, filled: Any, chromium: Any)
         tab.context.close()
 
 
-def test_a_view_that_failed_comes_when_the_server_is_back(tab: Tab) -> None:
-    """By itself."""
-    page = tab.open(TRIP)
-    page.route("**/views/health.js", lambda route: route.abort())
+class Failing:
+    """Requests of a pattern that fail for so many times; the next ones are answered."""
+
+    def __init__(self, page: Any, pattern: str, failures: int) -> None:
+        """Fail from here on."""
+        self.left = failures
+        page.route(pattern, self._answer)
+
+    def _answer(self, route: Any) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            route.abort()
+        else:
+            route.continue_()
+
+
+@pytest.mark.parametrize("failures", [1, 3])
+@pytest.mark.parametrize("module", ["views/entries.js", "views/entry_actions.js"])
+def test_a_view_that_failed_comes_when_the_server_is_back(
+    tab: Tab, module: str, failures: int
+) -> None:
+    """By itself, also if a try was too early, and if it is a part of the view that failed."""
+    page = tab.open("health?user=ann")
+    failing = Failing(page, f"**/{module}", failures)
     page.keyboard.press("g")
-    page.keyboard.press("h")
+    page.keyboard.press("e")
     page.wait_for_selector(".problem >> text=The server does not answer")
-    page.unroute("**/views/health.js")
-    page.wait_for_selector("h1:has-text('Health')")
+    page.wait_for_selector("h1:has-text('Entries')")
+    page.wait_for_selector("a[data-entry]")
+
+    assert failing.left == -1
+
+
+def test_a_start_that_failed_is_tried_again(tab: Tab) -> None:
+    """By itself."""
+    tab.open(TRIP)
+    failing = Failing(tab.page, "**/api/v1/scopes", 2)
+    tab.page.goto(tab.base + TRIP)
+    tab.page.wait_for_selector(".problem >> text=The server does not answer")
+    tab.page.wait_for_selector("article >> text=Line 11")
+
+    assert failing.left == -1
+
+
+def test_commands_that_failed_come_when_the_server_is_back(tab: Tab) -> None:
+    """It is said, and the page loads anew."""
+    page = tab.open(TRIP)
+    failing = Failing(page, "**/palette.js", 1)
+    page.keyboard.press(">")
+    page.wait_for_selector(".toast >> text=The server does not answer")
+    page.wait_for_selector(".toast", state="detached", timeout=8000)  # it would stay for ten
+    page.wait_for_selector("h1")
+    page.keyboard.press(">")
+    page.wait_for_selector("[role=option]")
+
+    assert failing.left == -1
 
 
 def test_a_view_that_was_left_while_it_loaded_does_nothing_more(tab: Tab) -> None:

@@ -17,10 +17,11 @@ import * as router from "./router.js";
  * @property {ReturnType<typeof setTimeout> | undefined} goneTimer
  * @property {number} number
  * @property {boolean} isEnded
+ * @property {boolean} isStale a part of the page did not come, and only a new page can ask for it again
  */
 
 /** @type {State} */
-const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false };
+const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false, isStale: false };
 const storage = {
   /** @param {string} name */
   get: (name) => { try { return localStorage.getItem(`memdb.${name}`); } catch { return null; } },
@@ -182,7 +183,8 @@ function goneAway() {
       state.goneTimer = undefined;
       if (about === null) return notSignedIn();
       mark.textContent = "";
-      if (state.view) state.view.refresh?.();
+      if (state.isStale) location.reload();
+      else if (state.view) state.view.refresh?.();
       else await redraw();
     } catch {
       goneAway();
@@ -275,6 +277,13 @@ function drawRail(name) {
       button("Sign out", signOut, { class: "link" })));
 }
 
+/** Load a module. For a browser one that failed has failed for as long as the page is open. @param {string} path */
+const load = (path) => import(path).catch((error) => {
+  if (!(error instanceof TypeError)) throw error;
+  state.isStale = true;
+  throw http.gone();
+});
+
 /** Show what the address says. @param {boolean} isNew @returns {Promise<void>} */
 async function show(isNew) {
   if (state.isEnded) return undefined;
@@ -298,7 +307,7 @@ async function show(isNew) {
   root.style.height = "100%";
   fill(main, root);
   try {
-    const module = await import(`./views/${name}.js`).catch((error) => { throw error instanceof TypeError ? http.gone() : error; });
+    const module = await load(`./views/${name}.js`);
     if (mine !== state.number) return undefined;
     const view = await module.mount(root, context(params));
     if (mine !== state.number) return view.destroy?.(); // left while it was loaded
@@ -306,7 +315,7 @@ async function show(isNew) {
   } catch (error) {
     if (mine !== state.number) return undefined;
     if (http.failure(error).code === "busy") busy();
-    else fill(root, problem(error, () => { state.name = ""; show(false); }));
+    else fill(root, problem(error, () => (state.isStale ? location.reload() : redraw())));
   }
   if (isNew && !root.contains(document.activeElement)) offerFocus(root.querySelector("h1") ?? main);
   return undefined;
@@ -398,8 +407,12 @@ async function begin() {
   box.addEventListener("input", async (event) => {
     if (!box.value.startsWith(">")) { if (palette?.isOpen()) palette.close(box); return; }
     event.stopImmediatePropagation();
-    palette ??= await import("./palette.js");
-    if (box.value.startsWith(">")) palette.show(box, commands(), () => focusAgain(cameFrom));
+    try {
+      palette ??= await load("./palette.js");
+    } catch (error) {
+      toast(http.failure(error).message);
+    }
+    if (box.value.startsWith(">")) palette?.show(box, commands(), () => focusAgain(cameFrom));
   });
   box.addEventListener("keydown", (event) => {
     if (palette?.onKey(event, box)) event.stopImmediatePropagation();
@@ -434,4 +447,8 @@ async function begin() {
   return router.start(show);
 }
 
-begin().catch((error) => { if (!state.isEnded) fill(main, problem(error, () => location.reload())); });
+begin().catch((error) => {
+  if (state.isEnded) return;
+  state.isStale = true;
+  fill(main, problem(error instanceof TypeError ? http.gone() : error, () => location.reload()));
+});
