@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 
 import click
 
-from memdb.cli.base import DEFAULT_APP, embedder_option, refuse_user, secrets_option, verb
+from memdb.cli.base import (
+    DEFAULT_APP,
+    embedder_option,
+    refuse_user,
+    secrets_option,
+    size_of,
+    verb,
+)
 from memdb.cli.command import STOPPED
+from memdb.cli.defaults import is_address, shown_path
 from memdb.cli.naming import session_named
 from memdb.cli.output import (
     Bar,
@@ -27,13 +35,13 @@ from memdb.models.record import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Literal
 
     from memdb.api.database import MemDB
     from memdb.cli.base import Call
     from memdb.models.messages import Message
-    from memdb.models.reports import CopyReport, FolderChange
+    from memdb.models.reports import CopyReport, FolderChange, ImportReport, TableColumns
 
 
 @verb(
@@ -76,23 +84,19 @@ def import_(
     Exports of ChatGPT and Claude are taken as they were downloaded; docs/import.md has
     all formats. What is not imported is said, with the reason; the exit code is 5 if
     that is a record that cannot be read or stored. What FILE has already
-    stays as it is, so an import can be run again. FILE is made if it is new. A memdb
-    export goes to the users that it names, unless there is --user, and brings its
-    vectors; any other SOURCE needs --user and is embedded when it is stored. An entry
-    of another SOURCE with a key or password in it is refused, unless --secrets says
-    otherwise. A SQLite file of another program is read by --table and --text-column;
-    the logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown or
-    text: a note that changes becomes the next version of its artifact, until Ctrl-C.
+    stays as it is, so an import can be run again. FILE is made if it is new, once
+    something of SOURCE can be stored. A memdb export goes to the users that it names,
+    unless there is --user, and brings its vectors; any other SOURCE needs --user and is
+    embedded when it is stored. An entry of another SOURCE with a key or password in it is
+    refused, unless --secrets says otherwise. A SQLite file of another program is read by
+    --table and --text-column; the logs.db of llm needs neither. With --watch SOURCE is a
+    folder of Markdown or text: a note that changes becomes the next version of its
+    artifact, until Ctrl-C.
     """
-    import memdb
     from memdb.api.database import check_import
     from memdb.cli.service import ending_by_signals
 
-    given = {name.removesuffix("_column"): value for name, value in columns.items()}
-    given["created"] = given.pop("time")
-    if bool(given["table"]) != bool(given["text"]) or (any(given.values()) and not given["table"]):
-        raise click.UsageError("--table and --text-column go together, and the others with them.")
-    chosen = memdb.TableColumns(**given) if given["table"] else None  # type: ignore[arg-type]
+    chosen = _table_columns(columns)
     check_import(
         source, user=call.user, session=session, format=format_, columns=chosen
     )  # before FILE is made
@@ -101,30 +105,37 @@ def import_(
             raise click.UsageError("--watch needs --user and a folder of notes, and stores them.")
         _watch(call, call.user, source, format_, no_embed=no_embed)
         return
+
+    def read(db: MemDB, progress: Callable[[int, int], object]) -> ImportReport:
+        return db.import_file(
+            source,
+            user=call.user,
+            app=call.app,
+            session=session,
+            format=format_,
+            secrets=call.secrets,
+            columns=chosen,
+            progress=progress,
+            dry_run=dry_run,
+        )
+
     begun, report = False, None
     try:
-        with ending_by_signals(), _opened(call, dry_run=dry_run) as db:
-            begun = True
-            with Bar("Importing") as bar:
-                report = db.import_file(
-                    source,
-                    user=call.user,
-                    app=call.app,
-                    session=session,
-                    format=format_,
-                    secrets=call.secrets,
-                    columns=chosen,
-                    progress=bar.to,
-                    dry_run=dry_run,
-                )
-            # A memdb export brings its vectors; recall makes those that it lacks.
-            is_ready = no_embed or dry_run or report.format == "memdb"
-            embedded = 0 if is_ready else _embed(db)
+        with ending_by_signals():
+            if not dry_run and size_of(call.file) in (None, 0) and not is_address(call.file):
+                _rehearse(read)
+            with _opened(call, dry_run=dry_run) as db:
+                begun = True
+                with Bar("Importing") as bar:
+                    report = read(db, bar.to)
+                # A memdb export brings its vectors; recall makes those that it lacks.
+                is_ready = no_embed or dry_run or report.format == "memdb"
+                embedded = 0 if is_ready else _embed(db)
     except (KeyboardInterrupt, SystemExit) as end:
         added = report.added if report else "".join(getattr(end, "__notes__", ()))
-        note(f"\nStopped. Stored: {added or 'nothing new'}. {_kept(call)}")
-        is_by_key = isinstance(end, KeyboardInterrupt)
-        click.get_current_context().exit(STOPPED if is_by_key else 128 + signal.SIGTERM)
+        kept = f"Stored: {added or 'nothing new'}. {_kept(call)}" if begun else "Nothing is stored."
+        note(f"\nStopped. {kept}")
+        click.get_current_context().exit(_exit_code(end))
     except MemDBError as error:
         if begun and not isinstance(error, (InvalidInput, Corrupt)):
             note(_kept(call))
@@ -132,6 +143,44 @@ def import_(
     call.reply({**report.to_dict(), "embedded": embedded}, clean(str(report)))
     if not report.is_complete:
         click.get_current_context().exit(InvalidInput.exit_code)
+
+
+def _table_columns(options: dict[str, str | None]) -> TableColumns | None:
+    """Return the table and columns that the options name, None without --table."""
+    from memdb.models.reports import TableColumns
+
+    given = {name.removesuffix("_column"): value for name, value in options.items()}
+    given["created"] = given.pop("time")
+    if bool(given["table"]) != bool(given["text"]) or (any(given.values()) and not given["table"]):
+        raise click.UsageError("--table and --text-column go together, and the others with them.")
+    return TableColumns(**given) if given["table"] else None  # type: ignore[arg-type]
+
+
+def _exit_code(end: BaseException) -> int:
+    """Return the exit code of a command that Ctrl-C or SIGTERM ended."""
+    return STOPPED if isinstance(end, KeyboardInterrupt) else 128 + signal.SIGTERM
+
+
+class _Stored(Exception):
+    """Something of a source could be stored."""
+
+
+def _rehearse(read: Callable[[MemDB, Callable[[int, int], object]], object]) -> None:
+    """
+    Import into memory until something is stored: a source that fails makes no FILE.
+
+    Cost: that of one chunk, 0.1 s at most.
+    """
+    import memdb
+
+    with memdb.open(":memory:", embedder=None) as db:
+
+        def end_early(_done: int, _total: int) -> None:
+            if db.scopes():
+                raise _Stored
+
+        with suppress(_Stored):
+            read(db, end_early)
 
 
 def _watch(call: Call, user: str, source: str, format_: str | None, *, no_embed: bool) -> None:
@@ -171,7 +220,6 @@ def _print_change(call: Call, change: FolderChange, embedded: int) -> None:
 def _opened(call: Call, *, dry_run: bool) -> Iterator[MemDB]:
     """Open FILE for a `with` block; for a dry run into a new one a file in memory."""
     import memdb
-    from memdb.cli.base import size_of
 
     if dry_run and not size_of(call.file):
         with memdb.open(":memory:", embedder=None) as db:
@@ -306,28 +354,49 @@ def copy(call: Call, source: str, target: str, dry_run: bool) -> None:
 
     Ids, numbers, versions, history and vectors stay as they are; nothing is embedded
     again. What is copied appears in TARGET at once, when all of it was read again
-    there. After Ctrl-C or a crash the same command goes on. A user that TARGET has
+    there. After Ctrl-C, SIGTERM or a crash the same command goes on. A user that TARGET has
     already with other content is refused. TARGET is made if it is new.
     """
     if call.app is not None and call.user is None:
         raise click.UsageError("--app needs --scope.")
+    from memdb.cli.service import ending_by_signals
+
     call.use_file(source)
-    begun = False
+    begun, steps = False, [0, 0]  # each row is written, then read again
     try:
-        with call.open(read_only=True) as db, Bar("Copying") as bar:
+        with ending_by_signals(), call.open(read_only=True) as db, Bar("Copying") as bar:
             begun = True
+
+            def show(*counts: int) -> None:
+                steps[:] = counts
+                bar.to(*counts)
+
             report = db.file.copy(
                 target,
                 user=call.user,
                 app=call.app or DEFAULT_APP,
                 dry_run=dry_run,
-                progress=bar.to,
+                progress=show,
             )
-    except KeyboardInterrupt:
-        if begun:
-            note("\nStopped. Run the same command again to go on.")
-        click.get_current_context().exit(STOPPED)
+    except (KeyboardInterrupt, SystemExit) as end:
+        note(_stopped_copy(target, steps, dry_run=dry_run or not begun))
+        click.get_current_context().exit(_exit_code(end))
     call.reply(report, lambda: _print_copy(report))
+
+
+def _stopped_copy(target: str, steps: Sequence[int], *, dry_run: bool) -> str:
+    """Return what a copy that was stopped says: what is done, and how to go on."""
+    if dry_run:
+        return "\nStopped. Nothing was copied."
+    done, total = steps
+    shown = shown_path(target)
+    if total and done == total:
+        return f"\nStopped. All is in {shown}; run the same command again to make sure."
+    far = f"{done:,} of {total:,} steps are done (rows are written, then read again). "
+    return (
+        f"\nStopped. {far if total else ''}{shown} shows nothing of it until all is there. "
+        "Run the same command again to go on."
+    )
 
 
 def _print_copy(report: CopyReport) -> None:

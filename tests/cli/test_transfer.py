@@ -122,10 +122,52 @@ def test_import_refuses(run, path, tmp_path, monkeypatch, words, exit_code):
     assert done.stderr.startswith("Error: ")
 
 
-def test_import_from_a_missing_source_makes_no_file(run, path, tmp_path):
-    """SOURCE is looked for before FILE is made."""
-    run("import", path, tmp_path / "nowhere.jsonl", "--user", "ann")
+# What an import fails for before anything is stored: the source, and other arguments.
+FAILING = {
+    "absent": (None, "--user", "ann"),
+    "unknown": ("Dear diary", "--user", "ann"),
+    "no user": ('{"role": "user", "text": "hi", "session": "s"}',),
+    "empty user": ('{"role": "user", "text": "hi", "session": "s"}', "--user", ""),
+    "no session": ('{"role": "user", "text": "hi"}', "--user", "ann"),
+    "broken records": ('{"role": "user", "text": 5, "session": "s"}', "--user", "ann"),
+    "broken export": ('{"kind": "memdb", "format": 1}',),
+    "newer export": ('{"kind": "memdb", "export": 99}',),
+    "secret": (
+        '{"kind": "entry", "category": "profile", "text": "It is AKIAIOSFODNN7EXAMPLE"}',
+        "--user",
+        "ann",
+    ),
+    "summary of nothing": (
+        '{"kind": "summary", "session": "s", "first_seq": 1, "last_seq": 2, "text": "Hi."}',
+        "--user",
+        "ann",
+    ),
+}
 
+
+@pytest.mark.parametrize("name", FAILING)
+def test_an_import_that_fails_makes_no_file(run, path, tmp_path, name):
+    """FILE is made when something of SOURCE can be stored."""
+    text, *words = FAILING[name]
+    source = tmp_path / "source.jsonl"
+    if text is not None:
+        source.write_text(f"{text}\n")
+    done = run("import", path, source, *words)
+
+    assert done.exit_code in (5, 6)
+    assert done.stderr.startswith("Error: ")
+    assert [*Path(path).parent.glob(f"{Path(path).name}*")] == []
+
+
+def test_ctrl_c_before_anything_is_stored_makes_no_file(run, path, long, monkeypatch):
+    """And says that nothing is."""
+    monkeypatch.setattr("memdb.api.database.check_import", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "memdb.transfer.detect.choose_format", lambda *_, **__: signal.raise_signal(2)
+    )
+    stopped = run("import", path, long, "--user", "ann")
+
+    assert (stopped.exit_code, stopped.stderr.strip()) == (130, "Stopped. Nothing is stored.")
     assert not Path(path).exists()
 
 
@@ -152,6 +194,7 @@ def test_a_chunk_that_was_not_stored_is_not_counted(run, run_json, path, long, m
     """Ctrl-C while the second chunk is written takes all of it back."""
     message = importer._KINDS["message"]
     calls = []
+    run("remember", path, "Ann lives in Oslo.", "--user", "ann")  # FILE is there
 
     def stop_late(*given):
         message.write(*given)

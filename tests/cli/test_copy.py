@@ -1,0 +1,78 @@
+"""`memdb copy`: what it says when it is stopped, and that it goes on."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+import memdb
+
+SIGNALS = pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
+)
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Return the path of a file with the messages of two users."""
+    path = tmp_path / "source.db"
+    with memdb.open(path, embedder=None) as db:
+        for user in ("ann", "bob"):
+            talk = [{"role": "user", "text": f"No {number} of {user}"} for number in range(50)]
+            db.scope(user).session("s").extend(talk)
+    return path
+
+
+@SIGNALS
+def test_a_stopped_copy_says_how_far_it_is_and_goes_on(
+    run, run_json, path, source, monkeypatch, number, code
+):
+    """By Ctrl-C and by SIGTERM; until all is there TARGET shows nothing of it."""
+    with monkeypatch.context() as patch:
+        patch.setattr("memdb.cli.output.Bar.to", lambda *_: signal.raise_signal(number))
+        stopped = run("copy", source, path)
+    with memdb.open(path, embedder=None) as db:
+        shown = db.scopes()
+    told = run_json("copy", source, path)
+
+    assert stopped.exit_code == code
+    said = re.search(r"Stopped\. (\d+) of (\d+) steps are done", stopped.stderr)
+    assert said is not None
+    assert 0 < int(said[1]) < int(said[2])
+    assert f"{path} shows nothing of it until all is there" in stopped.stderr
+    assert "Run the same command again to go on." in stopped.stderr
+    assert shown == []
+    assert told["resumed"]
+    assert told["rows"]["messages"] == 100
+
+
+@SIGNALS
+def test_a_copy_that_is_stopped_at_its_end_says_that_all_is_there(
+    run, path, source, monkeypatch, number, code
+):
+    """The same command then finds nothing left."""
+
+    def stop_last(_bar, done, total):
+        if done == total:
+            signal.raise_signal(number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memdb.cli.output.Bar.to", stop_last)
+        stopped = run("copy", source, path)
+    again = run("copy", source, path)
+
+    assert (stopped.exit_code, again.exit_code) == (code, 0)
+    assert stopped.stderr.strip().startswith(f"Stopped. All is in {path}; ")
+    assert "Nothing is left to copy." in again.stderr
+
+
+def test_a_dry_run_that_is_stopped_says_that_nothing_was_copied(run, path, source, monkeypatch):
+    """It has no steps."""
+    monkeypatch.setattr(
+        "memdb.transfer.copy.Copier.run", lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+    )
+    stopped = run("copy", source, path, "--dry-run")
+
+    assert (stopped.exit_code, stopped.stderr.strip()) == (143, "Stopped. Nothing was copied.")
