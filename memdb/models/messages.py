@@ -7,6 +7,8 @@ None always means "absent", never "unknown default".
 
 from __future__ import annotations
 
+from _operator import itemgetter  # `operator` is a module more to load
+
 from memdb.models.record import Record
 
 TYPE_CHECKING = False
@@ -21,6 +23,7 @@ ROLES = ("system", "user", "assistant", "tool")
 _NO_REASONS: dict[str, str] = {}
 
 UID_BYTES = 16
+_DASHES, _FOUR_DASHES = itemgetter(8, 13, 18, 23), ("-",) * 4
 UUID_CHARS = 36  # with its dashes
 
 # How a row stores a role and the name of a counter; schema.sql makes columns with the names.
@@ -43,11 +46,12 @@ def uid_to_bytes(uid: str) -> bytes:
     '018bcfe5680070008000000000000001'
     """
     if len(uid) == UUID_CHARS:
+        digits = uid.replace("-", "")
         try:
-            data = bytes.fromhex(uid.replace("-", ""))
+            data = bytes.fromhex(digits)
         except ValueError:
             data = b""
-        if len(data) == UID_BYTES and uid_from_bytes(data) == uid:
+        if len(data) == UID_BYTES and data.hex() == digits and _DASHES(uid) == _FOUR_DASHES:
             return data
     data = uid.encode()
     return data + b"\0" if len(data) == UID_BYTES else data

@@ -249,7 +249,6 @@ class _Sink:
         self._counted: set[str | None] = set()  # of a dry run
         self._taken: dict[tuple[str, str], bytes] = {}  # of a dry run
         self._special: dict[str, Callable[[Item], None]] = {
-            LEFT_OUT: self._leave_out,
             "settings": self._take_settings,
             "scope": self._enter,
             "end": _check_end,
@@ -292,31 +291,38 @@ class _Sink:
                 return
             if line is not None:
                 lines.append((item.kind, line))
-                size += _size_of(item.kind, line)
+                if item.kind in SIZES:
+                    size += SIZES[item.kind](line)
         if len(lines) < len(items):
             for item in items:
                 if item.kind == LEFT_OUT:
                     self._leave_out(item)
         if not lines:
             return
-        self._waiting.append(_Checked(given.place, items if self._dry_run else (), lines))
+        kept = items if self._dry_run else ()
+        self._waiting.append(_Checked.make((given.place, kept, lines)))
         self._waiting_lines += len(lines)
         self._waiting_bytes += size
 
     def _read(self, item: Item) -> Any:
         """Return an item, checked, as its kind is written; None for one that no row is made of."""
+        kind = _KINDS.get(item.kind)
+        if kind is not None:
+            if item.kind == "branch":
+                self.flush()  # what it shares has its seqs by then
+            return kind.read(self._require_target(), item)
         if item.kind == LEFT_OUT:
             return None
-        self._begin(item.kind)
         special = self._special.get(item.kind)
-        if special is not None:
-            special(item)
-            return None
-        target = self._require_target()
-        kind = _KINDS.get(item.kind)
-        if kind is None:
+        if special is None:
+            self._require_target()
             raise InvalidInput(f"kind is {item.kind!r}: use one of {', '.join(_KINDS)}")
-        return kind.read(target, item)
+        if item.kind == "scope":
+            self.finish()
+        elif item.kind == "project":
+            self.flush()
+        special(item)
+        return None
 
     def _refuse(self, place: str, error: InvalidInput) -> None:
         """
@@ -338,13 +344,6 @@ class _Sink:
         """Count folders that cannot be read, with the reason."""
         for name, why in unreadable.items():
             self._report.refuse(name, why)
-
-    def _begin(self, kind: str) -> None:
-        """Store what has to be there before a line of *kind*."""
-        if kind == "scope":
-            self.finish()
-        elif kind in ("branch", "project"):
-            self.flush()  # what a branch shares has its seqs by then
 
     @property
     def full(self) -> bool:
@@ -559,9 +558,13 @@ class _Sink:
                 others.settle_sessions(self._target, tx)
 
 
-def _size_of(kind: str, line: Any) -> int:
-    """Return about how many bytes of a row a chunk has to hold."""
-    if kind == "artifact":
-        data = line.fields["data"]
-        return len(data) if isinstance(data, bytes) else CHUNK_BYTES
-    return len(line.draft.value or line.draft.data or b"") if kind == "item" else 0
+def _artifact_bytes(line: Any) -> int:
+    data = line.fields["data"]
+    return len(data) if isinstance(data, bytes) else CHUNK_BYTES
+
+
+# About how many bytes of a row a chunk has to hold, by kind; of other kinds its lines are few.
+SIZES: dict[str, Callable[[Any], int]] = {
+    "artifact": _artifact_bytes,
+    "item": lambda line: len(line.draft.value or line.draft.data or b""),
+}

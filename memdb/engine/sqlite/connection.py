@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from _operator import itemgetter  # `operator` is a module more to load
 from itertools import count
 from stat import S_ISDIR
 
@@ -354,6 +355,12 @@ LIMIT 20
 """
 
 
+def parameters_of(sql: str) -> list[str]:
+    """Return the names of the parameters of a statement of memdb, in SQLite's order."""
+    behind = sql.replace(",", " ").replace(")", " ").split(":")[1:]
+    return [*dict.fromkeys(part.split(None, 1)[0] for part in behind)]
+
+
 _numbers = count(1)
 
 
@@ -447,8 +454,10 @@ class Tx:
         """Run a statement once per item of *rows*."""
         if self._lost is not None:
             raise self._lost
+        names = parameters_of(sql)
         try:
-            self._connection.executemany(sql, rows)
+            # apsw looks each name up in each row, which takes 1.3 us of 8 for a message.
+            self._connection.executemany(sql, map(itemgetter(*names), rows) if names[1:] else rows)
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 

@@ -40,6 +40,7 @@ PROVIDER_FIELDS = frozenset(
     "candidates output actions invocation_id kind".split()
 )
 PROVIDER_ROLES = ("developer", "function")
+NUMBERED = frozenset(("role", "seq"))  # what a message of an export has, and no other line
 OWN_FIELDS = ("session", "metadata", "external_id")
 BARE_FIELDS = (
     "session",
@@ -62,7 +63,13 @@ def _read_export(request: Request) -> Read:
     """Yield the items of each line alone: what cannot be read stops the import."""
     for place, number, line in _lines(request):
         try:
-            items = [*_items(request.session, place, (number, line))]
+            given = parse_line(number, line)
+            if type(given) is dict and given.get("kind") == "message" and NUMBERED <= given.keys():
+                del given["kind"]  # as nearly all lines
+                items = [Item(place, "message", given)]
+            else:
+                found = read_line(given, request.session, number, line)
+                items = [Item(place, kind, fields) for kind, fields in found]
         except InvalidInput as error:
             raise located(place, error) from error
         yield from items
