@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.engine.postgres import link as links
 from memdb.engine.postgres.binary import from_pgvector, to_pgvector
-from memdb.engine.postgres.connection import FENCE
+from memdb.engine.postgres.commits import FENCE
 from memdb.engine.postgres.dialect import statement_of
 from memdb.engine.postgres.engine import PostgresEngine
 from memdb.engine.postgres.maintenance import SELECT_BYTES
@@ -380,7 +379,8 @@ def test_what_was_given_up_cannot_be_committed_later(engine: PostgresEngine) -> 
     fence = statement_of(FENCE)
 
     with pytest.raises(memdb.Busy, match="relied on"), engine.write() as tx:
-        tx.all(FENCE, {"writer": writer, "number": 1, "now_ms": 0, "format": FORMAT})
+        values = {"writer": writer, "number": 1, "now_ms": 0, "format": FORMAT}
+        tx.all(FENCE, {**values, "model": None, "dim": None})
     assert fence.writes is False
 
 
@@ -437,23 +437,106 @@ def test_threads_write_each_in_its_own_block(engine: PostgresEngine) -> None:
     assert sorted(one & 0xFFFF for one in found) == list(range(1, 41))
 
 
-def test_an_append_takes_two_round_trips(db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the connection knows is compared at the commit, not asked before."""
-    chat = db.scope("ann").session("trip")
-    for text in ("one", "two", "three"):
-        chat.append("user", text)
+def count_waits(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> int:
+    """Return how often *call* waits for the server."""
     waits: list[str] = []
-    real = links.Wire._read_until
+    real = Wire._read_until
 
     def counted(self: Any, last: Any) -> None:
         waits.append("" if last is None else last.sql)
         real(self, last)
 
-    monkeypatch.setattr(links.Wire, "_read_until", counted)
-    chat.append("user", "four")
+    with monkeypatch.context() as patched:
+        patched.setattr(Wire, "_read_until", counted)
+        call()
+    return len(waits)
 
-    assert len(waits) == 2
-    assert [one.text for one in chat.last(2)] == ["three", "four"]
+
+def test_an_append_takes_one_round_trip(db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the connection knows is compared before the commit, not asked; the seq too."""
+    chat = db.scope("ann").session("trip")
+    for text in ("one", "two", "three", "four"):
+        chat.append("user", text)
+
+    assert count_waits(monkeypatch, lambda: chat.append("user", "five")) == 1
+    assert [one.text for one in chat.last(2)] == ["four", "five"]
+
+
+def test_a_transaction_asks_for_the_seqs_of_a_session_once(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row is locked from then on; a caller's transaction is not refused for a guess."""
+    chat = db.scope("ann").session("trip")
+    for text in ("one", "two", "three", "four"):
+        chat.append("user", text)
+
+    def write() -> None:
+        with db.transaction():
+            for number in range(20):
+                assert chat.append("user", f"more {number}").seq == 5 + number
+
+    assert count_waits(monkeypatch, write) == 2
+    with suppress(ZeroDivisionError), db.transaction():
+        chat.append("user", "lost")
+        1 / 0  # noqa: B018
+    assert chat.append("user", "after").seq == 25
+    assert [one.text for one in chat.last(2)] == ["more 19", "after"]
+
+
+@pytest.mark.parametrize("change", ["append", "delete"])
+def test_a_seq_that_another_process_has_taken_is_taken_by_nobody_else(
+    address: str, db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """The guess is refused by the server, and the call is run again, waiting for its seq."""
+    chat = db.scope("ann").session("trip")
+    for text in ("one", "two", "three", "four"):
+        chat.append("user", text)
+    with memdb.open(address, embedder=None) as other:
+        theirs = other.scope("ann").session("trip")
+        if change == "delete":
+            theirs.delete()
+        theirs.append("user", "theirs")
+
+    stored = chat.append("user", "mine")
+
+    assert stored.seq == {"append": 6, "delete": 2}[change]
+    assert [one.text for one in chat.last(2)] == ["theirs", "mine"]
+    assert count_waits(monkeypatch, lambda: chat.append("user", "next")) == 2  # it asks, for now
+    assert db.file.check(deep=True) == []
+
+
+def test_two_that_write_to_one_session_by_turns_leave_no_hole(
+    address: str, db: memdb.MemDB
+) -> None:
+    """Each is right some times, then wrong; nothing is lost or stored twice."""
+    with memdb.open(address, embedder=None) as other:
+        for turn in range(8):
+            for one in (db, other):
+                for number in range(turn + 1):
+                    one.scope("ann").session("trip").append("user", f"{turn} {number}")
+
+    found = db.scope("ann").session("trip").last(200)
+    assert [one.seq for one in found] == list(range(1, 73))
+    assert [one.text for one in found] == [
+        f"{turn} {number}" for turn in range(8) for _ in range(2) for number in range(turn + 1)
+    ]
+
+
+def test_a_wrong_guess_does_not_end_a_repeated_transaction(address: str, db: memdb.MemDB) -> None:
+    """The connection is lost while another process takes the seq: the call is run again."""
+    chat = db.scope("ann").session("trip")
+    for text in ("one", "two", "three", "four"):
+        chat.append("user", text)
+    with memdb.open(address, embedder=None) as other:
+        other.scope("ann").session("trip").append("user", "theirs")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'memdb' AND datname = current_database()"
+        )
+
+    assert chat.append("user", "mine").seq == 6
+    assert [one.text for one in chat.last(2)] == ["theirs", "mine"]
 
 
 def test_a_session_that_another_process_removed_is_not_written_to(

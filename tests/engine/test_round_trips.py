@@ -21,7 +21,7 @@ QUERY = "which tea does Ann drink?"
 # What a session of use does over and over, each with a new scope object, as adapters do it: the
 # most waits for a server, and the most statements in a file without BEGIN and COMMIT.
 CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
-    "append": (lambda ann: ann.session("trip").append("user", "We drink tea."), 2, 5),
+    "append": (lambda ann: ann.session("trip").append("user", "We drink tea."), 1, 5),
     "last": (lambda ann: ann.session("trip").last(50), 2, 2),
     "recall": (lambda ann: ann.recall(QUERY), 11, 23),
     "recall by words": (lambda ann: ann.recall(QUERY, by="words"), 7, 16),

@@ -12,10 +12,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from memdb.engine.kinds import kind_loaded
-from memdb.engine.postgres import driver
+from memdb.engine.postgres import commits, driver
 from memdb.engine.postgres.asked import Asked
 from memdb.engine.postgres.bindings import Bindings, put_rows
-from memdb.engine.postgres.dialect import Statement, statement_of
+from memdb.engine.postgres.dialect import UNGUESSED, Statement, statement_of
 from memdb.engine.postgres.facts import Facts
 from memdb.engine.postgres.link import Tries
 from memdb.errors import Busy, MemDBError, StorageError
@@ -41,37 +41,6 @@ COMMIT = "COMMIT"
 
 LOCK = """/* connection.lock */
 SELECT pg_advisory_xact_lock(:space, :lock)
-"""
-
-# Only if the transaction before it is the last that was committed, and nobody has migrated the
-# tables: see `link`.
-FENCE = """/* connection.fence */
-WITH fenced AS (
-  UPDATE commits SET number = number + 1, made_ms = :now_ms
-  WHERE
-    writer = :writer
-    AND number = CAST(:number AS BIGINT) - 1
-    AND EXISTS (SELECT 1 FROM memdb_format WHERE format = :format)
-  RETURNING 1
-)
-SELECT 1 / count(*) FROM fenced
-"""
-
-# In a row of the connection's own: one for all would let their commits wait for each other.
-COUNT_CHANGE = """/* connection.count_change */
-INSERT INTO change_counts (writer, kind, number) VALUES (:writer, :kind, 1)
-ON CONFLICT (writer, kind) DO UPDATE SET number = change_counts.number + 1
-"""
-
-# After the commit, in a transaction of its own: one that notifies makes the commits of all
-# others wait until it is on the disk. Does nothing unless somebody watches (`watch`).
-NOTIFY = """/* connection.notify */
-SELECT pg_notify('memdb_commits', :sender)
-WHERE EXISTS (SELECT 1 FROM watchers WHERE until > now())
-"""
-
-SELECT_COMMITTED = """/* connection.committed */
-SELECT number FROM commits WHERE writer = :writer FOR UPDATE
 """
 
 EMPTY: dict[str, Any] = {}
@@ -155,39 +124,63 @@ class Tx:
         """Return every row of a query."""
         values = values or EMPTY
         statement = statement_of(sql)
+        if statement.guessed is not None and self._writes:
+            return self._take_seqs(statement, values)
         if statement.drawn is not None:
             values = {**values, "drawn": self._draw(statement.drawn)}
+        return self._all(statement, values)
+
+    def _all(self, statement: Statement, values: Values) -> list[Row]:
         bound = statement.bind(values)
         known = self._asked.find(statement.sql, bound)
         if known is not None:
             return known
-        rows = self._ask(statement, bound, values)
+        rows, _ = self._ask(statement, bound, values)
         if not statement.is_outside:
             self._note(statement, bound, rows, changed=len(rows))
-        if statement.is_relying and not rows:
+        if rows and statement.is_proving:
+            self._facts.prove_session(values["id"])
+        elif statement.is_relying and not rows:
             for asked, of_it in self._facts.comparisons():
                 compared = statement_of(asked)
                 self._ask(compared, compared.bind(of_it), of_it)
         return rows
 
+    def _take_seqs(self, statement: Statement, values: Values) -> list[Row]:
+        """Return what a statement answers that takes seqs, without waiting if they are guessed."""
+        guesses = self._facts.guesses
+        may_fail = self._asked.is_whole and not self.bindings.holds_calls
+        guess = guesses.last_after(values, may_fail=may_fail)
+        if guess is None:
+            rows = self._all(statement, values)
+        else:
+            values = {**values, "guessed": guess}
+            self._send(statement.guessed, statement.guessed.bind(values), values)
+            self._facts.prove_session(values["id"])
+            rows = [(guess,)]
+        if rows:
+            guesses.note(values["id"], rows[0][0], values["count"])
+        return rows
+
     def _draw(self, sql: str) -> int:
         """Return a number of a sequence; a transaction that is repeated keeps it."""
-        return int(self._ask(statement_of(sql), [], EMPTY)[0][0])
+        ((drawn,),), _ = self._ask(statement_of(sql), [], EMPTY)
+        return int(drawn)
 
-    def _ask(self, statement: Statement, bound: list[Any], values: Values) -> list[Row]:
-        """Return the rows of a statement, asked again after a loss or a race."""
+    def _ask(
+        self, statement: Statement, bound: list[Any], values: Values
+    ) -> tuple[list[Row], Answer]:
+        """Return the rows of a statement, and its answer; asked again after a loss or a race."""
         psycopg = self._prepare_for(statement, values)
         tries = None
         while True:
             try:
                 answer = self._asked.take_ahead(statement.sql, bound)
                 answer = answer or self._put(statement, bound)
-                rows: list[Row] = self.link.open().rows(answer)
-                break
+                return self.link.open().rows(answer), answer
             except psycopg.Error as error:
                 tries = tries or Tries()
                 self._recover(error, tries)
-        return rows
 
     def expect(self, sql: str, values: Values | None = None) -> None:
         """Send a query that `all` or `one` will ask; see `memdb.engine.base.Tx`."""
@@ -223,16 +216,7 @@ class Tx:
         if statement.is_deferred:
             self._send(statement, bound, values)
             return 0
-        psycopg = self._prepare_for(statement, values)
-        tries = None
-        while True:
-            try:
-                answer = self._put(statement, bound)
-                self.link.open().rows(answer)
-                break
-            except psycopg.Error as error:
-                tries = tries or Tries()
-                self._recover(error, tries)
+        _, answer = self._ask(statement, bound, values)
         self._note(statement, bound, None, changed=answer.count)
         return answer.count
 
@@ -275,8 +259,10 @@ class Tx:
         if self._writes:
             if statement.writes:
                 self._has_changed = True
-                self._facts.changed += 1
+                self._facts.changed += not statement.is_control
                 self._is_unsettling |= statement.is_unsettling
+                if statement.name in UNGUESSED:
+                    self._facts.guesses.forget()
             for lock in statement.locks(values):
                 if lock not in self._locks:
                     self._locks.add(lock)
@@ -316,7 +302,7 @@ class Tx:
             may_go = tries.may_go_on(is_race=is_race)
             if not (self._asked.is_whole and is_passing and may_go):
                 failed = self._failed(error)
-                is_stale = error.sqlstate == driver.COMPARED
+                is_stale = error.sqlstate in (driver.COMPARED, driver.GUESSED)
                 failed._is_undone = (is_passing or is_stale) and not tries.is_over
                 raise failed from error
             if is_lost or is_moved or not self.link.undo():
@@ -356,6 +342,8 @@ class Tx:
             self.is_broken = True
         if error.sqlstate == driver.COMPARED:
             self.link.writer = 0  # its row may be gone
+        if error.sqlstate == driver.GUESSED:
+            self._facts.guesses.fail()
         self._lost = found
         return found
 
@@ -394,10 +382,10 @@ class Tx:
         if not self._begun:
             return
         psycopg = driver.load()
-        tries = None
+        tries, is_watched = None, False
         while True:
             try:
-                self._send_commit()
+                is_watched = self._send_commit()
                 break
             except psycopg.Error as error:
                 tries = tries or Tries()
@@ -406,34 +394,22 @@ class Tx:
         if self._has_changed and self.is_fenced:
             self.link.number += 1
             self.link.note_commit()
+            self._facts.guesses.keep()
+            if is_watched:
+                commits.notify(self.link)
         if self._is_unsettling:
             self.link.facts_version[0] += 1
         self._begun = False
 
-    def _send_commit(self) -> None:
+    def _send_commit(self) -> bool:
+        """Commit, and return whether somebody watches."""
         link = self.link
-        wire = link.open()
-        self.bindings.show_all(wire)
-        for sql, asked in self._facts.comparisons() if self._has_changed else ():
-            compared = statement_of(sql)
-            wire.send(compared.sql, compared.bind(asked))
-        if self._has_changed and self.is_fenced:
-            counted = statement_of(COUNT_CHANGE)
-            for kind in sorted(self._kinds):
-                wire.send(counted.sql, counted.bind({"writer": link.writer, "kind": kind}))
-            fence = statement_of(FENCE)
-            values = {
-                "writer": link.writer,
-                "number": link.number + 1,
-                "now_ms": self.now_ms,
-                "format": link.format,
-            }
-            wire.send(fence.sql, fence.bind(values))
-        wire.send(COMMIT)
-        if self._has_changed and self.is_fenced:  # skipped by the server if the commit fails
-            notify = statement_of(NOTIFY)
-            wire.send(notify.sql, [link.sender])
-        wire.sync()
+        self.bindings.show_all(link.open())
+        if self._has_changed:
+            facts, now_ms = self._facts, self.now_ms
+            return commits.send(link, facts, self._kinds, now_ms, is_fenced=self.is_fenced)
+        commits.send_plain(link)
+        return False
 
     def _is_committed(self, error: Any, tries: Tries) -> bool:
         """Return whether the transaction was committed; if not, repeat all but its end."""
@@ -442,10 +418,7 @@ class Tx:
         while self._has_changed and self.is_fenced and driver.is_connection_lost(error):
             link.drop()
             try:
-                wire = link.open()
-                # Waits for the old transaction, if a server is still at it.
-                found = statement_of(SELECT_COMMITTED)
-                rows = wire.rows(wire.send(found.sql, [link.writer]))
+                number = commits.last_number(link)
             except psycopg.Error as again:
                 if not tries.may_go_on():
                     self._failed(error)
@@ -453,7 +426,7 @@ class Tx:
                     raise self._lost from again
                 tries.pause()
             else:
-                if rows and rows[0][0] > link.number:
+                if number is not None and number > link.number:
                     return True
                 break
         self._recover(error, tries)
@@ -468,7 +441,7 @@ class Tx:
                     self.is_broken = not self.link.undo()
                 else:
                     wire = self.link.open()
-                    wire.send(COMMIT)
+                    wire.send(commits.COMMIT)
                     wire.sync_later()
             except psycopg.Error:
                 self.is_broken = True

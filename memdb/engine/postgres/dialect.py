@@ -160,8 +160,18 @@ COUNTED = frozenset(
 # Modules whose statements are waited for in any case: the engine's own, and those of copies.
 WAITED = frozenset(
     (
-        *("connection", "copies", "facts", "link", "maintenance", "policies", "probes", "schema"),
-        *("tokens", "vectors", "watch", "words"),
+        *(
+            "commits",
+            "connection",
+            "copies",
+            "facts",
+            "link",
+            "maintenance",
+            "policies",
+            "probes",
+            "schema",
+        ),
+        *("commits", "tokens", "vectors", "watch", "words"),
     )
 )
 
@@ -170,6 +180,21 @@ ASSUMED: dict[str, tuple[int, ...]] = {"jobs.session_lacks": (1,)}
 
 # Statements that find nothing if a fact was untrue: then the facts are compared at once.
 RELYING = frozenset(("sessions.advance", "sessions.last_seq"))
+
+# Statements that take the next seqs of a session, and what lets one fail if it takes others than
+# were guessed (`facts`).
+GUESSED = frozenset(("sessions.advance",))
+GUESSING = """/* dialect.guessed */
+WITH taken AS (
+{statement})
+SELECT ln(count(*)) FROM taken WHERE last_seq = CAST(:guessed AS BIGINT)
+"""
+
+# Statements that give out seqs in another way.
+UNGUESSED = frozenset(("sessions.raise_seq", "sessions.delete", "checks.last_seqs"))
+
+# Of these, those that lock the row of the session that they find: so it is there.
+PROVING = frozenset(("sessions.advance",))
 
 # Statements that make what `Tx.facts` holds untrue, for other connections too.
 UNSETTLING = frozenset(
@@ -190,8 +215,11 @@ class Statement:
         is_common: Whether it is about a table of the whole server.
         is_control: Whether it begins or ends a part of a transaction.
         is_deferred: Whether nobody waits for what it answers.
+        guessed: With one more value, the seq that is expected: it fails if it takes another. None
+            if it takes none.
         drawn: The statement that gives its value `drawn`; None if it has none.
         assumed: The row that is taken for the answer; None if it is asked.
+        is_proving: Whether finding a row proves that the session `id` is there until the end.
         is_relying: Whether finding nothing may mean that a fact was untrue.
         is_unsettling: Whether it may make what `Tx.facts` holds untrue.
         is_whole: Whether it is about all scopes, though its call is about some.
@@ -205,10 +233,12 @@ class Statement:
         "assumed",
         "by_owner",
         "drawn",
+        "guessed",
         "is_common",
         "is_control",
         "is_deferred",
         "is_outside",
+        "is_proving",
         "is_relying",
         "is_unsettling",
         "is_whole",
@@ -228,6 +258,7 @@ class Statement:
         body = self.sql.partition("*/\n")[2] or self.sql
         self.is_control = body.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK"))
         self.writes = not body.lstrip().startswith(("SELECT", "WITH", "VALUES"))
+        self.writes |= self.name == "dialect.guessed"
         self.is_outside = not self.writes and OUTSIDE.search(body) is not None
         self.place = next((one for one in PLACES if one in self.names), None)
         self.by_owner = "app" in self.names and "user" in self.names
@@ -235,6 +266,9 @@ class Statement:
         self.is_deferred = self.writes and module not in WAITED and self.name not in COUNTED
         self.drawn = DRAWN.get(self.name)
         self.assumed = ASSUMED.get(self.name)
+        is_guessed = self.name in GUESSED
+        self.guessed: Any = Statement(GUESSING.format(statement=portable)) if is_guessed else None
+        self.is_proving = self.name in PROVING
         self.is_relying = self.name in RELYING
         self.is_unsettling = self.name in UNSETTLING
         self.is_whole = self.name in WHOLE

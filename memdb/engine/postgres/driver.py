@@ -90,6 +90,9 @@ NO_CONNECTION_LEFT = (
 # A division by zero: what a statement compares at the commit has changed.
 COMPARED = "22012"
 
+# The logarithm of zero: a session gave out another seq than was guessed.
+GUESSED = "2201E"
+
 # Errors that a transaction does not have when it is run once more.
 RACES = ("40001", "40P01", "23505", "23503")
 
@@ -98,6 +101,7 @@ ERRORS: dict[str, tuple[type[StorageError], str]] = {
     "08": (IOFailed, "the connection to the server was lost: check the server and try again"),
     "0A": (Unsupported, "the server cannot do this: please report it"),
     "22012": (Busy, "another process changed what this call relied on: try again"),
+    "2201E": (Busy, "another process wrote to the session at the same time: try again"),
     "22": (StorageError, "the server refuses a value: please report it"),
     "23": (StorageError, "a rule of the schema was broken; please report it"),
     "23505": (Busy, "another process stored the same at the same time: try again"),

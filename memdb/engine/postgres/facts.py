@@ -24,6 +24,12 @@ LASTS_S = 2.0
 # Facts that a connection keeps: 2 MB.
 MAX_FACTS = 10_000
 
+# How often in a row the next seq must be right before it is guessed; after each failure, so many
+# times more often.
+MIN_STREAK = 2
+MORE = 8
+MAX_STREAK = 1_000
+
 COMPARE_SESSION = """/* facts.session */
 SELECT 1 / count(*) FROM sessions WHERE id = :id
 """
@@ -40,29 +46,108 @@ LASTING = ("session", "space")
 SCOPE = "scope"
 
 
+class Guesses:
+    """
+    Which seq a session gives out next, so that an append waits for the server at its commit only.
+
+    Another connection may have given it out. So the statement that takes a seq fails if it is
+    another one, and the call is run again, waiting for it. A connection guesses only after it was
+    right some times in a row: where several processes write to a session, it waits.
+    """
+
+    __slots__ = ("_kept", "_needed", "_own", "_since_s")
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self._kept: dict[int, tuple[int, int]] = {}  # the last seq, and how often it was right
+        self._own: dict[int, tuple[int, int]] = {}  # the first and last seq of this transaction
+        self._needed = MIN_STREAK
+        self._since_s = 0.0
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._own.clear()
+
+    def last_after(self, values: Values, *, may_fail: bool) -> int | None:
+        """
+        Return the last of the next seqs that a statement takes; None if it is to be asked.
+
+        What this transaction has taken is known: it has locked the row.
+        """
+        own = self._own.get(values["id"])
+        if own is None:
+            last, streak = self._kept.get(values["id"], (0, 0))
+            is_old = monotonic() - self._since_s > LASTS_S
+            if not may_fail or values["count"] != 1 or streak < self._needed or is_old:
+                return None
+        else:
+            last = own[1]
+        last += values["count"]
+        return last if last <= values["seq_mask"] else None
+
+    def note(self, session: int, last: int, count: int) -> None:
+        """Note that this transaction takes *count* seqs up to *last*."""
+        first, _ = self._own.get(session, (last - count + 1, 0))
+        self._own[session] = first, last
+
+    def keep(self) -> None:
+        """Note that the transaction is committed."""
+        if len(self._kept) > MAX_FACTS or monotonic() - self._since_s > LASTS_S:
+            self._kept.clear()
+        self._since_s = monotonic() if self._own else self._since_s
+        for session, (first, last) in self._own.items():
+            before, streak = self._kept.get(session, (0, 0))
+            self._kept[session] = last, streak + 1 if before == first - 1 else 0
+
+    def forget(self) -> None:
+        """Know nothing any more: something was undone, or gave seqs out in another way."""
+        self._kept.clear()
+        self._own.clear()
+
+    def fail(self) -> None:
+        """Note that a guess was wrong."""
+        self.forget()
+        self._needed = min(self._needed * MORE, MAX_STREAK)
+
+
 class Facts(dict["Fact", int]):
     """
     Facts by question; notes which of those of earlier transactions were used.
 
     Attributes:
+        guesses: Of the next seqs.
         changed: Statements of the connection that changed rows, so far.
     """
 
-    __slots__ = ("_at", "_passing", "_scopes", "_since", "_used", "_version", "changed")
+    __slots__ = (
+        "_at",
+        "_passing",
+        "_proven",
+        "_scopes",
+        "_since",
+        "_used",
+        "_version",
+        "changed",
+        "guesses",
+    )
 
     def __init__(self) -> None:
         """Know nothing."""
+        self.guesses = Guesses()
         self.changed = 0
         self._at = 0  # `changed` when they held
         self._since = 0.0
         self._used: set[Fact] = set()
         self._passing: set[Fact] = set()  # those that end with their transaction
+        self._proven: set[int] = set()
         self._scopes: dict[Fact, int] = {}
         self._version = 0
 
     def begin(self, version: int) -> None:
         """Begin a transaction; *version* changes when this process makes facts untrue."""
         self._used.clear()
+        self._proven.clear()
+        self.guesses.begin()
         now = monotonic()
         is_old = now - self._since > LASTS_S or version != self._version
         if is_old or len(self) + len(self._scopes) > MAX_FACTS:
@@ -88,7 +173,9 @@ class Facts(dict["Fact", int]):
     def clear(self) -> None:
         """Know nothing any more: something was undone."""
         super().clear()
+        self._proven.clear()
         self._scopes.clear()
+        self.guesses.forget()
 
     def __setitem__(self, fact: Fact, answer: int) -> None:
         """Note the answer to a question."""
@@ -112,10 +199,24 @@ class Facts(dict["Fact", int]):
             return True
         return fact in self._scopes
 
-    def comparisons(self) -> Iterator[tuple[str, Values]]:
+    def prove_session(self, session: int) -> None:
+        """Note that the session is there, and its row locked: nobody removes it before the end."""
+        self._proven.add(session)
+
+    def space(self) -> tuple[str | None, int | None]:
+        """Return model and dimension of a space that was used; None and None without one."""
+        for fact in self._used:
+            if fact[0] == "space":
+                return str(fact[1]), int(fact[2])
+        return None, None
+
+    def comparisons(
+        self, *, but: tuple[str | None, int | None] = (None, None)
+    ) -> Iterator[tuple[str, Values]]:
         """Yield a statement for each fact that was used, which fails if it holds no more."""
         for fact in self._used:
             if fact[0] == "session" and dict.__contains__(self, fact):
-                yield COMPARE_SESSION, {"id": self[fact]}
-            elif fact[0] == "space":
+                if self[fact] not in self._proven:
+                    yield COMPARE_SESSION, {"id": self[fact]}
+            elif fact[0] == "space" and fact[1:] != but:
                 yield COMPARE_SPACE, {"model": fact[1], "dim": fact[2]}

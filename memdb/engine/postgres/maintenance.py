@@ -87,6 +87,43 @@ DELETE_OLD_WATCHERS = """/* maintenance.pg_old_watchers */
 DELETE FROM watchers WHERE until < now() - interval '1 hour'
 """
 
+# What a file's CHECKs say of the tables whose rules the server does not look at (`schema`).
+SELECT_BROKEN = """/* maintenance.pg_broken */
+SELECT 'messages', id FROM messages
+WHERE NOT (
+  (id & 0xFFFFFF <> 0)
+  AND (length(uid) > 0)
+  AND (role_code BETWEEN 0 AND 3)
+  AND (external_id <> '')
+  AND (tokens >= 0)
+  AND (length(content_hash) = 8)
+  AND (text IS NOT NULL OR (parts IS NULL AND metadata IS NULL AND bigrams IS NULL))
+)
+UNION ALL
+SELECT 'sessions', id FROM sessions
+WHERE NOT (
+  (id & 0xFFFFFF = 0)
+  AND (name <> '')
+  AND (leaves_at BETWEEN 0 AND 0xFFFFFF)
+  AND (last_seq BETWEEN 0 AND 0xFFFFFF)
+  AND ((branch = '') = (parent_id IS NULL) AND (parent_id IS NULL) = (id >> 43 & 1 = 0))
+  AND (shares IS NULL OR parent_id IS NOT NULL)
+  AND (parent_id IS NULL OR parent_id < id)
+  AND (last_seq >= leaves_at)
+)
+UNION ALL
+SELECT 'jobs', ref FROM jobs
+WHERE NOT (
+  kind IN (
+    'embed', 'summarize', 'archive', 'decay', 'extract',
+    'expire', 'retain', 'sessions', 'optimize', 'checkpoint'
+  )
+  AND subject IN ('session', 'message', 'entry', 'item', 'scope', 'summary', 'file')
+)
+ORDER BY 1, 2
+LIMIT 20
+"""
+
 MONTH_MS = 30 * 86_400_000
 
 PLACEHOLDER = re.compile(r"'(?:[^']|'')*'|(\?)|(?<![:\w]):(\w+)")
@@ -106,12 +143,17 @@ class PostgresMaintenance:
         return []
 
     def check_schema(self) -> list[str]:
-        """Return tables of memdb that are missing, and indexes that cannot be used."""
+        """Return missing tables, indexes that cannot be used, and rows that break a rule."""
         with self._db.read() as tx:
             stored = {name for name, _ in tx.all(SELECT_TABLES)}
             invalid = [name for (name,) in tx.all(SELECT_INVALID)]
-        found = [f"table {name} is missing" for name in sorted(read_names() - stored)]
+            missing = sorted(read_names() - stored)
+            broken = [] if missing else tx.all(SELECT_BROKEN)
+        found = [f"table {name} is missing" for name in missing]
         found += [f"index {name} is not valid: REINDEX it" for name in invalid]
+        found += [
+            f"{table}: the row with id {ref} breaks a rule of schema.sql" for table, ref in broken
+        ]
         return found[:MAX_FINDINGS]
 
     def list_other_tables(self, tx: AnyTx) -> tuple[str, ...]:

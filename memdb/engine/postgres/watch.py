@@ -7,8 +7,9 @@ after a fail-over. Who cannot wait hears of it by NOTIFY, some milliseconds late
 asked for again, without waiting, when it is older than `ASK_S`.
 
 A transaction that notifies makes the commits of all others wait for it (ADR-0031). So a writer
-notifies after its commit, in the same round trip, and only while somebody watches: who does has a
-row in `watchers`, and renews it.
+notifies after its commit, and only if somebody watches: who does has a row in `watchers`, and
+renews it. A writer looks there in the statement before its commit. So who begins to watch waits,
+once, for the writers that have looked before, and counts then.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
 LISTEN = "LISTEN memdb_commits"
 
-# After what time a row in `watchers`, which holds for a minute, is renewed, in seconds.
+# How long a row in `watchers` holds, and after what time it is renewed, in seconds.
+HOLDS_S = 60.0
 RENEW_S = 20.0
+NEVER = float("-inf")
 
 # How old the sum of commits may be for those who cannot wait, in seconds: a notification may have
 # been lost with the connection of the writer.
@@ -47,6 +50,12 @@ AS BIGINT)
 RENEW = """/* watch.renew */
 INSERT INTO watchers (watcher, until) VALUES (:watcher, now() + interval '60 seconds')
 ON CONFLICT (watcher) DO UPDATE SET until = excluded.until
+"""
+
+
+# Those who have asked whether somebody watches have a lock on `commits` until they are committed.
+AWAIT_WRITERS = """/* watch.await_writers */
+LOCK TABLE commits IN SHARE MODE
 """
 
 
@@ -73,7 +82,7 @@ class Watch:
         self._heard = 0  # notifications of others since then
         self._asked: Answer | None = None  # the question that is under way
         self._asked_s = 0.0
-        self._renewed = 0.0
+        self._renewed = NEVER
         self._thread: Thread | None = None
 
     def note_own(self) -> None:
@@ -162,7 +171,7 @@ class Watch:
         """Connect, and listen where the server lets this user."""
         wire = connect(self._parameters, self._options)
         self._asked, self._may_listen = None, self._options["mode"] != "read"
-        self._renewed = 0.0
+        self._renewed = NEVER
         if self._may_listen:
             psycopg = driver.load()
             wire.send(LISTEN)
@@ -176,11 +185,16 @@ class Watch:
         return wire
 
     def _keep_watching(self, wire: Wire) -> None:
-        """Let writers notify for another minute."""
+        """Let writers notify for another minute; after those that do not yet."""
         if self._may_listen and monotonic() - self._renewed > RENEW_S:
+            is_gone = monotonic() - self._renewed > HOLDS_S
             self._renewed = monotonic()
             statement = statement_of(RENEW)
             wire.send(statement.sql, statement.bind({"watcher": int(self.sender, 16) >> 1}))
+            if is_gone:
+                wire.sync()
+                for sql in ("BEGIN", AWAIT_WRITERS, "COMMIT"):
+                    wire.send(sql)
 
     def _start_apart(self) -> None:
         """Connect again, in a thread: who asks may be an event loop."""

@@ -1,0 +1,123 @@
+"""
+The end of a transaction: what is compared and counted before COMMIT, and told after it (ADR-0031).
+
+Each connection has a row in `commits` with the number of the transaction that it committed last.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from memdb.engine.postgres import driver
+from memdb.engine.postgres.dialect import statement_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memdb.engine.postgres.facts import Facts
+    from memdb.engine.postgres.link import Link
+
+COMMIT = "COMMIT"
+
+# Only if the transaction before it is the last that was committed, nobody has migrated the tables
+# (see `link`), and the space that it relies on is there. Tells whether somebody watches: who begins
+# to waits for transactions that were asked before (`watch`).
+FENCE = """/* commits.fence */
+WITH fenced AS (
+  UPDATE commits SET number = number + 1, made_ms = :now_ms
+  WHERE
+    writer = :writer
+    AND number = CAST(:number AS BIGINT) - 1
+    AND EXISTS (SELECT 1 FROM memdb_format WHERE format = :format)
+    AND (
+      CAST(:model AS TEXT) IS NULL
+      OR EXISTS (
+        SELECT 1 FROM embedding_spaces
+        WHERE model = :model AND dim = CAST(:dim AS BIGINT) AND retired_ms IS NULL
+      )
+    )
+  RETURNING 1
+)
+SELECT 1 / count(*), EXISTS (SELECT 1 FROM watchers WHERE until > now()) FROM fenced
+"""
+
+# In a row of the connection's own: one for all would let their commits wait for each other.
+COUNT_CHANGE = """/* commits.count_change */
+INSERT INTO change_counts (writer, kind, number) VALUES (:writer, :kind, 1)
+ON CONFLICT (writer, kind) DO UPDATE SET number = change_counts.number + 1
+"""
+
+# After the commit, in a transaction of its own: one that notifies makes the commits of all
+# others wait until it is on the disk.
+NOTIFY = """/* commits.notify */
+SELECT pg_notify('memdb_commits', :sender)
+"""
+
+SELECT_COMMITTED = """/* commits.committed */
+SELECT number FROM commits WHERE writer = :writer FOR UPDATE
+"""
+
+
+def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenced: bool) -> bool:
+    """
+    Commit a transaction that changed rows; return whether somebody watches.
+
+    Args:
+        facts: That it relied on; if one holds no more, the commit fails.
+        kinds: Of the things that it changed.
+        is_fenced: Whether the number of the connection grows; not while its table is made.
+
+    Raises:
+        psycopg.Error: it, or a statement that was sent before, failed.
+    """
+    wire = link.open()
+    space = facts.space() if is_fenced else (None, None)
+    for sql, asked in facts.comparisons(but=space):
+        compared = statement_of(sql)
+        wire.send(compared.sql, compared.bind(asked))
+    if not is_fenced:
+        send_plain(link)
+        return False
+    counted = statement_of(COUNT_CHANGE)
+    for kind in sorted(kinds):
+        wire.send(counted.sql, counted.bind({"writer": link.writer, "kind": kind}))
+    fence = statement_of(FENCE)
+    values = {
+        "writer": link.writer,
+        "number": link.number + 1,
+        "now_ms": now_ms,
+        "format": link.format,
+        "model": space[0],
+        "dim": space[1],
+    }
+    fenced = wire.send(fence.sql, fence.bind(values))
+    send_plain(link)
+    return bool(wire.rows(fenced)[0][1])
+
+
+def send_plain(link: Link) -> None:
+    """Commit, and wait for what was sent before; psycopg.Error if it failed."""
+    wire = link.open()
+    wire.send(COMMIT)
+    wire.sync()
+
+
+def notify(link: Link) -> None:
+    """Tell those who watch of a commit, without waiting; they ask now and then besides."""
+    with suppress(driver.load().Error):
+        wire = link.open()
+        wire.send(statement_of(NOTIFY).sql, [link.sender])
+        wire.sync_later()
+
+
+def last_number(link: Link) -> int | None:
+    """
+    Return the number of the connection's last transaction, None if it has none.
+
+    Waits for the one before, if a server is still at it.
+    """
+    found = statement_of(SELECT_COMMITTED)
+    wire = link.open()
+    rows = wire.rows(wire.send(found.sql, [link.writer]))
+    return rows[0][0] if rows else None
