@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Values = Mapping[str, Any]
     Key = int | str | tuple[int, int, str, int] | tuple[str, str, str, str]
     Fact = tuple[str | int, ...]
-    Postings = dict[Term, list[int]]
+    Postings = dict[Term, Collection[int]]
 else:
     Protocol = object
 

@@ -168,7 +168,11 @@ class Lexical:
             total: Messages in the scope.
             weights: `context`, `seeds` and `pool` are used.
         """
-        weighted = [(set(ids), idf(len(ids), total), term) for term, ids in postings.items() if ids]
+        weighted = [
+            (ids if isinstance(ids, frozenset) else set(ids), idf(len(ids), total), term)
+            for term, ids in postings.items()
+            if ids
+        ]
         weighted.sort(key=lambda word: len(word[0]))
         self._holders = {term: ids for ids, _, term in weighted}
         self.every_word = sum(idf(len(ids), total) for ids in postings.values())

@@ -97,17 +97,7 @@ _OWN_WORDS = frozenset(("i", "my", "me", "mine", "myself", "we", "our"))
 _YOUR_WORDS = frozenset(("you", "your", "yours"))
 
 
-TRAITS = (
-    "words",
-    "short",
-    "asks",
-    "number",
-    "time",
-    "capitals",
-    "length",
-    "long",
-    "vocabulary",
-)
+TRAITS = tuple("words short asks number time capitals length long vocabulary".split())
 """
 What a text is like, whatever is asked; the first is an int, the others but the last floats.
 

@@ -418,7 +418,7 @@ class PostgresWords:
                 sure[term] = sorted({*sure[term], *ids})
             for term, ids in sure.items():
                 found[term] += ids
-        return found if newest is None else {term: ids[-newest:] for term, ids in found.items()}
+        return {**found} if newest is None else {term: ids[-newest:] for term, ids in found.items()}
 
     def expect(self, kind: str, terms: Sequence[Term], low: int, high: int) -> None:
         """Let what `postings` reads be answered with other questions; see `Tx.expect`."""

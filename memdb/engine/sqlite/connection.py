@@ -473,7 +473,7 @@ class Tx:
         if self._words is None:
             from memdb.engine.sqlite.words import SqliteWords
 
-            self._words = SqliteWords(self, self._committed_state)
+            self._words = SqliteWords(self, self._committed_state, lambda: self._open)
         return self._words
 
     def take_parts(self) -> tuple[int, int] | None:

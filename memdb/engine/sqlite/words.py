@@ -25,13 +25,13 @@ from memdb.engine.full_text import (
     postings_in,
     query_of,
 )
+from memdb.engine.sqlite.long_lists import LongLists
 from memdb.engine.sqlite.tail import Tail
-from memdb.models.ids import MASKS
 from memdb.text.derived import bigrams_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from memdb.engine.base import Postings, Tx, Values
@@ -113,15 +113,7 @@ DELETE_ALL_ARCHIVED = """/* words.delete_all_archived */
 INSERT INTO archived_fts (archived_fts) VALUES ('delete-all')
 """
 
-# One statement for all terms. The ids of a term are one JSON array: half the cost of a row each.
-SELECT_MESSAGES = """/* words.messages */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM messages_fts
-  WHERE messages_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-)
-FROM json_each(:terms) AS terms
-"""
-
+# One statement for all terms, as in `long_lists`.
 SELECT_ENTRIES = """/* words.entries */
 SELECT terms.value, (
   SELECT json_group_array(rowid) FROM entries_fts
@@ -172,23 +164,6 @@ SELECT terms.value, (
   WHERE sessions_fts MATCH terms.value AND rowid BETWEEN :low AND :high
 )
 FROM json_each(:terms) AS terms
-"""
-
-# FTS5 reads a list backwards at half the speed, so this is for long lists only.
-SELECT_NEWEST_MESSAGES = """/* words.newest_messages */
-SELECT terms.value, (
-  SELECT json_group_array(rowid) FROM (
-    SELECT rowid FROM messages_fts
-    WHERE messages_fts MATCH terms.value AND rowid BETWEEN :low AND :high
-    ORDER BY rowid DESC
-    LIMIT :limit
-  )
-)
-FROM json_each(:terms) AS terms
-"""
-
-SELECT_ANY_SEGMENT = """/* words.any_segment */
-SELECT 1 FROM archive_segments WHERE session_id BETWEEN :low & ~:seq_mask AND :high LIMIT 1
 """
 
 SELECT_ARCHIVED = """/* words.archived */
@@ -320,25 +295,36 @@ INSERT INTO sessions_fts (sessions_fts, rank) VALUES ('merge', :pages)
 VARINT_BITS = 0x7F
 
 _POSTINGS = {
-    "message": SELECT_MESSAGES,
     "entry": SELECT_ENTRIES,
     "artifact": SELECT_ARTIFACTS,
     "summary": SELECT_SUMMARIES,
     "item": SELECT_ITEMS,
     "session": SELECT_SESSIONS,
 }
-_NEWEST = {"message": SELECT_NEWEST_MESSAGES, "entry": SELECT_NEWEST_ENTRIES}
+_NEWEST = {"entry": SELECT_NEWEST_ENTRIES}
 
 
 class SqliteWords:
     """The full-text indexes in one transaction; see `memdb.engine.base.Words`."""
 
-    __slots__ = ("_tail", "_tx")
+    __slots__ = ("_lists", "_tail", "_tx")
 
-    def __init__(self, tx: Tx, now: Callable[[], object] = lambda: None) -> None:
-        """Read and write the indexes in *tx*; *now* returns what every commit changes."""
+    def __init__(
+        self,
+        tx: Tx,
+        now: Callable[[], object] = lambda: None,
+        is_writing: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """
+        Read and write the indexes in *tx*.
+
+        Args:
+            now: Returns what every commit changes.
+            is_writing: Whether *tx* is inside a write.
+        """
         self._tx = tx
         self._tail = Tail(tx, now)
+        self._lists = LongLists(tx, is_writing)
 
     def add(self, kind: str, low: int, high: int | None = None) -> None:
         """Add rows to the index: those from *low* to *high*, or only *low*."""
@@ -420,14 +406,17 @@ class SqliteWords:
 
         Cost: 20 µs per term and 0.2 µs per id in the range.
         """
-        sql = _POSTINGS[kind] if newest is None else _NEWEST[kind]
-        found = lists_of(self._tx.all, sql, terms, low, high, newest)
-        if kind == "message" and terms:
-            self._add_tail(found, low, high, newest)
-            if self._tx.one(SELECT_ANY_SEGMENT, {"low": low, "high": high, **MASKS}):
-                sql = SELECT_ARCHIVED if newest is None else SELECT_NEWEST_ARCHIVED
-                for term, ids in lists_of(self._tx.all, sql, terms, low, high, newest).items():
-                    _merge(found, term, ids, newest)
+        if kind != "message":
+            sql = _POSTINGS[kind] if newest is None else _NEWEST[kind]
+            return lists_of(self._tx.all, sql, terms, low, high, newest)
+        if not terms:
+            return {}
+        found = self._lists.read(terms, low, high, newest)
+        self._add_tail(found, low, high, newest)
+        if self._lists.has_archived(low, high):
+            sql = SELECT_ARCHIVED if newest is None else SELECT_NEWEST_ARCHIVED
+            for term, ids in lists_of(self._tx.all, sql, terms, low, high, newest).items():
+                _merge(found, term, ids, newest)
         return found
 
     def _add_tail(self, found: Postings, low: int, high: int, newest: int | None) -> None:
@@ -549,7 +538,7 @@ def archived_texts(tx: Tx) -> Iterator[list[tuple[int, str]]]:
         yield [(row_id, text or "") for row_id, text in texts]
 
 
-def _merge(found: Postings, term: Term, ids: list[int], newest: int | None) -> None:
+def _merge(found: Postings, term: Term, ids: Collection[int], newest: int | None) -> None:
     """Add ids of a second index; an archived message is in two, by its author and its text."""
     if ids:
         both = sorted({*found[term], *ids})
