@@ -44,19 +44,19 @@ _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*|[^\W_]+")
 _APOSTROPHE = re.compile("[\u2018\u2019\u02bc`]")
 
 _LEAD = read_pattern("lead")
-_NEGATION = read_pattern("negation")
-_OVER = read_pattern("over")
-_MARKS = read_pattern("marks")
-_SINCE = read_pattern("since")
+_NEGATION = re.Sparse(read_pattern("negation"))
+_OVER = re.Sparse(read_pattern("over"))
+_MARKS = re.Sparse(read_pattern("marks"))
+_SINCE = re.Sparse(read_pattern("since"))
 _BARE_VERB = read_pattern("bare_verb")
-_MAY = read_pattern("may")
+_MAY = re.Sparse(read_pattern("may"))
 _CLAUSE = read_pattern("clause")
-_GONE = read_pattern("gone")
-_PASSIVE = read_pattern("passive")
+_GONE = re.Sparse(read_pattern("gone"))
+_PASSIVE = re.Sparse(read_pattern("passive"))
 _THEY = frozenset({"they"})
 
-_PAST = read_pattern("past")
-_FORMER = read_pattern("former")
+_PAST = re.Sparse(read_pattern("past"))
+_FORMER = re.Sparse(read_pattern("former"))
 _CONDITION = read_pattern("condition")
 _EXTENDS = read_pattern("extends")
 
@@ -77,7 +77,7 @@ _PRONOUNS = read_words("pronouns")
 _TASTES = read_words("tastes")
 _CALENDAR = read_words("calendar")
 _WHERE = read_pattern("where")
-_MOVED_TO = read_pattern("moved_to")
+_MOVED_TO = re.Sparse(read_pattern("moved_to"))
 _CAPITAL = re.compile(r"(?<=[\w,.:;] )[A-Z][\w'-]*")
 _FILLERS = read_words("fillers")
 _FUNCTION = read_words("function")
@@ -216,17 +216,17 @@ def _read_clause(text: str) -> Fact:
         lower = lower.replace(short, long)
     lower = _MAY.sub(lambda found: f"{found[1] or ''}maymonth", lower)
     lower = re.sub(r"\b(\w+) is (?=(?:favou?rite|preferred|best|current|new)\b)", r"\1's ", lower)
-    over = _OVER.search(lower) is not None
+    over = _OVER.is_in(lower)
     lower = _MARKS.sub(" ", lower) if "used to be" not in lower else lower
-    lower = re.sub(r"\s+", " ", lower).strip(" ,;:-!?")
+    lower = " ".join(lower.split()).strip(" ,;:-!?")
     lower = _SINCE.sub(" ", lower).strip(" ,")
     lower = _IDIOMS.apply(lower)
     negations = len(_NEGATION.findall(lower))
-    over = over or _OVER.search(lower) is not None
+    over = over or _OVER.is_in(lower)
     positive = not over and negations % 2 == 0
     bare = _NEGATION.sub(" ", _OVER.sub(" ", _MARKS.sub(" ", lower)))
     bare = re.sub(r"\b(?:do|does|did) +(?=[a-z])", "", bare)
-    bare = re.sub(r"\s+", " ", bare).strip(" ,;:-!?")
+    bare = " ".join(bare.split()).strip(" ,;:-!?")
     words = content(bare)
     if "dislik" in words:  # to dislike is not to like
         words, positive = words - {"dislik"} | {"like"}, not positive
@@ -242,13 +242,13 @@ def _read_clause(text: str) -> Fact:
         positive,
         over,
         gone,
-        _PAST.search(bare) is not None,
-        _FORMER.search(bare) is not None,
+        _PAST.is_in(bare),
+        _FORMER.is_in(bare),
         content(condition),
-        _PASSIVE.search(bare) is not None,
+        _PASSIVE.is_in(bare),
         frozenset(_numbers(lower)),
         words - gone,
-        _kinds_of(value.strip(), plain) | ({"place"} if _MOVED_TO.search(lower) else set()),
+        _kinds_of(value.strip(), plain) | ({"place"} if _MOVED_TO.is_in(lower) else set()),
         bare,
     )
 
@@ -291,6 +291,8 @@ def _numbers(text: str) -> list[str]:
 
 def _number(word: str) -> str:
     """Return a number in its shortest form: 7:00 is 7, 1,000 is 1000, 3rd is 3."""
+    if word.isdigit():
+        return word
     word = re.sub(r"(?<=\d)(?:st|nd|rd|th|am|pm|h|k|kg|km)$", "", word)
     word = word.removesuffix(":00").removesuffix(".0")
     return word.replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+", word) else word

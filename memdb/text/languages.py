@@ -143,6 +143,8 @@ class Language:
 
     def head(self, stems: tuple[str, ...], place: int) -> tuple[str | None, int]:
         """Return the head of the longest group at a place, and how many words it takes."""
+        if stems[place] not in self._first_words:
+            return None, 1
         for count in range(min(_MAX_PHRASE, len(stems) - place), 0, -1):
             found = self._groups.get(" ".join(stems[place : place + count]))
             if found is not None:
@@ -172,6 +174,11 @@ class Language:
             " ".join(found.get(one) or one for one in key.split()): head
             for key, head in found.items()
         } | found
+
+    @lazy
+    def _first_words(self) -> frozenset[str]:
+        """The words with which a phrase of a group begins."""
+        return frozenset(phrase.partition(" ")[0] for phrase in self._groups)
 
     @lazy
     def _phrases(self) -> re.Pattern[str]:
@@ -246,9 +253,9 @@ class Language:
         return re.Replacements(self._pairs("respell"))
 
     @lazy
-    def affirms(self) -> tuple[tuple[re.Pattern[str], str], ...]:
+    def affirms(self) -> tuple[tuple[re.Sparse, str], ...]:
         """Pairs of a negated form and the same one without negation."""
-        return self._pairs("affirms")
+        return tuple((re.Sparse(old), new) for old, new in self._pairs("affirms"))
 
     def _pairs(self, key: str) -> tuple[tuple[re.Pattern[str], str], ...]:
         found = (one.strip().partition("=>") for one in self._lines.get(key, "").split(";;"))

@@ -76,7 +76,9 @@ def read(text: str, language: str) -> Reading:
 def _read(plain: str, language: str, text: str = "") -> Reading:
     """Return the reading of a text in canonical form."""
     words = LANGUAGES[language]
-    corrects, plain = _cut_correction(plain, words.pattern("corrects"))
+    corrects = False
+    if words.may_match("corrects", plain):
+        corrects, plain = _cut_correction(plain, words.pattern("corrects"))
     changed, plain = _cut_words(plain, words, "changed")
     also = words.may_match("also", plain) and words.pattern("also").search(plain) is not None
     now, plain = _cut_words(plain, words, "now")
@@ -156,7 +158,7 @@ def read_leaving(text: str, language: str) -> tuple[tuple[Reading, set[str], fro
     return tuple(found)
 
 
-def _cut(plain: str, pattern: re.Pattern[str], instead: str = " ") -> tuple[bool, str]:
+def _cut(plain: str, pattern: re.Pattern[str] | re.Sparse, instead: str = " ") -> tuple[bool, str]:
     """Return whether a pattern was found, and the text without it."""
     cut, count = pattern.subn(instead, plain)
     return count > 0, cut if count else plain
