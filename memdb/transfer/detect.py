@@ -38,6 +38,7 @@ MODULES = {
     "cursor": "transcripts",
     "openai": "openai",
     "jsonl": "jsonl",
+    "memdb-markdown": "documents",
     "markdown": "notes",
     "csv": "csv",
     "text": "notes",
@@ -100,6 +101,11 @@ def detect(tree: Tree) -> tuple[Format, list[str]]:
 
 def _refusal(tree: Tree) -> InvalidInput | FileError:
     """Return the error that says what a tree is of which no format claims a file."""
+    if tree.is_alone and tree.named("*.html", "*.htm"):
+        return InvalidInput(
+            f"{tree.name} is a page for people, which is not read: where `memdb export` made it, "
+            "export JSON lines (or .md, .csv) instead"
+        )
     if tree.is_alone and not tree.is_database:
         head = tree.first_character(tree.names[0])
         if head in (b"", b"{", b"["):

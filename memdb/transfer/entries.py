@@ -108,7 +108,7 @@ def read_entry(target: Target, item: Item) -> Item:
     validate(new.replace(seq=None, session_only=None), now_ms=0)
     created_ms = time_value(fields.get("created_ms"), "created_ms")
     optional_name(new.session, "session")
-    uid = _derived_uid(fields, created_ms or 0)
+    uid = derived_uid(fields, created_ms or 0)
     return Item(item.place, item.kind, {"uid": uid, "new": new, "message": message})
 
 
@@ -120,7 +120,7 @@ def named_message(line: Item) -> tuple[str, str | None] | None:
     return new.session, line.fields["message"]
 
 
-def _derived_uid(fields: dict[str, Any], created_ms: int) -> str:
+def derived_uid(fields: dict[str, Any], created_ms: int) -> str:
     """Return a UUIDv7 that depends on nothing but the line."""
     content = json.dumps(fields, sort_keys=True).encode()
     random = int.from_bytes(blake2b(content, digest_size=10).digest(), "big")

@@ -102,7 +102,7 @@ MESSAGE = Codec(
     "message",
     "session branch seq external_id role author text parts tokens counter created_ms metadata uid",
     needs="session role",
-    exported_needs="uid created_ms tokens counter",
+    exported_needs="uid created_ms",
     exported_only="branch seq tokens counter uid",
     checks={
         "tokens": between(0, MAX_INT),
@@ -293,7 +293,8 @@ def read_message(target: Target, item: Item) -> MessageLine:
     screen = target.services.screen
     action = REDACT if target.is_captured else screen.settings.secrets_in_messages
     screen.pass_fields("session", {"session": session})
-    draft = read_draft(new, screen, action, row["tokens"], row["counter"] or "")
+    tokens = row["tokens"] if row["counter"] else None
+    draft = read_draft(new, screen, action, tokens, row["counter"] or "")
     if not exported:
         return MessageLine(item.place, session, None, draft, in_tree, after)
     if session not in target.last_seqs:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import memdb
 from memdb.transfer.writers.csv import guarded, is_formula, unguarded
+from memdb.transfer.writers.markdown import plain, quoted, unmarked, unquoted
+from memdb.transfer.writers.shared import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +41,7 @@ HOSTILE = (
     "\x1b[31mred \u202eevil\u2066 \x07",
     "Blåbær 𝄞 e\u0301",
 )
+UNSHOWN = [one for one in HOSTILE if one_line(one) != one]  # Markdown has keys on one line
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "p", "a", "main", "h1", "h2"),
     *("details", "summary", "article", "nav", "ul", "li", "img"),
@@ -131,6 +134,9 @@ def test_texts_of_markdown_stay_in_their_quotation(hostile: MemDB, tmp_path: Pat
         "# Memory of ann",
         *("## Conversations", "## What is remembered", "## Artifacts", "## Items"),
     ]
+    text = re.sub(
+        r"(?m)(\*\*|Z) <!-- [\w%.~-]+( [\w%.~-]+)? -->$", r"\1", text
+    )  # what it is known by
     assert re.search(r"(?<!\\)<(script|img|svg|!)", text) is None
     assert re.search(r"(?<!\\)!\[", text) is None
 
@@ -139,7 +145,7 @@ def test_no_cell_is_a_formula(hostile: MemDB, tmp_path: Path) -> None:
     """A spreadsheet runs none of them; each row has all columns."""
     rows = [*csv.reader(io.StringIO(written(hostile, "csv", tmp_path), newline=""))]
 
-    assert {len(row) for row in rows} == {14}
+    assert {len(row) for row in rows} == {18}
     assert len(rows) == 1 + 4 * len(HOSTILE)
     assert not any(re.match(r"\s*[=+\-@\uff1d]", cell) for row in rows for cell in row)
 
@@ -153,22 +159,140 @@ def test_a_guarded_cell_comes_back(cell: str) -> None:
     assert not guarded(cell).lstrip(" \t\r\n\ufeff\u00a0").startswith(("=", "+", "-", "@"))
 
 
-def test_a_table_comes_in_again(hostile: MemDB, open_db: Any, told: Told, tmp_path: Path) -> None:
-    """Messages and entries, in their sessions, with their times; a second time nothing."""
-    hostile.export(tmp_path / "ann.csv", user="ann", format="csv")
+ENDINGS = {"csv": "ann.csv", "markdown": "ann.md"}
+FIELDS = ("seq", "role", "text", "author", "created_ms", "external_id", "uid")
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_document_comes_in_again(
+    name: Any, hostile: MemDB, open_db: Any, told: Told, tmp_path: Path
+) -> None:
+    """Messages and entries, in their sessions, as they are shown; a second time nothing."""
+    path = tmp_path / ENDINGS[name]
+    hostile.export(path, user="ann", format=name)
     copy = open_db(":memory:")
-    reports = [copy.import_file(tmp_path / "ann.csv", user="ann") for _ in range(2)]
-    names = [one.name for one in hostile.scope("ann").sessions()]
+    reports = [copy.import_file(path, user="ann") for _ in range(2)]
+    same = hostile.import_file(path, user="ann")
 
     assert [(one.messages_added, one.entries_added) for one in reports] == [(26, 13), (0, 0)]
-    assert [(one.what, one.count) for one in reports[0].left_out] == [("rows", 13)]
-    for name in names:
-        assert told(copy, name, "role", "text", "author", "created_ms") == told(
-            hostile, name, "role", "text", "author", "created_ms"
-        )
-    assert {(one.text, one.key) for one in copy.scope("ann").entries.list()} == {
-        (one.text, one.key) for one in hostile.scope("ann").entries.list()
-    }
+    assert (same.messages_added, same.sessions) == (0, 0)
+    assert same.entries_added == {"csv": 0, "markdown": len(UNSHOWN)}[name]
+    if name == "csv":
+        for session in hostile.scope("ann").sessions():
+            assert told(copy, session.name, *FIELDS) == told(hostile, session.name, *FIELDS)
+        assert {(one.name, one.title) for one in copy.scope("ann").sessions()} == {
+            (one.name, one.title) for one in hostile.scope("ann").sessions()
+        }
+        assert {(one.text, one.key) for one in copy.scope("ann").entries.list()} == {
+            (one.text, one.key) for one in hostile.scope("ann").entries.list()
+        }
+
+
+def fill_plainly(db: MemDB) -> None:
+    """Store what each document can show."""
+    ann = db.scope("ann")
+    trip = ann.session("trip: a · b")
+    trip.append("user", "Hi <b> &lt; &amp;lt; ![x](y) \\![z]  \n\n# head\n> quote", author="A · B")
+    trip.append("assistant", "Yes.\n", external_id="m-2 --> x")
+    trip.append("tool", "", parts=[{"type": "tool_result", "id": "c", "text": "4"}])
+    trip.host.update(title="Oslo *trip* #1 · 2")
+    trip.branch("other", 2).append("user", "another way")
+    old = ann.remember("Ann lives in Oslo.", key="home", keywords=["a", "b, c"]).entry
+    new = ann.remember("Ann moved to Bergen.", trust="untrusted", expires="2100-01-01").entry
+    ann.entries.supersede(old.id, new.id)
+    ann.remember("Ann has a cat · called Miso.", key="pet: cat · 1")
+    trip.artifacts.save("plan.md", "Day 1")
+    ann.items.put(("notes",), "k", {"a": 1})
+    trip.state.update(city="Oslo")
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_what_a_document_shows_comes_back_whole(
+    name: Any, db: MemDB, open_db: Any, told: Told, tmp_path: Path
+) -> None:
+    """With titles, times, authors, ids and trust; what held once stays away, and is said."""
+    fill_plainly(db)
+    path = tmp_path / ENDINGS[name]
+    db.export(path, user="ann", format=name)
+    copy = open_db(":memory:")
+    report = copy.import_file(path, user="ann")
+    ann, again = db.scope("ann"), copy.scope("ann")
+
+    assert report.is_complete
+    assert told(copy, "trip: a · b", *FIELDS) == told(db, "trip: a · b", *FIELDS)
+    assert again.sessions()[0].title == "Oslo *trip* #1 · 2"
+    assert [one.text for one in again.session("trip: a · b (other)").messages()] == ["another way"]
+    shown = [
+        {
+            (one.text, one.category, one.key, one.keywords, one.trust, one.expires_ms)
+            for one in scope.entries.list()
+        }
+        for scope in (ann, again)
+    ]
+    assert shown[0] == shown[1]
+    assert "Ann lives in Oslo." not in {one.text for one in again.entries.list(inactive=True)}
+    left = {one.what: one.count for one in report.left_out}
+    assert left.pop("entries") == 1
+    assert len(left) >= 2  # items, state, and artifacts in Markdown
+    assert all("JSON lines" in one.why for one in report.left_out)
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_document_of_several_users_is_not_mixed(
+    name: Any, db: MemDB, open_db: Any, tmp_path: Path
+) -> None:
+    """It would become the memory of one."""
+    for user in ("ann", "bob"):
+        db.scope(user).session("s").append("user", f"I am {user}.")
+    path = tmp_path / ENDINGS[name]
+    db.export(path, format=name)
+
+    with pytest.raises(memdb.InvalidInput, match=r"2 users \(ann, bob\).*export each by itself"):
+        open_db(":memory:").import_file(path, user="ann")
+
+
+def test_a_page_is_not_read(db: MemDB, tmp_path: Path) -> None:
+    """It is told what to export instead."""
+    db.scope("ann").session("s").append("user", "hi")
+    db.export(tmp_path / "ann.html", format="html")
+
+    with pytest.raises(memdb.InvalidInput, match=r"a page for people.*export JSON lines"):
+        db.import_file(tmp_path / "ann.html", user="ann")
+
+
+def test_messages_of_plain_tables_come_in_again(db: MemDB, open_db: Any, tmp_path: Path) -> None:
+    """As those of any other program's table, as docs/export.md says."""
+    fill_plainly(db)
+    db.export(tmp_path / "plain.db", user="ann", sqlite=True)
+    columns = memdb.TableColumns(
+        "messages", text="text", role="role", session="session", created="created_ms", id="uid"
+    )
+    copy = open_db(":memory:")
+    reports = [
+        copy.import_file(tmp_path / "plain.db", user="ann", columns=columns) for _ in range(2)
+    ]
+
+    assert [one.messages_added for one in reports] == [4, 0]
+    assert next(iter(copy.scope("ann").session("trip: a · b").messages())).role == "user"
+
+
+@given(st.text(alphabet="&amplt;<!\\[> \n`#"))
+@settings(max_examples=300)
+def test_a_quotation_comes_back(text: str) -> None:
+    """Whatever stands in it, and no line of it is outside."""
+    lines = quoted(text).split("\n")
+
+    assert unquoted(lines) == text
+    assert all(line.startswith(">") for line in lines)
+    assert "<a" not in quoted(text)
+
+
+@given(st.text(alphabet="\\·&middot; #*<"))
+@settings(max_examples=300)
+def test_a_label_comes_back(text: str) -> None:
+    """On one line, and without the separator of labels in it."""
+    assert unmarked(plain(text)) == one_line(text)
+    assert "·" not in plain(text)
 
 
 @pytest.mark.parametrize("name", FORMATS)

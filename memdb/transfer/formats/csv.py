@@ -15,10 +15,19 @@ from memdb.errors import InvalidInput
 from memdb.models.messages import ROLES
 from memdb.text.provider_messages import role_of
 from memdb.transfer.formats.base import Format, groups, left_out, read_bytes, refused
+from memdb.transfer.formats.documents import (
+    WHY,
+    Said,
+    conversations,
+    entry,
+    moment,
+    refuse_several,
+)
 from memdb.transfer.lines import Item, any_time, utc_time
 from memdb.transfer.source import BOM, MAX_ELEMENT_BYTES
 from memdb.transfer.writers.csv import COLUMNS as OWN_COLUMNS
 from memdb.transfer.writers.csv import unguarded
+from memdb.transfer.writers.shared import KEYWORD_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +71,7 @@ def _read(request: Request) -> Read:
             for number, (line, row) in enumerate(rows, start=1)
         )
         if tuple(header) == OWN_COLUMNS:
-            yield from groups(found, _own_item)
+            yield from _own(name, request.tree.shown(name), found)
             continue
         yield from groups(found, partial(_item, header, columns, session))
         others = [one for one in header if one not in columns.values() and one.strip()]
@@ -157,21 +166,38 @@ def _item(
     yield Item(place, "message", fields)
 
 
-def _own_item(place: str, numbered: tuple[int, list[str]]) -> Iterator[Item]:
-    """Yield the message or the entry of a row of `memdb export`."""
-    cells = map(unguarded, numbered[1])
-    row = {name: cell for name, cell in zip(OWN_COLUMNS, cells, strict=True) if cell}
-    about = {"text": row.get("text", ""), "created_ms": _time(row["time"].replace(" ", "T"))}
-    if row["kind"] == "message":
-        names = {"session": "session", "role": "role", "author": "author", "external_id": "id"}
-        given = {field: row[name] for field, name in names.items() if name in row}
-        yield Item(place, "message", {**about, **given})
-    elif row["kind"] == "entry":
-        given = {name: row[name] for name in ("category", "key") if name in row}
-        words = row.get("keywords", "").split("; ") if "keywords" in row else []
-        yield Item(place, "entry", {**about, **given, "keywords": words})
-    else:
-        yield left_out(place, "rows", f"they are no messages or entries: {row['kind']}")
+def _own(name: str, shown: str, found: Iterator[tuple[str, tuple[int, list[str]]]]) -> Read:
+    """Yield what the rows of `memdb export` bring back."""
+    rows = [
+        (place, dict(zip(OWN_COLUMNS, map(unguarded, cells), strict=False)))
+        for place, (_, cells) in found
+    ]
+    owners = {(row.get("app"), row.get("user", "")) for _, row in rows}
+    refuse_several(shown, sorted(user for _, user in owners))
+    yield from conversations((one for one in rows if one[1]["kind"] == "message"), _said)
+    yield from groups((one for one in rows if one[1]["kind"] == "entry"), _own_entry)
+    others = [row["kind"] for _, row in rows if row["kind"] not in ("message", "entry")]
+    for kind in dict.fromkeys(others):
+        yield left_out(name, f"rows of kind {kind}", WHY, others.count(kind))
+
+
+def _said(_place: str, row: dict[str, str]) -> Said:
+    """Return the message of a row."""
+    names = {"role": "role", "author": "author", "external_id": "id"}
+    fields: dict[str, Any] = {field: row[name] for field, name in names.items() if row.get(name)}
+    fields |= {"text": row["text"], "created_ms": moment(row["time"])}
+    seq = int(row["number"]) if row["number"].isdecimal() else None
+    return Said(row["session"], row["title"] or None, seq, row.get("uid") or None, fields)
+
+
+def _own_entry(place: str, row: dict[str, str]) -> Iterator[Item]:
+    """Yield the entry of a row."""
+    fields: dict[str, Any] = {"text": row["text"], "created_ms": moment(row["time"])}
+    fields |= {name: row[name] for name in ("category", "key", "trust") if row.get(name)}
+    fields["keywords"] = row["keywords"].split(KEYWORD_MARK) if row.get("keywords") else []
+    if row.get("expires"):
+        fields["expires_ms"] = moment(row["expires"])
+    yield from entry(place, fields, row.get("state", ""))
 
 
 def _is_text(cell: str) -> bool:

@@ -11,7 +11,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from memdb.transfer.writers.shared import time_of
+from memdb.transfer.writers.shared import KEYWORD_MARK, OLD, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("kind", "app", "user", "session", "title", "number", "time", "role", "author", "text"),
-    *("category", "key", "keywords", "id"),
+    *("category", "key", "keywords", "state", "trust", "expires", "id", "uid"),
 )
 
 # What a cell begins with that a spreadsheet runs, also in full width, and what it may stand behind.
@@ -65,13 +65,16 @@ def _cells(line: dict[str, Any]) -> dict[str, Any]:
         "time": time_of(line, is_exact=True),
         "number": line.get("seq"),
     }
-    cells["id"] = line.get("external_id") or line.get("uid")
+    cells |= {"id": line.get("external_id"), "uid": line.get("uid")}
     if line.get("branch") is not None:
         cells["session"] = f"{line['session']} ({line['branch']})"
     if line["kind"] == "summary":
         cells["number"] = f"{line['first_seq']}..{line['last_seq']}"
     if line["kind"] == "entry":
-        cells["keywords"] = "; ".join(line.get("keywords") or ())
+        cells["keywords"] = KEYWORD_MARK.join(line.get("keywords") or ())
+        cells["state"] = None if line.get("active", True) else OLD
+        cells["trust"] = line.get("trust")
+        cells["expires"] = time_of({"created_ms": line.get("expires_ms")}, is_exact=True)
     if line["kind"] in ("item", "state") and "value" in line:
         cells["text"] = json.dumps(line["value"], ensure_ascii=False)
         cells["category"] = "/".join(map(str, line.get("namespace", ())))

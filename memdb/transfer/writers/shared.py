@@ -9,7 +9,10 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from memdb.entries.validation import TRUST
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 # What a section of a user's memory is called, by the kind of its first line.
@@ -22,6 +25,12 @@ SECTIONS = {
     "item": "Items",
     "state": "State",
 }
+
+# What stands between the parts of a label, and before those of an entry.
+SEPARATOR = " · "
+KEY, KEYWORDS, TRUSTED, UNTIL = "key: ", "keywords: ", "trust: ", "until "
+KEYWORD_MARK = "; "
+OLD = "no longer so"
 
 # Control characters, and marks that turn the direction of what follows.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -55,7 +64,7 @@ def title_of(line: dict[str, Any]) -> str:
     return one_line(line.get("title") or line["name"]) or "unnamed"
 
 
-def label_of(line: dict[str, Any]) -> str:
+def parts_of(line: dict[str, Any], *, is_exact: bool = False) -> list[str]:
     """Return what stands before the words of a record: who, which, when."""
     kind = line["kind"]
     words: list[object] = []
@@ -64,16 +73,34 @@ def label_of(line: dict[str, Any]) -> str:
     elif kind == "summary":
         words = [line["session"], f"#{line['first_seq']} to #{line['last_seq']}"]
     elif kind == "entry":
-        state = None if line.get("active", True) else "no longer so"
-        words = [line["category"], line.get("key"), *line.get("keywords", ()), state]
+        words = [line["category"], *_about_entry(line)]
     elif kind == "artifact":
         words = [line["name"], f"version {line.get('version', 1)}", line.get("mime")]
     elif kind == "item":
         words = ["/".join(map(str, line["namespace"])), line["key"]]
     elif kind == "state":
         words = [line["key"]]
-    plain = [one_line(word) for word in (*words, time_of(line)) if word not in (None, "")]
-    return " · ".join(plain)
+    found = (*words, time_of(line, is_exact=is_exact))
+    return [one_line(word) for word in found if word not in (None, "")]
+
+
+def _about_entry(line: dict[str, Any]) -> Iterator[str]:
+    """Yield what an entry is known by and how far it holds."""
+    if line.get("key"):
+        yield f"{KEY}{line['key']}"
+    if line.get("keywords"):
+        yield f"{KEYWORDS}{KEYWORD_MARK.join(line['keywords'])}"
+    if line.get("trust", TRUST[0]) != TRUST[0]:
+        yield f"{TRUSTED}{line['trust']}"
+    if line.get("expires_ms") is not None:
+        yield f"{UNTIL}{time_of({'created_ms': line['expires_ms']}, is_exact=True)}"
+    if not line.get("active", True):
+        yield OLD
+
+
+def label_of(line: dict[str, Any]) -> str:
+    """Return `parts_of` as one text."""
+    return SEPARATOR.join(parts_of(line))
 
 
 def words_of(line: dict[str, Any]) -> str:
