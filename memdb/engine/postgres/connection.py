@@ -336,14 +336,14 @@ class Tx:
     def _failed(self, error: Any) -> MemDBError:
         """Return the memdb error for *error*, which every statement raises from here on."""
         found = driver.translate(error, self.link.where)
+        if error.sqlstate == driver.GUESSED:
+            self._facts.guesses.fail()
         self._facts.clear()
         self._asked.forget()
         if driver.is_connection_lost(error):
             self.is_broken = True
         if error.sqlstate == driver.COMPARED:
             self.link.writer = 0  # its row may be gone
-        if error.sqlstate == driver.GUESSED:
-            self._facts.guesses.fail()
         self._lost = found
         return found
 

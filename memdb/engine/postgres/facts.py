@@ -55,18 +55,20 @@ class Guesses:
     right some times in a row: where several processes write to a session, it waits.
     """
 
-    __slots__ = ("_kept", "_needed", "_own", "_since_s")
+    __slots__ = ("_kept", "_needed", "_own")
 
     def __init__(self) -> None:
         """Know nothing."""
         self._kept: dict[int, tuple[int, int]] = {}  # the last seq, and how often it was right
         self._own: dict[int, tuple[int, int]] = {}  # the first and last seq of this transaction
-        self._needed = MIN_STREAK
-        self._since_s = 0.0
+        self._needed: dict[int, int] = {}  # how often it must be right, after a failure
 
     def begin(self) -> None:
         """Begin a transaction."""
         self._own.clear()
+        for known in (self._kept, self._needed):
+            if len(known) > MAX_FACTS:
+                known.clear()
 
     def last_after(self, values: Values, *, may_fail: bool) -> int | None:
         """
@@ -74,16 +76,15 @@ class Guesses:
 
         What this transaction has taken is known: it has locked the row.
         """
-        own = self._own.get(values["id"])
+        session, count = values["id"], values["count"]
+        own = self._own.get(session)
         if own is None:
-            last, streak = self._kept.get(values["id"], (0, 0))
-            is_old = monotonic() - self._since_s > LASTS_S
-            if not may_fail or values["count"] != 1 or streak < self._needed or is_old:
+            last, streak = self._kept.get(session, (0, 0))
+            if not may_fail or count != 1 or streak < self._needed.get(session, MIN_STREAK):
                 return None
         else:
             last = own[1]
-        last += values["count"]
-        return last if last <= values["seq_mask"] else None
+        return last + count if last + count <= values["seq_mask"] else None
 
     def note(self, session: int, last: int, count: int) -> None:
         """Note that this transaction takes *count* seqs up to *last*."""
@@ -92,9 +93,6 @@ class Guesses:
 
     def keep(self) -> None:
         """Note that the transaction is committed."""
-        if len(self._kept) > MAX_FACTS or monotonic() - self._since_s > LASTS_S:
-            self._kept.clear()
-        self._since_s = monotonic() if self._own else self._since_s
         for session, (first, last) in self._own.items():
             before, streak = self._kept.get(session, (0, 0))
             self._kept[session] = last, streak + 1 if before == first - 1 else 0
@@ -105,9 +103,10 @@ class Guesses:
         self._own.clear()
 
     def fail(self) -> None:
-        """Note that a guess was wrong."""
-        self.forget()
-        self._needed = min(self._needed * MORE, MAX_STREAK)
+        """Note that a guess of this transaction was wrong."""
+        for session in self._own:
+            needed = self._needed.get(session, MIN_STREAK)
+            self._needed[session] = min(needed * MORE, MAX_STREAK)
 
 
 class Facts(dict["Fact", int]):

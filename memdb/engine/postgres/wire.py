@@ -95,8 +95,12 @@ class Wire:
 
     def send(self, sql: str, values: Sequence[Any] = ()) -> Answer:
         """Send a statement, prepared at its first use, and return where its answer will be."""
-        encoded = [None if one is None else encode(one) for one in values]
-        formats = [isinstance(one, bytes) for one in values]
+        encoded, formats, size = [], [], 200
+        for one in values:
+            data = None if one is None else encode(one)
+            encoded.append(data)
+            formats.append(data is one and one is not None)  # bytes as they are, else text
+            size += 0 if data is None else len(data)
         self.is_whole = False
         name = self._names.get(sql)
         if name is None:
@@ -106,7 +110,7 @@ class Wire:
         self._pg.send_query_prepared(name, encoded, formats, 1)
         answer = Answer(sql)
         self._outstanding.append(answer)
-        self._unsent += 200 + sum(len(one) for one in encoded if one)
+        self._unsent += size
         if self._unsent > FLUSH_BYTES:
             self._flush()
         self.is_whole = True
@@ -251,14 +255,15 @@ def encode(value: Any) -> bytes:
     Raises:
         InvalidInput: a text holds NUL.
     """
+    kind = type(value)
+    if kind is int:
+        return b"%d" % value
     if isinstance(value, str):
         if "\0" in value:
             raise InvalidInput("a text holds a NUL character: remove it")
         return value.encode()
     if isinstance(value, bytes):
         return value
-    if isinstance(value, bool):
-        return b"1" if value else b"0"
-    if isinstance(value, int):
+    if isinstance(value, int):  # a truth value, or an enum
         return b"%d" % value
     return repr(float(value)).encode()
