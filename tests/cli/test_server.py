@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -208,6 +209,31 @@ def test_a_copy_names_its_target_and_the_user_who_is_there(
     refused = command("copy", "theirs.db", address)
     assert refused.exit_code == 4
     assert "user 'bob' already exists in app 'default' of the target" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
+)
+def test_a_stopped_copy_goes_on(
+    command: Callable[..., Any],
+    databases_there: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    code: int,
+) -> None:
+    """It says how; nothing of it is seen until then, and a file that comes back is equal."""
+    address = databases_there.address_of("/empty")
+    command("import", "a.db", WORKSHOP, "--user", "mara", "--no-embed")
+    with monkeypatch.context() as patch:
+        patch.setattr("memdb.cli.output.Bar.to", lambda *_: signal.raise_signal(number))
+        stopped = command("copy", "a.db", address)
+    assert (stopped.exit_code, "same command again" in stopped.output) == (code, True)
+    assert json.loads(command("info", address, "--json").stdout)["scopes"] == []
+
+    done = command("copy", "a.db", address)
+    assert "read them again there: equal" in done.output
+    assert command("copy", address, "back.db").exit_code == 0
+    assert "Nothing is left to copy" in command("copy", "a.db", "back.db").output
 
 
 @pytest.mark.parametrize(
