@@ -68,7 +68,7 @@ _LONG_IDIOMS = [
 _IDIOMS = re.Replacements(
     (re.compile(pattern), meaning) for pattern, meaning in read_replacements("idioms")
 )
-_SLOTS = tuple((slot, re.needs(slot.pattern)) for slot in read_slots())
+_SLOTS = tuple((slot, re.Sparse(slot.pattern)) for slot in read_slots())
 _COPULAS = ("do:am", "do:is")
 _LIKES = ("do:like", "do:prefer", "prefer")
 
@@ -311,8 +311,8 @@ def _subject(text: str) -> frozenset[str]:
 
 def _slot_of(text: str) -> tuple[str | None, bool, str, str]:
     """Return (slot, single, subject, value) by the first pattern that fits."""
-    for slot, needs in _SLOTS:
-        if not any(need in text for need in needs):
+    for slot, pattern in _SLOTS:
+        if not pattern.may_match(text):
             continue
         found = slot.pattern.search(text)
         if found is None:

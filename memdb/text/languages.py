@@ -223,12 +223,12 @@ class Language:
         return self._patterns[key]
 
     def may_match(self, key: str, text: str) -> bool:
-        """Return whether the pattern of a key is worth a search in *text*: see `regex.needs`."""
-        return any(need in text for need in self._needs[key])
+        """Return whether the pattern of a key is worth a search in *text*; see `regex.Sparse`."""
+        return self._needs[key].may_match(text)
 
     @lazy
-    def _needs(self) -> dict[str, tuple[str, ...]]:
-        return {key: re.needs(pattern) for key, pattern in self._patterns.items()}
+    def _needs(self) -> dict[str, re.Sparse]:
+        return {key: re.Sparse(pattern) for key, pattern in self._patterns.items()}
 
     @lazy
     def slots(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
