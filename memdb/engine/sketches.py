@@ -328,10 +328,13 @@ def nearest_places(measured: bytes, wanted: int, mask: bytes | None = None) -> l
         whole = int.from_bytes(measured, "little") | far
         measured = whole.to_bytes(len(measured), "little")
     counting = len(measured) if mask is None else mask.count(1)
-    taken, bar = 0, -1
-    while taken < min(wanted, counting):
-        bar += 1
-        taken += measured.count(bar)
+    # The least distance up to which there are enough.
+    wanted, bar, most = min(wanted, counting), -1, 255
+    while wanted and bar + 1 < most:
+        middle = (bar + most) // 2
+        taken = len(measured) - len(measured.translate(None, bytes(range(middle + 1))))
+        bar, most = (bar, middle) if taken >= wanted else (middle, most)
+    bar = most if wanted else -1
     near = measured.translate(b"\1" * (bar + 1) + bytes(255 - bar))
     places, place = [], near.find(1)
     while place >= 0:
