@@ -81,9 +81,9 @@ def fuse(
         by_words = _scaled(chosen, share / best_lexical)
     left = 1.0 - share if best_lexical > 0 else 1.0
     by_vector = _scaled(cosine, left / best_cosine) if best_cosine > 0 else {}
-    base = dict(by_words)
-    for message, value in by_vector.items():
-        base[message] = base.get(message, 0.0) + value
+    base = by_words | by_vector
+    for message in by_words.keys() & by_vector.keys():
+        base[message] = by_words[message] + by_vector[message]
     score = dict(base)
     for offset, gain in ((1, weights.previous), (-1, weights.next)):
         if gain:

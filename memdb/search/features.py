@@ -256,8 +256,9 @@ def read_features(
     if min(short, default=1.0) < 1.0:
         for name in ("words", "similar", *SPREADS):
             columns[name] = _times(columns[name], short)
-    columns["cosine"] = [max(cosine.get(key, 0.0), 0.0) for key in ids]
-    highest = max([*cosine.values(), 0.0]) or 1.0
+    near_by = {key: value for key, value in cosine.items() if value > 0}
+    columns["cosine"] = [near_by.get(key, 0.0) for key in ids]
+    highest = max(near_by.values(), default=1.0)
     columns["near"] = [value / highest for value in columns["cosine"]]
     parts = _base_parts(columns, weights.lexical_share)
     columns["base"] = weighted_sum(columns, parts)
@@ -377,7 +378,7 @@ def _word_columns(words: Words, chat: _Chat) -> tuple[Columns, AbstractSet[int]]
             number = place[key]
             held[number] += share
             count[number] += 1 / len(words)
-            rarest[number] = max(rarest[number], is_rarest)
+            rarest[number] = rarest[number] or is_rarest  # the rarest word is the first
         left = usual - holding
         for _, offset, name, lent in _places({}, 0, is_reply=False):
             beside = _beside(left, holders, offset)
