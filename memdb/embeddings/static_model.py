@@ -303,14 +303,14 @@ _LEVELS = (-7, *range(-7, 8))  # -8 stands in no row; its products would not fit
 _products: dict[int, bytes] = {}
 
 
-def rows_of(text: str) -> tuple[int, ...]:
+def rows_of(text: str) -> AbstractSet[int]:
     """Return the rows of the table for the words of *text*, each once, without stop words."""
     return rows_of_words(set(words_of(text)))
 
 
-def rows_of_words(words: AbstractSet[str]) -> tuple[int, ...]:
+def rows_of_words(words: AbstractSet[str]) -> AbstractSet[int]:
     """Return what `rows_of` does of a text with these words; one that is too long has no row."""
-    return tuple(set(map(table().row_of.__getitem__, words)) - _stop_rows())
+    return set(map(table().row_of.__getitem__, words)) - _stop_rows()
 
 
 def near_rows(

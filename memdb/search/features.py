@@ -17,6 +17,7 @@ from array import array
 from math import log2
 from operator import mul
 
+from memdb.embeddings.static_model import WORD_CHARS, near_rows, rows_of, rows_of_words
 from memdb.models.ids import SESSION_SHIFT
 from memdb.models.record import Record
 from memdb.search.date_score import DateScorer
@@ -147,8 +148,6 @@ def _read_traits(text: str) -> Traits:
     if text.isascii():
         asks, number, time, rows = _read_ascii(text, begin, words)
     else:
-        from memdb.embeddings.static_model import rows_of
-
         asks = _ASKS.search(text) is not None
         number, time = _NUMBER.search(begin) is not None, _TIME.search(begin) is not None
         rows = rows_of(text[:SIMILAR_CHARS]) if words <= LONG_WORDS else ()
@@ -167,8 +166,6 @@ def _read_traits(text: str) -> Traits:
 
 def _read_ascii(text: str, begin: str, words: int) -> tuple[bool, bool, bool, Collection[int]]:
     """Return if a text asks, holds a number, a word of time, and its rows of the built-in table."""
-    from memdb.embeddings.static_model import WORD_CHARS, rows_of, rows_of_words
-
     data = begin.encode().translate(_WORD_BYTES)
     found = set(data.decode().split())
     number, time = not _NUMBER_WORDS.isdisjoint(found), not _TIME_WORDS.isdisjoint(found)
@@ -438,8 +435,6 @@ def _similar(words: Words, chat: _Chat, near: Mapping[Term, Mapping[int, float]]
 
 def _near_rows(query: Query, words: Words, chat: _Chat) -> dict[Term, dict[int, float]]:
     """Return by term and candidate how near its nearest word is to the term, 0 to 1."""
-    from memdb.embeddings.static_model import near_rows
-
     names = query.names()
     asked = {
         term.words[0]: term
