@@ -142,6 +142,9 @@ CHECKS: dict[str, Check] = {
 class Codec:
     """
     The fields of one kind of line, and both directions: row to line and line to row.
+
+    Attributes:
+        fields: Their names, in the order of an export.
     """
 
     def __init__(
@@ -170,6 +173,7 @@ class Codec:
             name: own.get(name) or (time_value if name.endswith("_ms") else CHECKS[name])
             for name in fields.split()
         }
+        self.fields = tuple(self._checks)
         names = self._checks.keys()
         self._names = {True: names, False: names - {*exported_only.split()}}
         self._needs = {True: f"{needs} {exported_needs}".split(), False: needs.split()}

@@ -8,7 +8,7 @@ keeps its seq if that is free.
 
 from __future__ import annotations
 
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from memdb.engine.branches import Run, branches_of
@@ -111,6 +111,9 @@ MESSAGE = Codec(
         "uid": unchecked,
     },
 )
+# Of a line with a message, in its order; all but the first three are those of a `Message`.
+LINE_FIELDS = ("kind", *MESSAGE.fields)
+_line_values = attrgetter(*LINE_FIELDS[3:])
 _draft_values = itemgetter(*NewMessage._fields)
 PLAIN = ("session", "seq", "role", "text", "tokens", "counter", "created_ms", "uid")
 PLAIN_FIELDS = frozenset(PLAIN)
@@ -158,7 +161,8 @@ def _export_messages(
     after = 0
     while page := messages.list_own(tx, session, name, after, MAX_SEQ, PAGE):
         for message in page:
-            yield MESSAGE.to_line(message, {"branch": branch})
+            values = zip(LINE_FIELDS, ("message", name, branch, *_line_values(message)), strict=True)
+            yield {field: value for field, value in values if value is not None}
         after = page[-1].seq
 
 
