@@ -636,6 +636,40 @@ def test_another_programs_tables_are_left_alone(
             connection.execute("INSERT INTO memdb_format VALUES (1, 1)")
 
 
+def test_each_schema_has_a_memory_of_its_own(postgres_databases: Any) -> None:
+    """The first of the search path; its name is any that the server takes."""
+    with postgres_databases.bare(with_tables=True) as address:
+        for name in ("team", '"Two words"'):
+            postgres_databases.run_sql(address, f"CREATE SCHEMA {name}")
+        option = "?options=-csearch_path%3D{},public"
+        places = [
+            address,
+            address + option.format("team"),
+            address + option.format("%22Two%5C%20words%22"),
+        ]
+        for number, place in enumerate(places):
+            with memdb.open(place) as db:
+                assert db.scopes() == []
+                db.scope(f"user{number}").remember("Ann likes tea.")
+                assert db.file.info().size_bytes > 100_000
+                assert db.file.check(deep=True) == []
+        for number, place in enumerate(places):
+            with memdb.open(place) as db:
+                assert [one.user for one in db.scopes()] == [f"user{number}"]
+                assert db.scope(f"user{number}").recall("What does Ann like?", 3).hits
+
+
+def test_a_search_path_that_cannot_be_used(postgres_databases: Any) -> None:
+    """Without its schema, and without that of pgvector: the error says which."""
+    with postgres_databases.bare() as address:
+        with pytest.raises(memdb.IOFailed, match="CREATE SCHEMA"):
+            memdb.open(f"{address}?options=-csearch_path%3Dnowhere")
+        postgres_databases.run_sql(address, "CREATE EXTENSION vector")
+        postgres_databases.run_sql(address, "CREATE SCHEMA team")
+        with pytest.raises(memdb.Unsupported, match="name,public"):
+            memdb.open(f"{address}?options=-csearch_path%3Dteam")
+
+
 def test_a_database_that_is_not_there(address: str, open_engine: Callable[..., Any]) -> None:
     """The error says to create it, and repeats no password."""
     place = address.rpartition("/")[0].replace("memdb@", "memdb:s3cret@") + "/nowhere"

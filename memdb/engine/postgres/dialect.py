@@ -94,7 +94,7 @@ UNION ALL
 SELECT name || chr(10) || value FROM settings
 UNION ALL
 SELECT CAST(relname AS TEXT) FROM pg_class
-WHERE relnamespace = to_regnamespace(current_schema())
+WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))
 UNION ALL
 SELECT model FROM embedding_spaces
 UNION ALL

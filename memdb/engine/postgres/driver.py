@@ -106,6 +106,10 @@ ERRORS: dict[str, tuple[type[StorageError], str]] = {
     "23": (StorageError, "a rule of the schema was broken; please report it"),
     "23505": (Busy, "another process stored the same at the same time: try again"),
     "23503": (Busy, "another process removed what this refers to: try again"),
+    "3F": (
+        IOFailed,
+        "no schema of the search_path is there: create it (CREATE SCHEMA), or correct its name",
+    ),
     "40": (Busy, "another transaction was in the way: try again"),
     "42": (Corrupt, "the tables are not those of memdb: run `memdb check` on the database"),
     "42501": (
@@ -137,6 +141,11 @@ def translate(error: Any, where: str) -> MemDBError:
         return Unsupported(
             f"{where} has no pgvector: install it on the server (Debian: postgresql-NN-pgvector), "
             "and try again"
+        )
+    if code == "42704" and any(f'type "{one}"' in str(error) for one in ("vector", "halfvec")):
+        return Unsupported(
+            f"{where} has pgvector in a schema that the search_path lacks: add that schema, as in "
+            "options=-csearch_path%3Dname,public, and try again"
         )
     if code == "42501" and 'extension "vector"' in str(error):
         return Unsupported(

@@ -40,14 +40,15 @@ MAX_FINDINGS = 20
 
 SELECT_TABLES = """/* maintenance.pg_tables */
 SELECT CAST(relname AS TEXT), CAST(relkind AS TEXT) FROM pg_class
-WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p', 'v', 'm')
+WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))
+  AND relkind IN ('r', 'p', 'v', 'm')
 ORDER BY relname
 """
 
 SELECT_INVALID = """/* maintenance.pg_invalid */
 SELECT CAST(indexrelid AS regclass)::text FROM pg_index
 WHERE NOT indisvalid AND indrelid IN (
-  SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(current_schema())
+  SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))
 )
 ORDER BY 1
 """
@@ -67,7 +68,7 @@ SELECT
   END AS store,
   CAST(sum(pg_total_relation_size(oid)) AS BIGINT)
 FROM pg_class
-WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r'
+WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind = 'r'
 GROUP BY store
 ORDER BY store
 """

@@ -109,7 +109,9 @@ CREATE TABLE watchers (
 """
 
 SELECT_META_TABLE = """/* schema.has_meta */
-SELECT to_regclass('meta') IS NOT NULL, to_regclass('memdb_format') IS NOT NULL
+SELECT
+  to_regclass(quote_ident(current_schema()) || '.meta') IS NOT NULL,
+  to_regclass(quote_ident(current_schema()) || '.memdb_format') IS NOT NULL
 """
 
 SELECT_FORMAT = """/* schema.format */

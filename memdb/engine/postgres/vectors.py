@@ -102,7 +102,7 @@ SELECT CAST(relname AS TEXT)
 FROM pg_class
 WHERE
   relkind = 'i'
-  AND relnamespace = to_regnamespace(current_schema())
+  AND relnamespace = to_regnamespace(quote_ident(current_schema()))
   AND relname ~ '^vectors_hnsw_[0-9]+_[a-z]+_[0-9]+$'
   AND CAST(split_part(relname, '_', 3) AS BIGINT) NOT IN (SELECT space_no FROM embedding_spaces)
 ORDER BY relname
