@@ -213,6 +213,8 @@ def _losses(row: Ranked, last: Ranked) -> str:
 def _reason_without_place(question: Question, message: Message) -> str:
     """Say why a message was not ranked at all."""
     request = question.request
+    if not message.text.strip():
+        return "It has no text."
     if not request.since_ms <= message.created_ms < request.until_ms:
         return "It was said outside of the time that is asked for."
     words = set(query_words(f"{message.author or ''} {message.text}"))

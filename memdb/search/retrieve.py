@@ -251,7 +251,8 @@ def find_messages(
     request = question.request
     ids = best(fused, max(SECOND_STAGE, request.depth if request.group else 2 * request.depth))
     is_dated = question.query.is_dated
-    found = messages.features(tx, ids) if ids else ()
+    # What stands beside a hit may be a message without words, which answers nothing.
+    found = [row for row in messages.features(tx, ids) if row[1].strip()] if ids else []
     rows = {
         key: row_of(text, author, created_ms, role, read_spans(spans) if is_dated else ())
         for key, text, author, created_ms, role, spans in found

@@ -442,6 +442,20 @@ def test_why_says_where_nothing_is_shared() -> None:
         assert "shares no word" in db.scope("ann").why("tea", "s", 8).reason
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_a_message_without_words_beside_a_hit_is_no_hit(db: MemDB, text: str) -> None:
+    """It answers nothing, however near it stands to the words of the question."""
+    chat = db.scope("ann").session("trip")
+    chat.append("user", text)
+    chat.append("user", "We fly to Oslo on 3 May.")
+    chat.append("user", text)
+
+    hits = db.scope("ann").recall("when do we fly to Oslo?", kinds=["message"])
+
+    assert [hit.source.seq for hit in hits] == [2]
+    assert db.scope("ann").why("when do we fly to Oslo?", "trip", 1).reason == "It has no text."
+
+
 def test_a_misspelt_name_finds_what_the_person_said(db: MemDB) -> None:
     """The author counts, and a name that the scope talks about is nobody's misspelt name."""
     session = db.scope("ann").session("s")
