@@ -129,7 +129,9 @@ def test_a_plain_copy_has_a_table_of_items(db: MemDB, tmp_path: Path) -> None:
     assert rows[2] == ("k2", '["n", "x"]', str(2**70), None)
     assert rows[6][3] == "AP8="
     assert connection.execute("SELECT value FROM state").fetchall() == [(str(-(2**70)),)]
-    shown = [*db.query("SELECT namespace, key, value, size_bytes, revision FROM items_view")]
+    shown = [
+        *db.query("SELECT namespace, key, value, size_bytes, revision FROM items_view ORDER BY key")
+    ]
     assert shown[3] == {
         "namespace": "n/x",
         "key": "k3",
