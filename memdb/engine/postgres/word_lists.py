@@ -53,7 +53,7 @@ class NewLists:
         """Return (key, block, list), as the index has them in order."""
         found = []
         for block, rows in self._blocks.items():
-            refs = [packed([ref]) for ref, _ in rows]
+            refs = [ref.to_bytes(8, "big")[2:] for ref, _ in rows]  # as `packed` has them
             if self.kind == "archived":
                 found.append((EVERY.encode(), block, b"".join(refs)))
             keys, numbers = inverted([columns for _, columns in rows])
