@@ -132,6 +132,7 @@ class ContextService:
                 target = find_session(tx, owner, session)
                 if target is not None:
                     messages.expect_last(tx, target, session, FIRST_PAGE)
+                    owner.shared().expect(tx)
                 if target is None or not (count_use and self.summaries.is_behind(tx, target)):
                     return self._window(tx, owner, session, budget_tokens)
             self.summaries.drain(target)
