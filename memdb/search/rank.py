@@ -19,7 +19,7 @@ from memdb.models.record import Record
 from memdb.search.candidates import Worth, fuse, top
 from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
-from memdb.search.relevance import Evidence, Relevance, relevance
+from memdb.search.relevance import NOTHING, Evidence, Relevance, relevance
 from memdb.search.weights import (
     DOCUMENTS,
     EQUAL,
@@ -291,6 +291,11 @@ def rank_vectors(question: Question, candidates: Candidates, weights: Weights) -
         for key in top(scores, question.request.depth)
     ]
     return Ranking(candidates.corpus, ranked, None)
+
+
+def rank_nothing(corpus: Corpus) -> Ranking:
+    """Return the ranking of a corpus in which nothing can be found."""
+    return Ranking(corpus, [], NOTHING)
 
 
 def _relevance(question: Question, candidates: Candidates, ranked: Sequence[Ranked]) -> Relevance:

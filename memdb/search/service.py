@@ -20,8 +20,9 @@ from memdb.search.embed import Embedding, embed_question
 from memdb.search.kinds import kinds_of
 from memdb.search.load import explain_nothing, explain_place, load_hits, load_sessions
 from memdb.search.parse import NO_SPAN
+from memdb.search.rank import rank_nothing
 from memdb.search.request import MAX_LIMIT
-from memdb.search.retrieve import Authors, expect_question, read_question
+from memdb.search.retrieve import Authors, expect_question, find_texts, read_question
 from memdb.search.weights import FLOOR, LATE_ROWS, MAX_TERMS, SECOND_STAGE, widened
 from memdb.tables import messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
@@ -320,6 +321,8 @@ class SearchService:
     def _rank_one(
         self, tx: Tx, question: Question, kind: Kind, corpus: Corpus, vector: Vector | None
     ) -> Ranking:
+        if not corpus.total or (kind.find is find_texts and not corpus.terms()):
+            return rank_nothing(corpus)  # of most scopes two of four kinds
         is_message = kind.name == "message"
         own = self._message_weights if is_message else self._document_weights
         weights = own or kind.weights(None if vector is None else vector.model)
