@@ -114,7 +114,7 @@ def main() -> None:
         assert empty is not None
         assert full is not None
         print(f"{count:,} x {dim}: {(full[0] - empty[0]) / stored.nbytes:.3f} x the floats on disk")
-        imported = sketches._numpy
+        imported = sketches.loaded_numpy
         with database.read() as tx:
 
             def nearest(
@@ -129,12 +129,12 @@ def main() -> None:
                 best = np.argpartition(-(unit[::every] @ query), 10)[:10]
                 return list(refs[::every][best].tolist())
 
-            def without_numpy(query: np.ndarray) -> list[int]:
-                sketches._numpy = lambda: None
+            def without_numpy(query: np.ndarray, *, exact: bool = False) -> list[int]:
+                sketches.loaded_numpy = lambda: None
                 try:
-                    return nearest(query)
+                    return nearest(query, exact=exact)
                 finally:
-                    sketches._numpy = imported
+                    sketches.loaded_numpy = imported
 
             def vec0(query: np.ndarray, only: str = "") -> list[int]:
                 sql = "SELECT rowid FROM v WHERE e MATCH ? AND scope = 1 AND k = 10" + only
@@ -145,6 +145,7 @@ def main() -> None:
                 "memdb with numpy": nearest,
                 "memdb without numpy": without_numpy,
                 "memdb exact": lambda query: nearest(query, exact=True),
+                "exact without numpy": lambda query: without_numpy(query, exact=True),
                 "sqlite-vec vec0": vec0,
                 "memdb filtered": lambda query: nearest(query, allowed=let_through),
                 "vec0 filtered": lambda query: vec0(query, " AND tag = 0"),

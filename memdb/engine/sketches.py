@@ -15,7 +15,7 @@ import sys
 from array import array
 from itertools import accumulate, pairwise
 from math import sqrt
-from operator import and_, mul
+from operator import mul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class SketchIndex:
         """
         SketchIndex.compared += self.size
         mask = self._mask(span, allowed)
-        numpy = _numpy()
+        numpy = loaded_numpy()
         if numpy is None:
             places = nearest_places(self._measure(vector), wanted, mask)
         else:
@@ -224,21 +224,18 @@ class SketchIndex:
     def _mask(self, span: tuple[int, int], allowed: Collection[int] | None) -> bytes | None:
         """Return 1 for each place whose ref counts, else 0; None if all do."""
         low, high = span
-        if allowed is not None and not isinstance(allowed, (set, frozenset, dict)):
-            allowed = set(allowed)
+        marks: dict[int, bytearray] = {}
+        for ref in allowed or ():
+            if low <= ref <= high:
+                marks.setdefault(ref & ~255, bytearray(256))[ref & 255] = 1
         parts = []
         for _, base, slots in self._groups:
-            inside = low <= base and base | 255 <= high
-            if inside and allowed is None:  # the quick way for all but the ends of a span
-                parts.append(b"\1" * len(slots))
-                continue
-            refs = [base | slot for slot in slots]
             if allowed is not None:
-                part = bytes(map(allowed.__contains__, refs))
-            if not inside:
-                counts = bytes([low <= ref <= high for ref in refs])
-                part = counts if allowed is None else bytes(map(and_, part, counts))
-            parts.append(part)
+                parts.append(slots.translate(marks[base]) if base in marks else bytes(len(slots)))
+            elif low <= base and base | 255 <= high:  # all but the ends of a span
+                parts.append(b"\1" * len(slots))
+            else:
+                parts.append(bytes([low <= base | slot <= high for slot in slots]))
         mask = b"".join(parts)
         return mask if b"\0" in mask else None
 
@@ -343,7 +340,7 @@ def nearest_places(measured: bytes, wanted: int, mask: bytes | None = None) -> l
     return places if mask is None else [place for place in places if mask[place]]
 
 
-def _numpy() -> ModuleType | None:
+def loaded_numpy() -> ModuleType | None:
     """Return numpy once it is worth its import; None without it, or with one before 2."""
     module = sys.modules.get("numpy")
     if module is None and SketchIndex.compared > WORTH_NUMPY:

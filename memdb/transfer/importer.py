@@ -291,8 +291,7 @@ class _Sink:
                 return
             if line is not None:
                 lines.append((item.kind, line))
-                if item.kind in SIZES:
-                    size += SIZES[item.kind](line)
+                size += _size_of(item.kind, line)
         if len(lines) < len(items):
             for item in items:
                 if item.kind == LEFT_OUT:
@@ -558,13 +557,9 @@ class _Sink:
                 others.settle_sessions(self._target, tx)
 
 
-def _artifact_bytes(line: Any) -> int:
-    data = line.fields["data"]
-    return len(data) if isinstance(data, bytes) else CHUNK_BYTES
-
-
-# About how many bytes of a row a chunk has to hold, by kind; of other kinds its lines are few.
-SIZES: dict[str, Callable[[Any], int]] = {
-    "artifact": _artifact_bytes,
-    "item": lambda line: len(line.draft.value or line.draft.data or b""),
-}
+def _size_of(kind: str, line: Any) -> int:
+    """Return about how many bytes of a row a chunk has to hold."""
+    if kind == "artifact":
+        data = line.fields["data"]
+        return len(data) if isinstance(data, bytes) else CHUNK_BYTES
+    return len(line.draft.value or line.draft.data or b"") if kind == "item" else 0

@@ -161,8 +161,9 @@ def _export_messages(
     after = 0
     while page := messages.list_own(tx, session, name, after, MAX_SEQ, PAGE):
         for message in page:
-            values = zip(LINE_FIELDS, ("message", name, branch, *_line_values(message)), strict=True)
-            yield {field: value for field, value in values if value is not None}
+            values = ("message", name, branch, *_line_values(message))
+            line = zip(LINE_FIELDS, values, strict=True)
+            yield {field: value for field, value in line if value is not None}
         after = page[-1].seq
 
 

@@ -64,7 +64,7 @@ def _read_export(request: Request) -> Read:
     for place, number, line in _lines(request):
         try:
             given = parse_line(number, line)
-            if type(given) is dict and given.get("kind") == "message" and NUMBERED <= given.keys():
+            if type(given) is dict and given.get("kind") == "message" and given.keys() >= NUMBERED:
                 del given["kind"]  # as nearly all lines
                 items = [Item(place, "message", given)]
             else:
