@@ -265,7 +265,7 @@ export function around(selector) {
 }
 
 /** Return whether a character is still being composed. @param {Event} event */
-export const isComposing = (event) => event instanceof InputEvent && event.isComposing;
+export const isComposing = (event) => (event instanceof InputEvent || event instanceof KeyboardEvent) && event.isComposing;
 
 /** @param {EventTarget | null} node */
 export const isField = (node) => node instanceof Element && node.matches("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable]");

@@ -13,6 +13,9 @@ declare namespace Page {
   /** What stands in an address. */
   type Place = Record<string, string | undefined>;
   type Id = number | string;
+  /** What an artifact is known by. */
+  type ArtifactName = Pick<Api.ArtifactVersion, "session" | "name"> & { version?: number };
+  type Named = Pick<Api.SessionInfo, "name" | "title">;
 
   interface Scope { user: string; app: string }
   interface About { file: string; read_only: boolean; asks_network: boolean }

@@ -16,19 +16,26 @@ export async function mount(root, ctx) {
   const panes = h("div", { class: "panes" }, list, detail);
   const rows = h("div", {});
   let params = ctx.params;
+  /** @type {string | null} */
   let open = null;
+  /** @type {Api.ArtifactVersion[]} */
   let versions = [];
   fill(root, panes);
   fill(list, headOf(h("h1", { tabindex: -1 }, "Artifacts")), rows);
 
+  /** @param {Api.ArtifactVersion} one */
   const isImage = (one) => IMAGES.has(one.mime) && one.size_bytes <= MOST_IMAGE;
+  /** @param {Page.ArtifactName} one */
   const at = (one, version = one.version) => ({ ...ctx.scope, session: one.session, name: one.name, version });
+  /** @param {Page.ArtifactName} one */
   const keyOf = (one) => JSON.stringify([one.session ?? null, one.name]);
+  /** @param {Api.ArtifactVersion} one @param {string} className */
   const image = (one, className) => {
     const node = h("img", { class: className, src: address("artifact/bytes", at(one)), alt: `version ${one.version} of ${shown(one.name)}`, loading: "lazy" });
     node.addEventListener("error", () => node.replaceWith(h("span", { class: "meta" }, "not shown: no image, or too large")));
     return node;
   };
+  /** @type {KeyedList<"artifacts">} */
   const keyed = new KeyedList(list, rows, {
     noun: "artifacts", query: () => ctx.scope,
     draw: (one) => h("a", { class: "row", "data-go": true, "data-row": true, "data-key": keyOf(one), href: ctx.href("artifacts", { session: one.session, name: one.name }), "aria-current": keyOf(one) === open ? "true" : null },
@@ -44,8 +51,10 @@ export async function mount(root, ctx) {
     fill(detail, h("div", { class: "empty" }, "Choose an artifact."));
   }
 
+  /** @param {Page.ArtifactName & { version: number }} one */
   const textOf = (one) => getText("artifact/bytes", at(one));
 
+  /** @param {Api.ArtifactVersion} one @param {HTMLElement} holder */
   async function drawBody(one, holder) {
     if (isImage(one)) { fill(holder, image(one, "thumb")); return; }
     if (one.size_bytes > MOST_SHOWN) { fill(holder, h("p", {}, `${size(one.size_bytes)}: too large to show here. Download it.`)); return; }
@@ -53,6 +62,7 @@ export async function mount(root, ctx) {
     fill(holder, h("pre", {}, longWords(await textOf(one), "code")));
   }
 
+  /** @param {Api.ArtifactVersion} one @param {Api.ArtifactVersion} other @param {HTMLElement} holder */
   async function drawDiff(one, other, holder) {
     if (one.size_bytes > MOST_SHOWN || other.size_bytes > MOST_SHOWN) { fill(holder, h("p", {}, "Too large to compare here: download both.")); return; }
     const [before, after] = await Promise.all([textOf(other), textOf(one)]);
@@ -75,8 +85,10 @@ export async function mount(root, ctx) {
       ctx.setTitle(name ?? "");
       const heading = h("h2", { tabindex: -1 }, h("span", { class: "kind-artifact" }, "▤ "), words(shown(name)));
       const body = h("div", { class: "wide" });
+      /** @param {number} [version] @param {number} [other] */
       const link = (version, other) => ctx.href("artifacts", { session, name, version, against: other });
       const source = one.message_session ? h("a", { "data-go": true, href: ctx.href("conversations", { session: one.message_session, at: one.message_seq }) }, `${shown(one.message_session)}#${one.message_seq}`) : null;
+      /** @param {number} [version] */
       const remove = async (version) => {
         const what = version ? `version ${version}` : `all ${plural(versions.length, "version")}`;
         const { close } = ctx.dialog(`Delete ${what}?`, h("p", {}, words(shown(name))), h("ul", {}, versions.filter((v) => !version || v.version === version).map((v) => h("li", {}, `version ${v.version}, ${size(v.size_bytes)}, ${day(v.created_ms)}`))), h("p", { class: "meta" }, "There is no undo."),
@@ -106,7 +118,7 @@ export async function mount(root, ctx) {
           versions.length > 1 && h("label", {}, "Compare with", h("select", { onchange: (event) => ctx.go("artifacts", { session, name, version: one.version, against: event.target.value }) },
             h("option", { value: "" }, "nothing"), versions.filter((version) => version !== one).map((version) => h("option", { value: version.version, selected: version === against }, `v${version.version}`)))),
           ctx.readOnly ? null : [TEXT.test(one.mime ?? "") && one.size_bytes <= 500000 ? button("Save a new version …", save) : null,
-            versions.length > 1 && button("Delete this version …", () => remove(one.version), { class: "danger" }), button(versions.length > 1 ? "Delete all versions …" : "Delete …", () => remove(null), { class: "danger" })]),
+            versions.length > 1 && button("Delete this version …", () => remove(one.version), { class: "danger" }), button(versions.length > 1 ? "Delete all versions …" : "Delete …", () => remove(), { class: "danger" })]),
         body);
       if (isFocus) offerFocus(heading);
       if (against) await drawDiff(one, against, body);
@@ -120,6 +132,7 @@ export async function mount(root, ctx) {
   if (params.name) await openArtifact();
   else drawNone();
   await loading;
+  /** @param {number} by */
   const step = (by) => () => {
     if (open === null) return false;
     const at = versions.findIndex((one) => one.version === (Number(params.version) || versions[0]?.version));

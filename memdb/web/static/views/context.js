@@ -7,15 +7,21 @@ const SHAPES = ["openai", "anthropic"];
 const STEPS = 200;
 const LEAST = 200;
 const MOST = 128000;
+/** @param {number} step */
 const toBudget = (step) => Math.round((LEAST * (MOST / LEAST) ** (step / STEPS)) / 10) * 10;
+/** @param {number} budget */
 const toStep = (budget) => Math.round((Math.log(budget / LEAST) / Math.log(MOST / LEAST)) * STEPS);
+/** @param {string} text @param {number} most */
 const begin = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
+/** @param {Api.Piece} piece */
 const nameOf = (piece) => `${piece.kind} ${piece.session ?? ""} ${piece.first_seq ?? ""}-${piece.last_seq ?? ""} ${piece.ref ?? ""}`;
 
 /** @type {Page.Mount} */
 export async function mount(root, ctx) {
   let params = ctx.params;
+  /** @type {Api.ContextWindow | null} */
   let before = null; // the pieces of the budget that is compared with
+  /** @type {Api.ContextWindow | null} */
   let current = null;
   let isAsked = !ctx.about.asks_network; // a server is asked for a vector on Enter alone
   const heading = h("h1", { tabindex: -1 }, "Context");
@@ -43,6 +49,7 @@ export async function mount(root, ctx) {
   const query = () => ({ ...ctx.scope, session: params.session, budget_tokens: Number(params.budget) || 4000, query: (isAsked && params.q) || null });
   const ask = newest((signal) => get("context", query(), { signal }));
 
+  /** @param {Api.Piece} piece */
   function where(piece) {
     if (piece.session !== null && piece.first_seq !== null) {
       const range = piece.last_seq !== null && piece.last_seq !== piece.first_seq ? `${piece.first_seq}–${piece.last_seq}` : piece.first_seq;
@@ -51,6 +58,7 @@ export async function mount(root, ctx) {
     return piece.first_seq !== null && params.session ? h("a", { "data-go": true, href: ctx.href("conversations", { session: params.session, at: piece.first_seq }) }, `#${piece.first_seq}${piece.last_seq !== piece.first_seq ? `–${piece.last_seq}` : ""}`) : null;
   }
 
+  /** @param {Api.Piece} piece */
   function drawPiece(piece) {
     const head = [h("span", { class: `kind kind-${piece.kind}` }, shown(piece.kind)), " ", h("span", { class: "meta" }, `${plural(piece.tokens, "token")} · ${shown(piece.reason)} `), where(piece)];
     if (piece.kind === "entry" && piece.ref) head.push(" ", h("a", { "data-go": true, href: ctx.href("entries", { entry: piece.ref }) }, "entry"));
@@ -61,11 +69,12 @@ export async function mount(root, ctx) {
   }
 
   function drawCompare() {
-    if (!before) { fill(compare); return; }
+    if (!before || !current) { fill(compare); return; }
     const then = new Map(before.pieces.map((piece) => [nameOf(piece), piece]));
     const now = new Map(current.pieces.map((piece) => [nameOf(piece), piece]));
     const came = current.pieces.filter((piece) => !then.has(nameOf(piece)));
     const went = before.pieces.filter((piece) => !now.has(nameOf(piece)));
+    /** @param {Api.Piece[]} all @param {string} sign @param {string} className */
     const draw = (all, sign, className) => all.map((piece) => h("tr", { class: className }, h("td", {}, sign), h("td", {}, shown(piece.kind)), h("td", { class: "num" }, number(piece.tokens)), h("td", {}, longWords(piece.text ?? piece.reason))));
     fill(compare, h("h2", {}, `${number(before.budget_tokens)} → ${number(current.budget_tokens)} tokens`), h("div", { class: "wide" },
       came.length + went.length ? h("table", {}, h("tbody", {}, draw(came, "+", "added"), draw(went, "−", "removed"))) : h("p", {}, "The same pieces.")),
@@ -109,6 +118,7 @@ export async function mount(root, ctx) {
   // At most one in two seconds, however often somebody writes.
   let waiting = 0;
   const changed = () => { waiting ||= setTimeout(() => { waiting = 0; load(); }, 2000); };
+  /** @param {number} value */
   const setBudget = (value) => { params = { ...params, budget: String(value) }; slider.setAttribute("aria-valuetext", `${number(value)} tokens`); later(); };
   slider.addEventListener("input", () => { budget.value = String(toBudget(Number(slider.value))); setBudget(Number(budget.value)); });
   budget.addEventListener("change", () => { if (Number(budget.value) >= 1) { slider.value = String(toStep(Number(budget.value))); setBudget(Math.round(Number(budget.value))); } });
@@ -118,6 +128,7 @@ export async function mount(root, ctx) {
   shape.addEventListener("change", () => { params = { ...params, shape: shape.value }; address(); drawSent(); });
   details.addEventListener("toggle", drawSent);
 
+  /** @param {Page.Named} one */
   const option = (one) => h("option", { value: one.name }, shown(one.title ?? one.name));
   async function start() {
     if (ctx.scope.user === undefined) { fill(pieces, h("div", { class: "empty" }, "Nothing said yet: a context is built of conversations.")); return; }

@@ -4,8 +4,12 @@ import { address, failure, get, getText, send } from "../http.js";
 import { FeedList, KeyedList } from "../list.js";
 import { openForget } from "./forget.js";
 
+/** @typedef {{ text: string, expanded: Set<string>, isClosed: boolean }} Kept */
+
+/** @type {Record<string, string>} */
 const LETTER = { user: "U", assistant: "A", tool: "⚙", system: "S" };
 
+/** @param {Page.Part} part @param {number} index @param {Page.Message} message @param {Page.Context} ctx */
 function drawPart(part, index, message, ctx) {
   if (typeof part?.text === "string" && !part.base64_bytes) return longWords(part.text, "words read");
   const kind = shown(part?.type ?? "part");
@@ -20,11 +24,12 @@ function drawPart(part, index, message, ctx) {
   return h("details", {}, h("summary", {}, `${kind} ${shown(part?.name ?? "")}`, bytes ? `, ${size(bytes)}` : ""), raw);
 }
 
-/** Return one message as an article. */
+/** Return one message as an article. @param {Page.Message} message @param {{ selected: Set<number>, select: (seq: number, on: boolean) => void, ctx: Page.Context }} more */
 function drawMessage(message, { selected, select, ctx }) {
   const name = shown(message.author ?? message.role);
   const box = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select message ${message.seq}`, checked: selected.has(message.seq),
     onchange: (event) => select(message.seq, event.target.checked) });
+  /** @type {Page.Part[] | null} */
   const parts = message.parts?.length ? message.parts : null;
   const isCut = message.text_chars > message.text.length;
   const rest = isCut ? button(`all ${size(message.text_chars)}`, async () => {
@@ -44,8 +49,10 @@ function drawMessage(message, { selected, select, ctx }) {
  * The summaries of a session: roots at first, a level more at each click.
  *
  * *kept* is what is drawn of it: drawn anew, it stays in its place, and what is open stays open.
+ * @param {HTMLElement} holder @param {Page.Context} ctx @param {string} name @param {(seq: number) => unknown} jump @param {Kept} kept
  */
 async function drawTree(holder, ctx, name, jump, kept) {
+  /** @type {Api.Summary[]} */
   const roots = [];
   let first = 1;
   for (let round = 0; round < 20; round += 1) {
@@ -66,6 +73,7 @@ async function drawTree(holder, ctx, name, jump, kept) {
   kept.text = text;
   /** @type {Promise<void>[]} */
   const opened = [];
+  /** @param {Api.Summary} one */
   const drawNode = (one) => {
     const below = h("ul", { class: "tree" });
     const open = button("What it stands for", () => {
@@ -91,7 +99,7 @@ async function drawTree(holder, ctx, name, jump, kept) {
   const tail = roots.at(-1)?.last_seq ?? 0;
   const { scrollTop } = holder;
   const focused = holder.contains(document.activeElement) ? around("[data-id]")?.dataset.id : undefined;
-  fill(holder, headOf(h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement.removeAttribute("data-sheet"), { class: "only-narrow" })),
+  fill(holder, headOf(h("h2", {}, "Summary tree"), button("Close", () => holder.parentElement?.removeAttribute("data-sheet"), { class: "only-narrow" })),
     h("ul", { class: "tree" }, roots.map(drawNode)),
     h("p", { class: "meta" }, roots.length ? `After #${tail}: not yet summarised.` : "No summaries yet: all of it is sent as it is."));
   for (let next = opened.shift(); next; next = opened.shift()) await next; // which may open more
@@ -107,10 +115,15 @@ export async function mount(root, ctx) {
   const panes = h("div", { class: "panes three" }, list, reader, tree);
   fill(root, panes);
   const rows = h("div", {});
+  /** @type {string | null} */
   let open = null; // name of the session that is open
+  /** @type {FeedList | null} */
   let feed = null;
+  /** @type {Api.SessionHead | null} */
   let head = null;
+  /** @type {Set<number>} */
   const selected = new Set();
+  /** @type {number | null} */
   let last = null; // seq where a range of selected messages begins
   let params = ctx.params;
 
@@ -121,6 +134,7 @@ export async function mount(root, ctx) {
     return { refresh: async () => { location.reload(); }, update: async () => {} };
   }
 
+  /** @param {Api.SessionInfo} one @param {Api.SessionInfo | undefined} before */
   const drawSession = (one, before) => {
     const nodes = [];
     if (!before || day(before.updated_ms) !== day(one.updated_ms)) nodes.push(h("div", { class: "group" }, day(one.updated_ms)));
@@ -129,20 +143,23 @@ export async function mount(root, ctx) {
       h("span", { class: "meta one-line" }, shown(one.label ?? ""), ` · ${number(one.tokens)} tokens`, one.archived_count ? ` · ${Math.round((100 * one.archived_count) / one.message_count)} % archived` : "")));
     return nodes;
   };
+  /** @type {KeyedList<"sessions">} */
   const sessions = new KeyedList(list, rows, {
     noun: "sessions", query: () => ({ ...ctx.scope, order: "updated" }), draw: drawSession, failed: (error) => ctx.problem(error, () => sessions.load()),
     empty: () => h("div", { class: "empty" }, h("p", {}, "Nothing said yet."), h("p", {}, "Bring what you have: ", h("code", {}, "memdb import FILE conversations.json"))),
   });
   fill(list, headOf(h("h1", { tabindex: -1 }, "Conversations")), rows);
 
+  /** @param {number} seq */
   const light = (seq) => {
     for (const node of findAll(tree, ".node")) {
       node.toggleAttribute("data-lit", Number(node.dataset.first) <= seq && seq <= Number(node.dataset.last));
     }
   };
 
+  /** @type {Kept} */
   let kept = { text: "", expanded: new Set(), isClosed: true }; // of the summary tree
-  const drawSummaries = () => drawTree(tree, ctx, open, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }, kept)
+  const drawSummaries = () => open !== null && drawTree(tree, ctx, open, (seq) => { panes.removeAttribute("data-sheet"); jump(seq); }, kept)
     .then(() => feed?.report()).catch((error) => fill(tree, ctx.problem(error)));
 
   const closeSession = () => {
@@ -156,6 +173,7 @@ export async function mount(root, ctx) {
     panes.removeAttribute("data-open");
   };
 
+  /** @param {number} seq @param {boolean} on */
   const select = (seq, on) => {
     if (on) selected.add(seq);
     else selected.delete(seq);
@@ -166,6 +184,7 @@ export async function mount(root, ctx) {
     button("Forget …", () => openForget(ctx, { session: open, seqs: [...selected].sort((a, b) => a - b) }, async () => { selected.clear(); drawSelection(); await reopen(); }), { class: "danger" }),
     button("None", () => { selected.clear(); drawSelection(); findAll(reader, "article").forEach((row) => { const box = findCheck(row); if (box) box.checked = false; }); })] : null);
 
+  /** @param {number} seq */
   const jump = async (seq, focus = true) => {
     const row = await feed?.jump(seq, { focus });
     reader.querySelectorAll("[data-here]").forEach((one) => one.removeAttribute("data-here"));
@@ -173,6 +192,7 @@ export async function mount(root, ctx) {
     return row;
   };
 
+  /** @param {"compact" | "archive" | "unarchive"} noun @param {Page.Params} body @param {string} sentence */
   const run = (noun, body, sentence) => async () => {
     try {
       await send("POST", noun, { ...ctx.scope, session: open }, body);
@@ -184,7 +204,7 @@ export async function mount(root, ctx) {
   };
 
   const actions = () => {
-    const read = `read?${new URLSearchParams(Object.entries({ ...ctx.scope, session: open }).filter(([, value]) => value !== null && value !== undefined))}`;
+    const read = `read?${new URLSearchParams(Object.entries({ ...ctx.scope, session: open }).flatMap(([key, value]) => (value === null || value === undefined ? [] : [[key, value]])))}`;
     const { node, close } = ctx.dialog("Actions", h("div", { class: "tools" },
       h("a", { href: read, target: "_blank", rel: "noopener" }, "Plain text"),
       button("Copy all as Markdown", async () => { ctx.copy(await getText("messages", { ...ctx.scope, session: open, format: "md" })); }),
@@ -200,7 +220,7 @@ export async function mount(root, ctx) {
     find(node, "a, button")?.focus();
   };
 
-  const pill = button("", () => { pill.remove(); feed.missed = 0; feed.jump(head.last_seq, { end: true }); }, { class: "pill" });
+  const pill = button("", () => { pill.remove(); if (feed && head) { feed.missed = 0; feed.jump(head.last_seq, { end: true }); } }, { class: "pill" });
 
   async function reopen() {
     const seq = feed?.seen ?? null;
@@ -210,6 +230,7 @@ export async function mount(root, ctx) {
     sessions.load();
   }
 
+  /** @param {string} name @param {string | number | null | undefined} place */
   async function openSession(name, place, isFocus = true) {
     const at = Number.isSafeInteger(Number(place)) && Number(place) > 0 ? Number(place) : null;
     closeSession();
@@ -228,37 +249,39 @@ export async function mount(root, ctx) {
       if (status !== 404) return;
     }
     if (open !== name) return;
-    head = found;
-    if (!head || head.last_seq === undefined) {
+    if (found?.last_seq === undefined) {
       fill(reader, h("div", { class: "empty" }, h("p", {}, "There is no such conversation: it was forgotten, or never there.")));
       fill(tree);
       return;
     }
-    ctx.setTitle(head.title ?? name);
+    head = found;
+    ctx.setTitle(found.title ?? name);
     const where = h("span", { class: "meta num" }, "");
+    /** @param {number} seq */
     const tell = (seq) => {
-      const most = number(head.last_seq);
+      const most = number(head?.last_seq);
       where.style.minWidth = `${2 * most.length + 5}ch`; // its width depends on the count alone
       where.textContent = `#${number(seq)} of ${most}`;
       light(seq);
     };
-    const goTo = h("input", { type: "number", min: 1, max: head.last_seq, "aria-label": "Go to message number", placeholder: "#",
-      onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { goTo.blur(); ctx.change({ session: name, at: seq }); jump(Math.min(seq, head.last_seq)); } } });
+    const goTo = h("input", { type: "number", min: 1, max: found.last_seq, "aria-label": "Go to message number", placeholder: "#",
+      onchange: () => { const seq = Number(goTo.value); if (seq >= 1) { goTo.blur(); ctx.change({ session: name, at: seq }); jump(Math.min(seq, head?.last_seq ?? seq)); } } });
     goTo.style.width = "7rem";
-    const heading = h("h2", { tabindex: -1 }, words(shown(head.title ?? name)));
+    const heading = h("h2", { tabindex: -1 }, words(shown(found.title ?? name)));
     fill(reader, headOf(button("‹", () => ctx.up({}), { class: "quiet only-narrow", "aria-label": "Back to the list" }), heading, where, goTo,
       button("Summaries", () => panes.toggleAttribute("data-sheet"), { class: "only-narrow" }),
       button("Actions", actions, { title: "." }), selection));
     drawSelection();
     feed = new FeedList(reader, {
-      count: Math.max(1, head.last_seq),
+      count: Math.max(1, found.last_seq),
       load: async (first, limit) => /** @type {Page.Message[]} */ ((await get("messages", { ...ctx.scope, session: name, first_seq: first, limit, max_chars: FIRST_CHARS })).items),
       draw: (message) => drawMessage(message, { selected, select, ctx }),
+      name: shown(found.title ?? name),
       moved: (seq) => { if (feed) feed.seen = seq; tell(seq); },
       failed: (error) => { if (!reader.querySelector(".problem")) reader.append(ctx.problem(error, () => openSession(name, at))); },
     });
     if (at) await jump(at, isFocus);
-    else await feed.jump(head.last_seq, { end: true });
+    else await feed.jump(found.last_seq, { end: true });
     if (isFocus && !at) offerFocus(heading);
     if (open !== name) return;
     kept = { text: "", expanded: new Set(), isClosed: false };

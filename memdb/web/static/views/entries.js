@@ -24,10 +24,12 @@ export async function mount(root, ctx) {
   const filter = h("input", { type: "search", "aria-label": "Filter entries by words", placeholder: "filter" });
   const selected = new Set();
   const selection = h("div", { class: "tools" });
+  /** @type {Page.Id | null} */
   let last = null; // id where a range of selected entries begins
   let params = ctx.params;
   let span = [Date.now() - 86400000, Date.now()];
   let pinnedCategories = new Set();
+  /** @type {Page.Id | null} */
   let open = null;
   panes.style.gridTemplateColumns = "";
   fill(root, panes);
@@ -38,7 +40,9 @@ export async function mount(root, ctx) {
       link.click();
     })))), selection), rows);
 
+  /** @param {Api.Entry} entry */
   const isAlways = (entry) => entry.pinned || pinnedCategories.has(entry.category);
+  /** @param {Api.Entry} entry */
   const drawRow = (entry) => {
     const text = String(entry.text);
     const select = ctx.readOnly ? null : h("input", { type: "checkbox", "aria-label": `Select entry: ${shown(text.slice(0, 60))}`, checked: selected.has(entry.id),
@@ -66,8 +70,8 @@ export async function mount(root, ctx) {
     if (!params.q) { await keyed.load(); return; }
     try {
       const found = await get("recall", { ...ctx.scope, query: params.q, kinds: ["entry"], limit: 50, prefix: true, by: ctx.about.asks_network ? "words" : null, as_of: asOf(), categories: params.category && params.category !== "*" ? [params.category] : null });
-      const whole = await Promise.all(found.hits.map((hit) => get("entry", { ...ctx.scope, id: hit.source.entry_id }).catch(() => null)));
-      fill(rows, whole.some(Boolean) ? whole.filter(Boolean).map(drawRow) : h("div", { class: "empty" }, "No entry is that near."));
+      const whole = (await Promise.all(found.hits.map((hit) => get("entry", { ...ctx.scope, id: hit.source.entry_id }).catch(() => null)))).filter((one) => one !== null);
+      fill(rows, whole.length ? whole.map(drawRow) : h("div", { class: "empty" }, "No entry is that near."));
     } catch (error) {
       fill(rows, ctx.problem(error, load));
     }
@@ -80,7 +84,9 @@ export async function mount(root, ctx) {
     pinnedCategories = new Set(categories.items.filter((one) => one.pinned).map((one) => one.name));
     const total = found.rows.reduce((sum, row) => sum + row[1], 0);
     const pins = found.rows.reduce((sum, row) => sum + row[2], 0);
+    /** @param {number} count */
     const of = (count) => (asOf() ? "" : ` ${number(count)}`); // the counts are those of now
+    /** @param {string | undefined} value @param {Page.Child} text */
     const chip = (value, text) => button(text, () => { params = { ...params, category: value, entry: undefined }; address(); drawChips(); load(); },
       { class: "chip", "aria-pressed": String((params.category ?? "") === value) });
     fill(chips, chip("", `All${of(total)}`), pins > 0 && chip("*", `★ Pinned${of(pins)}`),
@@ -106,13 +112,14 @@ export async function mount(root, ctx) {
   }
 
   const actions = entryActions(ctx, (id) => done(id));
+  /** @param {Page.Id | null} id */
   async function done(id) {
     drawSelection();
     await Promise.all([load(), drawChips()]);
     if (id === null) {
       if (open !== null) { params = { ...params, entry: undefined }; open = null; address(); drawNone(); }
     } else if (open !== null) {
-      if (id !== open) { params = { ...params, entry: id }; address(); }
+      if (id !== open) { params = { ...params, entry: String(id) }; address(); }
       await openEntry(id, false);
     }
   }
@@ -124,6 +131,7 @@ export async function mount(root, ctx) {
 
   const drawGone = () => fill(detail, h("div", { class: "empty" }, "There is no such entry: it was forgotten, or never there."));
 
+  /** @param {Api.Entry} entry @param {Api.EntryVersion[]} history */
   function drawHistory(entry, history) {
     const versions = [...history, { ...entry, replaced_ms: null, reason: null }].sort((a, b) => b.version - a.version);
     return versions.map((one, index) => {
@@ -139,6 +147,7 @@ export async function mount(root, ctx) {
     });
   }
 
+  /** @param {Page.Id} id */
   async function openEntry(id, isFocus = true) {
     open = id;
     panes.setAttribute("data-open", "");
@@ -228,6 +237,7 @@ export async function mount(root, ctx) {
     return true;
   };
   const current = () => Number(around("[data-entry]")?.dataset.entry) || open;
+  /** @param {(id: Page.Id) => unknown} call */
   const write = (call) => () => { const id = current(); if (!id) return false; call(id); return true; };
   return {
     async update(next) {

@@ -4,12 +4,14 @@ import { wordDiff } from "../diff.js";
 import { failure, get, send } from "../http.js";
 import { openForget } from "./forget.js";
 
-/** Return the functions that change entries; each reads the entry's revision first, and can be undone. */
+/** Return the functions that change entries; each reads the entry's revision first, and can be undone. @param {Page.Context} ctx @param {(id: Page.Id | null) => unknown} done */
 export function entryActions(ctx, done) {
+  /** @param {Page.Id} id */
   const fresh = (id) => get("entry", { ...ctx.scope, id });
+  /** @param {Page.Id} id */
   const at = (id) => ({ ...ctx.scope, id });
 
-  /** Bring an earlier version back, as a new one. */
+  /** Bring an earlier version back, as a new one. @param {Page.Id} id @param {number} version */
   async function restore(id, version) {
     const now = await fresh(id);
     await send("POST", "entry/revert", at(id), { version }, now.etag);
@@ -39,6 +41,7 @@ export function entryActions(ctx, done) {
     }
   }
 
+  /** @param {Page.Id} id */
   async function edit(id) {
     let entry = await fresh(id);
     const text = h("textarea", { rows: 5, "aria-label": "Text", value: entry.text });
@@ -50,6 +53,7 @@ export function entryActions(ctx, done) {
       h("div", { class: "tools" }, h("label", {}, "Category", category), h("label", {}, "Importance", importance)), status,
       h("div", { class: "tools" }, save, button("Cancel", () => close())));
     const isChanged = () => text.value !== entry.text || category.value !== entry.category || Number(importance.value) !== entry.importance;
+    /** @param {Event} event */
     const warn = (event) => { if (node.isConnected && isChanged()) event.preventDefault(); };
     addEventListener("beforeunload", warn);
     node.addEventListener("close", () => removeEventListener("beforeunload", warn));
@@ -90,17 +94,20 @@ export function entryActions(ctx, done) {
     }
   }
 
+  /** @param {Page.Id} id */
   async function pin(id) {
     const entry = await fresh(id);
     await change(entry, entry.pinned ? "Unpinned." : "Pinned: it is in every context.", () => send("POST", entry.pinned ? "entry/unpin" : "entry/pin", at(id), {}, entry.etag));
   }
 
+  /** @param {Page.Id} id */
   async function trust(id) {
     const entry = await fresh(id);
     const next = { trusted: "untrusted", untrusted: "flagged", flagged: "trusted" }[entry.trust] ?? "trusted";
     await change(entry, `Now ${next}.`, () => send("PUT", "entry/trust", at(id), { trust: next }, entry.etag));
   }
 
+  /** @param {Page.Id} id */
   async function switchActive(id) {
     const entry = await fresh(id);
     try {
@@ -113,11 +120,14 @@ export function entryActions(ctx, done) {
     }
   }
 
+  /** @param {Page.Id} id */
   async function supersede(id) {
     const entry = await fresh(id);
     const text = h("textarea", { rows: 3, "aria-label": "What is true now", placeholder: "What is true now" });
     const others = h("div", {});
+    /** @param {Page.Id} newId */
     const isReplaced = async (newId) => (await fresh(id)).superseded_by === newId;
+    /** @param {Page.Id} newId @param {boolean} isNew */
     const finish = async (newId, isNew) => {
       try {
         // What remembers a text may have seen by itself that it replaces the old one.
@@ -149,10 +159,11 @@ export function entryActions(ctx, done) {
       }, { class: "primary" }), button("Cancel", () => close())), h("h3", {}, "Or by one that is there"), others);
     text.focus();
     const found = await get("recall", { ...ctx.scope, query: entry.text.slice(0, 300), kinds: ["entry"], limit: 8, by: ctx.about.asks_network ? "words" : null }).catch(() => ({ hits: [] }));
-    fill(others, found.hits.filter((hit) => hit.source.entry_id !== id).map((hit) =>
-      h("div", { class: "card spread" }, words(hit.text), button("By this", () => finish(hit.source.entry_id, false), { "aria-label": `Supersede by: ${hit.text.slice(0, 80)}` }))));
+    fill(others, found.hits.map(({ text: said, source: { entry_id: other } }) => other !== null && other !== id &&
+      h("div", { class: "card spread" }, words(said), button("By this", () => finish(other, false), { "aria-label": `Supersede by: ${said.slice(0, 80)}` }))));
   }
 
+  /** @param {Page.Id} id @param {() => unknown} [after] */
   const forget = (id, after) => openForget(ctx, { entry: id }, after ?? (() => done(null)));
   return { edit, pin, trust, switchActive, supersede, restore, forget };
 }

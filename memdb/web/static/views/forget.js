@@ -1,16 +1,18 @@
 // Removal: choose, look at every row that goes, then do exactly that; then the receipt.
-import { button, fill, h, longWords, plural, shown, words } from "../dom.js";
+import { button, fill, find, h, longWords, plural, shown, words } from "../dom.js";
 import { failure, send } from "../http.js";
 
+/** @type {Record<string, string>} */
 const LETTERS = { message: "U", entry: "◆", version: "◆", summary: "Σ", artifact: "▤" };
 
-/** Return the words of a button: "Forget 4 messages and 1 entry". */
+/** Return the words of a button: "Forget 4 messages and 1 entry". @param {string} verb @param {Record<string, number>} counts */
 function sentence(verb, counts) {
   const parts = Object.entries(counts).filter(([, count]) => count).map(([noun, count]) => plural(count, noun));
   const last = parts.pop();
   return `${verb} ${parts.length ? `${parts.join(", ")} and ${last}` : (last ?? "nothing")}`;
 }
 
+/** @param {Api.PreviewRow} row */
 function drawRow(row) {
   const where = [row.session && shown(row.session), row.seq && `#${row.seq}`].filter(Boolean).join(" ");
   return h("li", { class: "card" },
@@ -20,7 +22,7 @@ function drawRow(row) {
     row.new_text && h("div", {}, h("span", { class: "meta" }, "will say: "), longWords(row.new_text)));
 }
 
-/** Ask for a removal of *selector* (entry, session, seqs, query); *done* runs after it. */
+/** Ask for a removal of *selector* (entry, session, seqs, query); *done* runs after it. @param {Page.Context} ctx @param {Page.Params} selector @param {((receipt: Api.Receipt) => unknown) | null} done @param {string | null} typed */
 export async function openForget(ctx, selector, done, typed = null) {
   const list = h("ul", { class: "tree" });
   const status = h("p", { role: "status" }, "Looking up what would go …");
@@ -28,10 +30,12 @@ export async function openForget(ctx, selector, done, typed = null) {
   const { node, close } = ctx.dialog("What goes", status, list,
     h("p", { class: "meta" }, "Backups and exports made before are not reached. Deleted rows may be recovered from the disk; forgotten ones are searched for on it, and the receipt proves that they are gone."),
     actions);
+  /** @type {string | null} */
   let digest = null;
   const load = async () => {
     fill(list);
     let after = 0;
+    /** @type {Record<string, number>} */
     const counts = {};
     const page = async () => {
       const found = await send("POST", "forget/preview", { user: ctx.scope.user, app: ctx.scope.app }, { ...selector, after: after ?? 0, limit: 100 });
@@ -50,6 +54,7 @@ export async function openForget(ctx, selector, done, typed = null) {
     status.textContent = `${sentence("Goes:", rest ? named : counts)}.${anew ? ` Written anew: ${plural(anew, "summary")}.` : ""}`;
     const more = button("Show more rows", async () => { await page(); if (!after) more.remove(); });
     const isTyped = h("input", { type: "text", "aria-label": `Type ${typed} to go on`, placeholder: `type ${typed ?? ""}` });
+    /** @param {"forget" | "delete"} verb */
     const run = (verb) => async () => {
       if (typed && isTyped.value !== typed) { isTyped.focus(); return; }
       actions.querySelectorAll("button").forEach((one) => { one.disabled = true; });
@@ -73,12 +78,14 @@ export async function openForget(ctx, selector, done, typed = null) {
       button(`Delete ${what}`, run("delete"), { title: "Removed from the memory; the disk may still hold it" }),
       button("Keep", close, { class: "primary" }));
   };
+  /** @param {Api.Receipt} receipt @param {string} verb */
   const drawReceipt = (receipt, verb) => {
     document.querySelector(".toast")?.remove(); // what it would undo may be gone
     const proof = receipt.proof;
     const isProven = verb === "forget" && proof !== null && proof !== undefined;
     const text = JSON.stringify(receipt, null, 2);
-    node.querySelector("h2").textContent = verb === "forget" ? "Forgotten" : "Deleted";
+    const title = find(node, "h2");
+    if (title) title.textContent = verb === "forget" ? "Forgotten" : "Deleted";
     fill(list);
     status.textContent = sentence("Gone:", { message: receipt.removed?.messages, session: receipt.removed?.sessions, entry: receipt.removed?.entries, summary: receipt.removed?.summaries, artifact: receipt.removed?.artifacts, item: receipt.removed?.items });
     list.append(h("li", {}, isProven ? h("p", { class: "ok" }, "Proof: the file, its log and the copies beside it were searched for these words.") : h("p", {}, "Without proof: deleting only takes rows out."),

@@ -1,10 +1,11 @@
 // Health: one sentence, then jobs, spaces, findings, size; what can be done about each.
-import { button, clock, day, fill, h, number, plural, shown, size, words } from "../dom.js";
+import { button, clock, day, fill, findAll, h, number, plural, shown, size, words } from "../dom.js";
 import { failure, get, getLines, send } from "../http.js";
 
+/** @type {Record<string, string>} */
 const KINDS = { embed: "to embed", summarize: "to summarise", extract: "to look through" };
 
-/** Return what is to be said of a queue besides its numbers. */
+/** Return what is to be said of a queue besides its numbers. @param {Api.QueueState} one */
 function stateOf(one) {
   const parts = [one.model && `by ${shown(one.model)}`, one.oldest_due_ms && `since ${clock(one.oldest_due_ms)}`,
     one.failing ? `${plural(one.failing, "job")} failing, ${plural(one.attempts, "try")}, again ${clock(one.retry_ms)}: ${shown(one.error)}` : null];
@@ -23,15 +24,17 @@ export async function mount(root, ctx) {
   const bytes = h("section", { class: "card", id: "size", "aria-label": "Size" });
   const calls = h("section", { class: "card", id: "calls", "aria-label": "Calls" });
   fill(root, h("div", { class: "page" }, heading, sentence, jobs, spaces, findings, secrets, bytes, calls));
+  /** @param {string[]} names @param {Page.Child[][]} rows @param {string} [caption] */
   const table = (names, rows, caption) => rows.length > 0 && h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": names.join(", ") }, h("table", {}, caption && h("caption", {}, caption),
     h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { class: typeof cell === "number" ? "num" : null }, typeof cell === "number" ? number(cell) : cell)))))));
+  /** @param {HTMLElement} holder @param {string} title @returns {(error: unknown) => unknown} */
   const fail = (holder, title) => (error) => fill(holder, h("h2", {}, title), ctx.problem(error, load));
   let due = 0;
   let waiting = 0;
   let found = [];
 
-  /** Return a button that writes, says that it works, and shows what came of it. */
+  /** Return a button that writes, says that it works, and shows what came of it. @template {"jobs" | "vacuum" | "rebuild"} N @param {string} label @param {N} noun @param {(answer: Api.Post[N]) => string} answer @param {Page.Params} body */
   const act = (label, noun, answer, body = {}) => {
     if (ctx.readOnly) return null;
     const mine = button(label, async () => {
@@ -45,6 +48,7 @@ export async function mount(root, ctx) {
       mine.disabled = false;
       mine.textContent = label;
       await load();
+      if (document.activeElement === document.body) findAll(root, "button").find((one) => one.textContent === label)?.focus(); // it is drawn anew
     });
     return mine;
   };
@@ -63,7 +67,7 @@ export async function mount(root, ctx) {
       stats.queue.length ? table(["kind", "waiting", "due", "state"], stats.queue.map((one) => [KINDS[one.kind] ?? shown(one.kind), one.waiting, one.due, stateOf(one)])) : null,
       failures.length ? table(["failed", "what was said"], failures.map(([name, text]) => [shown(name), words(typeof text === "string" ? text : JSON.stringify(text))])) : null,
       stats.refused.length ? h("p", { class: "warn" }, words(JSON.stringify(stats.refused), "code")) : null,
-      h("div", { class: "tools" }, act("Run what is due", "jobs", (done) => `Ran: ${plural(done.value ?? done.done ?? 0, "job")}.`)));
+      h("div", { class: "tools" }, act("Run what is due", "jobs", (done) => `Ran: ${plural(done.value, "job")}.`)));
     fill(calls, h("h2", {}, "Calls of this process"), stats.calls.length ? table(["call", "times", "failed", "half under ms", "99 % under ms"],
       stats.calls.map((one) => [shown(one.name), one.count, one.failed, one.p50_ms, one.p99_ms])) : h("p", {}, "None yet."));
     drawSentence();

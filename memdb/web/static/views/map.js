@@ -7,6 +7,7 @@ const MOST = 600;
 const SESSIONS = "SELECT session, title, messages, created, updated FROM sessions_view WHERE app = :app AND user_name = :user AND branch IS NULL AND updated >= :from AND created < :until ORDER BY created, session LIMIT 200";
 const LEARNT = "SELECT session, text, created FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' AND created >= :from AND created < :until ORDER BY created LIMIT 600";
 const SUMMARIES = "SELECT session, first_seq, last_seq FROM summaries_view WHERE app = :app AND user_name = :user AND condensed_into IS NULL AND session IN (SELECT session FROM sessions_view WHERE app = :app AND user_name = :user AND updated >= :from AND created < :until LIMIT 200) ORDER BY session, first_seq LIMIT 600";
+/** @type {Record<string, number>} */
 const WIDTHS = { day: 10, month: 7, year: 4 };
 const DAY_NAMES = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const LANE = 22;
@@ -15,7 +16,7 @@ const WIDE = 900;
 
 const MINUTE_MS = 60000;
 
-/** Return the day of a time in the zone that is shown, as 2026-05-01. */
+/** Return the day of a time in the zone that is shown, as 2026-05-01. @param {number} ms */
 const iso = (ms) => new Date(ms + offsetMinutes() * MINUTE_MS).toISOString().slice(0, 10);
 
 /** @type {Page.Mount} */
@@ -28,12 +29,15 @@ export async function mount(root, ctx) {
   const status = h("p", { class: "meta", role: "status" });
   const isComplete = h("p", { class: "meta" });
   fill(root, h("div", { class: "page" }, heading, h("div", { class: "tools" }, h("label", {}, "By", by),
-    h("span", { class: "meta" }, "Choose a day, or drag over some: the sessions of it stand below.")), calendar, isComplete, status, lanes));
+    h("span", { class: "meta" }, "Choose a day, or several: drag, or choose the last with Shift. Their sessions stand below.")), calendar, isComplete, status, lanes));
   const values = () => ({ app: ctx.scope.app ?? "default", user: ctx.scope.user });
+  /** @param {string} sql @param {Page.Params} more */
   const ask = (sql, more) => get.post("query", { sql, values: { ...values(), ...more }, limit: MOST });
   const address = () => { const { user, app, ...rest } = params; ctx.change(rest); };
+  /** @type {{ from: string, moved: boolean } | null} */
   let drag = null;
 
+  /** @param {string} from @param {string} until */
   function pick(from, until) {
     params = { ...params, from, to: until };
     address();
@@ -41,16 +45,22 @@ export async function mount(root, ctx) {
     findAll(calendar, "[data-bucket]").forEach((cell) => cell.setAttribute("aria-pressed", String((cell.dataset.bucket ?? "") >= from && (cell.dataset.bucket ?? "") <= until)));
   }
 
+  /** @param {string} bucket @param {number} messages @param {number} entries @param {number} most */
   function cell(bucket, messages, entries, most) {
     const shade = messages ? Math.ceil((4 * Math.log1p(messages)) / Math.log1p(most)) : 0;
     const name = `${bucket}: ${plural(messages, "message")}${entries ? `, ${plural(entries, "entry")}` : ""}`;
     return h("button", { type: "button", class: `cell shade-${shade}`, "data-bucket": bucket, "data-row": true, title: name, "aria-label": name, "aria-pressed": String(bucket >= (params.from ?? "~") && bucket <= (params.to ?? "")),
-      onclick: () => { if (!drag?.moved) pick(bucket, bucket); drag = null; },
+      onclick: (event) => {
+        const [from, until] = [event.shiftKey && params.from ? params.from : bucket, bucket].sort();
+        if (!drag?.moved) pick(from, until);
+        drag = null;
+      },
       onpointerdown: () => { drag = { from: bucket, moved: false }; },
       onpointerenter: () => { if (drag && drag.from !== bucket) { drag.moved = true; const [a, b] = [drag.from, bucket].sort(); pick(a, b); } } },
     bucket.length === 10 ? String(Number(bucket.slice(8))) : bucket, entries ? h("span", { class: "kind-entry" }, "◆") : null);
   }
 
+  /** @param {Map<string, number>} counts @param {Map<string, number>} learnt */
   function drawDays(counts, learnt) {
     const days = [...new Set([...counts.keys(), ...learnt.keys()])].sort();
     const most = Math.max(1, ...counts.values());
@@ -84,6 +94,7 @@ export async function mount(root, ctx) {
     const range = { from: new Date(start).toISOString(), until: new Date(end).toISOString() };
     try {
       const [sessions, entries, summaries] = await Promise.all([ask(SESSIONS, range), ask(LEARNT, range), ask(SUMMARIES, range)]);
+      /** @param {string} text */
       const x = (text) => Math.max(0, Math.min(WIDE, ((Date.parse(text) - start) / (end - start)) * WIDE));
       status.textContent = `${iso(start)} to ${iso(end - 1)}: ${plural(sessions.rows.length, "session")}${sessions.has_more ? " and more" : ""}, ${plural(entries.rows.length, "entry")}`;
       const index = new Map(sessions.rows.map((row, place) => [row[0], place]));

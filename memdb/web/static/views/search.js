@@ -1,27 +1,31 @@
 // Search as you type over everything: each hit with its source, its score and the terms of it.
 import { scoreBar, terms } from "../bars.js";
-import { around, button, day, fill, find, h, longWords, marked, number, plural, shown } from "../dom.js";
+import { around, button, day, fill, find, h, isComposing, longWords, marked, number, plural, shown } from "../dom.js";
 import { get, newest } from "../http.js";
 import { entryActions } from "./entry_actions.js";
 
 const KINDS = [["", "All"], ["message", "Messages"], ["entry", "Entries"], ["artifact", "Artifacts"], ["session", "Titles"], ["summary", "Summaries"], ["item", "Items"]];
+/** @type {Record<string, string>} */
 const GLYPH = { message: "U", entry: "◆", artifact: "▤", summary: "Σ", session: "≡", item: "▫" };
 const SINCE = [["", "any time"], ["7d", "last week"], ["30d", "last month"], ["365d", "last year"]];
 const DETAIL = /^(relevance|best$|scale$)/;
 const PAUSE_MS = 60;
 
+/** @type {Record<string, string>} */
 const NAMES = { lexical: "words", vector: "meaning", freshness: "fading" };
 const FACTORS = new Set(["importance", "freshness", "use"]);
 
-/** Return a sentence of the terms that weigh most; what multiplies has a ×. */
+/** Return a sentence of the terms that weigh most; what multiplies has a ×. @param {Record<string, number | null> | null} explanation */
 function reason(explanation) {
-  const all = Object.entries(explanation ?? {}).filter(([name]) => !DETAIL.test(name));
+  const all = Object.entries(explanation ?? {}).flatMap(/** @returns {[string, number][]} */ ([name, value]) => (DETAIL.test(name) || value === null ? [] : [[name, value]]));
   const added = all.filter(([name]) => !FACTORS.has(name)).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 3);
   const factors = all.filter(([name, value]) => FACTORS.has(name) && Math.abs(value - 1) > 0.01);
+  /** @param {string} term */
   const name = (term) => NAMES[term] ?? term.replaceAll("_", " ");
   return [...added.map(([term, value]) => `${name(term)} ${value.toFixed(2)}`), ...factors.map(([term, value]) => `${name(term)} ×${value.toFixed(2)}`)].join(", ");
 }
 
+/** @param {Api.Hit} hit @param {Page.Context} ctx */
 function sourceLine(hit, ctx) {
   const { session, seq, entry_id: entry, artifact, created_ms: created, category, author } = hit.source;
   const to = session !== null && seq !== null ? h("a", { "data-go": true, href: ctx.href("conversations", { session, at: seq }) }, `${shown(session)}#${seq}`)
@@ -53,12 +57,15 @@ export async function mount(root, ctx) {
   let limit = 20;
   let isAsked = false; // a server is asked for a vector on Enter alone
   const heading = h("h1", { tabindex: -1 }, "Search");
-  const filters = h("div", { class: "tools", role: "group", "aria-label": "Filters" });
+  const filters = h("div", { class: "tools filters", role: "group", "aria-label": "Filters" });
+  const sheet = button("Filters", openFilters, { class: "filters-open", "aria-haspopup": "dialog" }); // on a narrow page they stand in it
+  const set = h("div", { class: "tools" }, sheet);
   const status = h("p", { class: "meta", role: "status" });
   const results = h("div", { role: "list", "aria-label": "Hits" });
   const missing = h("div", {});
-  fill(root, h("div", { class: "page" }, heading, filters, status, results, missing));
+  fill(root, h("div", { class: "page" }, heading, set, filters, status, results, missing));
   const actions = entryActions(ctx, async () => { await search(); });
+  /** @type {Api.Hit[]} */
   let hits = [];
   let spoken = 0;
 
@@ -74,6 +81,7 @@ export async function mount(root, ctx) {
     ctx.change(rest);
   }
 
+  /** @param {Api.Hit} hit */
   function drawHit(hit) {
     const typedWords = (params.q ?? "").match(/[\p{L}\p{N}]+/gu) ?? [];
     const long = typedWords.filter((one) => one.length > 3);
@@ -81,18 +89,19 @@ export async function mount(root, ctx) {
     const why = reason(hit.explanation);
     const details = h("details", {}, h("summary", {}, h("span", { class: "meta" }, why || "its score")), hit.explanation && terms(hit.explanation));
     const to = target(hit);
-    const isEntry = hit.source.entry_id !== null && hit.kind === "entry";
-    return h("div", { class: "card", role: "listitem", tabindex: 0, "data-row": true, "data-entry": isEntry ? hit.source.entry_id : null },
+    const score = hit.score ?? 0;
+    const entry = hit.kind === "entry" ? hit.source.entry_id : null;
+    return h("div", { class: "card", role: "listitem", tabindex: 0, "data-row": true, "data-entry": entry },
       h("div", { class: "spread" }, sourceLine(hit, ctx),
-        h("div", { class: "num" }, h("span", { class: "meta" }, `${hit.score.toFixed(2)} `), scoreBar(hit.score, floor, `score ${hit.score.toFixed(2)}, floor ${floor}: ${why}`))),
+        h("div", { class: "num" }, h("span", { class: "meta" }, `${score.toFixed(2)} `), scoreBar(score, floor, `score ${score.toFixed(2)}, floor ${floor}: ${why}`))),
       hit.text.length > 1500 ? longWords(hit.text, "words read") : h("div", { class: "read" }, marked(hit.text, parts)),
       details,
       h("div", { class: "tools tight" }, to && h("a", { "data-go": true, "data-open": true, href: ctx.href(to[0], to[1]) }, "Open"),
         button("Copy", () => ctx.copy(hit.text), { class: "link" }),
-        isEntry && !ctx.readOnly && [
-          button("Supersede by …", () => actions.supersede(hit.source.entry_id), { class: "link", title: "s" }),
-          button("Edit", () => actions.edit(hit.source.entry_id), { class: "link", title: "e" }),
-          button("Forget …", () => actions.forget(hit.source.entry_id, search), { class: "link", title: "#" })]));
+        entry !== null && !ctx.readOnly && [
+          button("Supersede by …", () => actions.supersede(entry), { class: "link", title: "s" }),
+          button("Edit", () => actions.edit(entry), { class: "link", title: "e" }),
+          button("Forget …", () => actions.forget(entry, search), { class: "link", title: "#" })]));
   }
 
   /** Return a button for each filter that stands in the address alone: none is hidden, and each can be taken off. */
@@ -106,15 +115,27 @@ export async function mount(root, ctx) {
       { class: "chip", "aria-pressed": "true", "aria-label": `Take the filter off: ${shown(label)}` }));
   }
 
+  function openFilters() {
+    const { node, close } = ctx.dialog("Filters", filters, h("div", { class: "tools" }, button("Show the hits", () => close(), { class: "primary" })));
+    node.addEventListener("close", () => set.after(filters));
+  }
+
   function drawFilters() {
+    const at = [...filters.children].findIndex((one) => one === document.activeElement);
     const isCounted = Boolean(params.q?.trim());
+    /** @type {Record<string, number>} */
     const counts = {};
     for (const hit of hits) counts[hit.kind] = (counts[hit.kind] ?? 0) + 1;
     fill(filters, KINDS.map(([kind, label]) => button(
       isCounted && ((params.kind ?? "") === kind || !params.kind) ? `${label} ${number(kind ? counts[kind] ?? 0 : hits.length)}` : label,
       () => { params = { ...params, kind }; address(); search(); }, { class: "chip", "aria-pressed": String((params.kind ?? "") === kind) })),
     h("select", { "aria-label": "Time", onchange: (event) => { params = { ...params, since: event.target.value }; address(); search(); } },
-      SINCE.map(([value, label]) => h("option", { value, selected: value === (params.since ?? "") }, label))), drawHidden());
+      SINCE.map(([value, label]) => h("option", { value, selected: value === (params.since ?? "") }, label))), ...drawHidden());
+    const node = filters.children[at];
+    if (node instanceof HTMLElement) node.focus(); // it was drawn anew
+    const chosen = [KINDS, SINCE].map((all, index) => all.find(([value]) => value === ((index ? params.since : params.kind) ?? ""))?.[1] ?? "a span");
+    sheet.textContent = `${chosen.join(", ")} ▾`;
+    sheet.setAttribute("aria-label", `Filters: ${chosen.join(", ")}`);
   }
 
   async function drawStart() {
@@ -186,13 +207,15 @@ export async function mount(root, ctx) {
     } while (isWaiting);
     isAsking = false;
   }
-  const onInput = (event) => { if (!event.isComposing) typed(); };
+  /** @param {Event} event */
+  const onInput = (event) => { if (!isComposing(event)) typed(); };
   const onEnd = () => {
     const q = box.value.trim();
     if (q && recent[0] !== q) recent.splice(0, recent.length, q, ...recent.filter((one) => one !== q).slice(0, 4));
   };
+  /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    if (event.key === "Enter" && !event.isComposing && ctx.about.asks_network) { isAsked = true; search().finally(() => { isAsked = false; }); }
+    if (event.key === "Enter" && !isComposing(event) && ctx.about.asks_network) { isAsked = true; search().finally(() => { isAsked = false; }); }
     if (event.key === "ArrowDown" && find(results, "[data-row]")) { event.preventDefault(); find(results, "[data-row]").focus(); }
   };
   box.addEventListener("input", onInput);
@@ -208,6 +231,7 @@ export async function mount(root, ctx) {
   drawFilters();
   await search();
   const current = () => around("[data-row]");
+  /** @param {(id: Page.Id) => unknown} call */
   const onEntry = (call) => () => {
     const id = current()?.dataset.entry;
     if (!id) return false;
