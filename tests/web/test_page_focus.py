@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -351,3 +352,92 @@ def test_what_a_dialog_can_do_is_in_sight(site: Site, open_tab: Callable[..., Ta
     assert page.locator("dialog").evaluate("(node) => node.scrollHeight > node.clientHeight")
     assert page.locator("dialog").evaluate("(node) => node.scrollTop") == 0
     assert keep.evaluate(ON_TOP)
+
+
+def test_filters_of_a_narrow_page_stand_in_a_dialog(
+    site: Site, open_tab: Callable[..., Tab]
+) -> None:
+    """Its button says what is chosen; what is chosen there counts at once, and keeps the focus."""
+    tab = open_tab(site, viewport={"width": 360, "height": 700})
+    page = tab.open("search?user=ann&q=tent")
+    page.wait_for_selector("[role=listitem]")
+    assert page.locator(".filters button").first.is_hidden()
+    page.locator("button", has_text="All, any time").click()
+    chip = page.locator("dialog .filters button", has_text="Messages")
+    chip.press("Enter")
+    page.wait_for_selector("dialog .filters button[aria-pressed=true]:focus:has-text('Messages')")
+    page.wait_for_url(re.compile("kind=message"))
+    page.locator("dialog button", has_text="Show the hits").click()
+    page.wait_for_selector("dialog", state="detached")
+
+    assert page.locator("button", has_text="Messages, any time").is_visible()
+    assert page.locator(".filters button").first.is_hidden()
+    page.set_viewport_size({"width": 1280, "height": 700})
+    assert page.locator(".filters button[aria-pressed=true]", has_text="Messages").is_visible()
+
+
+def test_no_two_regions_have_one_name(tab: Tab) -> None:
+    """A list of regions tells them apart: the feed is called as its conversation is."""
+    page = tab.open(TRIP)
+    page.wait_for_selector("article >> text=Line 11")
+    names = page.locator("[role=feed], section, nav, [role=region]").evaluate_all(
+        "(all) => all.map((one) => one.getAttribute('aria-label'))"
+    )
+
+    assert page.get_attribute("[role=feed]", "aria-label") == "Oslo"
+    assert len(names) == len({*names})
+
+
+def test_the_map_by_keyboard_alone(tab: Tab) -> None:
+    """A day, a span of days by Shift, and on to a conversation."""
+    ann = tab.site.app.db.scope("ann")
+    ann.session("later").append("user", "Home.", created=datetime(2023, 11, 20, tzinfo=UTC))
+    page = tab.open("conversations?user=ann")
+    page.wait_for_selector("[data-session]")
+    page.keyboard.press("g")
+    page.keyboard.press("m")
+    page.wait_for_selector("[data-bucket]")
+    page.keyboard.press("j")
+    page.wait_for_selector("[data-bucket='2023-11-14']:focus")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=status]:has-text('2023-11-14 to 2023-11-14')")
+    page.keyboard.press("j")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector("[role=status]:has-text('2023-11-14 to 2023-11-20')")
+    pressed = page.locator("[data-bucket][aria-pressed=true]").count()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('td a')"):
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_selector("article")
+
+    assert pressed == 2
+
+
+def test_health_by_keyboard_alone(tab: Tab) -> None:
+    """Each action has a place in the order of Tab, and gives the focus back."""
+    tab.site.app.db.scope("ann").session("trip").append("user", "Not embedded yet.")
+    page = tab.open("conversations?user=ann")
+    page.wait_for_selector("[data-session]")
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    page.wait_for_selector("#size table")
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name = page.evaluate(
+            "document.activeElement.closest('main') && document.activeElement.textContent"
+        )
+        if name is None and seen:
+            break
+        if name:
+            seen.append(name)
+        if name == "Run what is due":
+            page.keyboard.press("Enter")
+            page.wait_for_selector(".toast >> text=Ran:")
+            page.wait_for_selector("button:focus:has-text('Run what is due')")
+    buttons = page.locator("main button:enabled").all_inner_texts()
+
+    assert {*buttons} <= {*seen}
+    assert len(buttons) > 3

@@ -60,6 +60,7 @@ const seqOf = (row) => Number(row.dataset.seq);
 /**
  * @typedef {object} Feed
  * @property {number} count
+ * @property {string} name
  * @property {(first: number, limit: number) => Promise<Page.Message[]>} load
  * @property {(row: Page.Message, count: number) => HTMLElement} draw
  * @property {number} [each]
@@ -75,7 +76,7 @@ const seqOf = (row) => Number(row.dataset.seq);
  */
 export class FeedList {
   /** @param {HTMLElement} pane @param {Feed} feed */
-  constructor(pane, { count, load, draw, each = 90, moved = () => {}, failed = () => {} }) {
+  constructor(pane, { count, name, load, draw, each = 90, moved = () => {}, failed = () => {} }) {
     this.pane = pane;
     this.load = load;
     this.draw = draw;
@@ -87,7 +88,7 @@ export class FeedList {
     this.missed = 0; // rows that came out of sight
     /** @type {Heights | null} */
     this.measured = null;
-    this.feed = h("div", { class: "feed", role: "feed", "aria-label": "Messages" });
+    this.feed = h("div", { class: "feed", role: "feed", "aria-label": name });
     /** @type {Map<number, HTMLElement>} */
     this.chunks = new Map();
     /** @type {Map<number, Promise<void>>} */
