@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route as Path
 
@@ -64,6 +65,10 @@ SHUTDOWN_S = 5
 PROBE_S = 2.0
 WARM_SCOPES = 3
 WARM_WORD = "warmth"
+
+# The noun that waits for the warming, and how long: both at once take twice the time.
+WARMED = "recall"
+MOST_WARM_S = 2.0
 TYPED_CHARS = 2  # with so many the page asks first
 MAX_WARM_CHARS = 40
 ABOUT = "One memdb file over HTTP, on loopback: `memdb web FILE`."
@@ -127,6 +132,7 @@ class App:
         self.api = Api(db, read_only=read_only)
         self.events = Events(db)
         self.static = StaticFiles()
+        self._warming: threading.Thread | None = None
         self._plain_page = Route(Verb(PLAIN_PAGE, "GET", read_session), None, PLAIN_TEXT)
         document = openapi.document(self.api.routes, ABOUT, f"{COOKIE}-PORT")
         self._document = json.dumps(document, default=str).encode()
@@ -165,6 +171,11 @@ class App:
         except MemDBError:
             return  # the first request says what is wrong
 
+    def begin_warming(self) -> None:
+        """Warm in a thread; a search that comes meanwhile waits for its end, and loads nothing."""
+        self._warming = threading.Thread(target=self.warm, name="memdb-warm", daemon=True)
+        self._warming.start()
+
     def _starlette(self) -> Starlette:
         nouns = [
             Path(f"/{API}/{noun}", self._answer(noun), methods=EVERY_METHOD)
@@ -193,6 +204,8 @@ class App:
     def _answer(self, noun: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             self.events.refuse_ended()
+            if noun == WARMED and self._warming is not None and self._warming.is_alive():
+                await run_in_threadpool(self._warming.join, MOST_WARM_S)
             return await self.api.answer(noun, request)
 
         return answer
@@ -347,7 +360,7 @@ class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
 
 def serve(app: App, listener: socket.socket) -> None:
     """Answer requests on *listener* until a signal comes; calls that run are finished."""
-    threading.Thread(target=app.warm, name="memdb-warm", daemon=True).start()
+    app.begin_warming()
     server = Server(app)
     try:
         server.run(sockets=[listener])

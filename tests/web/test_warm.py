@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import Any
+from queue import Queue
+from typing import TYPE_CHECKING, Any
 
 import memdb
 from memdb.web.app import App
+
+if TYPE_CHECKING:
+    import pytest
+    from web_site import Site
 
 ROOT = Path(memdb.__file__).parents[1]
 
@@ -53,3 +59,39 @@ def test_warming_asks_no_server(tmp_path: Path) -> None:
         db.scope("ann").session("trip").append("user", "We fly to Oslo.")
         App(db, asks_network=True).warm()
         assert db.stats().failures == {}
+
+
+def test_a_search_waits_for_the_warming(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would load the same a second time; whatever else is asked is answered meanwhile."""
+    go_on, answers = threading.Event(), Queue[tuple[str, int]]()
+    monkeypatch.setattr(site.app, "warm", lambda: go_on.wait(60))
+    monkeypatch.setattr("memdb.web.app.MOST_WARM_S", 60.0)
+    site.app.begin_warming()
+
+    def ask(noun: str, **query: str) -> None:
+        answers.put((noun, site.ask("GET", noun, {"user": "ann", **query}).status))
+
+    searching = threading.Thread(target=ask, args=("recall",), kwargs={"query": "tent"})
+    searching.start()
+    ask("entries")
+    first = answers.get(timeout=60)
+    is_waiting = searching.is_alive()
+    go_on.set()
+    searching.join(60)
+
+    assert (first, is_waiting) == (("entries", 200), True)
+    assert answers.get(timeout=60) == ("recall", 200)
+
+
+def test_a_search_waits_for_a_slow_warming_no_longer(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that warms for seconds answers before."""
+    go_on = threading.Event()
+    monkeypatch.setattr(site.app, "warm", lambda: go_on.wait(60))
+    monkeypatch.setattr("memdb.web.app.MOST_WARM_S", 0.01)
+    site.app.begin_warming()
+    answer = site.ask("GET", "recall", {"user": "ann", "query": "tent"})
+    go_on.set()
+
+    assert answer.status == 200
