@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from memdb.text.validate import MAX_NAME_CHARS
+from memdb.text.validate import MAX_NAME_CHARS, check_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +38,15 @@ def data_folder() -> Path:
 
 
 def memory_file(given: str | None = None) -> Path:
-    """Return the memory file: *given*, that of MEMDB_AGENT_FILE, or one in `data_folder`."""
+    """
+    Return the memory file: *given*, that of MEMDB_AGENT_FILE, or one in `data_folder`.
+
+    Raises:
+        InvalidInput: it is the address of a server, whose password would stand in settings.
+    """
     chosen = given or os.environ.get(FILE_VARIABLE)
+    if chosen:
+        check_path(chosen, "--file" if given else FILE_VARIABLE, is_database=False)
     return Path(chosen).expanduser().absolute() if chosen else data_folder() / FILE_NAME
 
 

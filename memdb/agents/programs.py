@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from memdb.agents.places import memory_file
 from memdb.errors import InvalidInput
 from memdb.models.record import Record
 
@@ -110,7 +111,7 @@ def words_for(*, is_project: bool, file: str | None) -> Words:
         found = str(script.absolute()) if script.stem == "memdb" and script.is_file() else None
         found = found or shutil.which("memdb", path=str(Path(sys.executable).parent))
         command = [found] if found else [sys.executable, "-m", "memdb"]
-    options = ["--file", str(Path(file).expanduser().absolute())] if file else []
+    options = ["--file", str(memory_file(file))] if file else []
     return Words(command, options)
 
 

@@ -243,6 +243,23 @@ def test_settings_that_cannot_be_edited_are_left_alone(home: Path, program: str)
     assert "status" not in run("status")
 
 
+@ALL
+def test_the_address_of_a_server_is_no_file(
+    home: Path, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its password would stand in settings; neither they nor an error repeat it."""
+    address = "postgresql://ann:s3same@db.example/memory"
+    before = files_of(home)
+    by_option = run("install", program, "--file", address, fails=5)
+    monkeypatch.setenv("MEMDB_AGENT_FILE", address)
+    by_variable = run("status", fails=5)
+
+    for said, field in ((by_option, "--file"), (by_variable, "MEMDB_AGENT_FILE")):
+        assert f"{field} is an address" in said
+        assert "s3same" not in said
+    assert files_of(home) == before
+
+
 def test_another_server_of_that_name_is_left_alone(home: Path) -> None:
     """It is the user's."""
     (home / ".claude.json").write_text('{"mcpServers": {"memdb": {"command": "mine"}}}')
