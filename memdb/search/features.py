@@ -14,6 +14,7 @@ Source of that curve: half of BEAM's chats, 2026-11.
 from __future__ import annotations
 
 from array import array
+from itertools import chain
 from math import log2
 from operator import mul
 
@@ -252,7 +253,7 @@ def read_features(
     short = chat.traits["short"]
     if min(short, default=1.0) < 1.0:
         for name in ("words", "similar", *SPREADS):
-            columns[name] = _times(columns[name], short)
+            columns[name] = list(map(mul, columns[name], short))
     near_by = {key: value for key, value in cosine.items() if value > 0}
     columns["cosine"] = [near_by.get(key, 0.0) for key in ids]
     highest = max(near_by.values(), default=1.0)
@@ -296,10 +297,6 @@ def _lenders(chat: _Chat, near_words: AbstractSet[int], columns: Columns) -> dic
         if around:
             found[key] = around
     return found
-
-
-def _times(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    return list(map(mul, first, second))
 
 
 def _read_chat(rows: Mapping[int, Row]) -> _Chat:
@@ -441,12 +438,16 @@ def _near_rows(query: Query, words: Words, chat: _Chat) -> dict[Term, dict[int, 
         for term, _, holders in words
         if holders and len(term.words) == 1 and not names.intersection(term.words)
     }
-    holders: dict[int, list[int]] = {}
-    for key, vocabulary in zip(chat.ids, chat.traits["vocabulary"], strict=True):
-        for row in vocabulary:
-            holders.setdefault(row, []).append(key)
+    vocabularies = chat.traits["vocabulary"]
+    rows = set(chain.from_iterable(vocabularies))
+    near_by_word = near_rows(list(asked)[:SIMILAR_WORDS], rows, SIMILAR_FLOOR)
+    wanted = frozenset(chain.from_iterable(near_by_word.values()))
+    holders: dict[int, list[int]] = {row: [] for row in wanted}
+    for key, vocabulary in zip(chat.ids, vocabularies, strict=True):
+        for row in wanted.intersection(vocabulary):
+            holders[row].append(key)
     found: dict[Term, dict[int, float]] = {}
-    for word, near in near_rows(list(asked)[:SIMILAR_WORDS], holders, SIMILAR_FLOOR).items():
+    for word, near in near_by_word.items():
         best: dict[int, float] = {}
         for row, cosine in near.items():
             for key in holders[row]:
@@ -495,8 +496,8 @@ def _add_neighbours(chat: _Chat, base: Mapping[int, float], columns: Columns) ->
     before = [base.get(key - 1, 0.0) for key in ids]
     after = [base.get(key + 1, 0.0) for key in ids]
     if lent:
-        before = _times(before, [lent.get(key - 1, 1.0) for key in ids])
-        after = _times(after, [lent.get(key + 1, 1.0) for key in ids])
+        before = list(map(mul, before, [lent.get(key - 1, 1.0) for key in ids]))
+        after = list(map(mul, after, [lent.get(key + 1, 1.0) for key in ids]))
     question, reply = chat.zeros(), chat.zeros()
     for key in chat.asked:
         number = chat.place[key]

@@ -125,13 +125,18 @@ def needs(pattern: Pattern[str]) -> tuple[str, ...]:
 
 
 class Sparse:
-    """A pattern that is tried only on texts in which it may match; see `needs`."""
+    """
+    A pattern that is tried only on texts in which it may match; see `needs`.
 
-    __slots__ = ("_needs", "_pattern")
+    Attributes:
+        compiled: The pattern.
+    """
+
+    __slots__ = ("_needs", "compiled")
 
     def __init__(self, pattern: Pattern[str]) -> None:
         """Try *pattern*."""
-        self._pattern = pattern
+        self.compiled = pattern
         self._needs = needs(pattern)
 
     def may_match(self, text: str) -> bool:
@@ -143,19 +148,19 @@ class Sparse:
 
     def is_in(self, text: str) -> bool:
         """Return whether the pattern matches anywhere in *text*."""
-        return self.may_match(text) and self._pattern.search(text) is not None
+        return self.may_match(text) and self.compiled.search(text) is not None
 
     def findall(self, text: str) -> list[Any]:
         """Return what the pattern matches in *text*."""
-        return self._pattern.findall(text) if self.may_match(text) else []
+        return self.compiled.findall(text) if self.may_match(text) else []
 
     def subn(self, new: str | Callable[[Match[str]], str], text: str) -> tuple[str, int]:
         """Return *text* with *new* for each match, and how many there were."""
-        return self._pattern.subn(new, text) if self.may_match(text) else (text, 0)
+        return self.compiled.subn(new, text) if self.may_match(text) else (text, 0)
 
     def sub(self, new: str | Callable[[Match[str]], str], text: str) -> str:
         """Return *text* with *new* for each match."""
-        return self._pattern.sub(new, text) if self.may_match(text) else text
+        return self.compiled.sub(new, text) if self.may_match(text) else text
 
 
 class Replacements:
