@@ -123,9 +123,10 @@ def _lines(
 
 def _line_encoder() -> Callable[[Any, int], Iterable[str]]:
     """Return what `_encoder.encode` makes anew for each value, half of its time for a message."""
-    if json.encoder.c_make_encoder is None:  # not CPython
+    make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+    if make is None:  # not CPython
         return lambda value, _level: _encoder.iterencode(value)
-    return json.encoder.c_make_encoder(  # type: ignore[attr-defined,no-any-return]
+    return make(
         None,
         _encoder.default,
         json.encoder.encode_basestring,  # type: ignore[attr-defined]

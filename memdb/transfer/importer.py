@@ -120,7 +120,7 @@ def import_file(
         SecretFound: nothing of it can be stored, and the first record holds a secret that
             the settings refuse. One of several is left out, of a memdb export too.
 
-    Cost: 50 µs per message with index and exact token count, 35 µs from a memdb
+    Cost: 50 µs per message with index and exact token count, 30 µs from a memdb
     export; memory for a chunk of 2,000 lines, for a LoCoMo file the whole.
 
     Transaction: one per chunk.

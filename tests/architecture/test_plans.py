@@ -9,7 +9,7 @@ import pytest
 
 import memdb
 from memdb.engine.sqlite import index_words, proof
-from memdb.engine.sqlite.connection import Tx
+from memdb.engine.sqlite.connection import Tx, parameters_of
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.maintenance import CREATE_WORDS
 
@@ -131,6 +131,21 @@ def test_each_statement_is_valid(tx: Tx) -> None:
                 refused[name] = str(error)
 
     assert refused == {}
+
+
+def test_rows_are_bound_in_the_order_of_sqlite(tx: Tx) -> None:
+    """`Tx.many` gives SQLite the values of a row by place: each name is found, in its order."""
+    wrong = {}
+    for name, sql in STATEMENTS:
+        if re.match(r"/\*.*\*/\s*(INSERT|UPDATE|DELETE)", sql):
+            names = parameters_of(sql)
+            cursor = tx._connection.cursor()
+            cursor.execute(f"EXPLAIN {sql}", dict.fromkeys(names))
+            if cursor.bindings_names != tuple(names):
+                wrong[name] = cursor.bindings_names
+            cursor.close(force=True)
+
+    assert wrong == {}
 
 
 def test_no_statement_reads_a_whole_table(tx: Tx) -> None:
