@@ -312,9 +312,7 @@ def _subject(text: str) -> frozenset[str]:
 def _slot_of(text: str) -> tuple[str | None, bool, str, str]:
     """Return (slot, single, subject, value) by the first pattern that fits."""
     for slot, pattern in _SLOTS:
-        if not pattern.may_match(text):
-            continue
-        found = slot.pattern.search(text)
+        found = slot.pattern.search(text) if pattern.may_match(text) else None
         if found is None:
             continue
         groups = found.groupdict()
