@@ -18,7 +18,7 @@ from memdb.cli.base import (
     verb,
 )
 from memdb.cli.command import STOPPED
-from memdb.cli.defaults import is_address, shown_path
+from memdb.cli.defaults import shown_path
 from memdb.cli.naming import session_named
 from memdb.cli.output import (
     Bar,
@@ -32,6 +32,7 @@ from memdb.cli.output import (
 )
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 from memdb.models.record import counted
+from memdb.text.validate import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

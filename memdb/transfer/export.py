@@ -126,10 +126,10 @@ def _line_encoder() -> Callable[[Any, int], Iterable[str]]:
     make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
     if make is None:  # not CPython
         return lambda value, _level: _encoder.iterencode(value)
-    return make(
+    encode: Callable[[Any, int], Iterable[str]] = make(
         None,
         _encoder.default,
-        json.encoder.encode_basestring,  # type: ignore[attr-defined]
+        json.encoder.encode_basestring,
         None,
         _encoder.key_separator,
         _encoder.item_separator,
@@ -137,6 +137,7 @@ def _line_encoder() -> Callable[[Any, int], Iterable[str]]:
         _encoder.skipkeys,
         _encoder.allow_nan,
     )
+    return encode
 
 
 def list_lines(
