@@ -22,7 +22,7 @@ from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from memdb.engine.base import Engine, Tx
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PROGRESS_LINES = 1000
 
-_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def export_file(
@@ -116,28 +116,8 @@ def _lines(
     tx: Tx, owners: Sequence[ScopeRef], *, embeddings: bool, with_settings: bool
 ) -> Iterator[str]:
     """Yield the lines of the export."""
-    encode = _line_encoder()
-    for line in list_lines(tx, owners, embeddings=embeddings, with_settings=with_settings):
-        yield "".join(encode(line, 0))
-
-
-def _line_encoder() -> Callable[[Any, int], Iterable[str]]:
-    """Return what `_encoder.encode` makes anew for each value, half of its time for a message."""
-    make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
-    if make is None:  # not CPython
-        return lambda value, _level: _encoder.iterencode(value)
-    encode: Callable[[Any, int], Iterable[str]] = make(
-        None,
-        _encoder.default,
-        json.encoder.encode_basestring,
-        None,
-        _encoder.key_separator,
-        _encoder.item_separator,
-        _encoder.sort_keys,
-        _encoder.skipkeys,
-        _encoder.allow_nan,
-    )
-    return encode
+    lines = list_lines(tx, owners, embeddings=embeddings, with_settings=with_settings)
+    return map(_encode, lines)
 
 
 def list_lines(
