@@ -413,11 +413,14 @@ def test_marks_of_sources(db: MemDB, document: Document) -> None:
     assert text == "Oslo ([x.org](https://x.org)) is a city. "
 
 
+@pytest.mark.parametrize(
+    "content", [None, {"content_type": "text", "parts": None}, plain(), plain("")], ids=str
+)
 def test_a_message_without_content(
-    conversation: dict[str, Any], db: MemDB, document: Document
+    conversation: dict[str, Any], db: MemDB, document: Document, content: Any
 ) -> None:
     """An answer that failed says nothing; what is around it is imported."""
-    conversation["mapping"]["a2"]["message"]["content"] = None
+    conversation["mapping"]["a2"]["message"]["content"] = content
     report = db.import_file(document([conversation]), user="ann")
 
     assert report.messages_added == 5

@@ -90,6 +90,18 @@ def test_what_is_not_text_is_kept(
     assert last is None
 
 
+def test_what_says_nothing_is_no_text(
+    conversation: dict[str, Any], db: MemDB, document: Document, told: Told
+) -> None:
+    """A block that tells how many tokens are left stands in neither text nor parts."""
+    said = {"type": "text", "text": "Goodbye."}
+    conversation["chat_messages"][-1]["content"] = [{"type": "token_budget", "remaining": 1}, said]
+    db.import_file(document([conversation]), user="ann")
+
+    text, parts = told(db, "c1", "text", "parts")[-1]
+    assert (text, parts) == ("Goodbye.", None)
+
+
 def test_importing_twice_adds_nothing(
     conversation: dict[str, Any], db: MemDB, document: Document
 ) -> None:

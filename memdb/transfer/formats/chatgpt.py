@@ -233,7 +233,8 @@ def _attached(message: dict[str, Any], content: dict[str, Any]) -> Iterator[dict
 
 def _parts(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the parts of a content in the words of docs/parts.md."""
-    given = content.get("parts")
+    given = content.get("parts", [content])
+    given = [] if given is None else given  # an answer that failed
     for part in given if isinstance(given, list) else [content]:
         if isinstance(part, str):
             yield {"type": "text", "text": part}
