@@ -49,7 +49,7 @@ MIMES = {
     "application/vnd.ant.code": ("text/plain", ""),
 }
 PLAIN = ("text/plain", ".txt")
-UNSAID = ("token_budget",)  # blocks that hold nothing that was said
+NOT_SAID = ("token_budget",)  # blocks that hold nothing that was said
 OF_ARTIFACTS = ("type", "title", "language")
 
 # What a message stands behind, and what first messages have there. Older exports do not say it.
@@ -186,7 +186,9 @@ def _time_of(message: dict[str, Any]) -> int | None:
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     given = content if isinstance(content, list) else []
-    return [block for block in given if isinstance(block, dict) and block.get("type") not in UNSAID]
+    return [
+        block for block in given if isinstance(block, dict) and block.get("type") not in NOT_SAID
+    ]
 
 
 def _messages(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
