@@ -217,16 +217,6 @@ def test_tables_of_a_development_version_are_left_alone(
     assert shape(query) == before
 
 
-def test_a_released_format_needs_no_fingerprint(
-    address: str, query: Query, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its number says which tables they are."""
-    monkeypatch.setattr(schema, "RELEASED", True)
-    query("DELETE FROM meta WHERE key = 'fingerprint'")
-
-    memdb.open(address, embedder=None).close()
-
-
 def test_two_processes_migrate_at_once(address: str, query: Query) -> None:
     """One does it, the other waits and finds it done."""
     with child(MIGRATE, address, STEP) as first, child(MIGRATE, address, STEP) as second:

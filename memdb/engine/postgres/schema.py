@@ -34,7 +34,6 @@ VIRTUAL = re.compile(r"(GENERATED ALWAYS AS \((?:[^()]|\((?:[^()]|\([^()]*\))*\)
 
 # The number of the file's schema, of which a server has the same tables.
 FORMAT = file_schema.FORMAT
-RELEASED = file_schema.RELEASED
 
 # Each partition costs every plan a little (ADR-0017).
 PARTITIONS = 8
@@ -206,7 +205,7 @@ def _stored_format(tx: Any, path: str) -> tuple[int, int, bool] | None:
     version, partitions, fingerprint, is_bound = tx.one(SELECT_FORMAT)
     if version > FORMAT:
         raise SchemaTooNew(path, version, FORMAT)
-    if version == FORMAT and not RELEASED and fingerprint != FINGERPRINT:
+    if version == FORMAT and fingerprint != FINGERPRINT:
         raise NotAMemDB(
             f"{path} was made by a development version of memdb whose tables were others; it is "
             "unchanged. Copy it to a file with that version (memdb copy) and give the address of "
