@@ -28,7 +28,7 @@ def test_demo_golden(run_json):
     assert [len(asked["hits"]) for asked in told["questions"]] == [4, 4, 4, 4, 4]
     assert told["window"]["tokens"] <= told["window"]["budget_tokens"]
     assert {one["name"].removeprefix("user:") for one in told["versions"]} == {"opening-plan.md"}
-    assert told["seconds"]["all"] < 5
+    assert told["seconds"]["all"] >= max(told["seconds"].values()) > 0
 
 
 def test_demo_finds_the_evidence(run_json):
