@@ -16,6 +16,7 @@ MAY_BE_SMALL = {
     "__main__.py": "what `python -m memdb` runs",
     "engine/byte_search.py": "knows bytes and no file",
     "engine/kinds.py": "data that the writers of both engines read",
+    "engine/matrix.py": "only a search with numpy loads it",
     "engine/postgres/base.py": "types only, which no program loads",
     "engine/sqlite/adoption.py": "statements, mostly SQL",
     "engine/sqlite/base.py": "types only, which no program loads",

@@ -16,7 +16,6 @@ import sys
 import apsw
 
 from memdb.engine import sketches as bit_sketches
-from memdb.engine.matrix import VectorMatrix
 from memdb.engine.sketches import (
     MAX_WEIGHED,
     SketchIndex,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from memdb.engine.base import Row, Tx
+    from memdb.engine.matrix import VectorMatrix
 
 GROUP_BITS = 8
 GROUP_SIZE = 1 << GROUP_BITS
@@ -451,14 +451,18 @@ class SqliteVectors:
     def _matrix(self, key: dict[str, Any], dim: int) -> VectorMatrix | None:
         """Return the vectors of the buckets *key*, kept as sketches are; None without numpy."""
         numpy = bit_sketches.loaded_numpy()
+        if numpy is None:
+            return None
         size = self._tx.all(SELECT_SIZE, key)[0][0]
-        if numpy is None or not MIN_KEPT <= size <= MAX_KEPT_BYTES // (4 * dim):
+        if not MIN_KEPT <= size <= MAX_KEPT_BYTES // (4 * dim):
             return None
         place = tuple(key.values())
         kept = self._kept_matrix
         if kept is not None and kept[0] == place and kept[1] == self._state():
             return kept[2]
         refs = {"low": key["first"] << GROUP_BITS, "high": key["last"] << GROUP_BITS | SLOT_MASK}
+        from memdb.engine.matrix import VectorMatrix
+
         matrix = VectorMatrix(numpy, self._tx.all(SELECT_PAGE, {**key, **refs, "limit": -1}), dim)
         self._kept_matrix = place, self._state(), matrix
         return matrix
