@@ -325,6 +325,7 @@ def _plain_line(target: Target, item: Item) -> MessageLine | None:
         type(session) is type(counter) is type(uid) is str
         and type(seq) is type(tokens) is type(created_ms) is int
         and 0 < seq <= target.last_seqs.get(session, 0)
+        and counter
         and 0 <= tokens <= MAX_INT
         and MIN_MS <= created_ms <= MAX_MS
         and role in ROLES

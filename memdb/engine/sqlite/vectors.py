@@ -397,8 +397,7 @@ class SqliteVectors:
         few = allowed is not None and len(allowed) <= CANDIDATE_FACTOR * limit
         if not exact and not few:
             index = self._index(key, (len(vector) // 4 + 7) // 8)
-            rivals = index.size if allowed is None else min(index.size, 2 * len(allowed))
-            wanted = _candidates(rivals, limit, len(vector) // 4)
+            wanted = _candidates(index.size, limit, len(vector) // 4)
             if index.size > SMALL_FACTOR * wanted:
                 ids = index.nearest(vector, wanted, span, allowed)
                 return self._measure(_query(kind, vector), ids, limit)
