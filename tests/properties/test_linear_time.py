@@ -223,6 +223,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "terms.begun_terms": lambda text: terms.begun_terms(terms.word_terms([text]), text),
     "times.when_ms": lambda text: when_ms(text, "since", 0),
     "tokens.counter_by_name": lambda text: counter_by_name("cl100k_base").count(text),
+    "validate.check_path": lambda text: validate.check_path(text, "path", is_database=True),
     "validate.choice_value": lambda text: validate.choice_value(text, "field", ("a",)),
     "validate.is_deep": lambda text: validate.is_deep([text], text),
     "validate.json_value": lambda text: validate.json_value({"a": text}, "field"),

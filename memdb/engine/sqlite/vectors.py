@@ -395,15 +395,17 @@ class SqliteVectors:
         low, high = span
         key = {"space_no": space_no, "kind": kind, **_buckets(span)}
         few = allowed is not None and len(allowed) <= CANDIDATE_FACTOR * limit
+        size = None
         if not exact and not few:
             index = self._index(key, (len(vector) // 4 + 7) // 8)
             wanted = _candidates(index.size, limit, len(vector) // 4)
             if index.size > SMALL_FACTOR * wanted:
                 ids = index.nearest(vector, wanted, span, allowed)
                 return self._measure(_query(kind, vector), ids, limit)
+            size = index.size
         values = {**key, **_query(kind, vector), "limit": limit}
         self._load_functions()
-        matrix = self._matrix(key, len(vector) // 4) if allowed is None else None
+        matrix = self._matrix(key, len(vector) // 4, size) if allowed is None else None
         if matrix is not None:
             allowed = matrix.nearest(vector, limit, span)
         if allowed is None:
@@ -447,12 +449,18 @@ class SqliteVectors:
             self._kept = place, self._state(), index  # the moment of the read is set by now
         return index
 
-    def _matrix(self, key: dict[str, Any], dim: int) -> VectorMatrix | None:
-        """Return the vectors of the buckets *key*, kept as sketches are; None without numpy."""
+    def _matrix(self, key: dict[str, Any], dim: int, size: int | None) -> VectorMatrix | None:
+        """
+        Return the vectors of the buckets *key*, kept as sketches are; None without numpy.
+
+        Args:
+            size: How many they are, None if that is not known.
+        """
         numpy = bit_sketches.loaded_numpy()
         if numpy is None:
             return None
-        size = self._tx.all(SELECT_SIZE, key)[0][0]
+        if size is None:
+            size = self._tx.all(SELECT_SIZE, key)[0][0]
         if not MIN_KEPT <= size <= MAX_KEPT_BYTES // (4 * dim):
             return None
         place = tuple(key.values())
