@@ -460,7 +460,7 @@ class SqliteVectors:
         if numpy is None:
             return None
         if size is None:
-            size = self._tx.all(SELECT_SIZE, key)[0][0]
+            size = int(self._tx.all(SELECT_SIZE, key)[0][0])
         if not MIN_KEPT <= size <= MAX_KEPT_BYTES // (4 * dim):
             return None
         place = tuple(key.values())
