@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np  # noqa: F401 (a recall with it may run no more statements than one without)
 import pytest
 
 import memdb
