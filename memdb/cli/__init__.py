@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import interrupt_main
 from itertools import takewhile
 
 import click
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LINE = "memdb.line"  # in the context: the whole command line
 JSON = "--json"
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+AGAIN_S = 0.05  # until a signal whose exception was dropped is raised once more
 
 
 class Loaded:
@@ -215,8 +217,26 @@ def discard_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
+def raise_again(dropped: sys.UnraisableHookArgs) -> None:
+    """
+    Let a signal end the program although Python dropped what its handler raised.
+
+    It drops every exception in a finalizer or a callback of a weak reference, of which each
+    import has one, and goes on. The signal comes again a moment later, outside of it.
+    """
+    if not isinstance(dropped.exc_value, (KeyboardInterrupt, SystemExit)):
+        sys.__unraisablehook__(dropped)
+        return
+    from signal import SIGINT, SIGTERM
+    from threading import Timer
+
+    number = SIGINT if isinstance(dropped.exc_value, KeyboardInterrupt) else SIGTERM
+    Timer(AGAIN_S, interrupt_main, (number,)).start()
+
+
 def main() -> None:
     """Run the command line and exit with its code, which is 0 under `| head`."""
+    sys.unraisablehook = raise_again
     tolerate_encoding()
     output = sys.stdout
     try:

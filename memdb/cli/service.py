@@ -137,14 +137,12 @@ def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:
         caught.append(number)
         if len(caught) > 1:  # the second time: at once; what is not stored stays due
             os._exit(128 + number)
-        raise KeyboardInterrupt
 
     with _handling({signal.SIGINT: stop, signal.SIGTERM: stop}):
         with Line() as line:
             worker = db.jobs.start(interval)
-            try:
-                _follow(db, worker, line, as_json=as_json)
-            except KeyboardInterrupt:
+            _follow(db, worker, line, caught, as_json=as_json)
+            if caught:
                 line.say("Stopping after the piece in progress; Ctrl-C again: at once")
                 worker.stop()
         if as_json:
@@ -154,12 +152,12 @@ def _watch(db: MemDB, interval: float, *, as_json: bool) -> int:
     return 128 + caught[0] if caught else STOPPED
 
 
-def _follow(db: MemDB, worker: Worker, line: Line, *, as_json: bool) -> None:
-    """Show the progress of *worker* while it runs."""
+def _follow(db: MemDB, worker: Worker, line: Line, caught: list[int], *, as_json: bool) -> None:
+    """Show the progress of *worker* while it runs and no signal was caught."""
     progress = _Progress(line)
     logged = logged_at = 0.0
     failure = ""
-    while worker.running:
+    while worker.running and not caught:
         error = worker.error
         if error is not None and str(error) != failure:
             line.clear()

@@ -12,6 +12,7 @@ import pytest
 from child_processes import end_by_signals
 
 import memdb
+from memdb.web.tokens import add_grant
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -261,6 +262,48 @@ def test_ctrl_c_twice_ends_at_once(start, path, server):
     with memdb.open(path) as db:
         assert db.jobs.pending() == 1
         assert db.file.check(deep=True) == []
+
+
+# Runs a command that gets a signal in a finalizer, when it has opened its file.
+DROPPED = """
+import signal, sys
+import memdb
+from memdb.cli import main
+
+class Dropped:
+    def __del__(self):
+        signal.raise_signal(int(number))
+
+def opening(*args, **options):
+    db = opened(*args, **options)
+    Dropped()
+    return db
+
+opened, memdb.open = memdb.open, opening
+number, *sys.argv[1:] = sys.argv[1:]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        ("web {file} --port 0 --no-browser", "starlette"),
+        ("serve {file} --tokens {folder}/tokens.json --port 0", "starlette"),
+        ("mcp {file} --user ann", "mcp"),
+        ("copy {file} {folder}/copy.db", "memdb"),
+    ],
+)
+def test_a_signal_is_not_lost(start_child, path, tmp_path, number, words, package):
+    """Python goes on after an exception in a finalizer, and so would a server."""
+    pytest.importorskip(package)
+    say(path, 1)
+    add_grant(tmp_path / "tokens.json", None, None, 0)
+    words = words.format(file=path, folder=tmp_path).split()
+    child = start_child(DROPPED, int(number), *words)
+
+    assert child.wait(60) == 128 + number, child.stderr.read()
 
 
 def test_two_at_once_do_nothing_twice(start, path):
