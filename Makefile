@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Tests wait for processes and browsers a third of their time: three at once on two cores.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print(3 * os.cpu_count() // 2)")
+
 # Some containers set it; compiling all modules in each process doubles the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -27,15 +30,15 @@ demo: .venv-demo/.installed
 	touch $@
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -n logical --dist worksteal
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
 # The same over a PostgreSQL server from PyPI; tests/over_server.py lists what cannot hold there.
 test-postgres: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" --engine postgres -n logical --dist worksteal --timeout 900
+	$(BIN)/python -m pytest -m "not slow" --engine postgres -n $(WORKERS) --dist worksteal --timeout 900
 
 # The tests of `make test`, with their branch coverage; fails under 95 % (pyproject.toml).
 coverage: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -n logical --dist worksteal --timeout 300 --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --timeout 300 --cov --cov-report=term:skip-covered
 
 # Ends with a table of what the tests of faults tried, and writes it into docs/reliability.md.
 slow: $(STAMP) .venv-patroni/.installed

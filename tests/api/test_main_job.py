@@ -33,7 +33,13 @@ def share_found(scope: memdb.Scope, question: str, evidence: set[str]) -> float:
 
 
 @pytest.mark.skipif(not LOCOMO, reason="the LoCoMo conversations are not beside this checkout")
-@pytest.mark.parametrize("path", LOCOMO, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (n > 1))
+        for n, path in enumerate(LOCOMO)
+    ],
+)
 def test_a_real_conversation_gives_the_right_lines_back(path: Path, tmp_path: Path) -> None:
     """Three quarters of all questions' evidence stand among the first ten hits."""
     with memdb.open(tmp_path / "talk.db", durability="process") as db:

@@ -132,8 +132,8 @@ def test_every_row_comes_back_as_it_was(file_db: MemDB, dump: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x" * 5_000_000, "猫" * 1_000_000, "🐈\u200d⬛" * 50_000, "", " ", "\x01\x1f\x7f"],
-    ids=["5 MB", "3 MB of Chinese", "emoji", "empty", "a blank", "control characters"],
+    ["x" * 1_000_000, "猫" * 300_000, "🐈\u200d⬛" * 10_000, "", " ", "\x01\x1f\x7f"],
+    ids=["1 MB", "Chinese", "emoji", "empty", "a blank", "control characters"],
 )
 def test_any_text_survives(db: MemDB, text: str) -> None:
     """Huge, empty or strange."""

@@ -48,8 +48,15 @@ def pairs(name: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("options", [{}, {"embedder": None}], ids=["table", "no embedder"])
-@pytest.mark.parametrize("half", ["read", "held_out"])
+@pytest.mark.parametrize(
+    ("half", "options"),
+    [
+        ("read", {}),
+        pytest.param("read", {"embedder": None}, marks=pytest.mark.slow),
+        ("held_out", {}),
+        ("held_out", {"embedder": None}),
+    ],
+)
 def test_facts_of_six_languages_are_told_apart(half: str, options: dict[str, None]) -> None:
     """At most 1 % of different facts is lost in any language, and the bars are met."""
     right: dict[tuple[str, str], list[bool]] = defaultdict(list)

@@ -130,8 +130,8 @@ def test_ordinary_texts_are_not_marked(text: str) -> None:
     ["ignore all your ", "<|", "![](http://a?", "\n# ", "以前", "\x1b]", "a\u200d", "&", "`"],
 )
 def test_the_work_is_linear(part: str) -> None:
-    """A hostile text of 1 MB ends."""
-    text = part * (1_000_000 // len(part))
+    """A hostile text of 200 KB ends."""
+    text = part * (200_000 // len(part))
 
     assert isinstance(injection_marks(text), tuple)
     assert isinstance(prompt_line(text), str)

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 WAIT_MS = 60_000
 
+# Of a window, in pixels.
+WIDTHS = [
+    pytest.param(1280, id="wide"),
+    pytest.param(900, id="two panes", marks=pytest.mark.slow),
+    pytest.param(360, id="narrow"),
+]
+
 
 def need_browser() -> str:
     """Return the path of Chromium; skip the test if it or Playwright's client is absent."""

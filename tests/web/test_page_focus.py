@@ -238,8 +238,15 @@ class Failing:
             route.continue_()
 
 
-@pytest.mark.parametrize("failures", [1, 3])
-@pytest.mark.parametrize("module", ["views/entries.js", "views/entry_actions.js"])
+@pytest.mark.parametrize(
+    ("module", "failures"),
+    [
+        ("views/entries.js", 1),
+        ("views/entry_actions.js", 3),
+        pytest.param("views/entries.js", 3, marks=pytest.mark.slow),
+        pytest.param("views/entry_actions.js", 1, marks=pytest.mark.slow),
+    ],
+)
 def test_a_view_that_failed_comes_when_the_server_is_back(
     tab: Tab, module: str, failures: int
 ) -> None:

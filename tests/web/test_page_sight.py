@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser import WIDTHS
 from web_site import opened, served
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 ROWS = 95
 READ = 60
-WIDTHS = {"wide": 1280, "two panes": 900, "narrow": 360}
 TALK = "conversations?user=ann&session=talk"
 TITLE = "What we said about the boat, its lease, its sails and its crew"
 # Rows of different heights, each lower than a pane.
@@ -134,7 +134,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Iterator[Site
         yield site
 
 
-@pytest.mark.parametrize("width", WIDTHS.values(), ids=list(WIDTHS))
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
 def test_what_is_gone_to_is_wholly_in_sight(
     talk: Site, open_tab: Callable[..., Tab], way: Callable[[Tab], str], width: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browser import WIDTHS
 from test_page_views import settle
 
 import memdb
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 ROWS = 95
 READ = 60
-WIDTHS = {"wide": 1280, "two panes": 900, "narrow": 360}
 # Rows of very different heights, so that no estimate is right.
 TEXTS = ("Short {}.", "The lease of the boat {}. " * 30, "One.\n\nTwo.\n\nThree {}.")
 # Waits two frames: what was measured in the first is drawn in the second.
@@ -106,7 +106,7 @@ def talk(make_site: Callable[..., Site]) -> Site:
     return site
 
 
-@pytest.mark.parametrize("width", WIDTHS.values(), ids=list(WIDTHS))
+@pytest.mark.parametrize("width", WIDTHS)
 def test_what_is_read_does_not_move(talk: Site, open_tab: Callable[..., Tab], width: int) -> None:
     """Whatever comes before or after it, and whatever the head says."""
     tab = open_tab(talk, viewport={"width": width, "height": 800})
@@ -126,7 +126,7 @@ def test_what_is_read_does_not_move(talk: Site, open_tab: Callable[..., Tab], wi
         assert {**after, "y": 0} == {**before, "y": 0}, name
 
 
-@pytest.mark.parametrize("width", WIDTHS.values(), ids=list(WIDTHS))
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_head_of_a_conversation_keeps_its_height(
     talk: Site, open_tab: Callable[..., Tab], width: int
 ) -> None:

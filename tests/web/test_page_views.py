@@ -89,8 +89,15 @@ def shared_site(tmp_path_factory: pytest.TempPathFactory, filled: Any) -> Iterat
         yield site
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
+LOOKS = [
+    ("light", 1280),
+    ("dark", 360),
+    pytest.param("dark", 1280, marks=pytest.mark.slow),
+    pytest.param("light", 360, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_no_view_has_a_serious_finding_of_axe(
     shared_site: Site, open_tab: Callable[..., Tab], axe: str, theme: str, width: int
 ) -> None:
@@ -119,23 +126,28 @@ def serious_findings(page: Any, axe: str) -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("theme", "width"), [("dark", 360), pytest.param("light", 1280, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", ACTIONS)
 def test_no_action_has_a_serious_finding_of_axe(
-    make_site: Callable[..., Site], open_tab: Callable[..., Tab], axe: str, name: str
+    make_site: Callable[..., Site],
+    open_tab: Callable[..., Tab],
+    axe: str,
+    name: str,
+    theme: str,
+    width: int,
 ) -> None:
-    """Dialogs, menus, commands and messages: light and wide, dark and narrow."""
+    """Dialogs, menus, commands and messages, begun on a wide screen."""
     site = make_site()
     names = names_of(site)
-    tab = open_tab(site, color_scheme="light", bypass_csp=True)
+    tab = open_tab(site, color_scheme=theme, bypass_csp=True)
     ACTIONS[name](tab, names)
-    found = {}
-    for theme, width in (("light", 1280), ("dark", 360)):
-        tab.page.emulate_media(color_scheme=theme)
-        tab.page.set_viewport_size({"width": width, "height": 800})
-        settle(tab.page)
-        found[theme, width] = serious_findings(tab.page, axe)
-        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert {where: all_ for where, all_ in found.items() if all_} == {}
+    tab.page.set_viewport_size({"width": width, "height": 800})
+    settle(tab.page)
+
+    assert serious_findings(tab.page, axe) == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def names_of(site: Site) -> Names:
