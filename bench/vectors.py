@@ -1,11 +1,12 @@
 """
 Vector search over real sentences, against numpy and sqlite-vec's own table.
 
-    python bench/vectors.py [--rows 100000] [--vectors FILE.npy]
+    python bench/vectors.py [--rows 100000] [--dim 384] [--vectors FILE.npy]
 
-The sentences are docstrings of the installed packages, embedded with the built-in table; `--vectors`
-takes float32 vectors of another model instead, `(rows + 200, dim)`. CPU time of one thread, the
-searches in random order. Set OMP_NUM_THREADS=1, so that numpy uses one thread too.
+The sentences are docstrings of the installed packages, embedded with the built-in table; `--dim`
+turns its vectors at random into so many dimensions, which keeps who is near to whom, and
+`--vectors` takes float32 vectors of another model instead, `(rows + 200, dim)`. CPU time of one
+thread, the searches in random order. Set OMP_NUM_THREADS=1, so that numpy uses one thread too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from memdb.engine.sqlite.vectors import load_vector_functions
 from memdb.tables import spaces
 
 ASKED = 200
+DIM = 128  # of the built-in table
 SPAN = (1 << 44, (1 << 45) - 1)
 
 # A filtered search lets one vector of so many through: in vec0 a metadata column, as memdb's
@@ -43,8 +45,8 @@ def read_sentences(count: int) -> list[str]:
     for root in (sysconfig.get_paths()["purelib"], sysconfig.get_paths()["stdlib"]):
         for path in sorted(Path(root).rglob("*.py")):
             try:
-                text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
                 tree = ast.parse(path.read_text("utf-8"))
+                text = ast.get_docstring(tree) or ""
             except (SyntaxError, ValueError, OSError):
                 continue
             for node in ast.walk(tree):
@@ -57,11 +59,15 @@ def read_sentences(count: int) -> list[str]:
     return chosen[:count]
 
 
-def embed(count: int) -> np.ndarray:
-    """Return the vectors of *count* sentences at most."""
+def embed(count: int, dim: int) -> np.ndarray:
+    """Return the vectors of *count* sentences at most, turned into *dim* dimensions."""
     embedder = StaticEmbedder()
     vectors = [one for one in embedder.embed(read_sentences(count)) if one is not None]
-    return np.array([np.frombuffer(bytes(one), np.float32) for one in vectors])
+    own = np.array([np.frombuffer(bytes(one), np.float32) for one in vectors])
+    if dim == DIM:
+        return own
+    turn = np.random.default_rng(5).standard_normal((DIM, dim))
+    return (own @ turn).astype(np.float32)
 
 
 def fill_vec0(stored: np.ndarray, refs: np.ndarray) -> apsw.Connection:
@@ -94,9 +100,10 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--dim", type=int, default=DIM)
     parser.add_argument("--vectors", type=Path)
     given = parser.parse_args()
-    every = np.load(given.vectors) if given.vectors else embed(given.rows + ASKED)
+    every = np.load(given.vectors) if given.vectors else embed(given.rows + ASKED, given.dim)
     stored, asked = every[: min(given.rows, len(every) - ASKED)], every[-ASKED:]
     unit = stored / np.linalg.norm(stored, axis=1, keepdims=True)
     count, dim = stored.shape

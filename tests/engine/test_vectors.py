@@ -1,6 +1,8 @@
 """Vectors and sketches; agreement with numpy is in properties/test_knn_agrees.py."""
 
 from array import array
+from random import Random
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -146,6 +148,33 @@ def test_nearest_measures_the_cosine(tx: Tx) -> None:
 
     assert [ref for ref, _ in found] == [2, 4, 5, 1, 3]
     assert [cosine for _, cosine in found] == pytest.approx([1, 0.7071, 0.7071, 0, -1], abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [60, 100, 300, 511, 1_000, 2_000, 4_000])
+def test_a_scope_of_any_size_finds_its_nearest(tx: Tx, size: int) -> None:
+    """At least 0.95 of the true ten, of vectors that share directions as sentences do."""
+    random, dim = Random(size), 48
+    space = spaces.add_space(tx, "sentences", dim)
+    topics = [[random.gauss(0, 1) for _ in range(dim)] for _ in range(24)]
+
+    def near(topic: list[float]) -> bytes:
+        return vector(*(number + random.gauss(0, 0.7) for number in topic))
+
+    rows = [(ref, near(random.choice(topics))) for ref in range(1, size + 1)]
+    tx.vectors.put(space, "entry", rows)
+    shares = []
+    for topic in topics:
+        asked = near(topic)
+        found, true = (
+            {
+                ref
+                for ref, _ in tx.vectors.nearest(space, "entry", asked, ALL, limit=10, exact=exact)
+            }
+            for exact in (False, True)
+        )
+        shares.append(len(found & true) / 10)
+
+    assert mean(shares) >= 0.95
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "sketch"])

@@ -48,8 +48,8 @@ AS_BYTES = "message"
 CANDIDATE_FACTOR = 2
 CANDIDATES_PER_DOUBLING = {"weighed": 100, "counted": 50}
 
-# Up to so many times the candidates, measuring everything takes no longer.
-SMALL_FACTOR = 3
+# Up to so many, and up to so many times the candidates, measuring everything takes no longer.
+SMALL, SMALL_FACTOR = 2_048, 3
 
 # A connection that only reads keeps the sketches of its last large id range, up to these bytes.
 MIN_KEPT, MAX_KEPT_BYTES = 4_096, 64 << 20
@@ -386,8 +386,8 @@ class SqliteVectors:
 
         Returns:
             (ref, cosine) with the cosine in [-1, 1], equal ones ordered by ref.
-            Sketches find 0.97 of the true ten nearest (ADR-0003). A span with
-            less than `SMALL_FACTOR` times the candidates is measured exactly.
+            Sketches find 0.97 of the true ten nearest (ADR-0003). A span of up to
+            `SMALL`, or `SMALL_FACTOR` times the candidates, is measured exactly.
 
         Cost: 1 ms for 10,000 vectors of 128 dimensions by sketch, 4.5 ms exact; with numpy 0.7
         ms exact, from the second search on.
@@ -399,7 +399,7 @@ class SqliteVectors:
         if not exact and not few:
             index = self._index(key, (len(vector) // 4 + 7) // 8)
             wanted = _candidates(index.size, limit, len(vector) // 4)
-            if index.size > SMALL_FACTOR * wanted:
+            if index.size > max(SMALL, SMALL_FACTOR * wanted):
                 ids = index.nearest(vector, wanted, span, allowed)
                 return self._measure(_query(kind, vector), ids, limit)
             size = index.size
