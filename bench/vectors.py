@@ -114,13 +114,11 @@ def main() -> None:
         database = SqliteEngine(str(path), clock=lambda: 0, ids=str, durability="process")
         with database.write() as tx:
             space = spaces.add_space(tx, "bench", dim)
-            empty = tx.one("SELECT page_count * 4096 FROM pragma_page_count")
+            ((empty,),) = tx.all("SELECT page_count * 4096 FROM pragma_page_count")
             pairs = zip(refs.tolist(), stored, strict=True)
             tx.vectors.put(space, "message", [(ref, row.tobytes()) for ref, row in pairs])
-            full = tx.one("SELECT page_count * 4096 FROM pragma_page_count")
-        assert empty is not None
-        assert full is not None
-        print(f"{count:,} x {dim}: {(full[0] - empty[0]) / stored.nbytes:.3f} x the floats on disk")
+            ((full,),) = tx.all("SELECT page_count * 4096 FROM pragma_page_count")
+        print(f"{count:,} x {dim}: {(full - empty) / stored.nbytes:.3f} x the floats on disk")
         imported = sketches.loaded_numpy
         with database.read() as tx:
 
