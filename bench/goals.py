@@ -332,12 +332,12 @@ def programs(large: int) -> list[Program]:
                 Goal(
                     "exact search, in times vec0",
                     1,
-                    rf"^memdb exact +p50 +{NUMBER}[\s\S]*^sqlite-vec vec0 +p50 +{OF}",
+                    rf"^memdb exact +p50 +{NUMBER}[\s\S]*?^sqlite-vec vec0 +p50 +{OF}",
                 ),
                 Goal(
                     "search of a tenth by a filter, in times vec0",
                     1,
-                    rf"^memdb filtered +p50 +{NUMBER}[\s\S]*^vec0 filtered +p50 +{OF}",
+                    rf"^memdb filtered +p50 +{NUMBER}[\s\S]*?^vec0 filtered +p50 +{OF}",
                 ),
                 Goal("vectors, in times their floats", 1.15, rf": {NUMBER} x the floats on disk"),
             ),

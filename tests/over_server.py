@@ -81,7 +81,7 @@ BY_NAME = {
     "test_a_query_leaves_every_connection_as_it_was": "functions and limits of SQLite",
     "test_an_answer_is_json": IN_SQLITE,
     "test_an_append_asks_nothing_twice": "counts the statements of SQLite",
-    "test_an_error_forgets_them": "interrupts SQLite",
+    "test_an_error_forgets_them": "looks into the pool of a file",
     "test_an_interrupt_does_not_hit_the_next_call": IN_SQLITE,
     "test_commands_on_read_only_media": NO_FILE,
     "test_delete_range_is_of_every_space": "reads the groups of a file",
