@@ -227,11 +227,15 @@ def raise_again(dropped: sys.UnraisableHookArgs) -> None:
     if not isinstance(dropped.exc_value, (KeyboardInterrupt, SystemExit)):
         sys.__unraisablehook__(dropped)
         return
-    from signal import SIGINT, SIGTERM
-    from threading import Timer
+    import signal
+    from threading import Timer, main_thread
 
-    number = SIGINT if isinstance(dropped.exc_value, KeyboardInterrupt) else SIGTERM
-    Timer(AGAIN_S, interrupt_main, (number,)).start()
+    is_interrupt = isinstance(dropped.exc_value, KeyboardInterrupt)
+    number = signal.SIGINT if is_interrupt else signal.SIGTERM
+    if hasattr(signal, "pthread_kill"):  # it ends a wait of the main thread too
+        Timer(AGAIN_S, signal.pthread_kill, (main_thread().ident or 0, number)).start()
+    else:
+        Timer(AGAIN_S, interrupt_main, (number,)).start()
 
 
 def main() -> None:
