@@ -292,7 +292,6 @@ main()
         ("web {file} --port 0 --no-browser", "starlette"),
         ("serve {file} --tokens {folder}/tokens.json --port 0", "starlette"),
         ("mcp {file} --user ann", "mcp"),
-        ("copy {file} {folder}/copy.db", "memdb"),
     ],
 )
 def test_a_signal_is_not_lost(start_child, path, tmp_path, number, words, package):

@@ -86,7 +86,7 @@ def test_a_server_is_no_file(address: str, tmp_path: Path, monkeypatch: pytest.M
             with pytest.raises(memdb.InvalidInput, match="path of a file") as raised:
                 call()
             assert SECRET not in str(raised.value)
-    assert [one.name for one in tmp_path.iterdir()] == ["a.db"]
+    assert {one.name for one in tmp_path.iterdir()} <= {"a.db"}  # on a server there is none
 
 
 @pytest.mark.parametrize("name", ["c:/memory/a.db", "a:b.db", "user=ann.db", "a//b.db", "1://x"])
