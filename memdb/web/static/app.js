@@ -17,11 +17,12 @@ import * as router from "./router.js";
  * @property {ReturnType<typeof setTimeout> | undefined} goneTimer
  * @property {number} number
  * @property {boolean} isEnded
+ * @property {boolean} isOut nobody is signed in here; another tab may do it for this one
  * @property {boolean} isStale a part of the page did not come, and only a new page can ask for it again
  */
 
 /** @type {State} */
-const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false, isStale: false };
+const state = { scopes: [], scope: null, about: { file: "", read_only: true, asks_network: false }, view: null, name: "", stream: null, goneTimer: undefined, number: 0, isEnded: false, isOut: false, isStale: false };
 const storage = {
   /** @param {string} name */
   get: (name) => { try { return localStorage.getItem(`memdb.${name}`); } catch { return null; } },
@@ -69,6 +70,8 @@ function announce(text) {
 /** Show a sentence for ten seconds, with a button that undoes what it says. @param {string} text @param {(() => unknown) | null} undo */
 export function toast(text, undo = null) {
   document.querySelector(".toast")?.remove();
+  /** @type {EventTarget | null} */
+  let before = null; // what had the focus
   const node = h("div", { class: "toast", role: "status" }, text,
     undo && button("Undo", async () => {
       node.remove();
@@ -78,7 +81,8 @@ export function toast(text, undo = null) {
       } catch (error) {
         toast(http.failure(error).message);
       }
-    }));
+      if (document.activeElement === document.body) focusAgain(before instanceof Element ? before : null);
+    }, { onfocus: (event) => { before = event.relatedTarget; } }));
   (find(document, "dialog[open]") ?? document.body).append(node); // below a dialog nothing is seen or spoken
   setTimeout(() => node.remove(), 10000);
 }
@@ -97,6 +101,15 @@ function dialog(title, ...children) {
   const node = h("dialog", { "aria-labelledby": "dialog-title" }, heading, children);
   node.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find(node, "button.primary:enabled")?.click();
+  });
+  const texts = () => [...node.querySelectorAll("textarea")].map((one) => one.value).join("\n");
+  const given = texts();
+  let isWarned = false;
+  node.addEventListener("cancel", (event) => {
+    if (isWarned || texts() === given) return;
+    isWarned = true;
+    event.preventDefault();
+    node.append(h("p", { class: "warn", role: "status" }, "This is not saved. Escape again throws it away."));
   });
   node.addEventListener("close", () => {
     node.remove();
@@ -152,6 +165,7 @@ function page(title, ...children) {
 }
 
 function notSignedIn(code = "sign_in") {
+  state.isOut = true;
   page(PAGES[code][0], paragraphs(code));
 }
 
@@ -225,6 +239,7 @@ function zonePicker() {
 
 /** Draw the view and the rail anew. */
 function redraw() {
+  state.isOut = false;
   state.name = "";
   return show(false);
 }
@@ -368,6 +383,12 @@ function runKey(key) {
   if (["k", "ArrowUp"].includes(key)) return Boolean(move(findAll(main, "[data-row]"), -1));
   if (["Escape", "u"].includes(key)) {
     const field = document.activeElement;
+    const opened = field?.closest("details[open]");
+    if (key === "Escape" && opened instanceof HTMLDetailsElement) {
+      opened.open = false;
+      find(opened, "summary").focus();
+      return true;
+    }
     if (key === "Escape" && field instanceof HTMLElement && field.matches("input, textarea")) { focusAgain(field === box ? cameFrom : null); return true; }
     return state.view?.close?.() ?? false;
   }
@@ -378,6 +399,8 @@ function runKey(key) {
 const scopes = async () => (await http.get("scopes")).items.map(({ user, app }) => ({ user, app }));
 
 async function begin() {
+  // A new link in the tab of an old one changes nothing but what stands after the "#".
+  addEventListener("hashchange", () => { if (location.hash.startsWith("#k=")) location.reload(); });
   // Before anything else: the secret leaves the address and the history.
   const secret = new URLSearchParams(location.hash.slice(1)).get("k");
   if (location.hash) history.replaceState(history.state, "", location.pathname + location.search);
@@ -435,7 +458,10 @@ async function begin() {
     isOff: () => storage.get("keys") === "off",
   });
   state.stream = watch({
-    open: () => { mark.textContent = "● live"; },
+    open: () => {
+      mark.textContent = "● live";
+      if (state.isOut) redraw();
+    },
     lost,
     change: async (change) => {
       if (!state.scopes.length) state.scopes = await scopes().catch(() => []);

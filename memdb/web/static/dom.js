@@ -35,14 +35,17 @@ function add(node, children) {
 }
 
 /**
- * Put *children* in the place of what *node* holds.
+ * Put *children* in the place of what *node* holds. A button with the focus has it in its new form too.
  * @template {Element} T
  * @param {T} node
  * @param {...Page.Child} children
  */
 export function fill(node, ...children) {
+  const focused = document.activeElement;
+  const label = focused instanceof HTMLButtonElement && node.contains(focused) ? focused.textContent : null;
   node.replaceChildren();
   add(node, children);
+  if (label !== null) findAll(node, "button").find((one) => one.textContent === label)?.focus({ preventScroll: true });
   return node;
 }
 

@@ -39,7 +39,10 @@ export function watch(on) {
     take(kind, data);
   };
   channel.onmessage = ({ data: [kind, data] }) => {
-    if (kind === "hello") { if (source) channel.postMessage([state, null]); } else if (!document.hidden) take(kind, data);
+    if (kind !== "hello") { if (!document.hidden) take(kind, data); return; }
+    if (!source) return;
+    channel.postMessage([state, null]);
+    if (state === "open") on.open(); // whoever says hello has signed in, perhaps for this tab too
   };
 
   /** @type {EventSource | null} */

@@ -4,6 +4,7 @@ import { get } from "../http.js";
 
 const DAY_MS = 86400000;
 const MOST = 600;
+const MOST_DAYS = 600; // that are counted one by one
 const SESSIONS = "SELECT session, title, messages, created, updated FROM sessions_view WHERE app = :app AND user_name = :user AND branch IS NULL AND updated >= :from AND created < :until ORDER BY created, session LIMIT 200";
 const LEARNT = "SELECT session, text, created FROM entries_view WHERE app = :app AND user_name = :user AND status = 'active' AND created >= :from AND created < :until ORDER BY created LIMIT 600";
 const SUMMARIES = "SELECT session, first_seq, last_seq FROM summaries_view WHERE app = :app AND user_name = :user AND condensed_into IS NULL AND session IN (SELECT session FROM sessions_view WHERE app = :app AND user_name = :user AND updated >= :from AND created < :until LIMIT 200) ORDER BY session, first_seq LIMIT 600";
@@ -122,12 +123,29 @@ export async function mount(root, ctx) {
     }
   }
 
+  /** Return what came in on each day: a history of more days than are counted at once, a part at a time. */
+  async function countDays() {
+    /** @param {Page.Params} span */
+    const count = (span) => get("counts", { ...ctx.scope, offset_minutes: offsetMinutes(), ...span });
+    const whole = await count({});
+    if (whole.bucket_days === 1) return whole;
+    const days = [];
+    let done = -Infinity;
+    for (const { start_ms } of whole.days) {
+      if (start_ms + whole.bucket_days * DAY_MS <= done) continue;
+      const since = Math.max(start_ms, done);
+      done = since + MOST_DAYS * DAY_MS;
+      days.push(...(await count({ since: new Date(since).toISOString(), until: new Date(done).toISOString() })).days);
+    }
+    return { ...whole, days };
+  }
+
   async function load() {
     if (ctx.scope.user === undefined) { fill(calendar, h("div", { class: "empty" }, "Begins here: nothing is said yet.")); return; }
     const unit = params.by ?? "day";
     try {
       const width = WIDTHS[unit] ?? 10;
-      const found = await get("counts", { ...ctx.scope, offset_minutes: offsetMinutes() });
+      const found = await countDays();
       const all = new Map();
       const entries = new Map();
       for (const one of found.days) {
@@ -137,7 +155,7 @@ export async function mount(root, ctx) {
       }
       isComplete.textContent = found.is_complete ? "" : "Of the newest million messages.";
       if (!all.size && !entries.size) fill(calendar, h("div", { class: "empty" }, "Begins here: nothing is said yet."));
-      else if (unit === "day" && found.bucket_days === 1) drawDays(all, entries);
+      else if (unit === "day") drawDays(all, entries);
       else {
         const most = Math.max(1, ...all.values());
         fill(calendar, h("div", { class: "tools" }, [...new Set([...all.keys(), ...entries.keys()])].sort().map((bucket) => cell(bucket, all.get(bucket) ?? 0, entries.get(bucket) ?? 0, most))));

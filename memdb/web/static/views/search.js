@@ -143,6 +143,7 @@ export async function mount(root, ctx) {
     fill(status);
     fill(missing);
     drawFilters();
+    if (ctx.scope.user === undefined) { fill(results, h("div", { class: "empty" }, "Begins here: nothing is said yet.")); return; }
     const found = recent.length ? [] : (await get("entries", { ...ctx.scope, limit: 5, order: "updated" }).catch(() => ({ items: [] }))).items;
     const examples = recent.length ? recent : [...new Set(found.flatMap((one) => one.keywords.slice(0, 1)))].slice(0, 5);
     fill(results, h("div", { class: "empty" }, h("p", {}, "Type into the box above. Everything is searched: messages, entries, artifacts, summaries."),
@@ -249,7 +250,7 @@ export async function mount(root, ctx) {
       if (!params.q?.trim() || !ctx.concerns(change, ["message", "session", "entry", "summary", "artifact", "item"], "*")) return;
       if (!status.querySelector("button")) status.append(" · ", button("Something changed: search again", search, { class: "link" }));
     },
-    close() { box.focus(); return true; },
+    close() { if (!current()) return false; heading.focus(); return true; },
     keys: {
       Enter: () => { const row = current(); const link = row && find(row, "a[data-open]"); link?.click(); return Boolean(link); },
       s: onEntry((id) => actions.supersede(id)), e: onEntry((id) => actions.edit(id)),
