@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import interrupt_main
 from itertools import takewhile
 
 import click
@@ -228,6 +227,7 @@ def raise_again(dropped: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(dropped)
         return
     import signal
+    from _thread import interrupt_main
     from threading import Timer, main_thread
 
     is_interrupt = isinstance(dropped.exc_value, KeyboardInterrupt)

@@ -224,9 +224,10 @@ class SketchIndex:
     def _mask(self, span: tuple[int, int], allowed: Collection[int] | None) -> bytes | None:
         """Return 1 for each place whose ref counts, else 0; None if all do."""
         low, high = span
-        bases = [base for _, base, _ in self._groups]
-        if allowed is None and bases and low <= min(bases) and max(bases) | 255 <= high:
-            return None
+        if allowed is None and self._groups:
+            (_, first, _), (_, last, _) = self._groups[0], self._groups[-1]  # by bucket
+            if low <= first and last | 255 <= high:
+                return None
         marks: dict[int, bytearray] = {}
         for ref in allowed or ():
             if low <= ref <= high:
