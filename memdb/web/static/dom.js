@@ -45,7 +45,7 @@ export function fill(node, ...children) {
   const label = focused instanceof HTMLButtonElement && node.contains(focused) ? focused.textContent : null;
   node.replaceChildren();
   add(node, children);
-  if (label !== null) findAll(node, "button").find((one) => one.textContent === label)?.focus({ preventScroll: true });
+  if (label !== null) focusButton(node, label);
   return node;
 }
 
@@ -260,6 +260,9 @@ export function findCheck(root) {
   const box = root.querySelector("input[type=checkbox]");
   return box instanceof HTMLInputElement ? box : null;
 }
+
+/** Give the focus to the button below *root* that is called so. @param {ParentNode} root @param {string | null} label */
+export const focusButton = (root, label) => findAll(root, "button").find((one) => one.textContent === label)?.focus({ preventScroll: true });
 
 /** Return what has the focus, or stands around it, and is named by a selector. @param {string} selector */
 export function around(selector) {

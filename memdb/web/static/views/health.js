@@ -1,5 +1,5 @@
 // Health: one sentence, then jobs, spaces, findings, size; what can be done about each.
-import { button, clock, day, fill, findAll, h, number, plural, shown, size, words } from "../dom.js";
+import { button, clock, day, fill, focusButton, h, number, plural, shown, size, words } from "../dom.js";
 import { failure, get, getLines, send } from "../http.js";
 
 /** @type {Record<string, string>} */
@@ -48,7 +48,7 @@ export async function mount(root, ctx) {
       mine.disabled = false;
       mine.textContent = label;
       await load();
-      if (document.activeElement === document.body) findAll(root, "button").find((one) => one.textContent === label)?.focus(); // it is drawn anew
+      if (document.activeElement === document.body) focusButton(root, label); // it is drawn anew
     });
     return mine;
   };
